@@ -63,37 +63,37 @@ def _reversed_by_additions(scores: ExactScores, field: np.ndarray) -> int:
 
 
 def _peer_run(measure: Any, **options: Any) -> tuple[float, Any]:
-    found: list[Any] = []
+    result: list[Any] = []
     with redirect_stdout(io.StringIO()):
-        spent = seconds(lambda: found.append(measure.get_sensitivity(**options)))
-    return spent, found[-1]
+        spent = seconds(lambda: result.append(measure.get_sensitivity(**options)))
+    return spent, result[-1]
 
 
-def _beside_peer(name: str, kind: str, ours: Search) -> dict[str, Any]:
+def _beside_peer(name: str, kind: str, measured: Search) -> dict[str, Any]:
     load = getattr(peer("benchbench.data"), f"load_{kind}_benchmark")
     measure = peer(f"benchbench.measures.{kind}")
     data, tasks = load(name)
     T = np.round(data[tasks].to_numpy(dtype=np.float64).T, DIGITS)
     scores = exact_scores(T)
-    asked = {"return_weight": True} if kind == "cardinal" else {"return_indices": True}
+    selected = {"return_weight": True} if kind == "cardinal" else {"return_indices": True}
     quick: list[float] = []
     exact: list[float] = []
-    theirs: list[float] = []
-    ours(T, 0.0)
+    published: list[float] = []
+    measured(T, 0.0)
     for _ in range(2):  # in turn, so that all meet the same load of the machine
-        quick.append(seconds(partial(ours, T, 0.0), 2))
-        spent, (_, solution) = _peer_run(measure, data=data, cols=tasks, **asked)
-        theirs.append(spent)
-        exact.append(seconds(partial(ours, T, TIME_LIMIT)))
-    at_once, proven = ours(T, 0.0).tau, ours(T, TIME_LIMIT)
+        quick.append(seconds(partial(measured, T, 0.0), 2))
+        spent, (_, solution) = _peer_run(measure, data=data, cols=tasks, **selected)
+        published.append(spent)
+        exact.append(seconds(partial(measured, T, TIME_LIMIT)))
+    at_once, proven = measured(T, 0.0).tau, measured(T, TIME_LIMIT)
     count = _reversed_by_weights if kind == "cardinal" else _reversed_by_additions
     return {
         "name": f"{kind} sensitivity, {name} {T.shape[1]}x{T.shape[0]}",
         "ours_s": round(min(exact), 3),
         "at_once_s": round(min(quick), 4),
-        "peer_s": round(min(theirs), 2),
-        "ratio": round(min(theirs) / min(exact), 2),
-        "at_once_ratio": round(min(theirs) / min(quick)),
+        "peer_s": round(min(published), 2),
+        "ratio": round(min(published) / min(exact), 2),
+        "at_once_ratio": round(min(published) / min(quick)),
         "reversals": proven.tau.distance.n_reversed,
         "at_once_reversals": at_once.distance.n_reversed,
         "peer_reversals": count(scores, np.asarray(solution)),
@@ -127,10 +127,10 @@ def measurements() -> Iterator[dict[str, Any]]:
     for name in ORDINAL:
         yield _beside_peer(name, "ordinal", _by_additions)
     _everything(np.random.default_rng(1).random((3, 20)))
-    ours, memory = in_own_process(_scale)
+    measured, memory = in_own_process(_scale)
     yield {
         "name": "diversity, win rates and lower bounds of both sensitivities, 1000x100",
-        "ours_s": round(ours, 2),
+        "ours_s": round(measured, 2),
         "ours_mb": round(memory),
         "note": "wanted: below 10 s and 1 GB; in a process of its own, the least of 2",
     }

@@ -54,13 +54,13 @@ def _beside(n_tasks: int, n_models: int, sizes: range, most: int) -> dict[str, A
     T = continuous_table(n_tasks, n_models).round(4)
     votes = task_votes(exact_scores(T), "mean")
     _all_sets(votes, range(1, 3))
-    ours, peer = seconds(partial(_all_sets, votes, sizes), 3), _peer(T, sizes, most)
+    measured, peer = seconds(partial(_all_sets, votes, sizes), 3), _peer(T, sizes, most)
     n_sets = sum(comb(n_tasks, size) for size in sizes)
     return {
         "name": f"all {n_sets:,} sets of {sizes[0]} to {sizes[-1]} of {n_tasks} tasks, {n_models} models",
-        "ours_s": round(ours, 3),
+        "ours_s": round(measured, 3),
         "peer_s": round(peer, 1),
-        "ratio": round(peer / ours),
+        "ratio": round(peer / measured),
         "note": f"tau in three definitions and MRC; the peer gives tau-b and MRC, scaled from {most:,} sets of a size",
     }
 

@@ -31,33 +31,33 @@ def _plain_program(wins: np.ndarray) -> int:
     signs = np.tile([1.0, 1.0, -1.0], len(triangles))
     rows = np.repeat(np.arange(len(triangles)), 3)
     matrix = coo_array((signs, (rows, at)), shape=(len(triangles), len(number))).tocsr()
-    found = milp(costs, constraints=LinearConstraint(matrix, 0, 1), bounds=Bounds(0, 1), integrality=1)
-    return round(found.fun) + sum(int(wins[i, j]) for i, j in number)
+    result = milp(costs, constraints=LinearConstraint(matrix, 0, 1), bounds=Bounds(0, 1), integrality=1)
+    return round(result.fun) + sum(int(wins[i, j]) for i, j in number)
 
 
 def _kemeny(name: str, T: np.ndarray) -> dict[str, Any]:
     codes = Election.from_scores(exact_scores(T)).codes
     wins = (T[:, :, None] > T[:, None, :]).sum(axis=0)
-    found = find_kemeny_order(codes, deadline=time.monotonic() + 60, with_uniqueness=False)
+    result = find_kemeny_order(codes, deadline=time.monotonic() + 60, with_uniqueness=False)
     started = time.perf_counter()
     peer = _plain_program(wins)
     peer_s = time.perf_counter() - started
-    assert found.is_exact
-    assert found.distance == peer
-    ours = seconds(lambda: find_kemeny_order(codes, deadline=time.monotonic() + 60, with_uniqueness=False), 3)
+    assert result.is_exact
+    assert result.distance == peer
+    measured = seconds(lambda: find_kemeny_order(codes, deadline=time.monotonic() + 60, with_uniqueness=False), 3)
     return {
         "name": f"Kemeny's order, {name}",
-        "ours_s": round(ours, 3),
+        "ours_s": round(measured, 3),
         "peer_s": round(peer_s, 2),
-        "ratio": round(peer_s / ours, 1),
+        "ratio": round(peer_s / measured, 1),
         "note": f"both proven: {peer:,} contradictions; the peer is SciPy's milp with all constraints of three",
     }
 
 
 def _rule(rule: VotingRule, T: np.ndarray) -> dict[str, Any]:
     def run() -> None:
-        found = count_points(rule, Election.from_scores(exact_scores(T)))
-        assert len(found.ranks) == T.shape[1]
+        result = count_points(rule, Election.from_scores(exact_scores(T)))
+        assert len(result.ranks) == T.shape[1]
 
     return {"name": f"{rule}, {len(T)} tasks, {T.shape[1]} models", "ours_s": round(seconds(run), 3)}
 
@@ -84,8 +84,8 @@ def measurements() -> Iterator[dict[str, Any]]:
     for rule in VOTING_RULES:
         if rule not in ("kemeny", "bradley-terry"):
             yield _rule(rule, large)
-    shown: tuple[VotingRule, ...] = ("mean", "borda")
-    for rule in shown:
+    displayed: tuple[VotingRule, ...] = ("mean", "borda")
+    for rule in displayed:
         yield _removals(rule, large)
     codes = Election.from_scores(exact_scores(large)).codes
     search = partial(find_kemeny_order, codes, deadline=time.monotonic() + 30)

@@ -23,27 +23,30 @@ from tracker.queries.performance import TaskMatrix
 from tracker.queries.ranking.task_rankings import task_rankings
 from tracker.recording.finding import Report, analysis
 
+Columns = Annotated[
+    Literal["standardised", "raw"], "what is weighed: tasks of standard deviation 1, or scores as they are"
+]
+Epsilon = Annotated[
+    str, "least weight of a task, a decimal number; auto: the least of 0.01 and smallest/largest deviation"
+]
+WinRate = Annotated[
+    Literal["pairwise", "per-task"], "the paper's, averaged over rivals, or HELM's, averaged over tasks"
+]
+Method = Annotated[Literal["exact", "paper"], "search that can prove its result, or the paper's Algorithms 1 and 2"]
+
 
 @analysis
 def analyze(
     scores: TaskMatrix,
     *,
     system: Annotated[Literal["both", "cardinal", "ordinal"], "which sensitivity to find"] = "both",
-    columns: Annotated[
-        Literal["standardised", "raw"], "what is weighed: tasks of standard deviation 1, or scores as they are"
-    ] = "standardised",
-    epsilon: Annotated[
-        str, "least weight of a task, a decimal number; auto: the least of 0.01 and smallest/largest deviation"
-    ] = "0.01",
+    columns: Columns = "standardised",
+    epsilon: Epsilon = "0.01",
     top: Annotated[float, "share of the models that lead, by win rate; from 2 on their number"] = 0.2,
     top_models: Annotated[tuple[str, ...], "leading models by name, in place of --top"] = (),
-    win_rate: Annotated[
-        Literal["pairwise", "per-task"], "the paper's, averaged over rivals, or HELM's, averaged over tasks"
-    ] = "pairwise",
+    win_rate: WinRate = "pairwise",
     time_limit: Annotated[float, "seconds for the exact search of each sensitivity; 0: no exact search"] = 30.0,
-    method: Annotated[
-        Literal["exact", "paper"], "search that can prove its result, or the paper's Algorithms 1 and 2"
-    ] = "exact",
+    method: Method = "exact",
     seed: Annotated[int, "of the random draws of --method paper; the other uses none"] = 0,
 ) -> Report:
     """Find diversity and both sensitivities of a benchmark.

@@ -24,14 +24,16 @@ from tracker.queries.performance import TaskMatrix
 from tracker.queries.ranking.task_rankings import task_rankings
 from tracker.recording.finding import Report, analysis
 
+Rule = Annotated[
+    Literal["mean", "win-rate"], "how tasks are aggregated: mean score, or share of duels won over the tasks"
+]
+
 
 @analysis
 def analyze(
     scores: TaskMatrix,
     *,
-    rule: Annotated[
-        Literal["mean", "win-rate"], "how tasks are aggregated: mean score, or share of duels won over the tasks"
-    ] = "mean",
+    rule: Rule = "mean",
     max_size: Annotated[int, "largest number of tasks in a set"] = 6,
     n_samples: Annotated[int, "random sets of a size that has too many to examine all"] = 1000,
     largest_enumeration: Annotated[int, "up to so many sets of a size, all are examined"] = 200_000,
@@ -45,8 +47,7 @@ def analyze(
         scores: at least 3 models and 2 tasks. For ``mean``, tasks that some model lacks are left out, with a note.
         rule: ``mean``, or ``win-rate``: pairwise, over the tasks of a set that both models have.
         max_size: see `SubsetOptions`, as for all below.
-        n_samples: of a size.
-        largest_enumeration: of a size.
+        n_samples, largest_enumeration: of a size.
         within: in [0, 1).
         n_splits: at least 1.
         seed: the same seed gives the same bytes, whatever the number of workers.
@@ -81,10 +82,7 @@ def analyze(
         task_values={"greedy_position": tables.greedy_positions(finding)},
         rankings={"all_tasks": rank(np.arange(exact.n_tasks)), "greedy_tasks": rank(greedy_tasks)},
         tables={"sizes": tables.distances_by_size(finding), "greedy": tables.greedy_steps(finding)},
-        figures={
-            "distance": lambda: figures.draw_distances(finding),
-            "greedy": lambda: figures.draw_greedy_order(finding),
-        },
+        figures=figures.build_figures(finding),
         warnings=[
             *field.warnings,
             *collect_warnings(finding, field.scores, kept, tied=ties_all_models(exact), max_size=max_size),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,11 @@ PANELS = {
     "tau_paper": "pairs of models changed (tau_paper)",
     "mrc": "largest change of rank (MRC)",
 }
+
+
+def build_figures(finding: TaskSubsets) -> Mapping[str, Callable[[], Figure]]:
+    """A function for each figure that draws it."""
+    return {"distance": lambda: draw_distances(finding), "greedy": lambda: draw_greedy_order(finding)}
 
 
 def draw_distances(finding: TaskSubsets) -> Figure:

@@ -39,63 +39,63 @@ class TestAgainstReference:
 
     def test_limits_are_those_that_can_be_seen(self):
         """The first is ahead of the second by 2 and behind by 1, of the third by 8 and behind by 1."""
-        found = report([[9.0, 7.0, 1.0], [1.0, 2.0, 2.0]], epsilons=("0.49", "0.5"), time_limit=5.0)
-        metrics = found.finding.metrics
+        result = report([[9.0, 7.0, 1.0], [1.0, 2.0, 2.0]], epsilons=("0.49", "0.5"), time_limit=5.0)
+        metrics = result.finding.metrics
         assert metrics["epsilon.first_safe"] == metrics["epsilon.first_safe_leader"] == 0.5
-        assert "0.5 (1/2)" in found.summary
+        assert "0.5 (1/2)" in result.summary
         assert (metrics["tau.at_0.49"], metrics["tau.at_0.5"]) == (pytest.approx(1 / 3), 0)
-        assert found.tables["pairs"].to_pylist()[0] == {"model": "model 0", "other": "model 1", "safe_from": 0.5}
+        assert result.tables["pairs"].to_pylist()[0] == {"model": "model 0", "other": "model 1", "safe_from": 0.5}
 
-    def test_the_limit_in_words_is_rounded_up_so_that_it_is_safe_itself(self):
-        found = report([[9.0000001, 7.0, 1.0], [1.0, 2.00023, 2.0]], epsilons=("0.5001", "0.5002"))
-        assert 0.5001 < found.finding.metrics["epsilon.first_safe"] < 0.50015
-        assert (found.finding.metrics["tau.at_0.5001"], found.finding.metrics["tau.at_0.5002"]) == (
+    def test_the_limit_in_the_summary_is_rounded_up_so_that_it_is_safe_itself(self):
+        result = report([[9.0000001, 7.0, 1.0], [1.0, 2.00023, 2.0]], epsilons=("0.5001", "0.5002"))
+        assert 0.5001 < result.finding.metrics["epsilon.first_safe"] < 0.50015
+        assert (result.finding.metrics["tau.at_0.5001"], result.finding.metrics["tau.at_0.5002"]) == (
             pytest.approx(1 / 3),
             0,
         )
-        assert "From epsilon 0.5002 on no pair can be reversed" in found.summary
+        assert "From epsilon 0.5002 on no pair can be reversed" in result.summary
 
     def test_models_that_share_the_first_place_have_a_limit_too(self):
         """Of the third, the first is ahead by 8 and behind by 3, the second ahead by 7 and behind by 2."""
-        found = report([[10.0, 0.0, 2.0], [0.0, 10.0, 3.0]], epsilons=("0.1",))
-        metrics = found.finding.metrics
+        result = report([[10.0, 0.0, 2.0], [0.0, 10.0, 3.0]], epsilons=("0.1",))
+        metrics = result.finding.metrics
         assert metrics["epsilon.first_safe_leader"] == metrics["epsilon.first_safe"] == 0.375
-        assert "from 0.375 (3/8) on no other model gets ahead of model 0, model 1" in found.summary
+        assert "from 0.375 (3/8) on no other model gets ahead of model 0, model 1" in result.summary
 
     def test_smaller_may_be_better(self):
-        found, turned = (
+        result, turned = (
             analyze(task_matrix(SCORES), time_limit=0.0),
             analyze(task_matrix(-SCORES, higher_is_better=False), time_limit=0.0),
         )
-        assert dict(found.finding.metrics) == dict(turned.finding.metrics)
-        assert (turned.rankings["mean"].score == -found.rankings["mean"].score).all()
+        assert dict(result.finding.metrics) == dict(turned.finding.metrics)
+        assert (turned.rankings["mean"].score == -result.rankings["mean"].score).all()
 
 
 class TestLaws:
     def test_everything_is_reported(self):
-        found = report(SCORES)
-        finding = found.finding
+        result = report(SCORES)
+        finding = result.finding
         assert len(finding.headline) <= 50
         assert set(finding.headline) <= set(finding.metrics)
         assert finding.labels == EPSILONS
         assert finding.metrics["tau.at_1"] == finding.metrics["mrc_upper.at_1"] == 0
-        sweep = found.tables["sweep"]
+        sweep = result.tables["sweep"]
         assert sweep["tau"].to_pylist() == finding.arrays["tau"].tolist()
         assert (sweep["n_reversible"].to_numpy() >= sweep["n_reversed"].to_numpy()).all()
-        assert found.tables["weights"].num_rows == 13 * 6
-        assert found.tables["pairs"].num_rows == 66
+        assert result.tables["weights"].num_rows == 13 * 6
+        assert result.tables["pairs"].num_rows == 66
         assert finding.arrays["mrc_ranks"].shape == (13, 12)
-        assert "Nothing here is a test" in found.summary
+        assert "Nothing here is a test" in result.summary
 
     def test_epsilons_may_come_in_any_order_and_twice(self):
-        given, plain = report(SCORES, epsilons=("1", "0.10", "1e-1")), report(SCORES, epsilons=("0.1", "1"))
-        assert given.finding.labels == ("0.1", "1")
-        assert dict(given.finding.metrics) == dict(plain.finding.metrics)
+        expected_points, plain = report(SCORES, epsilons=("1", "0.10", "1e-1")), report(SCORES, epsilons=("0.1", "1"))
+        assert expected_points.finding.labels == ("0.1", "1")
+        assert dict(expected_points.finding.metrics) == dict(plain.finding.metrics)
 
     def test_many_epsilons_keep_the_headline_short(self):
-        found = report(SCORES[:2], epsilons=tuple(f"{i / 100:g}" for i in range(1, 101)))
-        assert len(found.finding.headline) <= 50
-        assert found.finding.headline[-1] == "mrc.at_1"
+        result = report(SCORES[:2], epsilons=tuple(f"{i / 100:g}" for i in range(1, 101)))
+        assert len(result.finding.headline) <= 50
+        assert result.finding.headline[-1] == "mrc.at_1"
 
     @pytest.mark.parametrize("options", [{}, {"columns": "standardised"}, {"epsilons": ("0.5",)}, {"epsilons": ("1",)}])
     def test_the_picture_has_labelled_axes(self, options):
@@ -112,43 +112,43 @@ class TestLaws:
 
     def test_standardised_tasks_at_one_are_explained(self):
         T = [[0.0, 10.0, 20.0], [3.0, 2.0, 1.0], [3.0, 2.5, 1.0]]
-        found = report(T, columns="standardised")
-        assert found.finding.metrics["tau.at_1"] == 1
-        assert isinstance(found.finding.metrics["epsilon.first_safe"], Undefined)
-        assert any("--columns raw" in note for note in found.warnings)
-        assert "already reverse" in found.summary
+        result = report(T, columns="standardised")
+        assert result.finding.metrics["tau.at_1"] == 1
+        assert isinstance(result.finding.metrics["epsilon.first_safe"], Undefined)
+        assert any("--columns raw" in warning for warning in result.warnings)
+        assert "already reverse" in result.summary
 
-    def test_what_is_not_proven_is_said(self):
-        found = report(np.random.default_rng(0).random((9, 30)), epsilons=("0.01", "1"))
-        assert found.finding.metrics["n_exact"] == 1
-        assert any("not proven without exact search" in note for note in found.warnings)
+    def test_results_that_are_not_proven_are_a_warning(self):
+        result = report(np.random.default_rng(0).random((9, 30)), epsilons=("0.01", "1"))
+        assert result.finding.metrics["n_exact"] == 1
+        assert any("not proven without exact search" in warning for warning in result.warnings)
 
 
 class TestDegenerate:
-    def test_tasks_with_gaps_are_left_out_with_a_note(self):
+    def test_tasks_with_gaps_are_excluded_with_a_warning(self):
         T = np.vstack([SCORES, SCORES[:1]])
         T[-1, 3] = NAN
-        found = report(T)
-        assert dict(found.finding.metrics) == dict(report(SCORES).finding.metrics)
-        assert found.warnings[0].startswith("1 task lacks")
+        result = report(T)
+        assert dict(result.finding.metrics) == dict(report(SCORES).finding.metrics)
+        assert result.warnings[0].startswith("1 task lacks")
 
     def test_one_task_moves_nothing(self):
         metrics = report(SCORES[:1]).finding.metrics
         assert metrics["exact"] == 1
         assert metrics["tau_upper.at_0.001"] == metrics["mrc_upper.at_0.001"] == metrics["epsilon.first_safe"] == 0
 
-    def test_where_all_models_are_tied_limits_are_absent(self):
-        found = report(np.ones((3, 4)))
-        assert found.finding.metrics["epsilon.first_safe"] == Undefined("the mean ties all models")
-        assert found.finding.metrics["mrc_upper.at_0.001"] == 0
-        assert "ties all models" in found.summary
-        assert found.figures["sweep"]().axes
+    def test_where_all_models_are_tied_limits_are_undefined(self):
+        result = report(np.ones((3, 4)))
+        assert result.finding.metrics["epsilon.first_safe"] == Undefined("the mean ties all models")
+        assert result.finding.metrics["mrc_upper.at_0.001"] == 0
+        assert "ties all models" in result.summary
+        assert result.figures["sweep"]().axes
 
     def test_tasks_without_weight_and_proportional_tasks_are_named(self):
-        found = report([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0], [10.0, 20.0, 30.0]])
-        assert "task 1" in found.warnings[0]
-        assert "same proportions" in found.warnings[1]
-        assert np.isnan(found.finding.arrays["tau_weights"][:, 1]).all()
+        result = report([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0], [10.0, 20.0, 30.0]])
+        assert "task 1" in result.warnings[0]
+        assert "same proportions" in result.warnings[1]
+        assert np.isnan(result.finding.arrays["tau_weights"][:, 1]).all()
 
 
 class TestErrors:

@@ -84,25 +84,25 @@ class TestAgainstReference:
     def test_stored_weights_make_the_reversals_and_the_change_of_rank(self, columns, higher_is_better):
         scores = dataclasses.replace(task_matrix(SMALL), higher_is_better=higher_is_better)
         report = analyze(scores, system="cardinal", columns=columns, time_limit=0)
-        found, rows = report.finding.metrics, report.tables["cardinal"].to_pylist()
+        result, rows = report.finding.metrics, report.tables["cardinal"].to_pylist()
         sign = 1 if higher_is_better else -1
-        S = [[sign * exact(one) for one in row] for row in SMALL]
+        S = [[sign * exact(item) for item in row] for row in SMALL]
         before = [sum(column) for column in zip(*S, strict=True)]
         for name in ("tau", "mrc"):
             weights = [Fraction(row[f"{name}_weight"]) / Fraction(row["scale"]) for row in rows]
             assert all(0.01 <= row[f"{name}_weight"] <= 1 for row in rows)
-            after = [sum(w * one for w, one in zip(weights, column, strict=True)) for column in zip(*S, strict=True)]
+            after = [sum(w * item for w, item in zip(weights, column, strict=True)) for column in zip(*S, strict=True)]
             moved = max(abs(a - b) for a, b in zip(ranks(before), ranks(after), strict=True))
             if name == "tau":
-                assert found["cardinal.n_reversed"] == reversals(before, after)
-                assert found["cardinal.tau"] == reversals(before, after) / 36
+                assert result["cardinal.n_reversed"] == reversals(before, after)
+                assert result["cardinal.tau"] == reversals(before, after) / 36
             else:
-                assert found["cardinal.mrc"] == moved / 8
+                assert result["cardinal.mrc"] == moved / 8
             assert report.rankings[f"cardinal.{name}"].rank.tolist() == ranks(after)
             alpha = [row[f"{name}_alpha"] for row in rows]
             assert max(alpha) == 1
             assert sign * report.rankings[f"cardinal.{name}"].score == pytest.approx(
-                [float(one / sum(weights)) for one in after], rel=1e-12
+                [float(item / sum(weights)) for item in after], rel=1e-12
             )
             assert dict(report.task_values[f"cardinal.{name}.weight"]) == {
                 row["task"]: row[f"{name}_weight"] for row in rows
@@ -113,7 +113,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("T", [SMALL, GAPS])
     def test_the_listed_models_make_the_reversals_and_the_change_of_rank(self, T):
         report = analyze(task_matrix(T), system="ordinal", top=4)
-        found, index = report.finding.metrics, {name: j for j, name in enumerate(task_matrix(T).models)}
+        result, index = report.finding.metrics, {name: j for j, name in enumerate(task_matrix(T).models)}
         every = list(range(T.shape[1]))
         leading = sorted(every, key=lambda j: (-rate(T, j, every), j))[:4]
         assert {row["model"] for row in report.tables["ordinal_ranking"].to_pylist()} == {
@@ -125,21 +125,21 @@ class TestAgainstReference:
             after = [rate(T, j, leading + added) for j in leading]
             moved = max(abs(a - b) for a, b in zip(ranks(before), ranks(after), strict=True))
             if name == "tau":
-                assert found["ordinal.tau"] == reversals(before, after) / 6
-                assert found["ordinal.n_added"] == len(added)
+                assert result["ordinal.tau"] == reversals(before, after) / 6
+                assert result["ordinal.n_added"] == len(added)
             else:
-                assert found["ordinal.mrc"] == moved / 3
+                assert result["ordinal.mrc"] == moved / 3
             stored = report.rankings[f"ordinal.{name}"]
             assert [index[model] for model in stored.models] == leading
             assert stored.rank.tolist() == ranks(after)
-            assert stored.score == pytest.approx([float(one) for one in after], rel=1e-14)
+            assert stored.score == pytest.approx([float(item) for item in after], rel=1e-14)
         assert report.rankings["win_rate"].score == pytest.approx([float(rate(T, j, every)) for j in every])
         assert report.rankings["ordinal.before"].rank.tolist() == ranks(before)
 
     @pytest.mark.parametrize("file", ["ordinal_bigcode.csv", "ordinal_helm_accuracy.csv", "ordinal_heim_nudity.csv"])
     def test_the_values_of_real_leaderboards(self, shared, file):
         known = json.loads((shared / "reference" / "social_choice.json").read_text())["ordinal"][file]
-        found = analyze(leaderboard(shared, file), system="ordinal").finding.metrics
+        result = analyze(leaderboard(shared, file), system="ordinal").finding.metrics
         names = {
             "W": "diversity",
             "W_knn_imputed": "diversity",
@@ -148,53 +148,53 @@ class TestAgainstReference:
             "tau": "ordinal.tau",
             "MRC": "ordinal.mrc",
         }
-        assert {name: round(found[names[name]], 6) for name in names.keys() & known.keys()} == {
+        assert {name: round(result[names[name]], 6) for name in names.keys() & known.keys()} == {
             name: value for name, value in known.items() if name != "peer"
         }
-        assert found["ordinal.exact"] == 1
+        assert result["ordinal.exact"] == 1
 
 
 class TestLaws:
     def test_without_gaps_the_diversities_are_one(self):
-        found = metrics(SMALL, time_limit=0)
-        assert found["diversity"] == found["diversity.complete_tasks"] == found["diversity.complete_models"]
-        assert found["n_missing"] == 0
+        result = metrics(SMALL, time_limit=0)
+        assert result["diversity"] == result["diversity.complete_tasks"] == result["diversity.complete_models"]
+        assert result["n_missing"] == 0
 
     def test_with_gaps_each_diversity_is_that_of_its_part_of_the_table(self):
-        found = metrics(GAPS, time_limit=0, system="ordinal")
+        result = metrics(GAPS, time_limit=0, system="ordinal")
         complete = ~np.isnan(GAPS)
         of_tasks = metrics(GAPS[complete.all(axis=1)], time_limit=0, system="ordinal")
         of_models = metrics(GAPS[:, complete.all(axis=0)], time_limit=0, system="ordinal")
-        assert found["diversity.complete_tasks"] == of_tasks["diversity"]
-        assert found["diversity.tie_corrected"] == of_tasks["diversity.tie_corrected"]
-        assert found["diversity.complete_models"] == of_models["diversity"]
-        assert found["n_missing"] == (~complete).sum() > 0
-        assert found["diversity"] not in (of_tasks["diversity"], of_models["diversity"])
+        assert result["diversity.complete_tasks"] == of_tasks["diversity"]
+        assert result["diversity.tie_corrected"] == of_tasks["diversity.tie_corrected"]
+        assert result["diversity.complete_models"] == of_models["diversity"]
+        assert result["n_missing"] == (~complete).sum() > 0
+        assert result["diversity"] not in (of_tasks["diversity"], of_models["diversity"])
 
     def test_with_gaps_cardinal_sensitivity_is_that_of_the_tasks_without(self):
         report = analyze(task_matrix(GAPS), system="cardinal", time_limit=0)
         kept = ~np.isnan(GAPS).any(axis=1)
         alone = metrics(GAPS[kept], system="cardinal", time_limit=0)
-        found = report.finding.metrics
-        assert {k: v for k, v in found.items() if k.startswith("cardinal")} == {
+        result = report.finding.metrics
+        assert {k: v for k, v in result.items() if k.startswith("cardinal")} == {
             k: v for k, v in alone.items() if k.startswith("cardinal")
         }
         assert report.tables["cardinal"].num_rows == kept.sum() < 6
-        assert any(f"{kept.sum()} of 6 tasks without gaps" in note for note in report.warnings)
+        assert any(f"{kept.sum()} of 6 tasks without gaps" in warning for warning in report.warnings)
 
-    def test_a_system_that_is_not_asked_for_is_not_there(self):
-        for system, other in (("cardinal", "ordinal"), ("ordinal", "cardinal")):
+    def test_a_system_that_is_not_selected_is_missing(self):
+        for system, second in (("cardinal", "ordinal"), ("ordinal", "cardinal")):
             report = analyze(task_matrix(SMALL), system=system, time_limit=0)
             for names in (report.finding.metrics, report.tables, report.rankings, report.figures, report.task_values):
-                assert not any(name.startswith(other) for name in names)
+                assert not any(name.startswith(second) for name in names)
             assert f"{system}.tau" in report.finding.metrics
 
     @pytest.mark.parametrize("win_rate", ["pairwise", "per-task"])
     def test_where_lower_is_better_everything_is_turned_round(self, win_rate):
         turned = dataclasses.replace(task_matrix(-GAPS), higher_is_better=False)
-        one, other = (analyze(scores, time_limit=0, win_rate=win_rate) for scores in (task_matrix(GAPS), turned))
-        assert other.finding.metrics == one.finding.metrics
-        assert (other.rankings["mean"].score == -one.rankings["mean"].score).all()
+        item, second = (analyze(scores, time_limit=0, win_rate=win_rate) for scores in (task_matrix(GAPS), turned))
+        assert second.finding.metrics == item.finding.metrics
+        assert (second.rankings["mean"].score == -item.rankings["mean"].score).all()
 
     def test_values_of_a_search_without_time_lie_within_the_bounds(self):
         for columns in ("standardised", "raw"):
@@ -205,34 +205,36 @@ class TestLaws:
 
     def test_the_paper_finds_no_more_and_the_same_with_the_same_seed(self):
         full = exact_metrics()
-        paper, again, other = (metrics(SMALL, method="paper", seed=seed) for seed in (3, 3, 4))
+        paper, again, second = (metrics(SMALL, method="paper", seed=seed) for seed in (3, 3, 4))
         assert paper == again
-        for found in (paper, other):
+        for result in (paper, second):
             for name in ("cardinal.tau", "cardinal.mrc", "ordinal.tau", "ordinal.mrc"):
-                assert found[name] <= full[f"{name}_upper"] <= found[f"{name}_upper"]
+                assert result[name] <= full[f"{name}_upper"] <= result[f"{name}_upper"]
         assert full["cardinal.exact"] == full["ordinal.exact"] == 1
 
     def test_the_same_weight_for_all_changes_nothing_on_raw_columns(self):
-        found = metrics(SMALL, system="cardinal", columns="raw", epsilon="1", time_limit=0)
-        assert found["cardinal.tau"] == found["cardinal.tau_upper"] == found["cardinal.mrc"] == 0
-        assert found["cardinal.epsilon"] == 1
+        result = metrics(SMALL, system="cardinal", columns="raw", epsilon="1", time_limit=0)
+        assert result["cardinal.tau"] == result["cardinal.tau_upper"] == result["cardinal.mrc"] == 0
+        assert result["cardinal.epsilon"] == 1
 
     def test_auto_takes_the_least_of_one_hundredth_and_the_ratio_of_deviations(self):
         assert metrics(SMALL, epsilon="auto", time_limit=0)["cardinal.epsilon"] == 0.01
         wide = SMALL * np.array([[1.0], [1.0], [1.0], [1000.0]])
         sd = wide.std(axis=1, ddof=1)
-        found = metrics(wide, epsilon="auto", time_limit=0)["cardinal.epsilon"]
-        assert found == pytest.approx(sd.min() / sd.max(), rel=1e-12)
-        assert found < 0.01
+        result = metrics(wide, epsilon="auto", time_limit=0)["cardinal.epsilon"]
+        assert result == pytest.approx(sd.min() / sd.max(), rel=1e-12)
+        assert result < 0.01
 
     def test_named_leading_models_take_the_place_of_the_share(self):
         first = analyze(task_matrix(SMALL), system="ordinal", top=3, time_limit=0)
         names = first.rankings["ordinal.before"].models
-        named = analyze(task_matrix(SMALL), system="ordinal", top_models=(names[2], names[0], names[1]), time_limit=0)
-        assert named.rankings["ordinal.before"].models == names
-        assert named.finding.metrics == first.finding.metrics
+        explicit = analyze(
+            task_matrix(SMALL), system="ordinal", top_models=(names[2], names[0], names[1]), time_limit=0
+        )
+        assert explicit.rankings["ordinal.before"].models == names
+        assert explicit.finding.metrics == first.finding.metrics
         assert "Among the first 3 models by win rate" in first.summary
-        assert "Among the 3 named models" in named.summary
+        assert "Among the 3 named models" in explicit.summary
 
     def test_tasks_that_rank_at_random_have_the_diversity_that_the_summary_names(self):
         rng = np.random.default_rng(8)
@@ -249,7 +251,7 @@ class TestLaws:
 
     @pytest.mark.parametrize("T", [SMALL, GAPS, SMALL[:1], np.ones((3, 4)), GAPS[3:]])
     @pytest.mark.parametrize("method", ["exact", "paper"])
-    def test_metrics_have_no_nan_and_the_summary_says_that_it_is_no_test(self, T, method):
+    def test_metrics_have_no_nan_and_the_summary_disclaims_a_test(self, T, method):
         for system in ("both", "cardinal", "ordinal"):
             report = analyze(task_matrix(T), system=system, method=method, time_limit=0)
             metrics = report.finding.metrics
@@ -261,23 +263,23 @@ class TestLaws:
 class TestDegenerate:
     def test_one_task_has_nothing_to_disagree_with_and_nothing_to_weigh(self):
         report = analyze(task_matrix(SMALL[:1]))
-        found = report.finding.metrics
+        result = report.finding.metrics
         for name in ("diversity", "diversity.tie_corrected", "cardinal.tau", "cardinal.tau_upper", "cardinal.mrc"):
-            assert found[name] == 0
-        assert found["cardinal.exact"] == 1
+            assert result[name] == 0
+        assert result["cardinal.exact"] == 1
         assert "task_distances" not in report.figures
-        said = report.summary
-        assert "diversity is 0 by definition" in said
-        assert "cardinal sensitivity is 0 by definition" in said
+        text = report.summary
+        assert "diversity is 0 by definition" in text
+        assert "cardinal sensitivity is 0 by definition" in text
 
-    def test_where_every_task_ties_all_models_the_values_are_defined_and_said(self):
+    def test_where_every_task_ties_all_models_the_values_are_defined_and_summarized(self):
         report = analyze(task_matrix(np.full((3, 5), 0.5)))
-        found = report.finding.metrics
-        assert found["diversity"] == 1
-        assert isinstance(found["diversity.tie_corrected"], Undefined)
+        result = report.finding.metrics
+        assert result["diversity"] == 1
+        assert isinstance(result["diversity.tie_corrected"], Undefined)
         for name in ("cardinal.tau", "cardinal.mrc_upper", "ordinal.tau_upper", "ordinal.mrc", "cardinal.tau_b"):
-            assert found[name] == 0
-        assert any("counts ties as disagreement" in note for note in report.warnings)
+            assert result[name] == 0
+        assert any("counts ties as disagreement" in warning for warning in report.warnings)
         assert report.tables["cardinal"]["tau_weight"].null_count == 3
         for draw in report.figures.values():
             draw()
@@ -287,24 +289,24 @@ class TestDegenerate:
         report = analyze(task_matrix(T), system="cardinal", time_limit=30.0)
         last = report.tables["cardinal"].to_pylist()[-1]
         assert (last["task"], last["tau_weight"], last["mrc_alpha"]) == ("task 4", None, None)
-        assert any("without weight: task 4" in note for note in report.warnings)
+        assert any("without weight: task 4" in warning for warning in report.warnings)
         without = exact_metrics()
         assert report.finding.metrics["cardinal.tau"] == without["cardinal.tau"]
         assert report.finding.metrics["diversity"] > without["diversity"]
 
     def test_tasks_with_the_same_scores_are_named(self):
         report = analyze(task_matrix(np.vstack([SMALL, SMALL[1:2]])), time_limit=0)
-        assert any("task 1 = task 4" in note for note in report.warnings)
+        assert any("task 1 = task 4" in warning for warning in report.warnings)
 
     def test_too_few_complete_tasks_leave_nothing_to_weigh(self):
         report = analyze(task_matrix(GAPS[3:]), time_limit=0)
-        found = report.finding.metrics
+        result = report.finding.metrics
         assert np.isnan(GAPS[3:]).any(axis=1).all()
         for name in ("cardinal.tau", "cardinal.exact", "diversity.complete_tasks", "diversity.tie_corrected"):
-            assert isinstance(found[name], Undefined)
+            assert isinstance(result[name], Undefined)
         assert "Cardinal sensitivity is not given" in report.summary
         assert set(report.tables) == {"ordinal_added", "ordinal_ranking"}
-        assert found["diversity"] > 0
+        assert result["diversity"] > 0
 
     def test_a_model_without_any_score_is_left_out(self):
         T = SMALL.copy()
@@ -314,30 +316,30 @@ class TestDegenerate:
         assert report.finding.n_missing == 0
         assert "Left out, having no score here: model 03." in report.warnings
 
-    def test_a_tie_at_the_line_of_the_leading_models_is_said(self):
+    def test_a_tie_at_the_line_of_the_leading_models_is_a_warning(self):
         T = np.hstack([SMALL, SMALL])
         report = analyze(task_matrix(T), system="ordinal", top=3, time_limit=0)
-        assert any("names decide who leads" in note for note in report.warnings)
+        assert any("names decide who leads" in warning for warning in report.warnings)
         leading = report.rankings["ordinal.before"].models
         report = analyze(task_matrix(T), system="ordinal", top_models=leading, time_limit=0)
-        assert not any("names decide" in note for note in report.warnings)
+        assert not any("names decide" in warning for warning in report.warnings)
         report = analyze(task_matrix(SMALL), system="ordinal", top=3, time_limit=0)
         rates = np.sort(report.rankings["win_rate"].score)
         assert rates[-3] > rates[-4]
-        assert not any("names decide" in note for note in report.warnings)
+        assert not any("names decide" in warning for warning in report.warnings)
 
-    def test_a_bound_that_is_not_met_is_said_with_what_narrows_it(self):
+    def test_a_bound_that_is_not_met_is_a_warning_with_what_narrows_it(self):
         T = np.round(np.random.default_rng(0).random((12, 30)), 3)
         report = analyze(task_matrix(T), system="cardinal", time_limit=0)
         assert report.finding.metrics["cardinal.exact"] == 0
-        assert any("a larger --time-limit" in note for note in report.warnings)
+        assert any("a larger --time-limit" in warning for warning in report.warnings)
         assert "at most" in report.summary
 
-    def test_win_rates_per_task_with_gaps_say_that_time_does_not_help(self):
+    def test_win_rates_per_task_with_gaps_warn_that_time_does_not_help(self):
         report = analyze(task_matrix(GAPS), system="ordinal", win_rate="per-task", time_limit=0.1, top=5)
         is_open = report.finding.metrics["ordinal.exact"] == 0
-        assert any("does not add up over rivals" in note for note in report.warnings) == is_open
-        assert not any("a larger --time-limit" in note for note in report.warnings)
+        assert any("does not add up over rivals" in warning for warning in report.warnings) == is_open
+        assert not any("a larger --time-limit" in warning for warning in report.warnings)
 
 
 class TestErrors:
@@ -374,7 +376,7 @@ class TestErrors:
             (SMALL, {"win_rate": "elo"}, "Known: pairwise, per-task"),
         ],
     )
-    def test_what_cannot_be_asked_is_refused_with_words_that_help(self, T, options, words):
+    def test_invalid_options_are_rejected_with_messages_that_help(self, T, options, words):
         with pytest.raises(SelectionError, match=words):
             analyze(task_matrix(T), **options)
 

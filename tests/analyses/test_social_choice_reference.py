@@ -48,8 +48,8 @@ class Leaderboard:
 @pytest.fixture(scope="module")
 def reference(shared: Path) -> dict[str, Any]:
     text = (shared / "reference" / "social_choice.json").read_text()
-    found: dict[str, Any] = json.loads(text, parse_float=Decimal)
-    return found
+    result: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    return result
 
 
 @cache
@@ -85,68 +85,68 @@ class TestDiversity:
     @pytest.mark.parametrize("name", ["vtab", "superglue", "openllm", "bigbenchhard", "mmlu"])
     def test_of_cardinal_benchmarks(self, shared: Path, reference: dict[str, Any], name: str) -> None:
         known = reference["cardinal"][f"cardinal_{name}.csv"]
-        found = diversity(leaderboard(shared, f"cardinal_{name}").scores)
-        assert agrees(found.raw, known["W"])
-        assert agrees(found.tie_corrected, known["W_tie_corrected"])
+        result = diversity(leaderboard(shared, f"cardinal_{name}").scores)
+        assert agrees(result.raw, known["W"])
+        assert agrees(result.tie_corrected, known["W_tie_corrected"])
 
     @pytest.mark.parametrize("name", [name for name in ORDINAL if name != "helm_accuracy"])
     def test_of_ordinal_benchmarks(self, shared: Path, reference: dict[str, Any], name: str) -> None:
         known = reference["ordinal"][f"ordinal_{name}.csv"]
-        found = diversity(leaderboard(shared, f"ordinal_{name}").scores)
-        assert agrees(found.raw, known["W"])
+        result = diversity(leaderboard(shared, f"ordinal_{name}").scores)
+        assert agrees(result.raw, known["W"])
         if "W_tie_corrected" in known:
-            assert agrees(found.tie_corrected, known["W_tie_corrected"])
+            assert agrees(result.tie_corrected, known["W_tie_corrected"])
 
     def test_with_missing_scores(self, shared: Path, reference: dict[str, Any]) -> None:
         known = reference["ordinal"]["ordinal_helm_accuracy.csv"]
-        found = diversity_variants(leaderboard(shared, "ordinal_helm_accuracy").scores)
-        assert found.complete_tasks is not None
-        assert agrees(found.complete_tasks.raw, known["W_complete_tasks"])
-        assert agrees(found.whole.raw, known["W_knn_imputed"])
+        result = diversity_variants(leaderboard(shared, "ordinal_helm_accuracy").scores)
+        assert result.complete_tasks is not None
+        assert agrees(result.complete_tasks.raw, known["W_complete_tasks"])
+        assert agrees(result.whole.raw, known["W_knn_imputed"])
 
 
 class TestCardinal:
     @pytest.mark.parametrize("name", PROVEN_CARDINAL)
     def test_the_default_time_proves_the_largest_changes(self, shared: Path, name: str) -> None:
-        found = cardinal(shared, name, standardised=True)
-        assert found.is_exact
+        result = cardinal(shared, name, standardised=True)
+        assert result.is_exact
 
     @pytest.mark.parametrize("name", ["openllm", "superglue", "vtab"])
     def test_standardised(self, shared: Path, reference: dict[str, Any], name: str) -> None:
         known = reference["cardinal"][f"cardinal_{name}.csv"]["standardised"]
-        found = cardinal(shared, name, standardised=True)
-        assert agrees(found.tau.value, known["tau"])
-        assert agrees(found.mrc.value, known["MRC"])
+        result = cardinal(shared, name, standardised=True)
+        assert agrees(result.tau.value, known["tau"])
+        assert agrees(result.mrc.value, known["MRC"])
 
     @pytest.mark.parametrize(("name", "n_reversed", "mrc"), [("glue", 453, 0.7326), ("mteb", 838, 0.6341)])
     def test_standardised_of_those_that_the_reference_leaves_out(
         self, shared: Path, name: str, n_reversed: int, mrc: float
     ) -> None:
-        found = cardinal(shared, name, standardised=True)
-        assert found.tau.distance.n_reversed == n_reversed
-        assert found.mrc.value == pytest.approx(mrc, abs=5e-5)
+        result = cardinal(shared, name, standardised=True)
+        assert result.tau.distance.n_reversed == n_reversed
+        assert result.mrc.value == pytest.approx(mrc, abs=5e-5)
 
     @pytest.mark.parametrize("name", ["openllm", "superglue", "vtab"])
     def test_raw(self, shared: Path, reference: dict[str, Any], name: str) -> None:
         known = reference["cardinal"][f"cardinal_{name}.csv"]["raw"]
-        found = cardinal(shared, name, standardised=False)
+        result = cardinal(shared, name, standardised=False)
         if "tau" in known:
-            assert found.tau.is_exact
-            assert agrees(found.tau.value, known["tau"])
+            assert result.tau.is_exact
+            assert agrees(result.tau.value, known["tau"])
         else:
-            assert found.tau.upper_bound >= float(known["tau_at_least"]) - 5e-7
-        assert agrees(found.mrc.value, known["MRC"])
+            assert result.tau.upper_bound >= float(known["tau_at_least"]) - 5e-7
+        assert agrees(result.mrc.value, known["MRC"])
 
     @pytest.mark.parametrize("name", PROVEN_CARDINAL)
     def test_never_fewer_reversals_without_time_than_the_peer_finds(
         self, shared: Path, reference: dict[str, Any], name: str
     ) -> None:
-        found = cardinal(shared, name, standardised=True, time_limit=0.0)
+        result = cardinal(shared, name, standardised=True, time_limit=0.0)
         proven = cardinal(shared, name, standardised=True)
-        assert found.tau.value <= proven.tau.value <= found.tau.upper_bound
-        assert found.mrc.value <= proven.mrc.value <= found.mrc.upper_bound
+        assert result.tau.value <= proven.tau.value <= result.tau.upper_bound
+        assert result.mrc.value <= proven.mrc.value <= result.mrc.upper_bound
         if f"cardinal_{name}.csv" in reference["cardinal"]:
-            assert found.tau.value > float(reference["cardinal"][f"cardinal_{name}.csv"]["peer"]["tau"])
+            assert result.tau.value > float(reference["cardinal"][f"cardinal_{name}.csv"]["peer"]["tau"])
 
     @pytest.mark.soak
     @pytest.mark.parametrize("name", UNPROVEN)
@@ -154,12 +154,12 @@ class TestCardinal:
         self, shared: Path, reference: dict[str, Any], name: str
     ) -> None:
         known = reference["cardinal"][f"cardinal_{name}.csv"]["standardised"]
-        found = cardinal(shared, name, standardised=True)
-        assert found.tau.value <= float(known["tau_at_most_known"])
-        assert found.tau.upper_bound >= float(known["tau_at_least"])
-        assert found.tau.value < found.tau.upper_bound
-        assert found.mrc.value <= float(known.get("MRC_at_most", known.get("MRC"))) + 5e-5
-        assert found.mrc.upper_bound >= float(known.get("MRC_at_least", known.get("MRC"))) - 5e-5
+        result = cardinal(shared, name, standardised=True)
+        assert result.tau.value <= float(known["tau_at_most_known"])
+        assert result.tau.upper_bound >= float(known["tau_at_least"])
+        assert result.tau.value < result.tau.upper_bound
+        assert result.mrc.value <= float(known.get("MRC_at_most", known.get("MRC"))) + 5e-5
+        assert result.mrc.upper_bound >= float(known.get("MRC_at_least", known.get("MRC"))) - 5e-5
 
 
 class TestOrdinal:
@@ -170,14 +170,14 @@ class TestOrdinal:
     @pytest.mark.parametrize("name", ORDINAL)
     def test_known_values(self, shared: Path, reference: dict[str, Any], name: str) -> None:
         known = reference["ordinal"][f"ordinal_{name}.csv"]
-        found = ordinal(shared, name)
-        assert agrees(found.tau.value, known["tau"])
-        assert agrees(found.mrc.value, known["MRC"])
+        result = ordinal(shared, name)
+        assert agrees(result.tau.value, known["tau"])
+        assert agrees(result.mrc.value, known["MRC"])
 
     @pytest.mark.parametrize("name", FURTHER_ORDINAL)
     def test_values_of_those_that_the_reference_leaves_out(self, shared: Path, name: str) -> None:
-        found = ordinal(shared, name)
-        assert (found.tau.value, found.mrc.value) == tuple(map(float, FURTHER_ORDINAL[name]))
+        result = ordinal(shared, name)
+        assert (result.tau.value, result.mrc.value) == tuple(map(float, FURTHER_ORDINAL[name]))
 
 
 class TestBaselines:
@@ -186,16 +186,16 @@ class TestBaselines:
         weighed = cardinal_sensitivity(scores, epsilon=EPSILON, standardised=True, time_limit=TIME_LIMIT)
         added = ordinal_sensitivity(scores, leading=np.array([11, 10, 9]), time_limit=TIME_LIMIT)
         assert diversity(scores).raw == 0
-        for found in (weighed, added):
-            assert found.is_exact
-            assert (found.tau.value, found.mrc.value) == (0, 0)
+        for result in (weighed, added):
+            assert result.is_exact
+            assert (result.tau.value, result.mrc.value) == (0, 0)
 
     @pytest.mark.soak
     def test_added_models_turn_a_random_top_ten_round(self) -> None:
         scores = exact_scores(np.random.default_rng(0).random((100, 1000)))
         leading = select_leading_models(scores, [f"{n:03}" for n in range(1000)], top=10, rule="pairwise")
-        found = ordinal_sensitivity(scores, leading=leading, time_limit=TIME_LIMIT)
-        n_ordered = sum(a < b for a in found.before for b in found.before)
-        assert found.tau.distance.n_reversed == n_ordered
-        assert found.mrc.value == 1
-        assert 5 <= found.tau.witness.sum() <= 990
+        result = ordinal_sensitivity(scores, leading=leading, time_limit=TIME_LIMIT)
+        n_ordered = sum(a < b for a in result.before for b in result.before)
+        assert result.tau.distance.n_reversed == n_ordered
+        assert result.mrc.value == 1
+        assert 5 <= result.tau.witness.sum() <= 990

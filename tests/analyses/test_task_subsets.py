@@ -21,7 +21,7 @@ SCORES = (RNG.normal(0, 1, (8, 1)) + np.linspace(0, 2, 15) + RNG.normal(0, 0.7, 
 NAN = float("nan")
 
 
-def found(T, **options):
+def compute(T, **options):
     return analyze(task_matrix(T), **options).finding
 
 
@@ -33,7 +33,7 @@ def csv(shared, name):
 
 class TestAgainstReference:
     def test_numbers_are_those_of_the_obvious_loop(self):
-        result = found(SCORES, max_size=3)
+        result = compute(SCORES, max_size=3)
         full = stats.rankdata(-SCORES.mean(axis=0))
         for size in (1, 2, 3):
             taus, mrcs = [], []
@@ -83,18 +83,18 @@ class TestLaws:
             tasks=tuple(scores.tasks[i] for i in rows),
             models=tuple(scores.models[j] for j in columns),
         )
-        one, other = (analyze(some, rule=rule) for some in (scores, turned))
-        assert one.tables["sizes"].equals(other.tables["sizes"])
-        assert one.task_values == other.task_values
-        assert one.tables["greedy"].column("tau").equals(other.tables["greedy"].column("tau"))
+        item, second = (analyze(some, rule=rule) for some in (scores, turned))
+        assert item.tables["sizes"].equals(second.tables["sizes"])
+        assert item.task_values == second.task_values
+        assert item.tables["greedy"].column("tau").equals(second.tables["greedy"].column("tau"))
 
     def test_where_lower_is_better_everything_is_turned_round(self):
         scores = task_matrix(SCORES)
         turned = dataclasses.replace(scores, T=-SCORES, higher_is_better=False)
-        one, other = (analyze(some) for some in (scores, turned))
-        assert one.tables["sizes"].equals(other.tables["sizes"])
-        assert other.rankings["all_tasks"].score == pytest.approx(-one.rankings["all_tasks"].score)
-        assert other.rankings["all_tasks"].rank.tolist() == one.rankings["all_tasks"].rank.tolist()
+        item, second = (analyze(some) for some in (scores, turned))
+        assert item.tables["sizes"].equals(second.tables["sizes"])
+        assert second.rankings["all_tasks"].score == pytest.approx(-item.rankings["all_tasks"].score)
+        assert second.rankings["all_tasks"].rank.tolist() == item.rankings["all_tasks"].rank.tolist()
 
     def test_any_number_of_workers_and_the_same_seed_give_the_same_bytes(self):
         options = {"n_samples": 300, "largest_enumeration": 20, "seed": 4}
@@ -103,10 +103,10 @@ class TestLaws:
             shared = analyze(task_matrix(SCORES), **options)
         assert alone.finding.metrics == shared.finding.metrics
         assert all(alone.finding.arrays[n].tobytes() == a.tobytes() for n, a in shared.finding.arrays.items())
-        other = analyze(task_matrix(SCORES), **options | {"seed": 5})
-        assert other.finding.metrics != alone.finding.metrics
+        second = analyze(task_matrix(SCORES), **options | {"seed": 5})
+        assert second.finding.metrics != alone.finding.metrics
 
-    def test_where_not_all_sets_were_examined_it_is_said_everywhere(self):
+    def test_where_not_all_sets_were_examined_every_output_reports_it(self):
         report = analyze(task_matrix(SCORES), n_samples=40, largest_enumeration=30, within=0.02)
         sizes = report.tables["sizes"].to_pylist()
         assert [row["examined"] for row in sizes] == ["all", "all", "sample", "sample", "sample", "all"]
@@ -132,10 +132,10 @@ class TestLaws:
         assert all(step > 0.1 for step in steps[: size - 1])
 
     def test_best_and_median_and_what_selection_does_are_in_the_summary(self):
-        said = analyze(task_matrix(SCORES)).summary
+        text = analyze(task_matrix(SCORES)).summary
         for words in ("the best changes", "the median", "picked with the answer in sight", "Nothing here is a test"):
-            assert words in said
-        assert "the other half, where" in said
+            assert words in text
+        assert "the other half, where" in text
 
 
 class TestDegenerate:
@@ -150,7 +150,7 @@ class TestDegenerate:
             np.repeat(SCORES[:1], 5, axis=0),
         ],
     )
-    def test_numbers_are_given_or_absent_and_pictures_are_drawn(self, T, rule):
+    def test_metrics_are_finite_or_undefined_and_figures_are_drawn(self, T, rule):
         report = analyze(task_matrix(T), rule=rule)
         result = report.finding
         assert all(isinstance(value, Undefined) or np.isfinite(value) for value in result.metrics.values())
@@ -165,18 +165,18 @@ class TestDegenerate:
     def test_three_models_have_no_halves(self):
         report = analyze(task_matrix(SCORES[:, :3]))
         assert isinstance(report.finding.metrics["holdout.judged.1"], Undefined)
-        assert any("No model is held out" in note for note in report.warnings)
+        assert any("No model is held out" in warning for warning in report.warnings)
         assert "half" not in report.summary
 
     def test_sizes_end_before_all_tasks_and_the_headline_stays_short(self):
         report = analyze(task_matrix(SCORES), max_size=50)
         assert [subsets.sample.size for subsets in report.finding.sizes] == list(range(1, 8))
-        assert any("sizes end at 7" in note for note in report.warnings)
+        assert any("sizes end at 7" in warning for warning in report.warnings)
         assert len(report.finding.headline) <= 50
 
     def test_tasks_that_tie_all_models_are_named_and_not_chosen(self):
         report = analyze(task_matrix(np.vstack([np.ones(15), SCORES])))
-        assert any("same score on task 0" in note for note in report.warnings)
+        assert any("same score on task 0" in warning for warning in report.warnings)
         assert report.finding.metrics["n_tied_tasks"] == 1
         assert report.finding.metrics["best.tau.1"] == 0
         assert report.finding.metrics["best.tau_paper.1"] > 0
@@ -187,11 +187,11 @@ class TestDegenerate:
         T[2, 3] = NAN
         by_mean, by_wins = (analyze(task_matrix(T), rule=rule) for rule in ("mean", "win-rate"))
         assert by_mean.finding.tasks == tuple(f"task {i}" for i in range(8) if i != 2)
-        assert any("Left out, lacking a score of some model: task 2" in note for note in by_mean.warnings)
+        assert any("Left out, lacking a score of some model: task 2" in warning for warning in by_mean.warnings)
         without = analyze(task_matrix(np.delete(SCORES, 2, axis=0)))
         assert by_mean.finding.metrics == without.finding.metrics
         assert len(by_wins.finding.tasks) == 8
-        assert any("where they share none, neither wins" in note for note in by_wins.warnings)
+        assert any("where they share none, neither wins" in warning for warning in by_wins.warnings)
 
 
 class TestErrors:
@@ -218,6 +218,6 @@ class TestErrors:
             ),
         ],
     )
-    def test_what_cannot_be_asked_is_refused_in_a_sentence(self, T, options, words):
+    def test_invalid_options_are_rejected_in_a_sentence(self, T, options, words):
         with pytest.raises(SelectionError, match=words):
             analyze(task_matrix(T), **options)

@@ -75,7 +75,7 @@ def simulated(key: int, kind: str, diversity: float, tau: float, **more: Any) ->
     return finding(key, None, diversity, (tau, tau), parameters={"simulated": kind, "top": 10.0}, selection={}, **more)
 
 
-def ask(*records: FindingRecord, benchmarks: tuple[str, ...] = (), **options: Any) -> Report:
+def run_tradeoff(*records: FindingRecord, benchmarks: tuple[str, ...] = (), **options: Any) -> Report:
     latest_first = tuple(sorted(records, key=lambda record: -record.id))
     return analyze(SocialChoiceFindings(records=latest_first, benchmarks=benchmarks), **options)
 
@@ -92,7 +92,7 @@ def some(n: int, *, systems: tuple[str, ...] = ("cardinal",)) -> list[FindingRec
 
 class TestWhichFindings:
     def test_of_each_benchmark_the_latest_is_shown_in_each_system(self) -> None:
-        report = ask(
+        report = run_tradeoff(
             finding(1, "a", systems=("cardinal", "ordinal")),
             finding(2, "a", diversity=0.4),
             finding(3, "b", systems=("ordinal",)),
@@ -116,18 +116,18 @@ class TestWhichFindings:
             ({"without": "cardinal.mrc_upper"}, "gives no cardinal.mrc_upper"),
         ],
     )
-    def test_a_later_one_that_does_not_suit_gives_way_to_an_earlier_one_or_is_named(
+    def test_an_unsuitable_later_finding_yields_to_an_earlier_one_or_is_reported(
         self, later: dict[str, Any], why: str
     ) -> None:
-        unsuited, other = finding(5, "a", **later), finding(6, "b")
-        assert points(ask(finding(1, "a"), unsuited, other))["cardinal", "a"]["finding"] == 1
-        report = ask(unsuited, other)
+        unsuited, second = finding(5, "a", **later), finding(6, "b")
+        assert points(run_tradeoff(finding(1, "a"), unsuited, second))["cardinal", "a"]["finding"] == 1
+        report = run_tradeoff(unsuited, second)
         assert list(points(report)) == [("cardinal", "b")]
         assert report.warnings[0] == f"Not among the cardinal points: a (finding 5 {why})."
         assert report.finding.metrics["n_left_out"] == 1
 
     def test_time_limit_and_metric_do_not_matter_but_are_in_the_table(self) -> None:
-        row = points(ask(finding(1, "a", parameters={"time_limit": 0.0}, selection={"metric": "accuracy"})))[
+        row = points(run_tradeoff(finding(1, "a", parameters={"time_limit": 0.0}, selection={"metric": "accuracy"})))[
             "cardinal", "a"
         ]
         assert (row["metric"], row["time_limit"], row["columns"], row["n_models"]) == (
@@ -137,17 +137,17 @@ class TestWhichFindings:
             12,
         )
 
-    def test_other_options_can_be_asked_for(self) -> None:
+    def test_other_options_can_be_selected(self) -> None:
         records = finding(1, "a"), finding(2, "a", parameters={"columns": "raw"})
-        assert points(ask(*records, columns="raw"))["cardinal", "a"]["finding"] == 2
+        assert points(run_tradeoff(*records, columns="raw"))["cardinal", "a"]["finding"] == 2
 
     def test_options_of_the_other_system_do_not_matter(self) -> None:
-        report = ask(finding(1, "a", systems=("cardinal", "ordinal"), parameters={"top": 0.5}))
+        report = run_tradeoff(finding(1, "a", systems=("cardinal", "ordinal"), parameters={"top": 0.5}))
         assert list(points(report)) == [("cardinal", "a")]
 
-    def test_simulated_findings_are_never_taken_for_the_benchmarks_own(self) -> None:
+    def test_simulated_findings_never_count_as_those_of_the_benchmark(self) -> None:
         split = finding(9, "a", 0.01, parameters={"simulated": "split into 20 tasks"})
-        report = ask(finding(1, "a"), split, simulated(2, "constant", 0, 0), simulated(3, "random", 1, 0.7))
+        report = run_tradeoff(finding(1, "a"), split, simulated(2, "constant", 0, 0), simulated(3, "random", 1, 0.7))
         rows = points(report)
         assert rows["cardinal", "a"]["finding"] == 1
         assert [name for _, name in rows] == ["Constant", "Random", "a", "a split into 20 tasks"]
@@ -156,33 +156,33 @@ class TestWhichFindings:
 
     def test_chosen_findings_are_shown_whatever_they_are(self) -> None:
         records = finding(1, "a", stale="old"), finding(2, "a", parameters={"columns": "raw"}), finding(3, "b")
-        report = ask(*records, which=(1, 2))
+        report = run_tradeoff(*records, which=(1, 2))
         assert list(points(report)) == [("cardinal", "a #1"), ("cardinal", "a #2")]
-        assert any("Stale findings among them: 1 (old)." in note for note in report.warnings)
+        assert any("Stale findings among them: 1 (old)." in warning for warning in report.warnings)
 
     def test_names_can_be_left_out(self) -> None:
-        assert list(points(ask(finding(1, "a"), finding(2, "b"), exclude=("a",)))) == [("cardinal", "b")]
+        assert list(points(run_tradeoff(finding(1, "a"), finding(2, "b"), exclude=("a",)))) == [("cardinal", "b")]
 
-    def test_benchmarks_that_were_not_asked_are_named(self) -> None:
-        warnings = ask(finding(1, "a"), benchmarks=("a", "b")).warnings
+    def test_benchmarks_without_a_finding_are_reported(self) -> None:
+        warnings = run_tradeoff(finding(1, "a"), benchmarks=("a", "b")).warnings
         assert "Not asked yet: b." in warnings[0]
 
 
 class TestNumbers:
     def test_another_diversity_can_be_shown(self) -> None:
-        row = points(ask(finding(1, "a", 0.3), diversity="diversity.tie_corrected"))["cardinal", "a"]
+        row = points(run_tradeoff(finding(1, "a", 0.3), diversity="diversity.tie_corrected"))["cardinal", "a"]
         assert row["diversity"] == 0.15
 
     def test_correlation_and_line_are_of_the_values_found(self) -> None:
         records = some(8)
-        numbers = ask(*records).finding.metrics
+        numbers = run_tradeoff(*records).finding.metrics
         x, y = np.array([[r.numbers[2].value, r.numbers[4].value] for r in records]).T
         assert numbers["cardinal.tau.pearson"] == pytest.approx(np.corrcoef(x, y)[0, 1])
         assert numbers["cardinal.tau.slope"] == pytest.approx(np.linalg.lstsq(x[:, None], y, rcond=None)[0][0])
         assert (numbers["cardinal.tau.n"], numbers["cardinal.tau.n_exact"]) == (8, 4)
 
     def test_the_line_between_the_baselines_has_two_sides(self) -> None:
-        report = ask(
+        report = run_tradeoff(
             simulated(1, "constant", 0, 0),
             simulated(2, "random", 1, 0.8),
             finding(3, "good", 0.5, (0.1, 0.1)),
@@ -201,41 +201,41 @@ class TestNumbers:
         assert "1 below the line from Constant to Random, 1 above it, 1 left open by bounds" in report.summary
 
     def test_without_baselines_the_commands_that_make_them_are_named(self) -> None:
-        report = ask(*some(4))
+        report = run_tradeoff(*some(4))
         reason = "run `suffrage simulate constant` and `suffrage simulate random` first"
         assert report.finding.metrics["cardinal.tau.baselines.slope"] == Undefined(reason)
-        assert any(reason in note for note in report.warnings)
+        assert any(reason in warning for warning in report.warnings)
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_fewer_than_three_points_have_no_correlation(self, n: int) -> None:
-        report = ask(*some(n))
+        report = run_tradeoff(*some(n))
         reason = {1: "1 point is too few", 2: "2 points are too few"}[n]
-        absent = Undefined(reason)
+        undefined = Undefined(reason)
         for name in ("pearson", "pearson.low", "spearman", "slope", "pearson.benchmarks"):
-            assert report.finding.metrics[f"cardinal.mrc.{name}"] == absent
+            assert report.finding.metrics[f"cardinal.mrc.{name}"] == undefined
         assert f"no correlation ({reason})." in report.summary
 
     def test_all_numbers_are_headlines_and_fit_in_mlflow(self) -> None:
-        rows = metric_rows(ask(*some(3, systems=("cardinal", "ordinal"))).finding)
+        rows = metric_rows(run_tradeoff(*some(3, systems=("cardinal", "ordinal"))).finding)
         assert len(rows) <= 50
         assert all(row.headline for row in rows)
 
-    def test_the_summary_says_what_is_no_test(self) -> None:
-        said = ask(*some(5), simulated(9, "random", 1, 0.7)).summary
-        assert "6 points, 1 of them simulated" in said
-        assert "nothing here is a test" in said
+    def test_the_summary_disclaims_a_test(self) -> None:
+        text = run_tradeoff(*some(5), simulated(9, "random", 1, 0.7)).summary
+        assert "6 points, 1 of them simulated" in text
+        assert "nothing here is a test" in text
 
 
 class TestFigure:
     @pytest.mark.parametrize("form", ["png", "pdf", "svg"])
     def test_it_is_drawn_in_every_format_the_same_each_time(self, form: str) -> None:
-        draw = ask(*some(3)).figures["tradeoff"]
+        draw = run_tradeoff(*some(3)).figures["tradeoff"]
         assert render_figure(draw, form) == render_figure(draw, form) != b""
 
     @pytest.mark.parametrize("n", [1, 3, 30])
     def test_each_point_has_its_number_inside_the_axes_and_numbers_do_not_overlap(self, n: int) -> None:
         records = some(n, systems=("cardinal", "ordinal"))
-        figure = ask(*records, simulated(99, "constant", 0, 0)).figures["tradeoff"]()
+        figure = run_tradeoff(*records, simulated(99, "constant", 0, 0)).figures["tradeoff"]()
         figure.canvas.draw()
         for axes in figure.axes:
             assert axes.get_ylabel()
@@ -244,21 +244,21 @@ class TestFigure:
             boxes = [text.get_window_extent().padded(-2) for text in axes.texts]
             for i, box in enumerate(boxes):
                 assert axes.get_window_extent().padded(3).containsx(box.x0)
-                assert sum(box.overlaps(other) for other in boxes[i + 1 :]) == 0
+                assert sum(box.overlaps(second) for second in boxes[i + 1 :]) == 0
         assert figure.axes[1].get_xlabel() or figure.axes[2].get_xlabel()
 
 
 class TestErrors:
     def test_no_finding_yet_names_the_commands_that_make_some(self) -> None:
         with pytest.raises(SelectionError, match=r"Run `suffrage analyze social-choice BENCHMARK`.*simulate random`"):
-            ask()
+            run_tradeoff()
 
-    def test_no_finding_that_suits_says_why(self) -> None:
+    def test_without_a_suitable_finding_the_error_gives_the_reason(self) -> None:
         with pytest.raises(SelectionError, match=r"suits \(a: finding 1 was made with --columns raw\)"):
-            ask(finding(1, "a", parameters={"columns": "raw"}))
+            run_tradeoff(finding(1, "a", parameters={"columns": "raw"}))
 
     def test_an_unknown_finding_or_name_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="Finding 7 is none of social-choice"):
-            ask(finding(1, "a"), which=(7,))
+            run_tradeoff(finding(1, "a"), which=(7,))
         with pytest.raises(SelectionError, match=r"No point is called 'x'\. Choose --exclude from: a."):
-            ask(finding(1, "a"), exclude=("x",))
+            run_tradeoff(finding(1, "a"), exclude=("x",))

@@ -37,8 +37,8 @@ def paper():
 
 class TestAgainstReference:
     def test_the_cycle_of_the_paper_is_found_by_every_number(self):
-        found = analyze(paper()).finding
-        metrics = found.metrics
+        result = analyze(paper()).finding
+        metrics = result.metrics
         assert metrics["condorcet.exists"] == 0
         assert metrics["condorcet.n_weak"] == 0
         assert metrics["smith.size"] == 3
@@ -46,7 +46,7 @@ class TestAgainstReference:
         assert metrics["kemeny.distance"] == metrics["kemeny.distance_at_least"] == 10
         assert metrics["kemeny.contradicted"] == pytest.approx(10 / 27)
         assert metrics["kemeny.unique"] == 1
-        assert found.consensus.order.tolist() == [0, 1, 2]
+        assert result.consensus.order.tolist() == [0, 1, 2]
         assert analyze(paper()).rankings["win_rate"].score == pytest.approx([10 / 27, 10 / 27, 7 / 27])
         assert metrics["pareto.n_pairs"] == 0
         assert "No model wins every duel." in analyze(paper()).summary
@@ -107,11 +107,11 @@ class TestAgainstReference:
 class TestLaws:
     @pytest.mark.parametrize("rule", ["mean", "win-rate", "borda", "copeland", "minimax"])
     def test_where_lower_is_better_everything_is_turned_round(self, rule):
-        one = analyze(task_matrix(SCORES), rule=rule)
-        other = analyze(task_matrix(-SCORES, higher_is_better=False), rule=rule)
-        assert one.finding.metrics == other.finding.metrics
-        assert other.rankings["mean"].score == pytest.approx(-one.rankings["mean"].score)
-        assert other.rankings["borda"].score == pytest.approx(one.rankings["borda"].score)
+        item = analyze(task_matrix(SCORES), rule=rule)
+        second = analyze(task_matrix(-SCORES, higher_is_better=False), rule=rule)
+        assert item.finding.metrics == second.finding.metrics
+        assert second.rankings["mean"].score == pytest.approx(-item.rankings["mean"].score)
+        assert second.rankings["borda"].score == pytest.approx(item.rankings["borda"].score)
 
     def test_the_order_of_models_and_tasks_does_not_matter(self):
         rows, columns = RNG.permutation(7), RNG.permutation(12)
@@ -122,13 +122,13 @@ class TestLaws:
             tasks=tuple(scores.tasks[i] for i in rows),
             models=tuple(scores.models[j] for j in columns),
         )
-        one, other = (analyze(some, rule="borda") for some in (scores, turned))
-        assert one.finding.metrics == other.finding.metrics
-        assert one.tables["agreement"].equals(other.tables["agreement"])
+        item, second = (analyze(some, rule="borda") for some in (scores, turned))
+        assert item.finding.metrics == second.finding.metrics
+        assert item.tables["agreement"].equals(second.tables["agreement"])
         assert (
-            one.tables["ranks"]
+            item.tables["ranks"]
             .select(["model", "mean", "borda", "dowdall", "copeland"])
-            .equals(other.tables["ranks"].select(["model", "mean", "borda", "dowdall", "copeland"]))
+            .equals(second.tables["ranks"].select(["model", "mean", "borda", "dowdall", "copeland"]))
         )
 
     def test_gaps_leave_each_rule_what_it_can_use(self):
@@ -138,20 +138,20 @@ class TestLaws:
         for rule in ("mean", "median", "borda", "dowdall", "plurality"):
             assert report.rankings[rule].rank.tolist() == whole.rankings[rule].rank.tolist()
         assert report.finding.metrics["n_complete_tasks"] == 5
-        assert any("5 of 7 tasks" in note for note in report.warnings)
+        assert any("5 of 7 tasks" in warning for warning in report.warnings)
         assert report.rankings["copeland"].rank.tolist() != whole.rankings["copeland"].rank.tolist()
 
     def test_rules_that_are_one_by_definition_have_one_vote(self):
-        found = analyze(task_matrix(RNG.random((5, 6)))).finding
-        assert {one.rule for one in found.independent_agreements} | {
-            one.other_rule for one in found.independent_agreements
+        result = analyze(task_matrix(RNG.random((5, 6)))).finding
+        assert {agreement.rule for agreement in result.independent_agreements} | {
+            agreement.other_rule for agreement in result.independent_agreements
         } == set(VOTING_RULES) - {
             "win-rate",
             "win-rate-per-task",
             "bradley-terry",
         }
-        assert found.metrics["agreement.mean"] == pytest.approx(
-            np.mean([one.agreement for one in found.independent_agreements])
+        assert result.metrics["agreement.mean"] == pytest.approx(
+            np.mean([agreement.agreement for agreement in result.independent_agreements])
         )
 
     @pytest.mark.parametrize("k", [3, 105])
@@ -168,14 +168,14 @@ class TestLaws:
 
 
 class TestDegenerate:
-    def test_without_a_complete_task_rules_that_need_one_say_so(self):
+    def test_without_a_complete_task_rules_that_need_it_are_undefined(self):
         T = np.where(np.eye(4, 12, dtype=bool), NAN, SCORES[:4])
         report = analyze(task_matrix(T))
         assert isinstance(report.finding.metrics["pareto.mean"], Undefined)
         assert isinstance(report.finding.metrics["removal.tasks"], Undefined)
         assert "mean" not in report.rankings
         assert "win_rate" in report.rankings
-        assert any("Choose another with --rule" in note for note in report.warnings)
+        assert any("Choose another with --rule" in warning for warning in report.warnings)
         why = "no task has a score from every model"
         assert f"Left out: mean, median, Borda, Dowdall and plurality: {why}." in report.warnings
         assert analyze(task_matrix(T), rule="copeland").finding.metrics["removal.tasks.at_least"] >= 1
@@ -185,7 +185,7 @@ class TestDegenerate:
         report = analyze(task_matrix(SCORES), rule="bradley-terry")
         assert "bradley_terry" not in report.rankings
         assert report.finding.metrics["pareto.bradley_terry"].reason.endswith("pip install 'suffrage[voting]'")
-        assert any("pip install 'suffrage[voting]'" in note for note in report.warnings)
+        assert any("pip install 'suffrage[voting]'" in warning for warning in report.warnings)
 
     def test_all_tied_is_a_tie_by_every_rule(self):
         report = analyze(task_matrix(np.full((4, 5), 0.5)))
@@ -196,10 +196,10 @@ class TestDegenerate:
         assert isinstance(metrics["kemeny.contradicted"], Undefined)
         assert isinstance(metrics["removal.tasks"], Undefined)
         assert metrics["removal.tasks.exact"] == 1
-        said = report.summary
-        assert "All 11 rules" in said
-        assert "No model is nowhere worse and somewhere better than another." in said
-        assert "No removal of tasks leaves the first place by mean to others alone." in said
+        text = report.summary
+        assert "All 11 rules" in text
+        assert "No model is nowhere worse and somewhere better than another." in text
+        assert "No removal of tasks leaves the first place by mean to others alone." in text
 
     def test_one_task_is_the_ranking_of_every_rule_but_plurality(self):
         report = analyze(task_matrix(SCORES[:1]))

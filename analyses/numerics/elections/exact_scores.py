@@ -83,8 +83,8 @@ def exact_scores(
     fractions = [
         _fraction(*pair) for pair in zip(distinct.real.tolist(), map(int, distinct.imag.tolist()), strict=True)
     ]
-    common = lcm(1, *{denominator_ for _, denominator_ in fractions})
-    values = [value * (common // denominator_) for value, denominator_ in fractions]
+    common = lcm(1, *{fraction_denominator for _, fraction_denominator in fractions})
+    values = [value * (common // fraction_denominator) for value, fraction_denominator in fractions]
     divisor = gcd(common, *values)
     sign = 1 if higher_is_better else -1
     scaled = np.zeros(len(values) + 1, dtype=object)
@@ -101,13 +101,13 @@ def decimal_fraction(value: float) -> Fraction:
 
 def _fraction(value: float, n: int) -> tuple[int, int]:
     """Numerator and denominator, not in lowest terms."""
-    total = value * n
-    if n > 0 and isfinite(total):
-        tolerance = MAX_SUMMATION_ULPS * ulp(total)
-        if abs(total - round(total)) <= tolerance:
-            return round(total), n
-        parts = Fraction(total).limit_denominator(MAX_PARTS)
-        if tolerance < MAX_PARTS**-2 and abs(total - parts) <= tolerance:
+    scaled = value * n
+    if n > 0 and isfinite(scaled):
+        tolerance = MAX_SUMMATION_ULPS * ulp(scaled)
+        if abs(scaled - round(scaled)) <= tolerance:
+            return round(scaled), n
+        parts = Fraction(scaled).limit_denominator(MAX_PARTS)
+        if tolerance < MAX_PARTS**-2 and abs(scaled - parts) <= tolerance:
             return parts.numerator, parts.denominator * n
     shortest, _, exponent = repr(value).partition("e")
     whole, _, decimals = shortest.partition(".")

@@ -17,7 +17,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.epsilon import round_up
+from analyses.numerics.elections.cardinal.epsilon import round_up_to_float
 from analyses.numerics.elections.cardinal.weighted_sums import weighted_sums
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import ExactScores, decimal_fraction
@@ -56,7 +56,7 @@ def descend_cardinal_sensitivity(
         T = np.ldexp(T, -np.frexp(np.abs(T).max())[1])  # so that no square overflows or vanishes
         T = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1).mean()
         witness[weighed] = _weights(T, before, float(epsilon), n_steps, step_size, seed)
-        witness = np.maximum(witness, round_up(epsilon))
+        witness = np.maximum(witness, round_up_to_float(epsilon))
     after = average_ranks(_totals(scores, witness, scale))
     tau, mrc = _lower_bounds(before, after, witness)
     return CardinalSensitivity(tau=tau, mrc=mrc, before=before, epsilon=epsilon, scale=scale)

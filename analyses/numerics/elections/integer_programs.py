@@ -18,7 +18,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 INTEGRALITY_TOLERANCE = 1e-3
 """A bound this little below a whole number may be that number."""
 _OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2
-_ONE_AT_A_TIME = threading.Lock()
+_STDOUT_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def maximize(
 @contextmanager
 def _silence() -> Iterator[None]:
     """Send file descriptor 1 away: HiGHS prints to it from C++, past ``sys.stdout``, whatever its options say."""
-    with _ONE_AT_A_TIME:
+    with _STDOUT_LOCK:
         try:
             saved_stdout = os.dup(1)
         except OSError:  # there is no standard output to keep clean

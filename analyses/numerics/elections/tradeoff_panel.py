@@ -56,11 +56,11 @@ def association(x: NDArray[np.float64], y: NDArray[np.float64]) -> Association:
     n, nan = len(x), float("nan")
     if n < MIN_POINTS:
         return Association(n=n, pearson=nan, low=nan, high=nan, spearman=nan, slope=nan)
-    r, squares = _pearson(x, y), float(x @ x)
+    r, sum_of_squares = _pearson(x, y), float(x @ x)
     low = high = nan
     if n > MIN_POINTS and abs(r) < 1:
         low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL_975 / np.sqrt(n - 3)).tolist()
-    slope = float(x @ y) / squares if squares > 0 else nan
+    slope = float(x @ y) / sum_of_squares if sum_of_squares > 0 else nan
     return Association(n=n, pearson=r, low=low, high=high, spearman=_pearson(rankdata(x), rankdata(y)), slope=slope)
 
 
@@ -112,8 +112,8 @@ class TradeoffPanel:
     @cached_property
     def benchmark_association(self) -> Association:
         """The same without what was simulated."""
-        real = ~self.is_simulated
-        return association(self.diversity[real], self.sensitivity[real])
+        is_real = ~self.is_simulated
+        return association(self.diversity[is_real], self.sensitivity[is_real])
 
     def baseline_line(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
         """Slope and intercept of the line from Constant to Random; None where one is missing or they do not differ.

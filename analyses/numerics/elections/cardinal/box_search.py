@@ -140,8 +140,8 @@ class BoxSearch:
                 rows.D, self._slack, rows.worth, box[0], box[1], self.incumbent, budget
             )
             self._accept(best, witness if len(witness) else None)
-            for open_box, bound_ in zip(open_boxes, bounds.tolist(), strict=True):
-                heapq.heappush(heap, (-bound_, self._n_made, open_box))
+            for open_box, open_bound in zip(open_boxes, bounds.tolist(), strict=True):
+                heapq.heappush(heap, (-open_bound, self._n_made, open_box))
                 self._n_made += 1
 
     def propose(self, weights: NDArray[np.float64]) -> None:

@@ -31,12 +31,12 @@ ROW, LEAST, MOST = 0, 1, 2
 def _sums_in_box(D: Any, box: Any, rows: Any) -> None:
     """Fill ``rows``, one for each inequality, with its least and largest sum in a box."""
     for row in range(D.shape[1]):
-        smallest, largest = 0.0, 0.0
+        minimum, maximum = 0.0, 0.0
         for j in range(D.shape[0]):
             d = D[j, row]
-            smallest += d * (box[0, j] if d > 0 else box[1, j])
-            largest += d * (box[1, j] if d > 0 else box[0, j])
-        rows[row, ROW], rows[row, LEAST], rows[row, MOST] = row, smallest, largest
+            minimum += d * (box[0, j] if d > 0 else box[1, j])
+            maximum += d * (box[1, j] if d > 0 else box[0, j])
+        rows[row, ROW], rows[row, LEAST], rows[row, MOST] = row, minimum, maximum
 
 
 @jit
@@ -46,10 +46,10 @@ def _filter_open_rows(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: A
     Returns:
         How many; the worth of rows that now surely hold, of all that can hold, and of those that do at the middle.
     """
-    size, sure, bound, at_middle = 0, 0, 0, 0
-    for place in range(len(parent)):
-        row = INT(parent[place, ROW])
-        smallest, largest = parent[place, LEAST], parent[place, MOST]
+    size, certain, bound, at_middle = 0, 0, 0, 0
+    for index in range(len(parent)):
+        row = INT(parent[index, ROW])
+        smallest, largest = parent[index, LEAST], parent[index, MOST]
         change = D[j, row] * by
         if from_above:
             change = -change
@@ -63,11 +63,11 @@ def _filter_open_rows(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: A
         if smallest + largest < -2 * slack[row]:
             at_middle += worth[row]
         if largest < -slack[row]:
-            sure += worth[row]
+            certain += worth[row]
         else:
             rows[size, ROW], rows[size, LEAST], rows[size, MOST] = row, smallest, largest
             size += 1
-    return size, sure, bound, at_middle
+    return size, certain, bound, at_middle
 
 
 @jit
@@ -77,9 +77,9 @@ def _choose_branching_weight(D: Any, worth: Any, box: Any, rows: Any) -> Any:
     chosen, widest = -1, 0.0
     for j in range(D.shape[0]):
         spread = 0.0
-        for place in range(0, len(rows), step):
-            row = INT(rows[place, ROW])
-            spread += worth[row] * abs(D[j, row]) / (rows[place, MOST] - rows[place, LEAST])
+        for index in range(0, len(rows), step):
+            row = INT(rows[index, ROW])
+            spread += worth[row] * abs(D[j, row]) / (rows[index, MOST] - rows[index, LEAST])
         width = box[1, j] - box[0, j]
         if width > 0 and spread * width > widest:
             chosen, widest = j, spread * width
@@ -97,14 +97,23 @@ def _ensure_capacity(array: Any, size: Any) -> Any:
 
 
 @jit
-def _halve(D: Any, slack: Any, worth: Any, box: Any, j: Any, rows: Any, halves: Any, counts: Any) -> None:
-    """Fill ``halves`` with the rows open in each half of a box, and ``counts``, ``(4, 2)``, as `_filter_open_rows`."""
+def _append_box(boxes: Any, bounds: Any, n: Any, box: Any, bound: Any) -> Any:
+    """The boxes and bounds, grown where they are full, with one more at index ``n``."""
+    boxes, bounds = _ensure_capacity(boxes, n + 1), _ensure_capacity(bounds, n + 1)
+    boxes[n], bounds[n] = box, bound
+    return boxes, bounds
+
+
+@jit
+def _halve(D: Any, slack: Any, worth: Any, box: Any, j: Any, rows: Any, halves: Any, counts: Any) -> Any:
+    """Fill ``halves`` with the rows open in each half and ``counts``, ``(4, 2)``; returns where the box is cut."""
     cut = (box[0, j] + box[1, j]) / 2
     for side in range(2):
         by = box[1, j] - cut if side == 0 else cut - box[0, j]
         counts[0, side], counts[1, side], counts[2, side], counts[3, side] = _filter_open_rows(
             D, slack, worth, rows, j, by, side == 0, halves[side]
         )
+    return cut
 
 
 @jit
@@ -120,8 +129,8 @@ def branch_and_bound(D: Any, slack: Any, worth: Any, low: Any, high: Any, incumb
         budget: boxes to look at, at most.
 
     Returns:
-        Best worth and its weights (the incumbent and an empty array where nothing exceeds it); the open boxes as
-        ``(n, 2, n_weights)`` with the bounds of each; the number of boxes looked at.
+        Best worth, its weights (empty where nothing exceeds the incumbent), open boxes ``(n, 2, n_weights)``, their
+        bounds, and the number of boxes looked at.
     """
     n, n_rows = D.shape
     # Boxes wait on a stack; the open rows of each lie in one arena, those of the uppermost box last.
@@ -144,17 +153,12 @@ def branch_and_bound(D: Any, slack: Any, worth: Any, low: Any, high: Any, incumb
         box, rows = boxes[top].copy(), arena[start[top] : start[top + 1]]
         j = _choose_branching_weight(D, worth, box, rows)
         if n_boxes >= budget or depth[top] >= MAX_DEPTH or top + 1 >= MAX_DEPTH or j < 0:
-            open_boxes, open_bounds = (
-                _ensure_capacity(open_boxes, n_open + 1),
-                _ensure_capacity(open_bounds, n_open + 1),
-            )
-            open_boxes[n_open], open_bounds[n_open] = box, bound[top]
+            open_boxes, open_bounds = _append_box(open_boxes, open_bounds, n_open, box, bound[top])
             n_open, top = n_open + 1, top - 1
             continue
-        _halve(D, slack, worth, box, j, rows, halves, counts)
+        cut = _halve(D, slack, worth, box, j, rows, halves, counts)
         size, certain_in, bound_in = counts[0], certain[top] + counts[1], certain[top] + counts[2]
         n_boxes += 2
-        cut = (box[0, j] + box[1, j]) / 2
         for side in range(2):
             if certain[top] + counts[3, side] > incumbent:
                 incumbent, witness = certain[top] + counts[3, side], (box[0] + box[1]) / 2

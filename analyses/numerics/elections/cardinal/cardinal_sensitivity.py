@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.box_search import BoxSearch
-from analyses.numerics.elections.cardinal.epsilon import round_up
+from analyses.numerics.elections.cardinal.epsilon import round_up_to_float
 from analyses.numerics.elections.cardinal.rank_moves import list_rank_moves, maximize_rank_move, search_moving_weights
 from analyses.numerics.elections.cardinal.reversals import (
     count_reversible_pairs,
@@ -111,7 +111,7 @@ class _WeightProblem:
     @property
     def min_weight(self) -> float:
         """The least weight as a float."""
-        return round_up(self.epsilon)
+        return round_up_to_float(self.epsilon)
 
     @property
     def effort(self) -> float:

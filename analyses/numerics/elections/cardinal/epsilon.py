@@ -34,7 +34,7 @@ def automatic_epsilon(scores: ExactScores) -> Fraction:
     return min(DEFAULT_EPSILON, min(sd) / max(sd))
 
 
-def round_up(epsilon: Fraction) -> float:
+def round_up_to_float(epsilon: Fraction) -> float:
     """The smallest float that is not printed as less than epsilon.
 
     Args:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
-from analyses.numerics.elections.cardinal.epsilon import round_up
+from analyses.numerics.elections.cardinal.epsilon import round_up_to_float
 from analyses.numerics.elections.cardinal.pair_limits import PairLimits, pair_limits
 from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums, weighted_sums
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
@@ -97,7 +97,7 @@ def interpolate_weights(u: NDArray[np.float64], epsilon: Fraction) -> NDArray[np
         u: ``(n,)`` in [0, 1], the largest 1.
         epsilon: in (0, 1].
     """
-    least = round_up(epsilon)
+    least = round_up_to_float(epsilon)
     return np.clip(least + (1 - least) * u, least, 1.0)
 
 

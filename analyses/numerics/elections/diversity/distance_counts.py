@@ -108,18 +108,18 @@ class RankingDistances:
         return np.asarray(self.doubled_rank_change / (2 * (self.n_models - 1)))
 
 
-def count_distances(standard: ReferenceRanking, totals: NDArray[np.int64]) -> RankingDistances:
+def count_distances(reference: ReferenceRanking, totals: NDArray[np.int64]) -> RankingDistances:
     """How far the rankings by totals are from the standard.
 
     Args:
-        standard: of m models, at least 2.
+        reference: of m models, at least 2.
         totals: ``(n, n_digits, m)`` int64, larger is better; compared digit by digit.
     """
     counts = np.empty((4, len(totals)), np.int64)
-    _count(totals, standard.order, standard.group_starts, np.rint(2 * standard.ranks).astype(np.int64), counts)
+    _count(totals, reference.order, reference.group_starts, np.rint(2 * reference.ranks).astype(np.int64), counts)
     return RankingDistances(
-        n_models=len(standard.order),
-        n_tied_before=standard.n_tied,
+        n_models=len(reference.order),
+        n_tied_before=reference.n_tied,
         n_reversed=counts[0],
         n_tied=counts[1],
         n_tied_both=counts[2],
@@ -137,7 +137,7 @@ def _below(a: Any, b: Any, totals: Any) -> Any:
 
 
 @jit
-def _sort(models: Any, spare: Any, totals: Any) -> Any:
+def _sort(models: Any, buffer: Any, totals: Any) -> Any:
     """Sort models, the most first, equal ones as they come; returns the pairs that were strictly out of order.
 
     Runs are sorted by insertion, then merged; both count what each step moves past.
@@ -158,21 +158,21 @@ def _sort(models: Any, spare: Any, totals: Any) -> Any:
             middle, stop = start + width, min(start + 2 * width, n)
             if not _below(models[middle - 1], models[middle], totals):
                 continue
-            spare[: middle - start] = models[start:middle]
-            left, n_left, right, at = 0, middle - start, middle, start
+            buffer[: middle - start] = models[start:middle]
+            left, n_left, right, position = 0, middle - start, middle, start
             while left < n_left and right < stop:
-                if _below(spare[left], models[right], totals):
-                    models[at] = models[right]
+                if _below(buffer[left], models[right], totals):
+                    models[position] = models[right]
                     right += 1
                     n_reversed += n_left - left
                 else:
-                    models[at] = spare[left]
+                    models[position] = buffer[left]
                     left += 1
-                at += 1
+                position += 1
             while left < n_left:
-                models[at] = spare[left]
+                models[position] = buffer[left]
                 left += 1
-                at += 1
+                position += 1
         width *= 2
     return n_reversed
 
@@ -181,15 +181,15 @@ def _sort(models: Any, spare: Any, totals: Any) -> Any:
 def _count(totals: Any, order: Any, group_starts: Any, twice_rank: Any, counts: Any) -> None:
     """Fill ``counts``, ``(4, n)``: reversed, tied, tied in both, twice the largest change of rank."""
     m, n_groups = order.size, group_starts.size - 1
-    models, spare = np.empty(m, np.int64), np.empty(m, np.int64)
+    models, buffer = np.empty(m, np.int64), np.empty(m, np.int64)
     for s in range(totals.shape[0]):
         ranking = totals[s]
         models[:] = order
         if n_groups < m:  # Pairs that the standard ties are not reversed, so they are put in order uncounted.
             for g in range(n_groups):
                 if group_starts[g + 1] - group_starts[g] > 1:
-                    _sort(models[group_starts[g] : group_starts[g + 1]], spare, ranking)
-        counts[0, s] = _sort(models, spare, ranking)
+                    _sort(models[group_starts[g] : group_starts[g + 1]], buffer, ranking)
+        counts[0, s] = _sort(models, buffer, ranking)
         n_tied, n_tied_both, doubled_rank_change = np.int64(0), np.int64(0), np.int64(0)
         start = 0
         while start < m:

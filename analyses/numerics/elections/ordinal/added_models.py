@@ -41,7 +41,7 @@ class WinTotals(Protocol):
     """``(k,)``: larger is better; comparable with each other only."""
     added: NDArray[np.bool_]
     """``(l,)``."""
-    cells: int
+    n_cells: int
     """Numbers touched to ask about one model."""
 
     def totals_after_flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -118,7 +118,7 @@ class LinearTotals:
     """Totals of `LinearAdditions`."""
 
     def __init__(self, base: NDArray[np.float64], effects: NDArray[np.float64], added: NDArray[np.bool_]) -> None:
-        self.effects, self.added, self.cells = effects, added.copy(), len(base)
+        self.effects, self.added, self.n_cells = effects, added.copy(), len(base)
         self.totals = base + effects @ added.astype(np.float64)
 
     def totals_after_flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -205,7 +205,7 @@ class PerTaskTotals:
         self._additions, self.added = additions, added.copy()
         self._points = additions.base + additions.points[:, :, added].sum(axis=2, dtype=np.int64)
         self._opponents = additions.present_leading.sum(axis=0) - 1 + additions.present_addable[:, added].sum(axis=1)
-        self.cells = 2 * additions.base.size
+        self.n_cells = 2 * additions.base.size
         self.totals = self._rates(self._points[:, :, None], self._opponents[:, None])[:, 0]
 
     def _rates(self, points: NDArray[np.int64], opponents: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -272,7 +272,7 @@ def _linear(base: NDArray[Any], effects: NDArray[Any]) -> LinearAdditions:
 def addition_effects(additions: Additions, n_addable: int) -> NDArray[np.float64]:
     """``(k, l)`` by how much each of the other models, added alone, changes the totals."""
     totals = additions.initial_totals(np.zeros(n_addable, dtype=np.bool_))
-    block = max(1, _BLOCK // totals.cells)
+    block = max(1, _BLOCK // totals.n_cells)
     parts = [
         totals.totals_after_flips(np.arange(first, min(first + block, n_addable))) - totals.totals[:, None]
         for first in range(0, n_addable, block)

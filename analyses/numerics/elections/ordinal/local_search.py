@@ -95,20 +95,20 @@ def prune_additions(additions: Additions, goal: PairGoal, added: NDArray[np.bool
 def _ascend(totals: WinTotals, goal: PairGoal, limits: NDArray[np.float64], width: float, budget: float) -> float:
     """Flip until no flip brings the pairs closer to the order wanted, each counted up to a width; what it cost."""
     n_addable = len(totals.added)
-    cells = max(len(goal), totals.cells)
-    block = max(1, min(n_addable, BLOCK // cells))
+    n_cells = max(len(goal), totals.n_cells)
+    block = max(1, min(n_addable, BLOCK // n_cells))
     shortfall = float(_shortfall(totals.totals[:, None], goal, limits, width)[0])
-    unimproved = position = n_cells_used = 0
-    while unimproved < n_addable and n_cells_used < budget:
+    n_unimproved = position = n_cells_used = 0
+    while n_unimproved < n_addable and n_cells_used < budget:
         columns = np.arange(position, min(position + block, n_addable))
         flipped_shortfalls = _shortfall(totals.totals_after_flips(columns), goal, limits, width)
         best = int(flipped_shortfalls.argmin())
-        n_cells_used += cells * len(columns)
+        n_cells_used += n_cells * len(columns)
         if flipped_shortfalls[best] < shortfall - _MIN_GAIN * (width + abs(shortfall)):
             totals.flip(int(columns[best]))
-            shortfall, unimproved = float(flipped_shortfalls[best]), 0
+            shortfall, n_unimproved = float(flipped_shortfalls[best]), 0
         else:
-            unimproved += len(columns)
+            n_unimproved += len(columns)
         position = (position + len(columns)) % n_addable
     return float(n_cells_used)
 

@@ -104,7 +104,7 @@ class _OrdinalSearch:
         best, upper_bound = self._no_additions, len(goal)
         if upper_bound and len(self._addable):
             candidate, _, _ = maximize_met_pairs(
-                self._additions, goal, self._starts(goal, with_pairs=True), budget=MAX_SEARCH_CELLS
+                self._additions, goal, self._initial_additions(goal, with_pairs=True), budget=MAX_SEARCH_CELLS
             )
             best = self._better(self._n_reversed, best, candidate)
             if upper_bound > self._n_reversed(best) and isinstance(self._additions, LinearAdditions):
@@ -126,11 +126,11 @@ class _OrdinalSearch:
         """
         best = self._better(self._half_ranks, self._no_additions, extra_candidate)
         moves, budget = [], MAX_SEARCH_CELLS
-        for move in sorted(self._moves(), key=lambda move: -move.upper_bound):
+        for move in sorted(self._rank_goals(), key=lambda move: -move.upper_bound):
             if move.upper_bound > self._half_ranks(best):
                 if budget > 0:
                     candidate, _, budget = maximize_met_pairs(
-                        self._additions, move.goal, self._starts(move.goal), budget=budget
+                        self._additions, move.goal, self._initial_additions(move.goal), budget=budget
                     )
                     best = self._better(self._half_ranks, best, candidate)
                 moves.append(move)
@@ -148,11 +148,11 @@ class _OrdinalSearch:
         if best.any():
             moved = self._ranks_after(best) - self.before
             model = int(np.abs(moved).argmax())
-            best = self._prune(self._half_ranks, list(self._moves())[2 * model + int(moved[model] < 0)].goal, best)
+            best = self._prune(self._half_ranks, list(self._rank_goals())[2 * model + int(moved[model] < 0)].goal, best)
         k = len(self._leading)
         return self._change(best, "mrc", upper_bound / 2 / (k - 1) if k > 1 else 0.0)
 
-    def _moves(self) -> Iterator[_RankGoal]:
+    def _rank_goals(self) -> Iterator[_RankGoal]:
         """Each model, down and up."""
         for model, rank in enumerate(self.before):
             rivals = np.flatnonzero(np.arange(len(self.before)) != model)
@@ -169,7 +169,7 @@ class _OrdinalSearch:
                 goal = PairGoal(behind=behind, ahead=ahead, allows_tie=allows_tie)
                 yield _RankGoal(goal=goal, before=n_standing, upper_bound=n_possible - n_standing)
 
-    def _starts(self, goal: PairGoal, *, with_pairs: bool = False) -> Iterator[NDArray[np.bool_]]:
+    def _initial_additions(self, goal: PairGoal, *, with_pairs: bool = False) -> Iterator[NDArray[np.bool_]]:
         """Additions to begin with: who helps on the whole; nobody; everybody; who helps each pair."""
         k = len(self._leading)
         direction = np.bincount(goal.behind, minlength=k) - np.bincount(goal.ahead, minlength=k)

@@ -66,18 +66,18 @@ def minimize_order_cost(
             break
         ahead = np.zeros((m, m))
         ahead[above, below], ahead[below, above] = solution.x, 1 - solution.x
-        if constraints.add_broken(ahead):
+        if constraints.add_violated(ahead):
             continue
         if np.abs(solution.x - np.round(solution.x)).max() > MIN_VIOLATION:
             is_integer = True
             continue
         order = np.argsort(-ahead.sum(axis=1), kind="stable")
-        order_cost_ = order_cost(cost, order)
+        new_cost = order_cost(cost, order)
         # In floats an order that is not allowed, or no cheaper, can pass for one that is; nothing follows from it.
         is_allowed = excluded_order is None or bool((order != excluded_order).any())
         return OrderSearchResult(
-            order=order if order_cost_ < incumbent_cost and is_allowed else None,
-            lower_bound=min(lower_bound, order_cost_),
+            order=order if new_cost < incumbent_cost and is_allowed else None,
+            lower_bound=min(lower_bound, new_cost),
         )
     return OrderSearchResult(order=None, lower_bound=min(lower_bound, incumbent_cost))
 
@@ -123,7 +123,7 @@ class _CycleConstraints:
         self._number[above, below] = np.arange(len(above))
         self._n_variables = len(above)
 
-    def add_broken(self, ahead: NDArray[np.float64]) -> bool:
+    def add_violated(self, ahead: NDArray[np.float64]) -> bool:
         """Add those of i < j < k that are broken; whether there were any.
 
         Args:

@@ -119,8 +119,8 @@ def _rule_levels(rule: PointsRule | Literal["bradley-terry"], election: Election
     """What models are ranked by; None where strengths do not exist."""
     if rule == "bradley-terry":
         duels = election.duels
-        worth = bradley_terry.fit_strengths(duels) if bradley_terry.has_finite_strengths(duels) else None
-        return None if worth is None else bradley_terry.tie_levels(worth)
+        strengths = bradley_terry.fit_strengths(duels) if bradley_terry.has_finite_strengths(duels) else None
+        return None if strengths is None else bradley_terry.tie_levels(strengths)
     return count_points(rule, election).points
 
 

@@ -167,8 +167,8 @@ def search_removal(items: NDArray[np.int64], margin: LeaderMargin, *, deadline: 
     smallest = _search_greedily(items, margin, time.monotonic() + (deadline - time.monotonic()) / 2)
     largest = len(items) if smallest is None else len(smallest) - 1
     lower_bound, is_open = 1, False
-    for size in range(1, largest + 1):
-        for subset in combinations(items.tolist(), size):
+    for n_removed in range(1, largest + 1):
+        for subset in combinations(items.tolist(), n_removed):
             if time.monotonic() > deadline:
                 return Removal(removed=smallest, lower_bound=lower_bound)
             removed = np.array(subset, dtype=np.int64)
@@ -177,7 +177,7 @@ def search_removal(items: NDArray[np.int64], margin: LeaderMargin, *, deadline: 
                 return Removal(removed=removed, lower_bound=lower_bound)
             is_open |= remaining_margin is None
         if not is_open:
-            lower_bound = size + 1
+            lower_bound = n_removed + 1
     if smallest is None and not is_open:
         return NO_REMOVAL
     return Removal(removed=smallest, lower_bound=lower_bound)

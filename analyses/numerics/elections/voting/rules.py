@@ -138,8 +138,8 @@ def count_points(rule: PointsRule, election: Election) -> RulePoints:
     """
     n = election.n_tasks
     if rule in ADDITIVE_RULES:
-        per_task, below = task_points(rule, election)
-        return RulePoints(points=np.asarray(per_task.sum(axis=0)), unit=Fraction(1, below * n))
+        per_task, denominator = task_points(rule, election)
+        return RulePoints(points=np.asarray(per_task.sum(axis=0)), unit=Fraction(1, denominator * n))
     if rule == "median":
         ordered = np.sort(election.scores.numerators, axis=0)
         return RulePoints(
@@ -174,13 +174,13 @@ def task_points(rule: str, election: Election) -> tuple[NDArray[Any], int]:
     m = election.n_models
     if rule == "dowdall":
         whole = lcm(*range(1, m + 1))
-        places = [whole // place for place in range(1, m + 1)]
+        points_by_place = [whole // position for position in range(1, m + 1)]
     else:
-        whole, places = 1, [1] + [0] * (m - 1)
-    return _positional_points(election.codes, places, whole)
+        whole, points_by_place = 1, [1] + [0] * (m - 1)
+    return _positional_points(election.codes, points_by_place, whole)
 
 
-def _positional_points(codes: NDArray[np.int32], points_by_place: list[int], whole: int) -> tuple[NDArray[Any], int]:
+def _positional_points(codes: NDArray[np.int32], points_by_place: list[int], unit: int) -> tuple[NDArray[Any], int]:
     """Points for places; models that tie share the mean of the places they take."""
     sums = [0]
     for value in points_by_place:
@@ -195,7 +195,7 @@ def _positional_points(codes: NDArray[np.int32], points_by_place: list[int], who
             (sums[end] - sums[end - size]) * (sizes // size) for end, size in zip(last, counts.tolist(), strict=True)
         ]
         into[:] = np.array(shares, dtype=kind)[group.ravel()]
-    return shares_by_task, whole * sizes
+    return shares_by_task, unit * sizes
 
 
 def opponent_points(rule: str, election: Election) -> NDArray[Any]:
@@ -217,8 +217,8 @@ def opponent_points(rule: str, election: Election) -> NDArray[Any]:
 
 def _minimax_points(duels: PairwiseDuels) -> RulePoints:
     """The worst margin, over one denominator; where two models share no task, neither loses."""
-    worst, below = defeat_margins(duels)
-    return RulePoints(points=-worst.max(axis=1), unit=Fraction(1, below))
+    worst, denominator = defeat_margins(duels)
+    return RulePoints(points=-worst.max(axis=1), unit=Fraction(1, denominator))
 
 
 def defeat_margins(duels: PairwiseDuels) -> tuple[NDArray[Any], int]:

@@ -205,8 +205,8 @@ def _split_digits(values: NDArray[Any], n_summands: int) -> NDArray[np.int64]:
     if (largest * n_summands).bit_length() <= MAX_SINGLE_DIGIT_BITS:
         return values[None].astype(np.int64)
     n_digits = -(-largest.bit_length() // DIGIT_BITS)
-    places = [DIGIT_BITS * place for place in reversed(range(n_digits))]
-    return np.array([(values >> place) & _MASK for place in places]).astype(np.int64)
+    shifts = [DIGIT_BITS * index for index in reversed(range(n_digits))]
+    return np.array([(values >> index) & _MASK for index in shifts]).astype(np.int64)
 
 
 @jit

@@ -32,13 +32,13 @@ class TestAgainstReference:
     @given(programs())
     def test_the_maximum_is_that_of_a_linear_program_in_floats(self, program) -> None:
         objective, rows, limits = program
-        found = maximize_exactly(objective, rows, limits)
+        result = maximize_exactly(objective, rows, limits)
         peer = linprog(-np.array(objective, dtype=float), np.array(rows, dtype=float), np.array(limits, dtype=float))
-        assert (found is None) == (peer.status == 2)
-        if found is not None:
-            value, x = found
+        assert (result is None) == (peer.status == 2)
+        if result is not None:
+            value, x = result
             assert float(value) == pytest.approx(-peer.fun, abs=1e-9)
-            assert all(one >= 0 for one in x)
+            assert all(item >= 0 for item in x)
             assert all(sum(map(Fraction.__mul__, row, x)) <= limit for row, limit in zip(rows, limits, strict=True))
             assert sum(map(Fraction.__mul__, objective, x)) == value
 
@@ -53,10 +53,10 @@ class TestAgainstReference:
             weakly = [row for row, kind in zip(rows, kinds, strict=True) if kind == 2]
             if find_feasible_weights(strictly, weakly, low, high) is not None:
                 most = max(most, 2 * len(strictly) + len(weakly))
-        found, weights = maximize_in_box(rows, worth, tied, low, high, incumbent=-1)
-        assert found == most
+        result, weights = maximize_in_box(rows, worth, tied, low, high, incumbent=-1)
+        assert result == most
         sums = [sum(map(Fraction.__mul__, row, weights)) for row in rows]
-        assert sum(2 if one < 0 else int(ties_count and one == 0) for one in sums) == most
+        assert sum(2 if item < 0 else int(ties_count and item == 0) for item in sums) == most
 
 
 class TestDefinitions:

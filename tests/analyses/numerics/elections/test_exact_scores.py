@@ -75,7 +75,7 @@ class TestLaws:
 
 
 class TestTies:
-    def test_sums_that_floats_tell_apart_are_tied(self) -> None:
+    def test_sums_that_floats_distinguish_are_tied(self) -> None:
         T = np.array([[0.1, 0.3], [0.2, 0.0]])
         assert T.sum(axis=0)[0] != T.sum(axis=0)[1]
         assert average_ranks(exact_scores(T).numerators.sum(axis=0)).tolist() == [1.5, 1.5]
@@ -107,7 +107,7 @@ class TestDegenerate:
     def test_a_sum_of_prompts_that_no_float_holds(self) -> None:
         assert as_fractions(exact_scores(np.array([[1e308]]), np.array([[37]]))) == [[Fraction(10**308)]]
 
-    def test_what_was_not_measured_is_absent_and_said_so(self) -> None:
+    def test_scores_that_were_not_measured_are_missing(self) -> None:
         scores = exact_scores(np.array([[np.nan, 0.5], [np.nan, np.nan]]))
         assert scores.present.tolist() == [[False, True], [False, False]]
         assert not scores.is_complete

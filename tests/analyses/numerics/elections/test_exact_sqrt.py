@@ -25,8 +25,8 @@ class TestAgainstReference:
         assert number.sign() == (abs(value) > Decimal("1e-60")) * (1 if value > 0 else -1)
 
     @given(EXACT_SUMS, EXACT_SUMS)
-    def test_products_are_products(self, one, other):
-        assert abs(decimal(one * other) - decimal(one) * decimal(other)) < Decimal("1e-60")
+    def test_products_are_products(self, item, second):
+        assert abs(decimal(item * second) - decimal(item) * decimal(second)) < Decimal("1e-60")
 
     def test_differences_far_below_rounding_are_seen(self):
         # 1 / (sqrt(10**40 + 1) + 10**20) is about 5e-21.

@@ -78,36 +78,36 @@ class TestAgainstReference:
         won = smooth.points[0]
         added = np.zeros(scores.n_models - 3, bool)
         added[0] = True
-        there = np.concatenate([np.ones(3), added])
+        with_model = np.concatenate([np.ones(3), added])
         step = 1e-7
         for place in range(len(added)):
-            more = there.copy()
+            more = with_model.copy()
             more[3 + place] += step
-            quotient = ((won @ more) / more.sum() - (won @ there) / there.sum()) / step
+            quotient = ((won @ more) / more.sum() - (won @ with_model) / with_model.sum()) / step
             assert smooth.evaluate(added)[1][:, place] == pytest.approx(quotient, abs=1e-6)
 
 
 class TestLaws:
     @given(st.integers(0, 10**6), EPSILONS, st.booleans())
     @settings(max_examples=30)
-    def test_weights_are_within_their_limits_and_do_what_is_said(
+    def test_weights_are_within_their_limits_and_achieve_the_value(
         self, seed: int, epsilon: Fraction, standardised: bool
     ) -> None:
         scores = exact_scores(table(seed))
-        found = descend_cardinal_sensitivity(scores, epsilon=epsilon, standardised=standardised, n_steps=20, seed=seed)
-        weights = found.tau.witness
+        result = descend_cardinal_sensitivity(scores, epsilon=epsilon, standardised=standardised, n_steps=20, seed=seed)
+        weights = result.tau.witness
         constant = (scores.T[:, :1] == scores.T).all(axis=1)
         assert (np.isnan(weights) == constant).all()
         if not constant.all():
             least, most = float(np.nanmin(weights)), float(np.nanmax(weights))
             assert Fraction(repr(least)) >= epsilon
             assert most == 1
-        assert (found.before == average_ranks(scores.numerators.sum(axis=0))).all()
-        assert found.tau.distance == ranking_distance(found.before, found.tau.ranks_after)
-        assert 0 <= found.tau.value <= found.tau.upper_bound <= 1
-        assert 0 <= found.mrc.value <= found.mrc.upper_bound <= 1
+        assert (result.before == average_ranks(scores.numerators.sum(axis=0))).all()
+        assert result.tau.distance == ranking_distance(result.before, result.tau.ranks_after)
+        assert 0 <= result.tau.value <= result.tau.upper_bound <= 1
+        assert 0 <= result.mrc.value <= result.mrc.upper_bound <= 1
         if epsilon == 1 and not standardised:
-            assert (found.tau.value, found.mrc.value) == (0, 0)
+            assert (result.tau.value, result.mrc.value) == (0, 0)
 
     @given(st.integers(0, 10**6), st.sampled_from(WIN_RATE_RULES), st.sampled_from([0.0, 0.3]))
     @settings(max_examples=30)
@@ -115,25 +115,25 @@ class TestLaws:
         self, seed: int, rule: WinRateRule, missing: float
     ) -> None:
         scores = exact_scores(table(seed, missing=missing))
-        found = descend_ordinal_sensitivity(scores, leading=LEADING, rule=rule, n_steps=20, seed=seed)
+        result = descend_ordinal_sensitivity(scores, leading=LEADING, rule=rule, n_steps=20, seed=seed)
         taus, mrcs = _over_all_subsets(scores, rule)
-        assert found.tau.value <= max(taus) <= found.tau.upper_bound
-        assert found.mrc.value <= max(mrcs) <= found.mrc.upper_bound
-        assert (found.tau.value, found.mrc.value) in zip(taus, mrcs, strict=True)
+        assert result.tau.value <= max(taus) <= result.tau.upper_bound
+        assert result.mrc.value <= max(mrcs) <= result.mrc.upper_bound
+        assert (result.tau.value, result.mrc.value) in zip(taus, mrcs, strict=True)
 
     def test_descent_finds_what_a_plain_case_offers(self) -> None:
         scores = exact_scores(np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 0.9, 1.8, 2.7]]))
-        found = descend_cardinal_sensitivity(scores, epsilon=Fraction(1, 100), standardised=False, seed=0)
-        assert (found.tau.value, found.mrc.value) == (1.0, 1.0)
+        result = descend_cardinal_sensitivity(scores, epsilon=Fraction(1, 100), standardised=False, seed=0)
+        assert (result.tau.value, result.mrc.value) == (1.0, 1.0)
 
     @pytest.mark.parametrize("unit", [128.0, 2.0**900, 2.0**-900])
     def test_the_unit_of_the_scores_does_not_matter(self, unit: float) -> None:
         scores, percent = exact_scores(table(8)), exact_scores(unit * table(8))
-        one, other = (
-            descend_cardinal_sensitivity(given, epsilon=Fraction(1, 100), standardised=False, seed=1)
-            for given in (scores, percent)
+        item, second = (
+            descend_cardinal_sensitivity(scores_expected, epsilon=Fraction(1, 100), standardised=False, seed=1)
+            for scores_expected in (scores, percent)
         )
-        assert one.tau.witness == pytest.approx(other.tau.witness, rel=1e-6, nan_ok=True)
+        assert item.tau.witness == pytest.approx(second.tau.witness, rel=1e-6, nan_ok=True)
 
     def test_the_same_seed_gives_the_same_bytes(self) -> None:
         scores = exact_scores(np.random.default_rng(0).random((12, 30)))
@@ -147,22 +147,22 @@ class TestLaws:
             descend_ordinal_sensitivity(scores, leading=LEADING, rule="pairwise", n_steps=1, seed=seed).tau.witness
             for seed in (1, 1, 2)
         ]
-        for first, again, other in (weights, added):
-            assert first.tobytes() == again.tobytes() != other.tobytes()
+        for first, again, second in (weights, added):
+            assert first.tobytes() == again.tobytes() != second.tobytes()
 
 
 class TestDegenerate:
     def test_where_every_task_ties_all_nothing_moves(self) -> None:
-        found = descend_cardinal_sensitivity(
+        result = descend_cardinal_sensitivity(
             exact_scores(np.ones((3, 4))), epsilon=Fraction(1, 100), standardised=True, seed=0
         )
-        assert np.isnan(found.tau.witness).all()
-        assert (found.tau.value, found.tau.upper_bound, found.mrc.value) == (0, 0, 0)
+        assert np.isnan(result.tau.witness).all()
+        assert (result.tau.value, result.tau.upper_bound, result.mrc.value) == (0, 0, 0)
 
     def test_without_other_models_nothing_is_added(self) -> None:
         scores = exact_scores(np.array([[1.0, 2.0, 3.0]]))
-        found = descend_ordinal_sensitivity(scores, leading=np.array([2, 1, 0]), rule="pairwise", seed=0)
-        assert (found.tau.value, len(found.tau.witness)) == (0, 0)
+        result = descend_ordinal_sensitivity(scores, leading=np.array([2, 1, 0]), rule="pairwise", seed=0)
+        assert (result.tau.value, len(result.tau.witness)) == (0, 0)
 
 
 def _over_all_subsets(scores: ExactScores, rule: WinRateRule) -> tuple[list[float], list[float]]:

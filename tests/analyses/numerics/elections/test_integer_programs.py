@@ -24,21 +24,21 @@ class TestAgainstReference:
             objective, matrix, upper = rng.integers(-3, 9, 5), rng.integers(-4, 5, (4, 5)), rng.integers(-4, 6, 4)
             points = np.array(list(product(range(3), repeat=5)))
             fits = (points @ matrix.T <= upper).all(axis=1)
-            found = maximize(objective, matrix, -np.inf, upper, bounds=(0, 2), time_limit=30)
-            assert found.is_infeasible == (not fits.any())
+            result = maximize(objective, matrix, -np.inf, upper, bounds=(0, 2), time_limit=30)
+            assert result.is_infeasible == (not fits.any())
             if fits.any():
-                assert found.x is not None
-                assert (matrix @ found.x <= upper).all()
-                assert found.value == objective @ found.x == (points[fits] @ objective).max()
-                assert found.is_optimal
-                assert found.upper_bound == pytest.approx(found.value)
+                assert result.x is not None
+                assert (matrix @ result.x <= upper).all()
+                assert result.value == objective @ result.x == (points[fits] @ objective).max()
+                assert result.is_optimal
+                assert result.upper_bound == pytest.approx(result.value)
             else:
-                assert (found.x, found.upper_bound) == (None, -np.inf)
+                assert (result.x, result.upper_bound) == (None, -np.inf)
 
     def test_fractions_are_left_where_they_are_allowed(self) -> None:
-        found = maximize([1, 1.5], np.array([[1, 1]]), -np.inf, [1.2], integrality=0, time_limit=9)
-        assert found.x == pytest.approx([0.2, 1.0])
-        assert found.value == pytest.approx(1.7) == found.upper_bound
+        result = maximize([1, 1.5], np.array([[1, 1]]), -np.inf, [1.2], integrality=0, time_limit=9)
+        assert result.x == pytest.approx([0.2, 1.0])
+        assert result.value == pytest.approx(1.7) == result.upper_bound
 
     def test_most_pairs_are_those_of_all_additions(self) -> None:
         n_better = 0
@@ -67,9 +67,9 @@ class TestAgainstReference:
             best = max(met(np.array(added, dtype=bool)) for added in product([False, True], repeat=n_others))
             additions = LinearAdditions(base=base, effects=effects)
             start = met(np.zeros(n_others, dtype=bool))
-            found, upper_bound = solve_met_pairs(additions, goal, more_than=start, deadline=FOREVER)
+            result, upper_bound = solve_met_pairs(additions, goal, incumbent=start, deadline=FOREVER)
             assert upper_bound == best, seed
-            assert found is None if best == start else found is not None and met(found) == best, seed
+            assert result is None if best == start else result is not None and met(result) == best, seed
             n_better += best > start
         assert n_better > 60
 
@@ -83,9 +83,9 @@ class TestSilence:
         objective, upper = rng.integers(-5, 9, 15), rng.integers(0, 30, 40)
         bounds, whole = (0, float(rng.integers(1, 9))), rng.random(15) < 0.9
         print("before")
-        found = maximize(objective, matrix, -np.inf, upper, bounds=bounds, integrality=whole, time_limit=30)
+        result = maximize(objective, matrix, -np.inf, upper, bounds=bounds, integrality=whole, time_limit=30)
         print("after")
-        assert found.is_optimal
+        assert result.is_optimal
         assert capfd.readouterr() == ("before\nafter\n", "")
 
     def test_the_descriptor_comes_back(self, capfd: pytest.CaptureFixture[str]) -> None:
@@ -97,8 +97,8 @@ class TestSilence:
 
 class TestTimeLimit:
     def test_without_time_nothing_is_known(self) -> None:
-        found = maximize([1, 1], np.array([[1, 1]]), -np.inf, [1], time_limit=0)
-        assert (found.x, found.upper_bound, found.is_optimal, found.is_infeasible) == (None, np.inf, False, False)
+        result = maximize([1, 1], np.array([[1, 1]]), -np.inf, [1], time_limit=0)
+        assert (result.x, result.upper_bound, result.is_optimal, result.is_infeasible) == (None, np.inf, False, False)
 
     def test_a_bound_remains_when_time_runs_out(self) -> None:
         # A market split: hard for its size.
@@ -109,7 +109,7 @@ class TestTimeLimit:
         objective = np.concatenate([np.zeros(40), -np.ones(8)])
         bounds = (np.zeros(48), np.concatenate([np.ones(40), np.full(8, 99.0)]))
         whole = np.concatenate([np.ones(40), np.zeros(8)])
-        found = maximize(objective, slack, half, half, bounds=bounds, integrality=whole, time_limit=0.3)
-        assert not found.is_optimal
-        assert not found.is_infeasible
-        assert found.value <= found.upper_bound <= 1e-6
+        result = maximize(objective, slack, half, half, bounds=bounds, integrality=whole, time_limit=0.3)
+        assert not result.is_optimal
+        assert not result.is_infeasible
+        assert result.value <= result.upper_bound <= 1e-6

@@ -11,9 +11,9 @@ NAN = float("nan")
 
 
 def test_what_is_preserved_is_the_weight_in_units_of_the_raw_score_at_most_all() -> None:
-    found = preserved_shares(np.array([1.0, 0.5, NAN, 0.01]), np.array([2.0, 0.25, 1.0, 4.0]))
-    assert found[[0, 1, 3]] == pytest.approx([0.25, 1.0, 0.00125])
-    assert np.isnan(found[2])
+    result = preserved_shares(np.array([1.0, 0.5, NAN, 0.01]), np.array([2.0, 0.25, 1.0, 4.0]))
+    assert result[[0, 1, 3]] == pytest.approx([0.25, 1.0, 0.00125])
+    assert np.isnan(result[2])
 
 
 def test_where_no_task_has_a_weight_nothing_is_preserved_of_any() -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 from analyses.numerics.elections.tradeoff_panel import (
     ABOVE,
     BELOW,
-    OPEN,
+    UNDECIDED,
     TradeoffPanel,
     association,
     format_correlation,
@@ -23,7 +23,7 @@ POINTS = [(RNG.random(n), RNG.random(n)) for n in (4, 7, 20)] + [(np.arange(5.0)
 NUMBERS = st.floats(0, 1).map(lambda x: round(x, 3))
 
 
-def panel(diversity, found, upper_bound=None, *, constant=None, random=None) -> TradeoffPanel:
+def panel(diversity, result, upper_bound=None, *, constant=None, random=None) -> TradeoffPanel:
     n = len(diversity)
     simulated = np.array([i in (constant, random) for i in range(n)], dtype=np.bool_)
     return TradeoffPanel(
@@ -32,8 +32,8 @@ def panel(diversity, found, upper_bound=None, *, constant=None, random=None) -> 
         names=tuple(f"b{i}" for i in range(n)),
         is_simulated=simulated,
         diversity=np.asarray(diversity, float),
-        found=np.asarray(found, float),
-        upper_bound=np.asarray(found if upper_bound is None else upper_bound, float),
+        sensitivity=np.asarray(result, float),
+        upper_bound=np.asarray(result if upper_bound is None else upper_bound, float),
         constant=constant,
         random=random,
     )
@@ -42,9 +42,9 @@ def panel(diversity, found, upper_bound=None, *, constant=None, random=None) -> 
 class TestAgainstReference:
     @pytest.mark.parametrize(("x", "y"), POINTS)
     def test_pearson_and_its_interval_are_scipys(self, x, y) -> None:
-        found, expected = association(x, y), stats.pearsonr(x, y)
-        assert found.pearson == pytest.approx(expected.statistic, abs=1e-12)
-        assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval(0.95)), abs=1e-12)
+        result, expected = association(x, y), stats.pearsonr(x, y)
+        assert result.pearson == pytest.approx(expected.statistic, abs=1e-12)
+        assert (result.low, result.high) == pytest.approx(tuple(expected.confidence_interval(0.95)), abs=1e-12)
 
     @pytest.mark.parametrize(("x", "y"), POINTS)
     def test_spearman_is_scipys_ties_included(self, x, y) -> None:
@@ -61,18 +61,18 @@ class TestLaws:
     @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=3, max_size=12))
     def test_correlations_are_between_their_limits_and_do_not_depend_on_the_order_of_points(self, points) -> None:
         x, y = np.array(points).T
-        one, other = association(x, y), association(x[::-1].copy(), y[::-1].copy())
-        assert other.pearson == pytest.approx(one.pearson, abs=1e-9, nan_ok=True)
-        for value in (one.pearson, one.spearman):
+        item, second = association(x, y), association(x[::-1].copy(), y[::-1].copy())
+        assert second.pearson == pytest.approx(item.pearson, abs=1e-9, nan_ok=True)
+        for value in (item.pearson, item.spearman):
             assert np.isnan(value) or -1 <= value <= 1
-        if np.isfinite(one.low):
-            assert -1 <= one.low <= one.pearson <= one.high <= 1
+        if np.isfinite(item.low):
+            assert -1 <= item.low <= item.pearson <= item.high <= 1
 
     @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=2, max_size=10))
-    def test_a_side_of_the_line_is_taken_whatever_the_sensitivity_within_its_bounds(self, points) -> None:
+    def test_a_side_of_the_line_holds_for_every_sensitivity_within_its_bounds(self, points) -> None:
         x, low, width = np.array(points).T
         x[:2], high = (0.0, 1.0), low + width
-        place = panel(x, low, high, constant=0, random=1).place
+        place = panel(x, low, high, constant=0, random=1).sides
         rng = np.random.default_rng(0)
         for share in rng.random((20, len(x))):
             y = low + share * (high - low)
@@ -84,30 +84,30 @@ class TestLaws:
 class TestDegenerate:
     @pytest.mark.parametrize("n", [0, 1, 2])
     def test_fewer_than_three_points_lie_on_any_line(self, n: int) -> None:
-        found = association(np.arange(n, dtype=float), np.arange(n, dtype=float))
-        assert np.isnan([found.pearson, found.spearman, found.slope, found.low, found.high]).all()
+        result = association(np.arange(n, dtype=float), np.arange(n, dtype=float))
+        assert np.isnan([result.pearson, result.spearman, result.slope, result.low, result.high]).all()
 
     def test_three_points_have_a_correlation_and_no_interval(self) -> None:
-        found = association(np.array([0.0, 1, 2]), np.array([0.0, 2, 1]))
-        assert found.pearson == pytest.approx(0.5)
-        assert np.isnan([found.low, found.high]).all()
+        result = association(np.array([0.0, 1, 2]), np.array([0.0, 2, 1]))
+        assert result.pearson == pytest.approx(0.5)
+        assert np.isnan([result.low, result.high]).all()
 
     def test_points_on_a_straight_line_have_no_interval(self) -> None:
         x = np.array([0.1, 0.2, 0.3, 0.7])
         for y, r in ((3 * x, 1.0), (1 - x, -1.0)):
-            found = association(x, y)
-            assert found.pearson == r
-            assert np.isnan([found.low, found.high]).all()
+            result = association(x, y)
+            assert result.pearson == r
+            assert np.isnan([result.low, result.high]).all()
 
     def test_a_number_that_is_the_same_in_all_points_correlates_with_nothing(self) -> None:
-        found = association(np.full(4, 0.3), np.arange(4.0))
-        assert np.isnan([found.pearson, found.spearman]).all()
+        result = association(np.full(4, 0.3), np.arange(4.0))
+        assert np.isnan([result.pearson, result.spearman]).all()
         assert np.isnan(association(np.zeros(4), np.arange(4.0)).slope)
 
     def test_without_both_baselines_or_with_equal_ones_there_is_no_line_between_them(self) -> None:
-        assert panel([0, 1], [0, 1], constant=0).place is None
+        assert panel([0, 1], [0, 1], constant=0).sides is None
         assert panel([0, 1], [0, 1], random=1).baseline_line(np.ones(2)) is None
-        assert panel([1, 1], [0, 1], constant=0, random=1).place is None
+        assert panel([1, 1], [0, 1], constant=0, random=1).sides is None
 
     def test_a_correlation_is_written_as_one_only_where_it_is(self) -> None:
         assert [format_correlation(r) for r in (1.0, 0.99996, 0.9994, -0.9999, -1.0)] == [
@@ -121,6 +121,6 @@ class TestDegenerate:
 
 def test_benchmarks_are_below_or_above_the_line_or_left_open_by_bounds() -> None:
     drawn = panel([0, 1, 0.5, 0.5, 0.5], [0, 0.6, 0.1, 0.9, 0.4], [0, 0.8, 0.2, 0.9, 0.5], constant=0, random=1)
-    assert drawn.place.tolist() == [OPEN, OPEN, BELOW, ABOVE, OPEN]
-    assert drawn.baseline_line(drawn.found) == pytest.approx((0.6, 0.0))
+    assert drawn.sides.tolist() == [UNDECIDED, UNDECIDED, BELOW, ABOVE, UNDECIDED]
+    assert drawn.baseline_line(drawn.sensitivity) == pytest.approx((0.6, 0.0))
     assert drawn.benchmark_association.n == 3

@@ -42,10 +42,10 @@ def sensitivity(T: np.ndarray, *, epsilon: Fraction = EPSILONS[0], standardised:
 def check_against_every_order(rng: np.random.Generator) -> None:
     T = small_table(rng)
     epsilon, standardised = EPSILONS[rng.integers(len(EPSILONS))], bool(rng.random() < 0.5)
-    found = sensitivity(T, epsilon=epsilon, standardised=standardised)
-    tau, mrc = weak_orders.largest_distances(T, found.before, found.scale, epsilon)
-    assert (found.tau.value, found.mrc.value) == pytest.approx((tau, mrc), abs=1e-12)
-    assert found.is_exact
+    result = sensitivity(T, epsilon=epsilon, standardised=standardised)
+    tau, mrc = weak_orders.largest_distances(T, result.before, result.scale, epsilon)
+    assert (result.tau.value, result.mrc.value) == pytest.approx((tau, mrc), abs=1e-12)
+    assert result.is_exact
 
 
 class TestAgainstReference:
@@ -75,7 +75,7 @@ class TestAgainstReference:
             search.advance(deadline=np.inf)
         assert searches[0].incumbent == searches[0].upper_bound == searches[1].incumbent == searches[1].upper_bound
 
-    def test_a_search_that_is_taken_up_again_ends_as_one_that_is_not(self) -> None:
+    def test_a_resumed_search_ends_as_an_uninterrupted_one(self) -> None:
         sums = weighted_sums(exact_scores(np.random.default_rng(9).random((5, 12)).round(3)), standardised=True)
         rows = reversal_inequalities(sums, possible_overtakes(sums, EPSILONS[0]))
         at_once, in_steps = (BoxSearch(rows, epsilon=EPSILONS[0], min_weight=0.01, incumbent=0) for _ in range(2))
@@ -105,26 +105,26 @@ class TestAgainstReference:
         T = np.loadtxt(
             shared / "data/leaderboards/cardinal_vtab.csv", delimiter=",", skiprows=1, usecols=range(1, 20), ndmin=2
         ).T
-        found = sensitivity(T, epsilon=Fraction(1, 10), standardised=False, limit=60.0)
-        assert found.is_exact
-        assert found.tau.distance.n_reversed == 9
+        result = sensitivity(T, epsilon=Fraction(1, 10), standardised=False, limit=60.0)
+        assert result.is_exact
+        assert result.tau.distance.n_reversed == 9
 
 
 class TestLaws:
     @settings(max_examples=40)
     @given(st.integers(0, 10**6), st.booleans())
-    def test_the_witness_keeps_the_bounds_and_does_what_is_said(self, seed: int, standardised: bool) -> None:
+    def test_the_witness_keeps_the_bounds_and_achieves_the_value(self, seed: int, standardised: bool) -> None:
         rng = np.random.default_rng(seed)
         T = small_table(rng)
-        found = sensitivity(T, standardised=standardised, limit=0.0)
+        result = sensitivity(T, standardised=standardised, limit=0.0)
         exact = exact_scores(T)
         scale = (
             exact_standard_deviations(exact.numerators.tolist(), exact.denominator)
             if standardised
             else [Fraction(1)] * len(T)
         )
-        assert found.scale.tolist() == [float(one) for one in scale]
-        for change in (found.tau, found.mrc):
+        assert result.scale.tolist() == [float(item) for item in scale]
+        for change in (result.tau, result.mrc):
             weighed = [task for task, weight in enumerate(change.witness) if weight == weight]
             shares = {task: decimal_fraction(change.witness[task]) / scale[task] for task in weighed}
             assert all(Fraction(1, 100) <= decimal_fraction(change.witness[task]) <= 1 for task in weighed)
@@ -132,8 +132,8 @@ class TestLaws:
             totals = [sum(share * column[task] for task, share in shares.items()) for column in columns]
             assert np.array_equal(average_ranks([Fraction(total) for total in totals]), change.ranks_after)
             assert change.value <= change.upper_bound
-        assert found.tau.value == found.tau.distance.tau
-        assert found.mrc.value == found.mrc.distance.mrc
+        assert result.tau.value == result.tau.distance.tau
+        assert result.mrc.value == result.mrc.distance.mrc
 
     @settings(max_examples=25)
     @given(st.integers(0, 10**6))
@@ -141,13 +141,13 @@ class TestLaws:
         rng = np.random.default_rng(seed)
         T = rng.random((3, 5)).round(2)
         plain = sensitivity(T, standardised=False)
-        others = (
+        variants = (
             T[rng.permutation(3)][:, rng.permutation(5)],
             np.rint(T * 100) + 7,
         )
-        for other in others:
-            found = sensitivity(other, standardised=False)
-            assert (found.tau.value, found.mrc.value) == (plain.tau.value, plain.mrc.value)
+        for variant in variants:
+            result = sensitivity(variant, standardised=False)
+            assert (result.tau.value, result.mrc.value) == (plain.tau.value, plain.mrc.value)
         doubled = sensitivity(np.vstack([T, T]), standardised=False)
         assert (doubled.tau.value, doubled.mrc.value) == (plain.tau.value, plain.mrc.value)
 
@@ -156,8 +156,8 @@ class TestLaws:
     def test_a_smaller_least_weight_allows_no_less(self, seed: int) -> None:
         T = np.random.default_rng(seed).integers(0, 6, (3, 4)).astype(float)
         values = [sensitivity(T, epsilon=epsilon, standardised=False) for epsilon in EPSILONS]
-        assert [one.tau.value for one in values] == sorted((one.tau.value for one in values), reverse=True)
-        assert [one.mrc.value for one in values] == sorted((one.mrc.value for one in values), reverse=True)
+        assert [item.tau.value for item in values] == sorted((item.tau.value for item in values), reverse=True)
+        assert [item.mrc.value for item in values] == sorted((item.mrc.value for item in values), reverse=True)
         assert values[-1].tau.value == values[-1].mrc.value == 0
 
     def test_the_same_scores_give_the_same_bytes(self) -> None:
@@ -172,7 +172,7 @@ class TestLaws:
         assert quick.tau.value <= proven.tau.value <= proven.tau.upper_bound <= quick.tau.upper_bound
         assert quick.mrc.value <= proven.mrc.value <= proven.mrc.upper_bound <= quick.mrc.upper_bound
 
-    def test_weights_given_to_begin_with_are_not_lost(self) -> None:
+    def test_explicit_start_weights_are_not_lost(self) -> None:
         T = np.random.default_rng(5).random((30, 40))
         alone, proven = sensitivity(T, limit=0.0), sensitivity(T, limit=0.5)
         again = cardinal_sensitivity(
@@ -192,28 +192,28 @@ class TestDegenerate:
         ids=["one task", "tasks that are multiples of one another", "all tied"],
     )
     def test_nothing_moves_where_there_is_one_direction_at_most(self, T: np.ndarray) -> None:
-        found = sensitivity(T)
-        assert found.is_exact
-        assert found.tau.value == found.mrc.value == 0
-        assert np.array_equal(found.tau.ranks_after, found.before)
+        result = sensitivity(T)
+        assert result.is_exact
+        assert result.tau.value == result.mrc.value == 0
+        assert np.array_equal(result.tau.ranks_after, result.before)
 
     def test_a_task_that_ties_all_models_has_no_weight(self) -> None:
-        found = sensitivity(np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [4.0, 4.0, 4.0]]))
-        assert np.isnan(found.tau.witness).tolist() == [False, False, True]
+        result = sensitivity(np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [4.0, 4.0, 4.0]]))
+        assert np.isnan(result.tau.witness).tolist() == [False, False, True]
 
     @pytest.mark.parametrize("factor", [1, 3, 7])
     def test_standardised_scores_that_tie_are_no_reversal_for_having_been_rounded(self, factor: int) -> None:
         # Tasks of the same spread, in units of their own: at equal weights the second and the third model tie.
         T = np.array([[0.0, 5.0, 2.0, 1.0], [factor * 5.0, 0.0, factor * 1.0, factor * 2.0]]) + 0.1
-        found = sensitivity(np.vstack([T[:, [0, 1, 2, 3]], T[:, [0, 1, 3, 2]]]), epsilon=Fraction(1))
-        assert found.is_exact
-        assert found.tau.ranks_after[2] == found.tau.ranks_after[3]
+        result = sensitivity(np.vstack([T[:, [0, 1, 2, 3]], T[:, [0, 1, 3, 2]]]), epsilon=Fraction(1))
+        assert result.is_exact
+        assert result.tau.ranks_after[2] == result.tau.ranks_after[3]
 
     def test_scores_of_many_digits_are_compared_in_full(self) -> None:
         T = np.array([[0.1234567890123456, 0.1234567890123457, 0.5], [0.3, 0.2, 0.1]])
-        found = sensitivity(T, standardised=False)
-        assert found.is_exact
-        assert found.before.tolist() == [2.0, 3.0, 1.0]
+        result = sensitivity(T, standardised=False)
+        assert result.is_exact
+        assert result.before.tolist() == [2.0, 3.0, 1.0]
 
     @pytest.mark.parametrize("size", [1e308, 1e-300, 1e-320])
     @pytest.mark.parametrize("standardised", [True, False])
@@ -221,6 +221,6 @@ class TestDegenerate:
         T = np.array(
             [[1.0, 1.0, 1.0, 0.5], [0.3 * size, 0.2 * size, 0.1 * size, 0.0], [0.0, 0.05 * size, 0.12 * size, 0.0]]
         )
-        found = sensitivity(T, standardised=standardised)
-        assert found.is_exact
-        assert found.tau.distance.n_reversed == 3
+        result = sensitivity(T, standardised=standardised)
+        assert result.is_exact
+        assert result.tau.distance.n_reversed == 3

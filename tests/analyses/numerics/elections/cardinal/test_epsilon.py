@@ -17,7 +17,7 @@ def test_it_is_the_ratio_of_deviations_where_that_is_below_one_hundredth() -> No
 
 
 @pytest.mark.parametrize("T", [np.array([[0.0, 1.0, 2.0], [0.0, 2.0, 4.0]]), np.ones((2, 3))])
-def test_it_is_one_hundredth_where_tasks_spread_alike_or_not_at_all(T: np.ndarray) -> None:
+def test_it_is_one_hundredth_where_tasks_spread_equally_or_not_at_all(T: np.ndarray) -> None:
     assert automatic_epsilon(exact_scores(T)) == Fraction(1, 100)
 
 

@@ -51,10 +51,10 @@ def most_reversed(T: NDArray[np.float64], epsilon: Fraction) -> int:
     for size in range(len(pairs), 0, -1):
         for chosen in itertools.combinations(pairs, size):
             rows = np.column_stack([np.array(chosen), np.ones(size)])
-            found = linprog(
+            result = linprog(
                 np.append(np.zeros(len(T)), -1), A_ub=rows, b_ub=np.zeros(size), bounds=[(e, 1)] * len(T) + [(None, 1)]
             )
-            if found.status == 0 and -found.fun > 1e-7:
+            if result.status == 0 and -result.fun > 1e-7:
                 return size
     return 0
 
@@ -67,9 +67,9 @@ class TestAgainstReference:
     @pytest.mark.parametrize("seed", range(4))
     def test_tau_is_that_of_linear_programs_over_all_sets_of_pairs(self, seed: int) -> None:
         T = np.random.default_rng(seed).integers(0, 9, (4, 4)).astype(float)
-        for one in found_along(T, time_limit=20.0).sensitivities:
-            assert one.tau.is_exact
-            assert one.tau.distance.n_reversed == most_reversed(T, one.epsilon)
+        for sensitivity in found_along(T, time_limit=20.0).sensitivities:
+            assert sensitivity.tau.is_exact
+            assert sensitivity.tau.distance.n_reversed == most_reversed(T, sensitivity.epsilon)
 
     def test_no_weights_of_a_dense_grid_do_more(self) -> None:
         scores = exact_scores(np.random.default_rng(8).integers(0, 9, (3, 6)).astype(float))
@@ -78,13 +78,14 @@ class TestAgainstReference:
         for standardised in (False, True):
             sums = weighted_sums(scores, standardised=standardised)
             path = sensitivity_path(scores, epsilons=EPSILONS, standardised=standardised, time_limit=20.0).sensitivities
-            for one in path:
-                assert one.is_exact
+            for sensitivity in path:
+                assert sensitivity.is_exact
                 reached = [
-                    ranking_distance(sums.before, sums.ranks_after(interpolate_weights(u, one.epsilon))) for u in grid
+                    ranking_distance(sums.before, sums.ranks_after(interpolate_weights(u, sensitivity.epsilon)))
+                    for u in grid
                 ]
-                assert max(distance.tau for distance in reached) <= one.tau.value
-                assert max(distance.mrc for distance in reached) <= one.mrc.value
+                assert max(distance.tau for distance in reached) <= sensitivity.tau.value
+                assert max(distance.mrc for distance in reached) <= sensitivity.mrc.value
 
     @given(SEEDS)
     def test_limits_are_plain_quotients(self, seed: int) -> None:
@@ -117,26 +118,28 @@ class TestLaws:
     @given(SEEDS, st.booleans())
     @example(21159, True)  # two models whose standardised scores differ by the root of 2, up and down: a tie
     @settings(max_examples=25)
-    def test_curves_and_bounds_never_grow_and_witnesses_do_what_is_said(self, seed: int, standardised: bool) -> None:
+    def test_curves_and_bounds_never_grow_and_witnesses_achieve_their_values(
+        self, seed: int, standardised: bool
+    ) -> None:
         scores = exact_scores(table(seed))
         path = found_along(scores.T, standardised=standardised).sensitivities
-        assert [one.epsilon for one in path] == EPSILONS
-        for one in path:
-            for change, name in ((one.tau, "tau"), (one.mrc, "mrc")):
+        assert [sensitivity.epsilon for sensitivity in path] == EPSILONS
+        for sensitivity in path:
+            for change, name in ((sensitivity.tau, "tau"), (sensitivity.mrc, "mrc")):
                 weights = change.witness[~np.isnan(change.witness)]
-                assert all(one.epsilon <= Fraction(repr(weight)) <= 1 for weight in weights.tolist())
-                assert change.ranks_after.tolist() == ranks_under(scores, change, one.scale).tolist()
+                assert all(sensitivity.epsilon <= Fraction(repr(weight)) <= 1 for weight in weights.tolist())
+                assert change.ranks_after.tolist() == ranks_under(scores, change, sensitivity.scale).tolist()
                 assert (
-                    getattr(ranking_distance(one.before, change.ranks_after), name)
+                    getattr(ranking_distance(sensitivity.before, change.ranks_after), name)
                     == change.value
                     <= change.upper_bound
                     <= 1
                 )
         for smaller, larger in itertools.pairwise(path):
             for name in ("tau", "mrc"):
-                here, there = getattr(smaller, name), getattr(larger, name)
-                assert here.value >= there.value
-                assert here.upper_bound >= there.upper_bound
+                smaller_change, larger_change = getattr(smaller, name), getattr(larger, name)
+                assert smaller_change.value >= larger_change.value
+                assert smaller_change.upper_bound >= larger_change.upper_bound
         if not standardised:
             assert (path[-1].tau.upper_bound, path[-1].mrc.upper_bound) == (0, 0)
 
@@ -178,21 +181,21 @@ class TestLaws:
     def test_a_time_limit_of_nothing_gives_the_same_bytes_twice(self) -> None:
         T = np.random.default_rng(4).random((6, 12)).round(3)
         first, second = (found_along(T).sensitivities for _ in range(2))
-        assert [_bytes(one) for one in first] == [_bytes(one) for one in second]
+        assert [_bytes(sensitivity) for sensitivity in first] == [_bytes(sensitivity) for sensitivity in second]
 
 
 class TestDegenerate:
     @pytest.mark.parametrize("T", [np.ones((3, 4)), np.array([[1.0, 2.0, 2.0]]), np.array([[1.0, 2.0], [0.0, 5.0]])])
     def test_what_weights_cannot_move_is_zero_and_proven(self, T: NDArray[np.float64]) -> None:
-        for one in found_along(T).sensitivities:
-            assert (one.tau.upper_bound, one.mrc.upper_bound) == (0, 0)
+        for sensitivity in found_along(T).sensitivities:
+            assert (sensitivity.tau.upper_bound, sensitivity.mrc.upper_bound) == (0, 0)
 
     def test_a_pair_tied_before_moves_without_a_reversal(self) -> None:
         path = found_along(np.array([[1.0, 0.0, -3.0], [0.0, 1.0, -3.0]]))
         assert path.limits.max_limit() == 0
-        for one in path.sensitivities[:-1]:
-            assert (one.tau.upper_bound, one.mrc.value) == (0, 0.25)
+        for sensitivity in path.sensitivities[:-1]:
+            assert (sensitivity.tau.upper_bound, sensitivity.mrc.value) == (0, 0.25)
 
 
-def _bytes(one: CardinalSensitivity) -> tuple[bytes, bytes]:
-    return one.tau.witness.tobytes(), one.mrc.witness.tobytes()
+def _bytes(sensitivity: CardinalSensitivity) -> tuple[bytes, bytes]:
+    return sensitivity.tau.witness.tobytes(), sensitivity.mrc.witness.tobytes()

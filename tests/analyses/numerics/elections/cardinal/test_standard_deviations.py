@@ -24,9 +24,9 @@ def test_each_is_the_standard_deviation_to_rounding(rows: list[list[int]], denom
 
 @given(rows_of_integers, st.permutations(range(4)), st.integers(1, 9), st.integers(-9, 9))
 def test_what_is_stretched_shifted_or_reordered_is_in_exactly_that_ratio(rows, order, stretch, shift) -> None:
-    others = [[stretch * row[place] + shift for place in order] for row in rows]
-    found = exact_standard_deviations([*rows, *others], 10)
-    for row, first, second in zip(rows, found[: len(rows)], found[len(rows) :], strict=True):
+    transformed = [[stretch * row[place] + shift for place in order] for row in rows]
+    result = exact_standard_deviations([*rows, *transformed], 10)
+    for row, first, second in zip(rows, result[: len(rows)], result[len(rows) :], strict=True):
         assert second == (stretch * first if len(set(row)) > 1 else 1)
 
 

@@ -15,11 +15,11 @@ from analyses.numerics.elections.diversity.ranking_distance import ranking_dista
 @functools.cache
 def weak_orders(m: int) -> list[np.ndarray]:
     """Average ranks of every weak order of m models."""
-    levels = {one for one in itertools.product(range(m), repeat=m) if set(one) == set(range(max(one) + 1))}
+    levels = {item for item in itertools.product(range(m), repeat=m) if set(item) == set(range(max(item) + 1))}
     orders = []
     for level in sorted(levels):
         at = np.array(level)
-        orders.append(np.array([(at < one).sum() + ((at == one).sum() + 1) / 2 for one in at]))
+        orders.append(np.array([(at < item).sum() + ((at == item).sum() + 1) / 2 for item in at]))
     return orders
 
 
@@ -32,8 +32,8 @@ def is_reached(X: np.ndarray, ranks: np.ndarray, epsilon: float) -> bool:
         (equal if ranks[a] == ranks[b] else above).append(X[:, a] - X[:, b])
     tight = {"A_eq": np.c_[np.array(equal), np.zeros(len(equal))], "b_eq": np.zeros(len(equal))} if equal else {}
     strict = {"A_ub": np.c_[-np.array(above), np.ones(len(above))], "b_ub": np.zeros(len(above))} if above else {}
-    found = linprog(np.r_[np.zeros(n), -1.0], **tight, **strict, bounds=[(epsilon, 1)] * n + [(None, 1)])
-    return bool(found.status == 0 and found.x[-1] > 1e-9)
+    result = linprog(np.r_[np.zeros(n), -1.0], **tight, **strict, bounds=[(epsilon, 1)] * n + [(None, 1)])
+    return bool(result.status == 0 and result.x[-1] > 1e-9)
 
 
 def largest_distances(T: np.ndarray, before: np.ndarray, scale: np.ndarray, epsilon: Fraction) -> tuple[float, float]:
@@ -44,11 +44,11 @@ def largest_distances(T: np.ndarray, before: np.ndarray, scale: np.ndarray, epsi
     reached: dict[int, bool] = {}
     largest = []
     for measure in ("tau", "mrc"):
-        by_size = sorted(range(len(orders)), key=lambda one: -getattr(distances[one], measure))
-        for one in by_size:
-            if one not in reached:
-                reached[one] = is_reached(X, orders[one], float(epsilon))
-            if reached[one]:
-                largest.append(getattr(distances[one], measure))
+        by_size = sorted(range(len(orders)), key=lambda item: -getattr(distances[item], measure))
+        for item in by_size:
+            if item not in reached:
+                reached[item] = is_reached(X, orders[item], float(epsilon))
+            if reached[item]:
+                largest.append(getattr(distances[item], measure))
                 break
     return largest[0], largest[1]

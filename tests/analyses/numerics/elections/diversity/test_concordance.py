@@ -40,17 +40,17 @@ def leaderboard(shared: Path, file: str) -> NDArray[np.float64]:
 class TestAgainstReference:
     @given(TABLES)
     def test_it_is_the_textbook_formula(self, T: NDArray[np.float64]) -> None:
-        found = diversity(exact_scores(T))
-        assert found.raw == pytest.approx(plain_w(T, corrected=False), abs=1e-12)
+        result = diversity(exact_scores(T))
+        assert result.raw == pytest.approx(plain_w(T, corrected=False), abs=1e-12)
         if np.ptp(T, axis=1).any():
-            assert found.tie_corrected == pytest.approx(plain_w(T, corrected=True), abs=1e-12)
+            assert result.tie_corrected == pytest.approx(plain_w(T, corrected=True), abs=1e-12)
 
     def test_without_ties_it_is_the_statistic_of_friedman(self) -> None:
         T = np.random.default_rng(0).random((7, 9))
-        found = diversity(exact_scores(T))
+        result = diversity(exact_scores(T))
         friedman = stats.friedmanchisquare(*T.T).statistic
-        assert 1 - found.raw == pytest.approx(friedman / (7 * 8), abs=1e-12)
-        assert found.raw == found.tie_corrected
+        assert 1 - result.raw == pytest.approx(friedman / (7 * 8), abs=1e-12)
+        assert result.raw == result.tie_corrected
 
     def test_the_values_of_real_leaderboards(self, shared: Path) -> None:
         known = json.loads((shared / "reference" / "social_choice.json").read_text())
@@ -58,14 +58,14 @@ class TestAgainstReference:
         for file, values in (known["cardinal"] | known["ordinal"]).items():
             scores = exact_scores(leaderboard(shared, file))
             complete = scores.rows(scores.present.all(axis=1))
-            found = {
+            result = {
                 "W": lambda scores=scores: diversity(scores).raw,
                 "W_tie_corrected": lambda scores=scores: diversity(scores).tie_corrected,
                 "W_knn_imputed": lambda scores=scores: diversity(impute_knn(scores)).raw,
                 "W_complete_tasks": lambda complete=complete: diversity(complete).raw,
             }
-            for name in found.keys() & values.keys():
-                assert round(found[name](), 6) == values[name], (file, name)
+            for name in result.keys() & values.keys():
+                assert round(result[name](), 6) == values[name], (file, name)
                 checked += 1
         assert checked >= 18
 
@@ -73,26 +73,26 @@ class TestAgainstReference:
         rng = np.random.default_rng(3)
         T = rng.integers(0, 5, (5, 12)).astype(float)
         T[rng.random(T.shape) < 0.2] = np.nan
-        found = task_distances(T)
+        result = task_distances(T)
         for a in range(5):
             for b in range(5):
                 products = [
                     np.sign(T[a, i] - T[a, j]) * np.sign(T[b, i] - T[b, j]) for i in range(12) for j in range(i)
                 ]
                 ordered = [p for p in products if abs(p) == 1]
-                assert found[a, b] == pytest.approx(np.mean(np.array(ordered) < 0), abs=1e-12)
+                assert result[a, b] == pytest.approx(np.mean(np.array(ordered) < 0), abs=1e-12)
 
 
 class TestLaws:
     @given(TABLES)
     def test_reversing_every_task_and_renaming_models_change_nothing(self, T: NDArray[np.float64]) -> None:
-        found = diversity(exact_scores(T))
-        assert diversity(exact_scores(T, higher_is_better=False)).raw == found.raw
+        result = diversity(exact_scores(T))
+        assert diversity(exact_scores(T, higher_is_better=False)).raw == result.raw
         moved = diversity(exact_scores(T[::-1, ::-1]))
-        assert (moved.raw, 0 <= moved.raw <= 1) == (found.raw, True)
-        assert not found.tie_corrected > found.raw
+        assert (moved.raw, 0 <= moved.raw <= 1) == (result.raw, True)
+        assert not result.tie_corrected > result.raw
 
-    def test_tasks_that_rank_alike_have_none_and_two_opposite_ones_all(self) -> None:
+    def test_tasks_that_rank_equally_have_none_and_two_opposite_ones_all(self) -> None:
         T = np.array([[1.0, 2.0, 3.0, 4.0]])
         assert diversity(exact_scores(np.vstack([T, T * 10, T**2]))).raw == 0
         assert diversity(exact_scores(np.vstack([T, -T]))).raw == 1
@@ -105,15 +105,15 @@ class TestLaws:
 
 class TestDegenerate:
     def test_one_task_has_no_one_to_disagree_with(self) -> None:
-        found = diversity(exact_scores(np.array([[1.0, 1.0, 2.0]])))
-        assert (found.raw, found.tie_corrected) == (0.0, 0.0)
+        result = diversity(exact_scores(np.array([[1.0, 1.0, 2.0]])))
+        assert (result.raw, result.tie_corrected) == (0.0, 0.0)
 
     def test_where_every_task_ties_all_the_raw_one_counts_ties_and_the_other_is_not_defined(self) -> None:
-        found = diversity(exact_scores(np.ones((3, 4))))
-        assert found.raw == 1.0
-        assert np.isnan(found.tie_corrected)
+        result = diversity(exact_scores(np.ones((3, 4))))
+        assert result.raw == 1.0
+        assert np.isnan(result.tie_corrected)
 
     def test_tasks_that_order_no_pair_in_common_have_no_distance(self) -> None:
-        found = task_distances(np.array([[1.0, 2.0, np.nan], [1.0, 1.0, 2.0], [3.0, 1.0, 2.0]]))
-        assert np.isnan(found[0, 1])
-        assert found[0, 2] == 1.0
+        result = task_distances(np.array([[1.0, 2.0, np.nan], [1.0, 1.0, 2.0], [3.0, 1.0, 2.0]]))
+        assert np.isnan(result[0, 1])
+        assert result[0, 2] == 1.0

@@ -19,9 +19,9 @@ NAN = float("nan")
 
 def filled(T: NDArray[np.float64], n_neighbours: int = N_NEIGHBOURS) -> NDArray[np.float64]:
     """``(n_tasks, n_models)`` from the exact numbers."""
-    found = impute_knn(exact_scores(T), n_neighbours)
-    exact = (found.numerators / found.denominator).astype(np.float64)
-    np.testing.assert_allclose(found.T, exact, rtol=1e-15)
+    result = impute_knn(exact_scores(T), n_neighbours)
+    exact = (result.numerators / result.denominator).astype(np.float64)
+    np.testing.assert_allclose(result.T, exact, rtol=1e-15)
     return exact
 
 
@@ -66,16 +66,16 @@ class TestLaws:
 
     def test_what_was_measured_stays_and_nothing_stays_missing(self) -> None:
         scores = exact_scores(with_gaps(6, 12, 0.5, seed=1))
-        found, there = impute_knn(scores), scores.present
-        assert np.array_equal(found.T[there], scores.T[there])
-        assert found.is_complete
-        assert not there.all()
-        assert impute_knn(found) is found
+        result, is_present = impute_knn(scores), scores.present
+        assert np.array_equal(result.T[is_present], scores.T[is_present])
+        assert result.is_complete
+        assert not is_present.all()
+        assert impute_knn(result) is result
 
     def test_two_models_with_the_same_neighbours_tie_exactly(self) -> None:
         T = np.array([[0.1, 0.1, 0.1, 0.1, 0.1], [0.1, 0.2, 0.3, NAN, NAN]])
-        found = impute_knn(exact_scores(T), 3)
-        assert found.numerators[1, 3] == found.numerators[1, 4] == found.numerators[1, 1]
+        result = impute_knn(exact_scores(T), 3)
+        assert result.numerators[1, 3] == result.numerators[1, 4] == result.numerators[1, 1]
 
     def test_models_at_the_same_distance_share_the_last_place(self) -> None:
         T = np.array([[0.0, 0.0, 1.0, 1.0, 9.0], [NAN, 4.0, 5.0, 7.0, 0.0]])

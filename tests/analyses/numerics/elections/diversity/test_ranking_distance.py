@@ -35,32 +35,33 @@ class TestAgainstReference:
         pairs = list(combinations(range(len(a)), 2))
         opposite = sum((a[i] - a[j]) * (b[i] - b[j]) < 0 for i, j in pairs)
         half_tied = sum((a[i] == a[j]) != (b[i] == b[j]) for i, j in pairs)
-        found = ranking_distance(ranks(a), ranks(b))
-        assert found.n_reversed == opposite
-        assert found.tau == (opposite / len(pairs) if pairs else 0)
-        assert found.tau_paper == ((opposite + half_tied) / len(pairs) if pairs else 0)
+        result = ranking_distance(ranks(a), ranks(b))
+        assert result.n_reversed == opposite
+        assert result.tau == (opposite / len(pairs) if pairs else 0)
+        assert result.tau_paper == ((opposite + half_tied) / len(pairs) if pairs else 0)
         largest = np.abs(scipy.stats.rankdata(a) - scipy.stats.rankdata(b)).max()
-        assert found.mrc == (largest / (len(a) - 1) if len(a) > 1 else 0)
+        assert result.mrc == (largest / (len(a) - 1) if len(a) > 1 else 0)
 
     @given(TWO_TOTALS)
     def test_tau_b_is_scipys(self, both: tuple[list[int], list[int]]) -> None:
         a, b = both
-        found = ranking_distance(ranks(a), ranks(b)).tau_b
-        tied = [len(set(one)) == 1 for one in both]
+        result = ranking_distance(ranks(a), ranks(b)).tau_b
+        tied = [len(set(item)) == 1 for item in both]
         if all(tied):
-            assert found == 0
+            assert result == 0
         elif any(tied):
-            assert np.isnan(found)
+            assert np.isnan(result)
         else:
-            assert found == pytest.approx((1 - scipy.stats.kendalltau(a, b).statistic) / 2, abs=1e-12)
+            assert result == pytest.approx((1 - scipy.stats.kendalltau(a, b).statistic) / 2, abs=1e-12)
 
 
 class TestLaws:
     @given(TWO_TOTALS)
     def test_neither_ranking_comes_first(self, both: tuple[list[int], list[int]]) -> None:
-        there, back = (ranking_distance(ranks(a), ranks(b)) for a, b in (both, both[::-1]))
+        forward, back = (ranking_distance(ranks(a), ranks(b)) for a, b in (both, both[::-1]))
         np.testing.assert_equal(
-            [there.tau, there.tau_paper, there.tau_b, there.mrc], [back.tau, back.tau_paper, back.tau_b, back.mrc]
+            [forward.tau, forward.tau_paper, forward.tau_b, forward.mrc],
+            [back.tau, back.tau_paper, back.tau_b, back.mrc],
         )
 
     @given(TWO_TOTALS, st.integers(0, 99))
@@ -71,9 +72,9 @@ class TestLaws:
 
     @given(TWO_TOTALS)
     def test_all_are_between_0_and_1_and_in_their_order(self, both: tuple[list[int], list[int]]) -> None:
-        found = ranking_distance(ranks(both[0]), ranks(both[1]))
-        assert 0 <= found.tau <= found.tau_paper <= 1
-        assert 0 <= found.mrc <= 1
+        result = ranking_distance(ranks(both[0]), ranks(both[1]))
+        assert 0 <= result.tau <= result.tau_paper <= 1
+        assert 0 <= result.mrc <= 1
 
     @given(TOTALS, st.integers(1, 10**30), st.integers(-(10**30), 10**30))
     def test_scale_and_shift_of_totals_are_no_matter_however_large(self, totals: list[int], by: int, to: int) -> None:
@@ -88,18 +89,18 @@ class TestLaws:
 
 class TestCases:
     def test_a_turned_ranking_is_as_far_as_can_be(self) -> None:
-        found = ranking_distance(ranks([3, 2, 1]), ranks([1, 2, 3]))
-        assert (found.tau, found.tau_paper, found.tau_b, found.mrc, found.n_reversed) == (1, 1, 1, 1, 3)
+        result = ranking_distance(ranks([3, 2, 1]), ranks([1, 2, 3]))
+        assert (result.tau, result.tau_paper, result.tau_b, result.mrc, result.n_reversed) == (1, 1, 1, 1, 3)
 
     def test_ties_are_no_reversals_but_the_paper_counts_them(self) -> None:
-        found = ranking_distance(ranks([3, 2, 1]), ranks([1, 1, 1]))
-        assert (found.tau, found.tau_paper, found.mrc) == (0, 1, 0.5)
-        assert np.isnan(found.tau_b)
+        result = ranking_distance(ranks([3, 2, 1]), ranks([1, 1, 1]))
+        assert (result.tau, result.tau_paper, result.mrc) == (0, 1, 0.5)
+        assert np.isnan(result.tau_b)
 
     @pytest.mark.parametrize("m", [1, 4])
-    def test_one_model_and_all_tied_are_no_distance_apart(self, m: int) -> None:
-        found = ranking_distance(np.full(m, (m + 1) / 2), np.full(m, (m + 1) / 2))
-        assert (found.tau, found.tau_paper, found.tau_b, found.mrc, found.n_reversed) == (0, 0, 0, 0, 0)
+    def test_one_model_and_all_tied_have_distance_zero(self, m: int) -> None:
+        result = ranking_distance(np.full(m, (m + 1) / 2), np.full(m, (m + 1) / 2))
+        assert (result.tau, result.tau_paper, result.tau_b, result.mrc, result.n_reversed) == (0, 0, 0, 0, 0)
 
-    def test_totals_that_floats_cannot_tell_apart_are_ranked(self) -> None:
+    def test_totals_that_floats_cannot_distinguish_are_ranked(self) -> None:
         assert average_ranks([10**40, 10**40 + 1, 10**40]).tolist() == [2.5, 1, 2.5]

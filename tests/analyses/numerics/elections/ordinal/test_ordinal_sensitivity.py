@@ -71,10 +71,10 @@ def plain_ranks(rates: list[Fraction]) -> list[Fraction]:
 
 def every_subset(T: NDArray[np.float64], leading: list[int], rule: WinRateRule) -> tuple[Fraction, Fraction]:
     """Largest tau and largest MRC over all additions."""
-    others = [j for j in range(T.shape[1]) if j not in leading]
+    remaining = [j for j in range(T.shape[1]) if j not in leading]
     k, tau, mrc = len(leading), Fraction(0), Fraction(0)
     before = plain_ranks(plain_rates(T, leading, rule))
-    for added in chain.from_iterable(combinations(others, size) for size in range(len(others) + 1)):
+    for added in chain.from_iterable(combinations(remaining, size) for size in range(len(remaining) + 1)):
         after = plain_ranks(plain_rates(T, leading + list(added), rule)[:k])
         pairs = [(before[i] - before[j]) * (after[i] - after[j]) < 0 for i in range(k) for j in range(i)]
         tau = max(tau, Fraction(sum(pairs), len(pairs)))
@@ -82,10 +82,10 @@ def every_subset(T: NDArray[np.float64], leading: list[int], rule: WinRateRule) 
     return tau, mrc
 
 
-def bears_out(T: NDArray[np.float64], found: OrdinalSensitivity, change: LargestChange, rule: WinRateRule) -> bool:
+def bears_out(T: NDArray[np.float64], result: OrdinalSensitivity, change: LargestChange, rule: WinRateRule) -> bool:
     """Whether the witness does what is claimed, by the plain definition."""
-    field = [*found.leading.tolist(), *found.addable[change.witness].tolist()]
-    return bool(plain_ranks(plain_rates(T, field, rule)[: len(found.leading)]) == change.ranks_after.tolist())
+    field = [*result.leading.tolist(), *result.addable[change.witness].tolist()]
+    return bool(plain_ranks(plain_rates(T, field, rule)[: len(result.leading)]) == change.ranks_after.tolist())
 
 
 class TestAgainstReference:
@@ -95,18 +95,18 @@ class TestAgainstReference:
         n_exact = n_moved = 0
         for seed in range(200):
             T, leading = small_table(seed, missing=missing)
-            found = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=60)
+            result = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=60)
             tau, mrc = every_subset(T, leading.tolist(), rule)
-            assert bears_out(T, found, found.tau, rule)
-            assert bears_out(T, found, found.mrc, rule)
+            assert bears_out(T, result, result.tau, rule)
+            assert bears_out(T, result, result.mrc, rule)
             if rule == "pairwise" or not missing:
-                assert found.is_exact
-                assert (found.tau.value, found.mrc.value) == (float(tau), float(mrc)), seed
+                assert result.is_exact
+                assert (result.tau.value, result.mrc.value) == (float(tau), float(mrc)), seed
             else:
-                assert found.tau.value <= float(tau) <= found.tau.upper_bound, seed
-                assert found.mrc.value <= float(mrc) <= found.mrc.upper_bound, seed
-            n_exact += found.is_exact
-            n_moved += found.mrc.value > 0
+                assert result.tau.value <= float(tau) <= result.tau.upper_bound, seed
+                assert result.mrc.value <= float(mrc) <= result.mrc.upper_bound, seed
+            n_exact += result.is_exact
+            n_moved += result.mrc.value > 0
             quick = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=0)
             assert quick.tau.value <= float(tau) <= quick.tau.upper_bound, seed
             assert quick.mrc.value <= float(mrc) <= quick.mrc.upper_bound, seed
@@ -118,12 +118,12 @@ class TestAgainstReference:
         for name in THE_PAPERS:
             scores, names = leaderboard(shared, name)
             leading = select_leading_models(scores, names, top=0.2, rule="pairwise")
-            found = ordinal_sensitivity(scores, leading=leading, rule="pairwise", time_limit=30)
-            assert found.is_exact, name
+            result = ordinal_sensitivity(scores, leading=leading, rule="pairwise", time_limit=30)
+            assert result.is_exact, name
             if values := known.get(f"ordinal_{name}.csv"):
-                assert (round(found.tau.value, 6), round(found.mrc.value, 6)) == (values["tau"], values["MRC"]), name
-            assert found.tau.distance.tau == found.tau.value
-            assert found.mrc.distance.mrc == found.mrc.value
+                assert (round(result.tau.value, 6), round(result.mrc.value, 6)) == (values["tau"], values["MRC"]), name
+            assert result.tau.distance.tau == result.tau.value
+            assert result.mrc.distance.mrc == result.mrc.value
 
     def test_the_local_search_alone_stays_below_and_its_bound_above(self, shared: Path) -> None:
         for name in THE_PAPERS:
@@ -136,14 +136,14 @@ class TestAgainstReference:
 
     def test_the_authors_package_finds_no_more_reversals(self, shared: Path) -> None:
         # Strict reversals of the additions that benchbench 1.0.1 returns; its own figures are in another definition.
-        theirs = {
+        published = {
             "helm_accuracy": 25,
             "heim_nudity": 3,
             "heim_quality_auto": 1,
             "heim_aesthetics_auto": 4,
             "bigcode": 1,
         }
-        for name, n_reversed in theirs.items():
+        for name, n_reversed in published.items():
             scores, names = leaderboard(shared, name)
             leading = select_leading_models(scores, names, top=0.2, rule="pairwise")
             quick = ordinal_sensitivity(scores, leading=leading, rule="pairwise", time_limit=0)
@@ -151,39 +151,39 @@ class TestAgainstReference:
 
     def test_the_fourth_model_of_the_papers_example_turns_a_tie(self) -> None:
         T = np.array([[4, 3, 1, 2]] * 4 + [[1, 4, 2, 3]] * 3 + [[3, 2, 4, 1]] * 2, dtype=float)
-        found = ordinal_sensitivity(exact_scores(T), leading=np.arange(3), rule="pairwise", time_limit=9)
-        assert found.before.tolist() == [1.5, 1.5, 3]
-        assert found.mrc.ranks_after.tolist() == [2, 1, 3]
-        assert found.mrc.witness.tolist() == [True]
+        result = ordinal_sensitivity(exact_scores(T), leading=np.arange(3), rule="pairwise", time_limit=9)
+        assert result.before.tolist() == [1.5, 1.5, 3]
+        assert result.mrc.ranks_after.tolist() == [2, 1, 3]
+        assert result.mrc.witness.tolist() == [True]
         # A tie that is broken is half a rank, and no reversal.
-        assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.25, True)
+        assert (result.tau.value, result.mrc.value, result.is_exact) == (0.0, 0.25, True)
 
     @pytest.mark.parametrize("rule", WIN_RATE_RULES)
     def test_models_without_skill_can_be_put_in_the_opposite_order(self, rule: WinRateRule) -> None:
         scores = exact_scores(np.random.default_rng(0).random((100, 1000)).round(6))
         leading = select_leading_models(scores, [f"{n:04}" for n in range(1000)], top=10, rule=rule)
-        found = ordinal_sensitivity(scores, leading=leading, rule=rule, time_limit=30)
+        result = ordinal_sensitivity(scores, leading=leading, rule=rule, time_limit=30)
         first, second = np.triu_indices(10, 1)
-        n_strict = np.count_nonzero(found.before[first] != found.before[second])
-        assert found.tau.distance.n_reversed == n_strict >= 44
-        assert found.mrc.value == 1.0
-        assert found.is_exact
+        n_strict = np.count_nonzero(result.before[first] != result.before[second])
+        assert result.tau.distance.n_reversed == n_strict >= 44
+        assert result.mrc.value == 1.0
+        assert result.is_exact
 
 
 class TestWitnesses:
     def test_nobody_is_added_who_can_be_spared(self) -> None:
         scores = exact_scores(np.random.default_rng(5).random((7, 40)))
-        found = ordinal_sensitivity(scores, leading=np.arange(8), rule="pairwise", time_limit=30)
-        assert found.tau.witness.any()
-        for one in np.flatnonzero(found.tau.witness):
-            fewer = found.addable[found.tau.witness & (np.arange(len(found.addable)) != one)]
+        result = ordinal_sensitivity(scores, leading=np.arange(8), rule="pairwise", time_limit=30)
+        assert result.tau.witness.any()
+        for item in np.flatnonzero(result.tau.witness):
+            fewer = result.addable[result.tau.witness & (np.arange(len(result.addable)) != item)]
             rates = plain_rates(scores.T, [*range(8), *fewer.tolist()], "pairwise")[:8]
             after = np.array(plain_ranks(rates), dtype=float)
-            assert ranking_distance(found.before, after).n_reversed < found.tau.distance.n_reversed
+            assert ranking_distance(result.before, after).n_reversed < result.tau.distance.n_reversed
 
 
 class TestLeadingModels:
-    def test_a_share_is_rounded_down_and_a_number_is_taken_as_it_is(self) -> None:
+    def test_a_share_is_rounded_down_and_a_number_is_used_as_it_is(self) -> None:
         scores = exact_scores(np.arange(29.0)[None, :])
         names = [f"{n:02}" for n in range(29)]
         for top, n_leading in ((0.2, 5), (0.01, 2), (1, 2), (7, 7), (40, 29), (0.9999, 28)):
@@ -211,17 +211,19 @@ class TestLaws:
         rng = np.random.default_rng(seed)
         tasks, models = rng.permutation(T.shape[0]), rng.permutation(T.shape[1])
         place = np.argsort(models)
-        found = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=30)
-        other = ordinal_sensitivity(exact_scores(T[tasks][:, models]), leading=place[leading], rule=rule, time_limit=30)
-        assert (found.tau.value, found.mrc.value) == (other.tau.value, other.mrc.value)
+        result = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=30)
+        second = ordinal_sensitivity(
+            exact_scores(T[tasks][:, models]), leading=place[leading], rule=rule, time_limit=30
+        )
+        assert (result.tau.value, result.mrc.value) == (second.tau.value, second.mrc.value)
 
     @given(st.integers(0, 10**6), st.sampled_from(WIN_RATE_RULES))
     def test_tasks_that_count_twice_change_nothing(self, seed: int, rule: WinRateRule) -> None:
         T, leading = small_table(seed, missing=0.2)
-        found = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=0)
-        other = ordinal_sensitivity(exact_scores(np.repeat(T, 2, axis=0)), leading=leading, rule=rule, time_limit=0)
-        assert (found.tau.value, found.mrc.value) == (other.tau.value, other.mrc.value)
-        assert (found.tau.upper_bound, found.mrc.upper_bound) == (other.tau.upper_bound, other.mrc.upper_bound)
+        result = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=0)
+        second = ordinal_sensitivity(exact_scores(np.repeat(T, 2, axis=0)), leading=leading, rule=rule, time_limit=0)
+        assert (result.tau.value, result.mrc.value) == (second.tau.value, second.mrc.value)
+        assert (result.tau.upper_bound, result.mrc.upper_bound) == (second.tau.upper_bound, second.mrc.upper_bound)
 
     def test_the_same_search_gives_the_same_witness(self) -> None:
         T = np.random.default_rng(5).random((7, 40))
@@ -239,9 +241,9 @@ class TestLaws:
         T[rng.random(T.shape) < np.linspace(0, 0.7, 9)] = NAN
         T[:, 8] = T[:, 0]
         leading = np.array([0, 2, 4, 8])
-        found = ordinal_sensitivity(exact_scores(T), leading=leading, rule="pairwise", time_limit=60)
-        assert (found.tau.value, found.mrc.value) == tuple(map(float, every_subset(T, leading.tolist(), "pairwise")))
-        assert found.is_exact
+        result = ordinal_sensitivity(exact_scores(T), leading=leading, rule="pairwise", time_limit=60)
+        assert (result.tau.value, result.mrc.value) == tuple(map(float, every_subset(T, leading.tolist(), "pairwise")))
+        assert result.is_exact
 
 
 class TestDegenerateInput:
@@ -258,26 +260,26 @@ class TestDegenerateInput:
         ids=["all tied", "one task", "no score", "an empty task", "no task"],
     )
     def test_nothing_to_disagree_about_is_exactly_zero(self, T: NDArray[np.float64], rule: WinRateRule) -> None:
-        found = ordinal_sensitivity(exact_scores(T), leading=np.array([4, 1, 0]), rule=rule, time_limit=9)
-        assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.0, True)
+        result = ordinal_sensitivity(exact_scores(T), leading=np.array([4, 1, 0]), rule=rule, time_limit=9)
+        assert (result.tau.value, result.mrc.value, result.is_exact) == (0.0, 0.0, True)
 
     @pytest.mark.parametrize("rule", WIN_RATE_RULES)
     def test_nobody_to_add_is_exactly_zero(self, rule: WinRateRule) -> None:
         T = np.array([[1.0, 2.0, 3.0], [3.0, NAN, 1.0], [NAN, 5.0, NAN]])
-        found = ordinal_sensitivity(exact_scores(T), leading=np.array([2, 0, 1]), rule=rule, time_limit=9)
-        assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.0, True)
-        assert len(found.tau.witness) == 0
+        result = ordinal_sensitivity(exact_scores(T), leading=np.array([2, 0, 1]), rule=rule, time_limit=9)
+        assert (result.tau.value, result.mrc.value, result.is_exact) == (0.0, 0.0, True)
+        assert len(result.tau.witness) == 0
 
     def test_one_leading_model_has_nobody_to_change_places_with(self) -> None:
         T = np.array([[1.0, 2.0, 3.0]])
-        found = ordinal_sensitivity(exact_scores(T), leading=np.array([1]), rule="pairwise", time_limit=9)
-        assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.0, True)
+        result = ordinal_sensitivity(exact_scores(T), leading=np.array([1]), rule="pairwise", time_limit=9)
+        assert (result.tau.value, result.mrc.value, result.is_exact) == (0.0, 0.0, True)
 
     def test_a_model_without_scores_that_joins_or_leads(self) -> None:
         T = np.array([[1.0, 2.0, NAN, 3.0], [3.0, 2.0, NAN, 2.5]])
         for leading in ([0, 1], [0, 2]):
             for rule in WIN_RATE_RULES:
-                found = ordinal_sensitivity(exact_scores(T), leading=np.array(leading), rule=rule, time_limit=9)
+                result = ordinal_sensitivity(exact_scores(T), leading=np.array(leading), rule=rule, time_limit=9)
                 tau, mrc = every_subset(T, leading, rule)
-                assert found.tau.value <= float(tau) <= found.tau.upper_bound
-                assert found.mrc.value <= float(mrc) <= found.mrc.upper_bound
+                assert result.tau.value <= float(tau) <= result.tau.upper_bound
+                assert result.mrc.value <= float(mrc) <= result.mrc.upper_bound

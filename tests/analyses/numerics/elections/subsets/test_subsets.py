@@ -76,23 +76,23 @@ def every_size(scores, rule):
 
 class TestAgainstReference:
     @pytest.mark.parametrize("kind", KINDS)
-    def test_every_set_of_random_small_tables_is_as_far_as_a_plain_count_says(self, kind):
+    def test_every_set_of_random_small_tables_has_the_distance_of_a_plain_count(self, kind):
         rng = np.random.default_rng(KINDS.index(kind))
         for _ in range(12):
             scores = exact_scores(table(kind, rng))
             for rule in ("mean", "win-rate") if kind != "gaps" else ("win-rate",):
-                for size, found in every_size(scores, rule):
+                for size, result in every_size(scores, rule):
                     everything = list(itertools.combinations(range(scores.n_tasks), size))
                     plain = [plain_distance(scores, rule, tasks) for tasks in everything]
-                    d = found.distances
-                    assert d.n_reversed.tolist() == [one.n_reversed for one in plain]
+                    d = result.distances
+                    assert d.n_reversed.tolist() == [item.n_reversed for item in plain]
                     for measure in ("tau", "tau_paper", "tau_b", "mrc"):
-                        given_by_count = [getattr(one, measure) for one in plain]
-                        assert getattr(d, measure) == pytest.approx(given_by_count, abs=1e-14, nan_ok=True)
-                    keys = [(one.tau_paper, one.mrc, tasks) for one, tasks in zip(plain, everything, strict=True)]
-                    assert tuple(found.nearest) == min(keys)[2]
-                    assert found.n_nearest == sum(key[:2] == min(keys)[:2] for key in keys)
-                    assert tuple(found.nearest_mrc) == min((key[1], key[0], key[2]) for key in keys)[2]
+                        expected = [getattr(item, measure) for item in plain]
+                        assert getattr(d, measure) == pytest.approx(expected, abs=1e-14, nan_ok=True)
+                    keys = [(item.tau_paper, item.mrc, tasks) for item, tasks in zip(plain, everything, strict=True)]
+                    assert tuple(result.nearest) == min(keys)[2]
+                    assert result.n_nearest == sum(key[:2] == min(keys)[:2] for key in keys)
+                    assert tuple(result.nearest_mrc) == min((key[1], key[0], key[2]) for key in keys)[2]
 
     def test_the_full_ranking_is_that_of_means_and_win_rates(self):
         rng = np.random.default_rng(9)
@@ -107,27 +107,27 @@ class TestAgainstReference:
             scores = exact_scores(table(kind, rng))
             rule = "mean" if scores.is_complete else "win-rate"
             votes = task_votes(scores, rule)
-            found = choose_greedily(votes, rank_by_all_tasks(votes), n_steps=scores.n_tasks)
+            result = choose_greedily(votes, rank_by_all_tasks(votes), n_steps=scores.n_tasks)
             chosen, left = [], list(range(scores.n_tasks))
             for step in range(scores.n_tasks):
                 plain = [plain_distance(scores, rule, [*chosen, task]) for task in left]
-                best = min((one.tau_paper, one.mrc, task) for one, task in zip(plain, left, strict=True))
+                best = min((item.tau_paper, item.mrc, task) for item, task in zip(plain, left, strict=True))
                 chosen.append(best[2])
                 left.remove(best[2])
-                assert found.distances.tau_paper[step] == pytest.approx(best[0])
-                assert found.distances.mrc[step] == pytest.approx(best[1])
-            assert found.order.tolist() == chosen
+                assert result.distances.tau_paper[step] == pytest.approx(best[0])
+                assert result.distances.mrc[step] == pytest.approx(best[1])
+            assert result.order.tolist() == chosen
 
     def test_distances_of_many_models_are_those_of_all_pairs(self):
         rng = np.random.default_rng(5)
         for m in (7, 8, 9, 17, 100):
             before = rng.integers(0, m, m)
             totals = rng.integers(0, m // 2, (20, 1, m))
-            found = count_distances(ReferenceRanking.from_totals(before.tolist()), totals)
+            result = count_distances(ReferenceRanking.from_totals(before.tolist()), totals)
             plain = [ranking_distance(average_ranks(before), average_ranks(total[0])) for total in totals]
             for measure in ("n_reversed", "tau_paper", "tau_b", "mrc"):
-                wanted = [getattr(one, measure) for one in plain]
-                assert getattr(found, measure) == pytest.approx(wanted, abs=1e-14)
+                expected = [getattr(item, measure) for item in plain]
+                assert getattr(result, measure) == pytest.approx(expected, abs=1e-14)
 
 
 class TestExactness:
@@ -148,11 +148,11 @@ class TestExactness:
             for tasks in itertools.islice(itertools.combinations(range(9), size), 20):
                 digits = votes.totals(np.array([tasks]))[0]
                 assert (digits[1:] < 2**votes_module.DIGIT_BITS).all()
-                found = combine_digits(digits)
-                wanted = plain_totals(scores, "mean", tasks)
+                result = combine_digits(digits)
+                expected = plain_totals(scores, "mean", tasks)
                 for i, j in itertools.combinations(range(5), 2):
-                    scale = Fraction(found[i] - found[j]) * (wanted[0] - wanted[1])
-                    assert scale == (wanted[i] - wanted[j]) * (found[0] - found[1])
+                    scale = Fraction(result[i] - result[j]) * (expected[0] - expected[1])
+                    assert scale == (expected[i] - expected[j]) * (result[0] - result[1])
 
 
 class TestLaws:
@@ -163,8 +163,8 @@ class TestLaws:
         wins = votes_module.WinVotes.from_levels(levels)
         for size in (1, 3, 69, 70):
             sets = np.sort([rng.permutation(70)[:size] for _ in range(5)], axis=1)
-            for one, other in zip(duels.totals(sets), wins.totals(sets), strict=True):
-                assert average_ranks(combine_digits(one)).tolist() == average_ranks(combine_digits(other)).tolist()
+            for item, second in zip(duels.totals(sets), wins.totals(sets), strict=True):
+                assert average_ranks(combine_digits(item)).tolist() == average_ranks(combine_digits(second)).tolist()
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_votes_among_some_models_are_votes_of_a_table_of_these(self, kind):
@@ -185,7 +185,7 @@ class TestLaws:
         stop = data.draw(st.integers(start + 1, sets.n_examined))
         everything = list(itertools.combinations(range(n), size))
         assert sets.n_subsets == sets.n_examined == len(everything) == comb(n, size)
-        assert sets.subsets(start, stop).tolist() == [list(one) for one in everything[start:stop]]
+        assert sets.subsets(start, stop).tolist() == [list(item) for item in everything[start:stop]]
 
     def test_drawn_sets_are_uniform_and_the_first_do_not_depend_on_how_many(self):
         many = SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=20_000, seed=1)
@@ -208,8 +208,8 @@ class TestLaws:
         scores = exact_scores(np.arange(8.0) * np.ones((5, 1)))
         votes = task_votes(scores, "mean")
         sets = SubsetSample.enumerate_or_draw(5, 2, largest_enumeration=0, n_samples=400, seed=0)
-        found = measure_subsets(votes, rank_by_all_tasks(votes), sets)
-        assert (found.nearest.tolist(), found.n_nearest) == ([0, 1], 10)
+        result = measure_subsets(votes, rank_by_all_tasks(votes), sets)
+        assert (result.nearest.tolist(), result.n_nearest) == ([0, 1], 10)
 
     def test_any_number_of_workers_finds_the_same(self):
         scores = exact_scores(np.random.default_rng(1).random((16, 30)).round(2))
@@ -233,20 +233,20 @@ class TestLaws:
         for kind in KINDS:
             scores = exact_scores(table(kind, np.random.default_rng(6)))
             votes = task_votes(scores, "mean" if scores.is_complete else "win-rate")
-            found = choose_greedily(votes, rank_by_all_tasks(votes), n_steps=scores.n_tasks)
-            assert sorted(found.order.tolist()) == list(range(scores.n_tasks))
-            last = [getattr(found.distances, name)[-1] for name in ("tau", "tau_paper", "tau_b", "mrc")]
+            result = choose_greedily(votes, rank_by_all_tasks(votes), n_steps=scores.n_tasks)
+            assert sorted(result.order.tolist()) == list(range(scores.n_tasks))
+            last = [getattr(result.distances, name)[-1] for name in ("tau", "tau_paper", "tau_b", "mrc")]
             assert last == pytest.approx([0, 0, 0, 0], abs=1e-15)
 
 
 class TestHeldOut:
-    def test_what_was_chosen_on_one_half_is_judged_on_the_other(self):
+    def test_tasks_chosen_on_one_half_are_tested_on_the_second(self):
         """Tasks 0 to 3 rank half of the models as all do; with models exchangeable, both halves see the same."""
         scores = exact_scores(np.random.default_rng(0).random((8, 40)).round(3))
         votes = task_votes(scores, "mean")
-        found = validate_on_holdout(votes, n_steps=4, n_splits=30, seed=0)
-        assert found.selection.shape == found.test.shape == found.random.shape == (30, 4)
-        assert (found.selection.mean(axis=0) < found.test.mean(axis=0)).all()
+        result = validate_on_holdout(votes, n_steps=4, n_splits=30, seed=0)
+        assert result.selection.shape == result.test.shape == result.random.shape == (30, 4)
+        assert (result.selection.mean(axis=0) < result.test.mean(axis=0)).all()
         random = [
             subset_distances(
                 votes, rank_by_all_tasks(votes), np.array(list(itertools.combinations(range(8), size)))
@@ -254,33 +254,33 @@ class TestHeldOut:
             for size in (1, 2, 3, 4)
         ]
         # Noise has no task that stands for the others: on new models a choice is worth what any is.
-        assert found.test.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.05)
-        assert found.random.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.03)
+        assert result.test.mean(axis=0) == pytest.approx([item.mean() for item in random], abs=0.05)
+        assert result.random.mean(axis=0) == pytest.approx([item.mean() for item in random], abs=0.03)
 
     def test_where_one_task_is_the_whole_benchmark_selection_costs_nothing(self):
         scores = exact_scores(np.vstack([np.arange(12.0) * 1000, np.random.default_rng(0).random((4, 12)).round(2)]))
-        found = validate_on_holdout(task_votes(scores, "mean"), n_steps=2, n_splits=5, seed=1)
-        assert (found.selection == 0).all()
-        assert (found.test == 0).all()
-        assert (found.random.mean(axis=0) > 0.2).all()
+        result = validate_on_holdout(task_votes(scores, "mean"), n_steps=2, n_splits=5, seed=1)
+        assert (result.selection == 0).all()
+        assert (result.test == 0).all()
+        assert (result.random.mean(axis=0) > 0.2).all()
 
 
 class TestDegenerate:
     def test_a_task_that_ties_all_is_no_near_set(self):
         """It reverses nothing, but leaves every pair undecided."""
         scores = exact_scores(np.array([[5.0] * 6, [1, 2, 3, 5, 4, 6], [1, 2, 3, 4, 5.5, 7]]))
-        (_, found), *_ = every_size(scores, "mean")
-        assert found.distances.tau.tolist()[0] == 0
-        assert found.distances.tau_paper.tolist()[0] == 1
-        assert np.isnan(found.distances.tau_b[0])
-        assert found.nearest.tolist() == [2]
+        (_, result), *_ = every_size(scores, "mean")
+        assert result.distances.tau.tolist()[0] == 0
+        assert result.distances.tau_paper.tolist()[0] == 1
+        assert np.isnan(result.distances.tau_b[0])
+        assert result.nearest.tolist() == [2]
 
     def test_models_that_are_all_tied_stay_so_or_are_untied(self):
         scores = exact_scores(np.array([[1.0, 2, 3], [3, 2, 1]]))
-        (_, found), (_, everything) = every_size(scores, "mean")
-        assert found.distances.tau.tolist() == [0, 0]
-        assert found.distances.tau_paper.tolist() == [1, 1]
-        assert np.isnan(found.distances.tau_b).all()
+        (_, result), (_, everything) = every_size(scores, "mean")
+        assert result.distances.tau.tolist() == [0, 0]
+        assert result.distances.tau_paper.tolist() == [1, 1]
+        assert np.isnan(result.distances.tau_b).all()
         assert everything.distances.tau_b.tolist() == [0]
 
     def test_a_model_without_a_score_in_the_set_comes_last(self):

@@ -18,7 +18,7 @@ def codes_of(T) -> np.ndarray:
     return Election.from_scores(exact_scores(np.asarray(T, dtype=float))).codes
 
 
-def found(T, *, seconds=20.0):
+def find_order(T, *, seconds=20.0):
     return find_kemeny_order(codes_of(T), deadline=time.monotonic() + seconds)
 
 
@@ -51,7 +51,7 @@ class TestAgainstReference:
         n_cycles = 0
         for _ in range(60):
             T = table(rng, kind)
-            result = found(T)
+            result = find_order(T)
             orders = list(itertools.permutations(range(T.shape[1])))
             costs = np.array([contradictions(T, order) for order in orders])
             assert result.is_exact
@@ -64,9 +64,9 @@ class TestAgainstReference:
             names = np.unique(codes_of(T), axis=1, return_inverse=True)[1].ravel()
             best = {tuple(names[list(order)]) for order in itertools.compress(orders, costs == costs.min())}
             together = {
-                one
-                for one in best
-                if all(len(list(run)) == (names == name).sum() for name, run in itertools.groupby(one))
+                item
+                for item in best
+                if all(len(list(run)) == (names == name).sum() for name, run in itertools.groupby(item))
             }
             assert result.is_unique == (len(together) == 1)
         assert n_cycles or kind != "all different"
@@ -76,11 +76,11 @@ class TestAgainstReference:
         n_shared = 0
         for _ in range(40):
             T = table(rng, "ties")
-            result = found(T)
+            result = find_order(T)
             for rank in np.unique(result.ranks):
-                who = np.flatnonzero(result.ranks == rank)
-                n_shared += len(who) > 1
-                for inner in itertools.permutations(who):
+                winner = np.flatnonzero(result.ranks == rank)
+                n_shared += len(winner) > 1
+                for inner in itertools.permutations(winner):
                     order = sorted(
                         range(T.shape[1]),
                         key=lambda j, inner=inner: (result.ranks[j], list(inner).index(j) if j in inner else 0),
@@ -92,9 +92,9 @@ class TestAgainstReference:
         rng = np.random.default_rng(8)
         for _ in range(8):
             T = rng.random((5, 14))
-            by_search = found(T)
+            by_search = find_order(T)
             monkeypatch.setattr(kemeny_module, "_improve_order", lambda cost, order, deadline: order)
-            by_program = found(T)
+            by_program = find_order(T)
             monkeypatch.undo()
             assert by_search.is_exact
             assert by_program.is_exact
@@ -107,11 +107,11 @@ class TestLaws:
         for _ in range(30):
             T = rng.integers(0, 6, (5, 8)).astype(float)
             columns = rng.permutation(8)
-            one, other = found(T), found(T[rng.permutation(5)][:, columns])
-            assert one.distance == other.distance
-            assert one.is_unique == other.is_unique
-            if one.is_unique:
-                assert one.ranks[columns].tolist() == other.ranks.tolist()
+            item, second = find_order(T), find_order(T[rng.permutation(5)][:, columns])
+            assert item.distance == second.distance
+            assert item.is_unique == second.is_unique
+            if item.is_unique:
+                assert item.ranks[columns].tolist() == second.ranks.tolist()
 
     def test_whoever_wins_every_duel_is_first(self):
         rng = np.random.default_rng(3)
@@ -121,7 +121,7 @@ class TestLaws:
             winner = Election.from_scores(exact_scores(T)).duels.condorcet_winner
             if winner is not None:
                 n_winners += 1
-                assert found(T).ranks[winner] == 1
+                assert find_order(T).ranks[winner] == 1
         assert n_winners > 10
 
     def test_electorates_that_agree_agree_together(self):
@@ -129,24 +129,24 @@ class TestLaws:
         rng = np.random.default_rng(5)
         n_agreements = 0
         for _ in range(80):
-            one, other = (rng.random((3, 4)) + np.arange(4) / 4 for _ in range(2))
-            alone, apart, together = found(one), found(other), found(np.vstack([one, other]))
-            if alone.is_unique and apart.is_unique and alone.order.tolist() == apart.order.tolist():
+            item, second = (rng.random((3, 4)) + np.arange(4) / 4 for _ in range(2))
+            alone, separate, together = find_order(item), find_order(second), find_order(np.vstack([item, second]))
+            if alone.is_unique and separate.is_unique and alone.order.tolist() == separate.order.tolist():
                 n_agreements += 1
                 assert together.is_unique
                 assert together.order.tolist() == alone.order.tolist()
         assert n_agreements > 2
 
-    def test_a_task_all_models_tie_on_says_nothing(self):
+    def test_a_task_all_models_tie_on_changes_nothing(self):
         T = np.random.default_rng(6).random((4, 6))
-        assert found(np.vstack([T, np.ones(6)])).order.tolist() == found(T).order.tolist()
+        assert find_order(np.vstack([T, np.ones(6)])).order.tolist() == find_order(T).order.tolist()
 
     def test_without_time_the_bound_still_holds(self):
         rng = np.random.default_rng(7)
         n_open = 0
         for _ in range(6):
             T = rng.random((7, 30))
-            hasty, patient = found(T, seconds=-1.0), found(T)
+            hasty, patient = find_order(T, seconds=-1.0), find_order(T)
             assert hasty.lower_bound <= patient.distance <= hasty.distance
             assert patient.is_exact
             n_open += not hasty.is_exact
@@ -154,16 +154,16 @@ class TestLaws:
         assert n_open
 
     def test_where_all_tie_all_share_the_rank(self):
-        result = found(np.ones((3, 5)))
+        result = find_order(np.ones((3, 5)))
         assert result.ranks.tolist() == [3.0] * 5
         assert result.distance == 0
         assert result.is_unique
-        assert found([[1.0, NAN], [NAN, 1.0]]).ranks.tolist() == [1.5, 1.5]
+        assert find_order([[1.0, NAN], [NAN, 1.0]]).ranks.tolist() == [1.5, 1.5]
 
     def test_cycles_of_many_models_are_solved(self):
         rng = np.random.default_rng(9)
         for m in (30, 40):
             T = rng.random((9, m))
-            result = found(T, seconds=60)
+            result = find_order(T, seconds=60)
             assert result.is_exact
             assert result.distance == contradictions(T, result.order.tolist())

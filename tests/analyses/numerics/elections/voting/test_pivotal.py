@@ -41,26 +41,26 @@ def first(rule, field) -> set[int] | None:
         else:
             levels = bradley_terry.tie_levels(bradley_terry.fit_strengths(field.duels))
             return set(np.flatnonzero(levels == levels.max()).tolist())
-    given = count_points(rule, field).points.tolist()
-    return {j for j in range(m) if given[j] == max(given)}
+    expected_points = count_points(rule, field).points.tolist()
+    return {j for j in range(m) if expected_points[j] == max(expected_points)}
 
 
 def plain_tasks(rule, field, leading) -> int | None:
     for size in range(1, field.n_tasks):
         for kept in itertools.combinations(range(field.n_tasks), field.n_tasks - size):
-            found = first(rule, field.select_tasks(np.array(kept)))
-            if found is not None and not found & leading:
+            result = first(rule, field.select_tasks(np.array(kept)))
+            if result is not None and not result & leading:
                 return size
     return None
 
 
 def plain_models(rule, field, leading) -> int | None:
-    others = [j for j in range(field.n_models) if j not in leading]
-    for size in range(1, len(others) + 1):
-        for gone in itertools.combinations(others, size):
+    remaining = [j for j in range(field.n_models) if j not in leading]
+    for size in range(1, len(remaining) + 1):
+        for gone in itertools.combinations(remaining, size):
             kept = [j for j in range(field.n_models) if j not in gone]
-            found = first(rule, field.select_models(np.array(kept)))
-            if found is not None and not {kept[j] for j in found} & leading:
+            result = first(rule, field.select_models(np.array(kept)))
+            if result is not None and not {kept[j] for j in result} & leading:
                 return size
     return None
 
@@ -83,13 +83,13 @@ class TestAgainstReference:
         n_tasks = n_models = n_bounds = 0
         for _ in range(12 if rule in ("kemeny", "bradley-terry") else 40):
             field = election(table(rng, rule))
-            found = find_leaders(rule, field, deadline=soon())
+            result = find_leaders(rule, field, deadline=soon())
             leading = first(rule, field)
-            assert (None if found is None else set(found.tolist())) == leading
+            assert (None if result is None else set(result.tolist())) == leading
             if leading is None:
                 continue
             for search, plain in ((find_pivotal_tasks, plain_tasks), (find_pivotal_models, plain_models)):
-                removal = search(rule, field, found, deadline=soon())
+                removal = search(rule, field, result, deadline=soon())
                 truth = plain(rule, field, leading)
                 known = None if removal.removed is None else len(removal.removed)
                 if removal.is_exact:
@@ -139,7 +139,7 @@ class TestLaws:
             assert find_pivotal_tasks(rule, field, everyone, deadline=soon()).is_exact
             assert find_pivotal_models(rule, field, everyone, deadline=soon()).removed is None
 
-    def test_without_time_a_bound_is_said_to_be_one(self):
+    def test_without_time_the_result_is_a_bound(self):
         rng = np.random.default_rng(5)
         field = election(rng.random((9, 8)) + np.linspace(0, 1, 8))
         leading = find_leaders("median", field, deadline=soon())

@@ -26,9 +26,9 @@ def election(T) -> Election:
     return Election.from_scores(exact_scores(np.asarray(T, dtype=float)))
 
 
-def shown(rule, T) -> list[Fraction]:
-    found = count_points(rule, election(T))
-    return [Fraction(value) * found.unit for value in found.points.tolist()]
+def displayed_scores(rule, T) -> list[Fraction]:
+    result = count_points(rule, election(T))
+    return [Fraction(value) * result.unit for value in result.points.tolist()]
 
 
 def table(rng, *, gaps=False) -> np.ndarray:
@@ -61,10 +61,10 @@ def literally(rule, T, j) -> Fraction:
     if rule == "plurality":
         return sum(mean_of_places(row, j, lambda place: Fraction(int(place == 1))) for row in T) / n
     duels = []
-    for other in range(m):
-        if other != j:
-            both = ~np.isnan(T[:, j]) & ~np.isnan(T[:, other])
-            won, lost = int((T[both, j] > T[both, other]).sum()), int((T[both, j] < T[both, other]).sum())
+    for second in range(m):
+        if second != j:
+            both = ~np.isnan(T[:, j]) & ~np.isnan(T[:, second])
+            won, lost = int((T[both, j] > T[both, second]).sum()), int((T[both, j] < T[both, second]).sum())
             duels.append((won, lost, int(both.sum())))
     if rule == "copeland":
         return sum((Fraction(won > lost) + Fraction(won == lost, 2) for won, lost, _ in duels), Fraction(0))
@@ -77,12 +77,12 @@ class TestAgainstReference:
         rng = np.random.default_rng(1)
         for _ in range(60):
             T = table(rng, gaps=rule not in COMPLETE_TASK_RULES)
-            assert shown(rule, T) == [literally(rule, T, j) for j in range(T.shape[1])]
+            assert displayed_scores(rule, T) == [literally(rule, T, j) for j in range(T.shape[1])]
 
     def test_win_rates_are_those_of_the_field(self):
         T = table(np.random.default_rng(2), gaps=True)
-        assert shown("win-rate", T) == win_rates(exact_scores(T))
-        assert shown("win-rate-per-task", T) == win_rates(exact_scores(T), rule="per_task")
+        assert displayed_scores("win-rate", T) == win_rates(exact_scores(T))
+        assert displayed_scores("win-rate-per-task", T) == win_rates(exact_scores(T), rule="per_task")
 
     def test_the_worked_example_of_the_paper(self):
         """Three models and nine tasks; then a fourth comes and parts the first two (section 3).
@@ -95,11 +95,11 @@ class TestAgainstReference:
             return np.array([[-order.index(j) for j in range(len(order))] for n, order in orders for _ in range(n)])
 
         three = tasks((4, (0, 1, 2)), (3, (1, 2, 0)), (2, (2, 0, 1)))
-        assert shown("win-rate", three) == [Fraction(10, 27), Fraction(10, 27), Fraction(7, 27)]
+        assert displayed_scores("win-rate", three) == [Fraction(10, 27), Fraction(10, 27), Fraction(7, 27)]
         assert count_points("win-rate", election(three)).ranks.tolist() == [1.5, 1.5, 3]
         four = tasks((4, (0, 1, 3, 2)), (3, (1, 3, 2, 0)), (2, (2, 0, 1, 3)))
-        assert shown("win-rate", four)[:3] == [Fraction(16, 36), Fraction(19, 36), Fraction(9, 36)]
-        assert sum(shown("win-rate", four)) == Fraction(54, 36)
+        assert displayed_scores("win-rate", four)[:3] == [Fraction(16, 36), Fraction(19, 36), Fraction(9, 36)]
+        assert sum(displayed_scores("win-rate", four)) == Fraction(54, 36)
         assert count_points("win-rate", election(four)).ranks[:3].tolist() == [2, 1, 4]
         # All three are in a cycle before; the duels among them are the same after.
         assert election(three).duels.condorcet_winner is None
@@ -111,7 +111,7 @@ class TestAgainstReference:
         T = rng.random((4, 60)).round(9)
         T[:, 7] = T[:, 3]
         for rule in ("mean", "dowdall"):
-            assert shown(rule, T)[3] == shown(rule, T)[7] == literally(rule, T, 3)
+            assert displayed_scores(rule, T)[3] == displayed_scores(rule, T)[7] == literally(rule, T, 3)
 
     def test_strengths_meet_the_equations_of_bradley_and_terry(self):
         rng = np.random.default_rng(4)
@@ -174,14 +174,14 @@ class TestLaws:
         for _ in range(20):
             T = table(rng, gaps=rule not in COMPLETE_TASK_RULES)
             columns = rng.permutation(T.shape[1])
-            one, other = shown(rule, T), shown(rule, T[rng.permutation(len(T))][:, columns])
-            assert [one[j] for j in columns] == other
+            item, second = displayed_scores(rule, T), displayed_scores(rule, T[rng.permutation(len(T))][:, columns])
+            assert [item[j] for j in columns] == second
 
     @pytest.mark.parametrize("rule", ORDINAL)
     def test_only_the_order_within_a_task_counts(self, rule):
         rng = np.random.default_rng(7)
         T = table(rng, gaps=rule not in COMPLETE_TASK_RULES)
-        assert shown(rule, T) == shown(rule, np.exp(T) * 1000)
+        assert displayed_scores(rule, T) == displayed_scores(rule, np.exp(T) * 1000)
 
     @pytest.mark.parametrize("rule", ["copeland", "minimax"])
     def test_whoever_wins_every_duel_is_first_alone(self, rule):
@@ -201,11 +201,11 @@ class TestLaws:
         rng = np.random.default_rng(9)
         n_shared = 0
         for _ in range(60):
-            one, other = rng.integers(0, 4, (3, 4)).astype(float), rng.integers(0, 4, (4, 4)).astype(float)
+            item, second = rng.integers(0, 4, (3, 4)).astype(float), rng.integers(0, 4, (4, 4)).astype(float)
             first = []
-            for T in (one, other, np.vstack([one, other])):
-                given = count_points(rule, election(T)).points
-                first.append(set(np.flatnonzero(given == given.max()).tolist()))
+            for T in (item, second, np.vstack([item, second])):
+                expected_points = count_points(rule, election(T)).points
+                first.append(set(np.flatnonzero(expected_points == expected_points.max()).tolist()))
             if first[0] & first[1]:
                 n_shared += 1
                 assert first[0] & first[1] == first[2]
@@ -259,5 +259,5 @@ class TestLaws:
         duels = election([[1, NAN], [NAN, 2]]).duels
         assert duels.condorcet_winner is None
         assert duels.weak_condorcet_winners.tolist() == [0, 1]
-        assert shown("copeland", [[1, NAN], [NAN, 2]]) == [Fraction(1, 2)] * 2
-        assert shown("minimax", [[1, NAN], [NAN, 2]]) == [0, 0]
+        assert displayed_scores("copeland", [[1, NAN], [NAN, 2]]) == [Fraction(1, 2)] * 2
+        assert displayed_scores("minimax", [[1, NAN], [NAN, 2]]) == [0, 0]
