@@ -17,9 +17,9 @@ from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts
 from tracker.ingest.parsing.detection import parse_file
 
 
-def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **told: Any) -> Path:
+def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **result: Any) -> Path:
     """A log in the shape that the name of the file says."""
-    head = header(*scores, **told)
+    head = header(*scores, **result)
     if path.suffix == ".json":
         path.write_text(json.dumps({**head, "samples": [whole(sample) for sample in samples]}))
     else:
@@ -33,25 +33,25 @@ def read(path: Path, **options: Any) -> ParsedFile:
 
 def until_damage(path: Path, **options: Any) -> tuple[list[Measurement | str], str]:
     """What a reading yields, and what is wrong with the file."""
-    found: list[Measurement | str] = []
+    result: list[Measurement | str] = []
     try:
         for block in inspect_ai.read(path, ReadOptions(**options)):
-            found.append(block)
+            result.append(block)
     except BadInputError as error:
-        return found, str(error)
-    return found, ""
+        return result, str(error)
+    return result, ""
 
 
 def scores(reading: ParsedFile | Sequence[Measurement | str]) -> dict[str, dict[tuple[str, int], float]]:
     """Scores by metric, prompt and trial; those that are missing are left out."""
-    found: dict[str, dict[tuple[str, int], float]] = {}
+    result: dict[str, dict[tuple[str, int], float]] = {}
     for block in reading.measurements if isinstance(reading, ParsedFile) else reading:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, block.values.shape)
             for key, trial, value in zip(block.prompts.keys, trials.tolist(), block.values.tolist(), strict=True):
                 if not math.isnan(value):
-                    found.setdefault(block.metric.name, {})[key, trial] = value
-    return found
+                    result.setdefault(block.metric.name, {})[key, trial] = value
+    return result
 
 
 def prompts(reading: ParsedFile) -> Prompts:

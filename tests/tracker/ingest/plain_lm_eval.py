@@ -18,12 +18,12 @@ def plain_samples(path: Path) -> tuple[set[Cell], set[str], int]:
     """Metric (or extraction), prompt, and score (or answer); metrics that were passed over; lines that contradict."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     names: dict[tuple[Any, str], str] = {}
-    alike: Counter[str] = Counter()
+    equal: Counter[str] = Counter()
     for row in rows:
         key = documents.key(row)
         if (row["doc_id"], key) not in names:
-            names[row["doc_id"], key] = f"{key}#{alike[key]}" if alike[key] else key
-            alike[key] += 1
+            names[row["doc_id"], key] = f"{key}#{equal[key]}" if equal[key] else key
+            equal[key] += 1
     first: dict[tuple[str, str], dict[str, Any]] = {}
     n_contradicting = 0
     for row in rows:
@@ -50,8 +50,8 @@ def plain_samples(path: Path) -> tuple[set[Cell], set[str], int]:
         if shares is not None and gold is not None and probable in (None, filter_name):
             probable = filter_name
             cells.add(("probability", prompt, shares[gold]))
-        said, _, spoke = documents.answered(row, sent, shares)
+        output, _, spoke = documents.answered(row, sent, shares)
         if spoke:
-            cells.add((f"answer,{filter_name}", prompt, said))
+            cells.add((f"answer,{filter_name}", prompt, output))
     assert not any(isinstance(value, float) and math.isnan(value) for _, _, value in cells)
     return cells, passed_over, n_contradicting

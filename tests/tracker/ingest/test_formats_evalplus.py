@@ -29,13 +29,13 @@ def read(folder: Path, content: Any = CODE, name: str = NAME, **options: Any) ->
 
 def scores(reading: ParsedFile) -> dict[str, dict[tuple[str, int], float]]:
     """By metric: score by problem and trial, where there is one."""
-    found: dict[str, dict[tuple[str, int], float]] = {}
+    result: dict[str, dict[tuple[str, int], float]] = {}
     for block in reading.measurements:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, len(block.values)).tolist()
             rows = zip(block.prompts.keys, trials, block.values.tolist(), strict=True)
-            found[block.metric.name] = {(key, trial): value for key, trial, value in rows if value == value}
-    return found
+            result[block.metric.name] = {(key, trial): value for key, trial, value in rows if value == value}
+    return result
 
 
 def pass_at_1(solved: dict[tuple[str, int], float]) -> float:
@@ -45,34 +45,34 @@ def pass_at_1(solved: dict[tuple[str, int], float]) -> float:
 
 class TestScores:
     def test_a_solution_passes_the_added_tests_only_if_it_passes_the_own(self, tmp_path: Path) -> None:
-        found = scores(read(tmp_path))
-        assert found["pass_base"] == {
+        result = scores(read(tmp_path))
+        assert result["pass_base"] == {
             ("HumanEval/0", 0): 1, ("HumanEval/0", 1): 1, ("HumanEval/1", 0): 0, ("HumanEval/1", 1): 0,
             ("HumanEval/2", 1): 0,
         }  # fmt: skip
-        assert found["pass_plus"] == {
+        assert result["pass_plus"] == {
             ("HumanEval/0", 0): 1, ("HumanEval/0", 1): 0, ("HumanEval/1", 0): 0, ("HumanEval/1", 1): 0,
             ("HumanEval/2", 1): 0,
         }  # fmt: skip
 
     def test_the_means_over_problems_are_the_reported_pass_at_1(self, tmp_path: Path) -> None:
         reading = read(tmp_path)
-        found = scores(reading)
-        assert pass_at_1(found["pass_base"]) == pytest.approx(CODE["pass_at_k"]["base"]["pass@1"])
-        assert pass_at_1(found["pass_plus"]) == pytest.approx(CODE["pass_at_k"]["plus"]["pass@1"])
-        assert not any("reports" in note for note in reading.warnings)
+        result = scores(reading)
+        assert pass_at_1(result["pass_base"]) == pytest.approx(CODE["pass_at_k"]["base"]["pass@1"])
+        assert pass_at_1(result["pass_plus"]) == pytest.approx(CODE["pass_at_k"]["plus"]["pass@1"])
+        assert not any("reports" in warning for warning in reading.warnings)
 
-    def test_another_reported_pass_at_1_is_told(self, tmp_path: Path) -> None:
+    def test_another_reported_pass_at_1_is_reported(self, tmp_path: Path) -> None:
         content = copy.deepcopy(CODE) | {"pass_at_k": {"base": {"pass@1": 0.9}, "plus": {"pass@1": 1 / 6}}}
-        (note,) = (note for note in read(tmp_path, content).warnings if "reports" in note)
-        assert note == "the file reports pass@1 of 0.9 for base, its solutions give 0.333333"
+        (warning,) = (message for message in read(tmp_path, content).warnings if "reports" in message)
+        assert warning == "the file reports pass@1 of 0.9 for base, its solutions give 0.333333"
 
     def test_no_status_is_missing_or_wrong_and_an_empty_solution_wrong_or_missing(self, tmp_path: Path) -> None:
         reading = read(tmp_path, errored="wrong", empty="missing")
-        found = scores(reading)
-        assert found["pass_base"][("HumanEval/2", 0)] == 0
-        assert ("HumanEval/2", 1) not in found["pass_base"]
-        assert ("HumanEval/2", 0) not in found["pass_plus"], "it was not run on the added tests"
+        result = scores(reading)
+        assert result["pass_base"][("HumanEval/2", 0)] == 0
+        assert ("HumanEval/2", 1) not in result["pass_base"]
+        assert ("HumanEval/2", 0) not in result["pass_plus"], "it was not run on the added tests"
         assert "1 solution has no status: counted as wrong" in " ".join(reading.warnings)
         assert "1 solution is empty: counted as missing" in " ".join(reading.warnings)
 
@@ -81,8 +81,8 @@ class TestScores:
         assert scores(read(tmp_path, content)) == {"pass_base": {("Mbpp/2", 0): 1}}
 
     def test_versions_before_0_2_list_statuses_side_by_side(self, tmp_path: Path) -> None:
-        found = scores(read(tmp_path, OLD))
-        assert found == {"pass_base": {("Mbpp/2", 0): 1, ("Mbpp/2", 1): 0}, "pass_plus": {("Mbpp/2", 0): 0}}
+        result = scores(read(tmp_path, OLD))
+        assert result == {"pass_base": {("Mbpp/2", 0): 1, ("Mbpp/2", 1): 0}, "pass_plus": {("Mbpp/2", 0): 0}}
 
     def test_the_code_is_the_answer(self, tmp_path: Path) -> None:
         (block,) = (block for block in read(tmp_path).measurements if isinstance(block, Answers))
@@ -112,7 +112,7 @@ class TestNames:
         assert read(tmp_path, name=name, model="m").measurements
 
     @pytest.mark.parametrize(("content", "benchmark"), [(CODE, "humaneval+"), (OLD, "mbpp+")])
-    def test_the_benchmark_is_told_from_the_problems(self, tmp_path: Path, content: Any, benchmark: str) -> None:
+    def test_the_benchmark_is_reported_from_the_problems(self, tmp_path: Path, content: Any, benchmark: str) -> None:
         block = read(tmp_path, content).measurements[0]
         assert isinstance(block, Scores)
         assert block.run.benchmark == benchmark
@@ -133,19 +133,19 @@ class TestErrors:
     def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
         path = tmp_path / NAME
         path.write_text(json.dumps({"eval": {"Mbpp/1": [solution("Mbpp/1", "pass", "pass")], "Mbpp/2": 7}}))
-        found: list[Measurement | str] = []
+        result: list[Measurement | str] = []
         with pytest.raises(BadInputError, match="Mbpp/2: its results are no list"):
-            found.extend(evalplus.read(path, ReadOptions()))
-        assert isinstance(found[0], Scores)
-        assert list(found[0].prompts.keys) == ["Mbpp/1"]
+            result.extend(evalplus.read(path, ReadOptions()))
+        assert isinstance(result[0], Scores)
+        assert list(result[0].prompts.keys) == ["Mbpp/1"]
 
 
-def test_every_real_file_gives_the_pass_at_1_that_it_tells(shared: Path) -> None:
+def test_every_real_file_gives_the_pass_at_1_that_it_reports(shared: Path) -> None:
     paths = sorted((shared / "samples" / "evalplus").rglob("*.json"))
     assert paths
     for path in paths:
-        reading, told = parse_file(path, ReadOptions()), json.loads(path.read_text())
-        found = scores(reading)
-        assert {key for key, _ in found["pass_base"]} == set(told["eval"])
-        for name, at_k in told["pass_at_k"].items():
-            assert pass_at_1(found[f"pass_{name}"]) == pytest.approx(at_k["pass@1"], abs=1e-12)
+        reading, outcome = parse_file(path, ReadOptions()), json.loads(path.read_text())
+        result = scores(reading)
+        assert {key for key, _ in result["pass_base"]} == set(outcome["eval"])
+        for name, at_k in outcome["pass_at_k"].items():
+            assert pass_at_1(result[f"pass_{name}"]) == pytest.approx(at_k["pass@1"], abs=1e-12)

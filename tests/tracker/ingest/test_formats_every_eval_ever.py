@@ -25,7 +25,7 @@ from sound.every_eval_ever import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest.files import block_builder as gathering
+from tracker.ingest.files import block_builder as builder
 from tracker.ingest.formats import every_eval_ever
 from tracker.ingest.formats.every_eval_ever.vocabulary import sample_hash
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores, TaskScores
@@ -49,41 +49,41 @@ def alone(folder: Path, *results: Any, **changes: Any) -> ParsedFile:
 
 def scores(reading: ParsedFile) -> dict[str, dict[Row, float]]:
     """By metric: score by task, prompt and trial, where there is one."""
-    found: dict[str, dict[Row, float]] = {}
+    result: dict[str, dict[Row, float]] = {}
     for block in reading.measurements:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, len(block.values)).tolist()
             rows = zip(block.prompts.tasks or (), block.prompts.keys, trials, block.values.tolist(), strict=True)
-            found.setdefault(block.metric.name, {}).update({(t, k, n): v for t, k, n, v in rows if v == v})
-    return found
+            result.setdefault(block.metric.name, {}).update({(t, k, n): v for t, k, n, v in rows if v == v})
+    return result
 
 
 def answers(reading: ParsedFile) -> dict[str, dict[Row, tuple[str | None, str]]]:
     """By extraction: text and status by task, prompt and trial."""
-    found: dict[str, dict[Row, tuple[str | None, str]]] = {}
+    result: dict[str, dict[Row, tuple[str | None, str]]] = {}
     for block in reading.measurements:
         if isinstance(block, Answers):
             assert block.predicted is not None
             assert block.status is not None
             trials = np.broadcast_to(block.trials, len(block.text)).tolist()
-            said = found.setdefault(block.extraction, {})
+            output = result.setdefault(block.extraction, {})
             for row in np.flatnonzero(block.predicted).tolist():
                 place = ((block.prompts.tasks or ())[row], block.prompts.keys[row], trials[row])
-                said[place] = (block.text[row], block.status[row])
-    return found
+                output[place] = (block.text[row], block.status[row])
+    return result
 
 
 def of_tasks(reading: ParsedFile) -> dict[tuple[str, str], tuple[float, float | None, int | None]]:
     """Score, standard error and number of prompts by metric and task."""
-    found = {}
+    result = {}
     for block in reading.measurements:
         if isinstance(block, TaskScores):
             assert block.stderr is not None
             for row, task in enumerate(block.tasks):
                 error = float(block.stderr[row])
                 size = None if block.n_prompts is None else block.n_prompts[row]
-                found[block.metric.name, task] = (float(block.values[row]), None if error != error else error, size)
-    return found
+                result[block.metric.name, task] = (float(block.values[row]), None if error != error else error, size)
+    return result
 
 
 def prompts(reading: ParsedFile) -> Prompts:
@@ -107,11 +107,11 @@ class TestInstances:
         assert "acc: percent became proportions" in reading.warnings
 
     def test_text_choices_reference_and_metadata_are_the_prompt(self, tmp_path: Path) -> None:
-        found = prompts(read(tmp_path, FILES))
-        assert (found.text or ())[0] == "Which is right, 0?"
-        assert (found.choices or ())[0] == ["no", "yes"]
-        assert (found.answer or ())[0] == "B", "the letter of the option that the reference is"
-        assert (found.details or ())[0] == {"subject": "geography"}
+        result = prompts(read(tmp_path, FILES))
+        assert (result.text or ())[0] == "Which is right, 0?"
+        assert (result.choices or ())[0] == ["no", "yes"]
+        assert (result.answer or ())[0] == "B", "the letter of the option that the reference is"
+        assert (result.details or ())[0] == {"subject": "geography"}
 
     @pytest.mark.parametrize(
         ("reference", "choices", "gold"),
@@ -132,9 +132,9 @@ class TestInstances:
 
     def test_several_references_are_kept(self, tmp_path: Path) -> None:
         row = instance(0, "t", 1.0, input={"reference": ["four", "4"], "choices": None}, metadata=None)
-        found = prompts(read(tmp_path, with_instances(lines(row), result("t", 1.0))))
-        assert (found.answer or ())[0] == "four"
-        assert (found.details or ())[0] == {"accepted_answers": ["four", "4"]}
+        outcome = prompts(read(tmp_path, with_instances(lines(row), result("t", 1.0))))
+        assert (outcome.answer or ())[0] == "four"
+        assert (outcome.details or ())[0] == {"accepted_answers": ["four", "4"]}
 
     def test_the_same_id_with_other_content_is_another_prompt(self, tmp_path: Path) -> None:
         rows = [instance(0, "t", 1.0), instance(0, "t", 0.0, input={"raw": "Other?"}), instance(0, "t", 0.0)]
@@ -142,28 +142,28 @@ class TestInstances:
         assert scores(reading)["accuracy"] == {("t", "q0", 0): 1, ("t", "q0#1", 0): 0, ("t", "q0", 1): 0}
         assert not reading.warnings, "trials are averaged before prompts: (1/2 + 0)/2"
 
-    def test_answers_are_what_was_extracted_else_what_was_said(self, tmp_path: Path) -> None:
-        rows = [instance(0, "t", 1.0), instance(1, "t", 1.0, answer_attribution=[]), instance(2, "t", 0.0, said=" ")]
-        found = answers(read(tmp_path, with_instances(lines(*rows), result("t", 2 / 3))))
-        assert found == {
+    def test_answers_are_what_was_extracted_else_what_was_reported(self, tmp_path: Path) -> None:
+        rows = [instance(0, "t", 1.0), instance(1, "t", 1.0, answer_attribution=[]), instance(2, "t", 0.0, answer=" ")]
+        outcome = answers(read(tmp_path, with_instances(lines(*rows), result("t", 2 / 3))))
+        assert outcome == {
             "regex": {("t", "q0", 0): ("B", "ok"), ("t", "q2", 0): (" ", "empty")},
             "": {("t", "q1", 0): ("It is B.", "ok")},
         }
 
-    def test_what_was_read_off_for_several_metrics_is_told_apart(self, tmp_path: Path) -> None:
-        rows = [instance(0, "t", 1.0, said="A"), instance(0, "t", 0.0, "f1", said="B")]
-        found = answers(read(tmp_path, with_instances(lines(*rows), result("t", 1.0), result("t", 0.0, "f1"))))
-        assert found == {"regex,accuracy": {("t", "q0", 0): ("A", "ok")}, "regex,f1": {("t", "q0", 0): ("B", "ok")}}
+    def test_what_was_read_off_for_several_metrics_is_distinguished(self, tmp_path: Path) -> None:
+        rows = [instance(0, "t", 1.0, answer="A"), instance(0, "t", 0.0, "f1", answer="B")]
+        outcome = answers(read(tmp_path, with_instances(lines(*rows), result("t", 1.0), result("t", 0.0, "f1"))))
+        assert outcome == {"regex,accuracy": {("t", "q0", 0): ("A", "ok")}, "regex,f1": {("t", "q0", 0): ("B", "ok")}}
 
     def test_an_error_is_missing_or_wrong_and_an_empty_answer_wrong_or_missing(self, tmp_path: Path) -> None:
         reading = read(tmp_path, FILES, errored="wrong", empty="missing")
-        found = scores(reading)["accuracy"]
-        assert found["asia", "q2", 0] == 0
-        assert ("asia", "q3", 0) not in found
+        result = scores(reading)["accuracy"]
+        assert result["asia", "q2", 0] == 0
+        assert ("asia", "q3", 0) not in result
         assert answers(reading)["regex"]["asia", "q2", 0] == (None, "error")
-        told = " ".join(reading.warnings)
-        assert "1 instance failed: counted as wrong" in told
-        assert "1 answer holds nothing: counted as missing" in told
+        outcome = " ".join(reading.warnings)
+        assert "1 instance failed: counted as wrong" in outcome
+        assert "1 answer holds nothing: counted as missing" in outcome
 
     def test_a_row_without_a_score_counts_by_is_correct(self, tmp_path: Path) -> None:
         rows = [instance(0, "t", 1.0, evaluation={"is_correct": True}), instance(1, "t", 0, evaluation={"score": None})]
@@ -174,27 +174,31 @@ class TestInstances:
     def test_instances_of_a_metric_in_percent_are_percent_where_one_is_larger_than_one(
         self, tmp_path: Path, values: tuple[float, float], stored: tuple[float, float]
     ) -> None:
-        told = [{"score": value, "is_correct": value == max(values)} for value in values]
-        rows = [instance(number, "t", 0, evaluation=one) for number, one in enumerate(told)]
+        outcome = [{"score": value, "is_correct": value == max(values)} for value in values]
+        rows = [instance(number, "t", 0, evaluation=item) for number, item in enumerate(outcome)]
         whole = result("t", 50 * (stored[0] + stored[1]), config={"metric_unit": "percent", "max_score": 100})
         reading = read(tmp_path, with_instances(lines(*rows), whole))
         assert list(scores(reading)["accuracy"].values()) == list(stored)
         assert reading.warnings == ["accuracy: percent became proportions"]
 
-    def test_only_the_splits_asked_for_are_taken(self, tmp_path: Path) -> None:
+    def test_only_the_splits_requested_for_are_ingested(self, tmp_path: Path) -> None:
         rows = [instance(0, "t", 1.0, metadata={"split": "test"}), instance(1, "t", 0.0, metadata={"split": "train"})]
         reading = read(tmp_path, with_instances(lines(*rows), result("t", 1.0)), splits=("test",))
         assert scores(reading) == {"accuracy": {("t", "q0", 0): 1}}
         assert "1 instances are of splits that were not asked for (--split)" in reading.warnings
 
-    def test_blocks_of_any_size_say_the_same(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_blocks_of_any_size_report_the_same(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = read(tmp_path, FILES)
-        monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 1)
-        apart = read(tmp_path, FILES)
-        assert len(apart.measurements) > len(whole.measurements)
-        assert (scores(apart), answers(apart), apart.warnings) == (scores(whole), answers(whole), whole.warnings)
+        monkeypatch.setattr(builder, "PROMPTS_PER_BLOCK", 1)
+        separate = read(tmp_path, FILES)
+        assert len(separate.measurements) > len(whole.measurements)
+        assert (scores(separate), answers(separate), separate.warnings) == (
+            scores(whole),
+            answers(whole),
+            whole.warnings,
+        )
 
-    def test_rows_without_an_aggregate_are_taken_with_a_note(self, tmp_path: Path) -> None:
+    def test_rows_without_an_aggregate_are_ingested_with_a_warning(self, tmp_path: Path) -> None:
         reading = read(tmp_path, FILES, ALONE)
         assert scores(reading) == {"score": {("sums", "q0", 0): 1, ("sums", "q1", 0): 0.5}}
         assert "no aggregate beside the instances" in " ".join(reading.warnings)
@@ -211,11 +215,11 @@ class TestInstances:
 
 
 class TestAggregates:
-    def test_the_version_before_is_read_and_metrics_without_a_name_are_called_score(self, tmp_path: Path) -> None:
+    def test_the_version_before_is_read_and_metrics_without_a_name_are_labelled_score(self, tmp_path: Path) -> None:
         reading = read(tmp_path, {"old.json": json.dumps(OLD).encode()})
         assert of_tasks(reading) == {("score", "IFEval"): (0.4486, None, 541), ("score", "BBH"): (0.4224, None, None)}
-        named = read(tmp_path, {"old.json": json.dumps(OLD).encode()}, metric="mine")
-        assert {metric for metric, _ in of_tasks(named)} == {"mine"}
+        names = read(tmp_path, {"old.json": json.dumps(OLD).encode()}, metric="mine")
+        assert {metric for metric, _ in of_tasks(names)} == {"mine"}
 
     def test_model_benchmark_label_time_and_facts(self, tmp_path: Path) -> None:
         block = alone(tmp_path, result("t", 1.0)).measurements[0]
@@ -256,8 +260,8 @@ class TestAggregates:
     ) -> None:
         block = alone(tmp_path, result("t", 0.5, "elo", config=config)).measurements[0]
         assert isinstance(block, TaskScores)
-        found = block.metric
-        assert (found.name, found.lower, found.upper, found.higher_is_better) == ("elo", lower, upper, higher)
+        outcome = block.metric
+        assert (outcome.name, outcome.lower, outcome.upper, outcome.higher_is_better) == ("elo", lower, upper, higher)
 
     @pytest.mark.parametrize(
         ("config", "value"),
@@ -270,7 +274,7 @@ class TestAggregates:
             ({"metric_kind": "accuracy", "min_score": -100}, 50),
         ],
     )
-    def test_percent_is_what_says_so_or_a_share_from_0_to_100(
+    def test_percent_is_what_reports_so_or_a_share_from_0_to_100(
         self, tmp_path: Path, config: dict[str, Any], value: float
     ) -> None:
         reading = alone(tmp_path, result("t", 50, "m", config={"max_score": 100, **config}))
@@ -281,15 +285,15 @@ class TestAggregates:
         reading = alone(tmp_path, result("t", -1, config=levels), result("u", 1, config=levels))
         assert of_tasks(reading) == {("accuracy", "u"): (1, None, None)}
 
-    def test_metrics_that_disagree_on_bounds_keep_what_all_say_and_on_direction_get_two_names(
+    def test_metrics_that_disagree_on_bounds_keep_what_all_report_and_on_direction_get_two_names(
         self, tmp_path: Path
     ) -> None:
         wide = result("u", 7, None, config={"max_score": 10})
         down = result("v", 3, None, config={"lower_is_better": True, "max_score": 10})
         reading = alone(tmp_path, result("t", 0.5, None), wide, down)
-        told = {block.metric.name: block.metric for block in reading.measurements if isinstance(block, TaskScores)}
-        assert set(told) == {"score", "score (lower is better)"}
-        assert (told["score"].lower, told["score"].upper) == (0, None)
+        outcome = {block.metric.name: block.metric for block in reading.measurements if isinstance(block, TaskScores)}
+        assert set(outcome) == {"score", "score (lower is better)"}
+        assert (outcome["score"].lower, outcome["score"].upper) == (0, None)
         assert "disagree" in " ".join(reading.warnings)
 
     def test_a_second_result_of_a_task_under_one_metric_has_a_name_of_its_own(self, tmp_path: Path) -> None:
@@ -297,13 +301,13 @@ class TestAggregates:
         assert {key: row[0] for key, row in of_tasks(reading).items()} == {("accuracy", "t"): 0.5, ("strict", "t"): 0.6}
         assert "t has a second result under accuracy: it is called strict" in reading.warnings
 
-    def test_another_mean_than_that_of_the_rows_is_told(self, tmp_path: Path) -> None:
-        (note,) = read(tmp_path, with_instances(lines(*ROWS[:1]), result("capitals.europe", 0.75))).warnings
-        assert note == "capitals.europe (accuracy): the aggregate says 0.75, its instances give 1"
+    def test_another_mean_than_that_of_the_rows_is_reported(self, tmp_path: Path) -> None:
+        (warning,) = read(tmp_path, with_instances(lines(*ROWS[:1]), result("capitals.europe", 0.75))).warnings
+        assert warning == "capitals.europe (accuracy): the aggregate says 0.75, its instances give 1"
 
-    def test_instances_that_are_not_there_are_told(self, tmp_path: Path) -> None:
-        told = {"format": "jsonl", "file_path": SAMPLES, "checksum": "00", "total_rows": 7}
-        reading = alone(tmp_path, result("t", 0.5), detailed_evaluation_results=told)
+    def test_instances_that_are_not_there_are_reported(self, tmp_path: Path) -> None:
+        outcome = {"format": "jsonl", "file_path": SAMPLES, "checksum": "00", "total_rows": 7}
+        reading = alone(tmp_path, result("t", 0.5), detailed_evaluation_results=outcome)
         assert of_tasks(reading) == {("accuracy", "t"): (0.5, None, None)}
         assert "are not beside the file" in " ".join(reading.warnings)
 
@@ -317,25 +321,25 @@ class TestErrors:
         files = {**FILES, SAMPLES: lines(*ROWS[:3])}
         with pytest.raises(BadInputError, match=r"has the sha256 .* and the aggregate says"):
             read(tmp_path, files)
-        found: list[Measurement | str] = []
+        result: list[Measurement | str] = []
         with pytest.raises(BadInputError):
-            found.extend(every_eval_ever.read(tmp_path / AGGREGATE, ReadOptions()))
-        assert isinstance(found[0], Scores)
+            result.extend(every_eval_ever.read(tmp_path / AGGREGATE, ReadOptions()))
+        assert isinstance(result[0], Scores)
 
     def test_md5_is_understood(self, tmp_path: Path) -> None:
-        told = {"format": "jsonl", "file_path": SAMPLES, "hash_algorithm": "md5", "checksum": "0" * 32}
-        main = json.dumps(aggregate(*RESULTS, detailed_evaluation_results=told)).encode()
+        result = {"format": "jsonl", "file_path": SAMPLES, "hash_algorithm": "md5", "checksum": "0" * 32}
+        main = json.dumps(aggregate(*RESULTS, detailed_evaluation_results=result)).encode()
         with pytest.raises(BadInputError, match="has the md5"):
             read(tmp_path, {AGGREGATE: main, SAMPLES: lines(*ROWS)})
 
     def test_fewer_rows_than_the_aggregate_counts_are_refused(self, tmp_path: Path) -> None:
-        told = {"format": "jsonl", "file_path": SAMPLES, "total_rows": 9}
-        main = json.dumps(aggregate(*RESULTS, detailed_evaluation_results=told)).encode()
+        result = {"format": "jsonl", "file_path": SAMPLES, "total_rows": 9}
+        main = json.dumps(aggregate(*RESULTS, detailed_evaluation_results=result)).encode()
         with pytest.raises(BadInputError, match=r"holds 7 rows, and .* says that there are 9"):
             read(tmp_path, {AGGREGATE: main, SAMPLES: lines(*ROWS)})
 
     @pytest.mark.parametrize(
-        ("row", "said"),
+        ("row", "output"),
         [
             ({"evaluation_id": "x/y/z"}, "line 2: its evaluation_id is 'x/y/z'"),
             ({"model_id": "other"}, "line 2: its model_id is 'other', that of the file is 'org/model'"),
@@ -345,11 +349,11 @@ class TestErrors:
             ({"evaluation_name": 7}, "line 2: has no evaluation_name"),
         ],
     )
-    def test_rows_that_belong_elsewhere_or_say_nothing_are_refused_with_their_line(
-        self, tmp_path: Path, row: dict[str, Any], said: str
+    def test_rows_that_belong_elsewhere_or_report_nothing_are_refused_with_their_line(
+        self, tmp_path: Path, row: dict[str, Any], output: str
     ) -> None:
         rows = lines(instance(0, "t", 1.0), instance(1, "t", 1.0, **row))
-        with pytest.raises(BadInputError, match=said):
+        with pytest.raises(BadInputError, match=output):
             read(tmp_path, with_instances(rows, result("t", 1.0)))
 
     def test_an_aggregate_without_a_model_names_the_option(self, tmp_path: Path) -> None:
@@ -372,7 +376,7 @@ def test_the_hash_of_a_prompt_is_that_of_the_real_rows(shared: Path) -> None:
         assert sample_hash(row["input"]["raw"], row["input"]["reference"]) == row["sample_hash"]
 
 
-def test_every_real_file_gives_the_scores_that_it_tells_or_is_none(shared: Path) -> None:
+def test_every_real_file_gives_the_scores_that_it_reports_or_is_none(shared: Path) -> None:
     folder = shared / "samples" / "every_eval_ever"
     reasons = {"README.md": "the name ends neither", "schema.json": "is a JSON schema, not results"}
     results = 0
@@ -380,19 +384,19 @@ def test_every_real_file_gives_the_scores_that_it_tells_or_is_none(shared: Path)
         why = every_eval_ever.declines(path, ReadOptions())
         if path.name.endswith(tuple(reasons)):
             assert why is not None
-            assert why.startswith(next(said for end, said in reasons.items() if path.name.endswith(end)))
+            assert why.startswith(next(output for end, output in reasons.items() if path.name.endswith(end)))
             continue
         assert why is None
         if path.suffix == ".jsonl":
             continue  # read with its aggregate
-        told = json.loads(path.read_text())
+        outcome = json.loads(path.read_text())
         reading = parse_file(path, ReadOptions())
-        found = {task: value for (_, task), (value, _, _) in of_tasks(reading).items()}
-        for one in told["evaluation_results"]:
+        result = {task: value for (_, task), (value, _, _) in of_tasks(reading).items()}
+        for item in outcome["evaluation_results"]:
             results += 1
-            name, value = one["evaluation_name"], one["score_details"]["score"]
-            if name in found:
-                assert found[name] == value
+            name, value = item["evaluation_name"], item["score_details"]["score"]
+            if name in result:
+                assert result[name] == value
             else:  # the one row of the authors' example is right, and its aggregate says 0.75: not its mean, so told
                 assert [*scores(reading)["accuracy"].values()] == [1]
                 assert f"{name} (accuracy): the aggregate says 0.75, its instances give 1" in reading.warnings

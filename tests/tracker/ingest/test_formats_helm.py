@@ -13,7 +13,7 @@ import pytest
 from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, folder, spec, stat, state
 
 from tracker.errors import BadInputError, SelectionError
-from tracker.ingest.files import block_builder as gathering
+from tracker.ingest.files import block_builder as builder
 from tracker.ingest.formats.helm import run_folder
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores
@@ -30,9 +30,9 @@ def put(root: Path, files: Mapping[str, bytes]) -> None:
 
 
 def run(
-    root: Path, entries: Sequence[Any] = JOINT, states: Sequence[Any] = JOINT_STATES, told: Any = JOINT_SPEC
+    root: Path, entries: Sequence[Any] = JOINT, states: Sequence[Any] = JOINT_STATES, result: Any = JOINT_SPEC
 ) -> Path:
-    put(root, folder("run", entries, states, told))
+    put(root, folder("run", entries, states, result))
     return root / "run" / "per_instance_stats.json"
 
 
@@ -42,24 +42,24 @@ def read(path: Path, **options: Any) -> ParsedFile:
 
 def scores(reading: ParsedFile) -> Rows:
     """Scores by metric, variant, instance and trial."""
-    found: Rows = {}
+    result: Rows = {}
     for block in reading.measurements:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, len(block.values)).tolist()
             for key, trial, value in zip(block.prompts.keys, trials, block.values.tolist(), strict=True):
                 if not math.isnan(value):
-                    assert (block.metric.name, block.run.variant, key, trial) not in found
-                    found[block.metric.name, block.run.variant, key, trial] = value
-    return found
+                    assert (block.metric.name, block.run.variant, key, trial) not in result
+                    result[block.metric.name, block.run.variant, key, trial] = value
+    return result
 
 
 def under(reading: ParsedFile, metric: str, variant: str = "") -> dict[tuple[str, int], float]:
     """Scores of one metric by instance and trial."""
-    return {(key, trial): value for (name, told, key, trial), value in scores(reading).items()
-            if (name, told) == (metric, variant)}  # fmt: skip
+    return {(key, trial): value for (name, result, key, trial), value in scores(reading).items()
+            if (name, result) == (metric, variant)}  # fmt: skip
 
 
-def said(reading: ParsedFile, variant: str = "") -> dict[str, tuple[str | None, str]]:
+def output(reading: ParsedFile, variant: str = "") -> dict[str, tuple[str | None, str]]:
     """Answer and status by instance."""
     return {
         key: (text, status)
@@ -71,24 +71,24 @@ def said(reading: ParsedFile, variant: str = "") -> dict[str, tuple[str | None, 
 
 def prompts(reading: ParsedFile) -> dict[str, dict[str, Any]]:
     """Content by instance, as far as the blocks have it."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for block in reading.measurements:
-        told = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
-        for row, key in enumerate(told.keys if told is not None else ()):
-            assert told is not None
+        outcome = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+        for row, key in enumerate(outcome.keys if outcome is not None else ()):
+            assert outcome is not None
             for name in ("text", "choices", "answer", "split", "details"):
-                column = getattr(told, name)
+                column = getattr(outcome, name)
                 if column is not None and column[row] is not None:
-                    found.setdefault(key, {})[name] = column[row]
-    return found
+                    result.setdefault(key, {})[name] = column[row]
+    return result
 
 
 def noted(reading: ParsedFile, part: str) -> str:
-    return next(note for note in reading.warnings if part in note)
+    return next(warning for warning in reading.warnings if part in warning)
 
 
 class TestScores:
-    def test_scores_are_taken_and_costs_passed_over(self, tmp_path: Path) -> None:
+    def test_scores_are_ingested_and_costs_passed_over(self, tmp_path: Path) -> None:
         reading = read(run(tmp_path))
         assert {metric for metric, *_ in scores(reading)} == {"exact_match", "exact_match@5"}
         assert under(reading, "exact_match") == {("id1", 0): 1, ("id2", 0): 0, ("id5", 0): 0}
@@ -96,7 +96,7 @@ class TestScores:
             "3 statistics that are no scores were passed over (num_prompt_tok"
         )
 
-    def test_a_statistic_that_the_user_names_is_taken_too(self, tmp_path: Path) -> None:
+    def test_a_statistic_that_the_user_names_is_ingested_too(self, tmp_path: Path) -> None:
         reading = read(run(tmp_path), metric="logprob")
         assert under(reading, "logprob")[("id1", 0)] == -1.5
         assert under(reading, "exact_match")
@@ -105,17 +105,17 @@ class TestScores:
         put(tmp_path, FILES)
         reading = read(tmp_path / "story" / "per_instance_stats.json")
         assert under(reading, "f1_score") == {("id7", 0): 0.5, ("id8", 0): 1, ("id7", 1): 0.25, ("id8", 1): 0.5}
-        assert not any("stats.json reports" in note for note in reading.warnings)
+        assert not any("stats.json reports" in warning for warning in reading.warnings)
 
     def test_an_instance_may_stand_once_for_each_metric_class(self, tmp_path: Path) -> None:
-        apart = [entry("id1", {"exact_match": 1.0}), entry("id1", {"f1_score": 0.5})]
-        reading = read(run(tmp_path, apart, JOINT_STATES[:1]))
+        separate = [entry("id1", {"exact_match": 1.0}), entry("id1", {"f1_score": 0.5})]
+        reading = read(run(tmp_path, separate, JOINT_STATES[:1]))
         assert scores(reading) == {("exact_match", "", "id1", 0): 1, ("f1_score", "", "id1", 0): 0.5}
 
     def test_a_perturbation_is_a_run_of_the_same_prompts(self, tmp_path: Path) -> None:
         reading = read(run(tmp_path))
         assert under(reading, "exact_match", "typos(prob=0.1)") == {("id1", 0): 0}
-        assert said(reading, "typos(prob=0.1)") == {"id1": ("B", "ok")}
+        assert output(reading, "typos(prob=0.1)") == {"id1": ("B", "ok")}
         assert prompts(reading)["id1"]["text"] == "Question of id1?"
 
     def test_perturbations_with_other_parameters_are_other_runs(self, tmp_path: Path) -> None:
@@ -129,19 +129,19 @@ class TestScores:
         assert under(reading, "exact_match", "typos(prob=0.1)") == {("id1", 0): 0}
 
     def test_the_mean_or_else_sum_over_count(self, tmp_path: Path) -> None:
-        one = entry("id1", {})
-        one["stats"] = [{"name": {"name": "exact_match", "split": "test"}, "count": 4, "sum": 3}]
+        item = entry("id1", {})
+        item["stats"] = [{"name": {"name": "exact_match", "split": "test"}, "count": 4, "sum": 3}]
         two = entry("id2", {})
         two["stats"] = [{"name": {"name": "exact_match", "split": "test"}, "count": 0, "sum": 0}]
         three = entry("id3", {})
         three["stats"] = [{"name": {"name": "exact_match", "split": "test"}, "mean": math.nan}]
-        path = run(tmp_path, [one, two, three], [])
+        path = run(tmp_path, [item, two, three], [])
         path.with_name("stats.json").unlink()
         assert under(read(path), "exact_match") == {("id1", 0): 0.75}
 
-    def test_other_means_in_stats_json_are_told(self, tmp_path: Path) -> None:
+    def test_other_means_in_stats_json_are_reported(self, tmp_path: Path) -> None:
         path = run(tmp_path)
-        assert not any("stats.json" in note for note in read(path).warnings)
+        assert not any("stats.json" in warning for warning in read(path).warnings)
         (path.parent / "stats.json").write_text(json.dumps([stat("exact_match", 0.9, "test")]))
         assert noted(read(path), "stats.json").endswith("for 1 metrics: exact_match is 0.9 there and 0.25 here")
 
@@ -157,12 +157,12 @@ class TestScores:
         ],
     )  # fmt: skip
     def test_scores_are_known_by_name(self, name: str, bounds: tuple[Any, ...] | None) -> None:
-        found = described(name, ReadOptions())
-        assert (found and (found.lower, found.upper, found.higher_is_better)) == bounds
+        result = described(name, ReadOptions())
+        assert (result and (result.lower, result.upper, result.higher_is_better)) == bounds
 
 
 class TestSplits:
-    def test_the_test_split_is_taken_and_others_named(self, tmp_path: Path) -> None:
+    def test_the_test_split_is_ingested_and_others_named(self, tmp_path: Path) -> None:
         reading = read(run(tmp_path))
         assert ("id3", 0) not in under(reading, "exact_match")
         assert noted(reading, "of the splits") == (
@@ -182,13 +182,13 @@ class TestSplits:
         assert prompts(both)["id3"]["split"] == "valid"
         assert prompts(both)["id1"]["split"] == "test"
 
-    def test_without_a_test_split_all_is_taken(self, tmp_path: Path) -> None:
+    def test_without_a_test_split_all_is_ingested(self, tmp_path: Path) -> None:
         put(tmp_path, FILES)
         assert noted(read(tmp_path / "story" / "per_instance_stats.json"), "no test split").endswith("taken: valid")
 
     def test_a_text_that_speaks_of_splits_names_none(self, tmp_path: Path) -> None:
-        one = entry('"split": "test"', {"exact_match": 1.0}, "valid")
-        assert under(read(run(tmp_path, [one], [])), "exact_match") == {('"split": "test"', 0): 1}
+        item = entry('"split": "test"', {"exact_match": 1.0}, "valid")
+        assert under(read(run(tmp_path, [item], [])), "exact_match") == {('"split": "test"', 0): 1}
 
     def test_a_split_that_is_not_there_is_refused_with_those_that_are(self, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match=r"no split 'train'; this run has: test, valid\."):
@@ -198,7 +198,7 @@ class TestSplits:
 class TestPromptsAndAnswers:
     def test_letters_of_joint_options(self, tmp_path: Path) -> None:
         reading = read(run(tmp_path))
-        assert said(reading)["id2"] == ("A", "ok")
+        assert output(reading)["id2"] == ("A", "ok")
         assert prompts(reading)["id2"] == {
             "text": "Question of id2?", "choices": OPTIONS_AB, "answer": "B", "split": "test",
         }  # fmt: skip
@@ -213,34 +213,34 @@ class TestPromptsAndAnswers:
         assert block.probability is not None
         assert block.probability.tolist() == pytest.approx([math.exp(-0.5), math.nan], nan_ok=True)
 
-    def test_options_asked_apart_are_one_prompt_whose_answer_helm_names(self, tmp_path: Path) -> None:
+    def test_options_requested_separate_are_one_prompt_whose_answer_helm_names(self, tmp_path: Path) -> None:
         put(tmp_path, FILES)
         reading = read(tmp_path / "two" / "per_instance_stats.json")
-        assert said(reading) == {"id1": ("B", "ok"), "id2": ("A", "ok")}
+        assert output(reading) == {"id1": ("B", "ok"), "id2": ("A", "ok")}
         assert prompts(reading)["id1"]["choices"] == OPTIONS_AB
 
     def test_several_right_references_are_all_kept(self, tmp_path: Path) -> None:
         put(tmp_path, FILES)
-        told = prompts(read(tmp_path / "story" / "per_instance_stats.json"))["id7"]
-        assert (told["answer"], told["details"]) == ("a cat", {"accepted": ["a cat", "the cat"]})
+        result = prompts(read(tmp_path / "story" / "per_instance_stats.json"))["id7"]
+        assert (result["answer"], result["details"]) == ("a cat", {"accepted": ["a cat", "the cat"]})
 
-    def test_failed_requests_are_missing_and_empty_answers_wrong_unless_the_user_says_otherwise(
+    def test_failed_requests_are_missing_and_empty_answers_wrong_unless_the_user_reports_otherwise(
         self, tmp_path: Path
     ) -> None:
         path = run(tmp_path)
         reading = read(path)
-        found = under(reading, "exact_match")
-        assert ("id4", 0) not in found
-        assert found[("id5", 0)] == 0
-        assert (said(reading)["id4"], said(reading)["id5"]) == ((None, "error"), (None, "empty"))
+        result = under(reading, "exact_match")
+        assert ("id4", 0) not in result
+        assert result[("id5", 0)] == 0
+        assert (output(reading)["id4"], output(reading)["id5"]) == ((None, "error"), (None, "empty"))
         assert noted(reading, "failed").startswith("1 request failed: counted as missing")
         assert noted(reading, "empty").startswith("1 answer is empty: counted as wrong")
-        other = under(read(path, errored="wrong", empty="missing"), "exact_match")
-        assert other[("id4", 0)] == 0
-        assert ("id5", 0) not in other
+        second = under(read(path, errored="wrong", empty="missing"), "exact_match")
+        assert second[("id4", 0)] == 0
+        assert ("id5", 0) not in second
 
     def test_a_failed_request_without_statistics_can_count_as_wrong(self, tmp_path: Path) -> None:
-        entries = [one for one in JOINT if one["instance_id"] != "id4"]
+        entries = [item for item in JOINT if item["instance_id"] != "id4"]
         path = run(tmp_path, entries)
         assert ("id4", 0) not in under(read(path), "exact_match")
         assert under(read(path, errored="wrong"), "exact_match")[("id4", 0)] == 0
@@ -251,8 +251,8 @@ class TestPromptsAndAnswers:
         media["instance"]["input"] = {
             "multimedia_content": {"media_objects": [{"text": "Look:"}, {"location": "a.png"}, {"text": "what?"}]}
         }
-        found = prompts(read(run(tmp_path, states=[chat, media])))
-        assert (found["id1"]["text"], found["id2"]["text"]) == ("Why?", "Look:\nwhat?")
+        result = prompts(read(run(tmp_path, states=[chat, media])))
+        assert (result["id1"]["text"], result["id2"]["text"]) == ("Why?", "Look:\nwhat?")
 
 
 class TestRun:
@@ -260,8 +260,8 @@ class TestRun:
         (block, *_) = (
             measurement for measurement in read(run(tmp_path)).measurements if isinstance(measurement, Scores)
         )
-        told = block.run
-        assert (told.model, told.benchmark, told.label, told.few_shot, told.limited) == (
+        result = block.run
+        assert (result.model, result.benchmark, result.label, result.few_shot, result.limited) == (
             "org/model",
             "mmlu",
             "",
@@ -269,10 +269,10 @@ class TestRun:
             False,
         )
         assert set(block.prompts.tasks or ()) == {"cities"}
-        assert told.settings["model_deployment"] == "host/model"
-        assert told.settings["run_spec"].startswith("mmlu:subject=cities")
+        assert result.settings["model_deployment"] == "host/model"
+        assert result.settings["run_spec"].startswith("mmlu:subject=cities")
 
-    def test_as_many_instances_as_may_be_asked_are_a_part_of_the_benchmark(self, tmp_path: Path) -> None:
+    def test_as_many_instances_as_may_be_requested_are_a_part_of_the_benchmark(self, tmp_path: Path) -> None:
         put(tmp_path, FILES)
         (block, *_) = (
             measurement
@@ -292,11 +292,11 @@ class TestRun:
     def test_the_task_is_the_argument_of_the_scenario(
         self, tmp_path: Path, name: str, benchmark: str, task: str
     ) -> None:
-        (block, *_) = read(run(tmp_path, told=spec(name, "generation"))).measurements
+        (block, *_) = read(run(tmp_path, result=spec(name, "generation"))).measurements
         assert isinstance(block, Answers)
         assert (block.run.benchmark, block.prompts.tasks and block.prompts.tasks[0]) == (benchmark, task)
 
-    def test_without_a_specification_the_requests_and_the_folder_say_it(self, tmp_path: Path) -> None:
+    def test_without_a_specification_the_requests_and_the_folder_report_it(self, tmp_path: Path) -> None:
         path = run(tmp_path / "x")
         path.with_name("run_spec.json").unlink()
         path = path.parent.rename(tmp_path / "mmlu-subject=cities,model=other_name") / path.name
@@ -364,13 +364,13 @@ class TestLaws:
         path = run(tmp_path)
         whole = read(path)
         monkeypatch.setattr(run_folder, "CHUNK", 7)
-        apart = read(path)
-        assert scores(apart) == scores(whole)
-        assert apart.warnings == whole.warnings
-        assert said(apart) == said(whole)
+        separate = read(path)
+        assert scores(separate) == scores(whole)
+        assert separate.warnings == whole.warnings
+        assert output(separate) == output(whole)
 
     def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 50)
+        monkeypatch.setattr(builder, "PROMPTS_PER_BLOCK", 50)
         n = 60
         entries = [{"instance_id": f"id{k}", "train_trial_index": 0, "stats": [stat("exact_match", k % 2, "test")]}
                    for k in range(n)]  # fmt: skip
@@ -384,25 +384,25 @@ def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path)
     assert len(paths) == 3
     for path in paths:
         specification = json.loads((path.parent / "run_spec.json").read_text())
-        listed = json.loads(path.read_text())
-        splits = {told["name"]["split"] for one in listed for told in one["stats"]}
+        entries = json.loads(path.read_text())
+        splits = {stat["name"]["split"] for entry in entries for stat in entry["stats"]}
         for split in splits:
             reading = read(path, splits=(split,))
             variant = "" if split == "test" or splits == {split} else f"split {split}"
-            asked = {one["instance_id"] for one in listed if one["stats"][0]["name"]["split"] == split}
+            requested = {item["instance_id"] for item in entries if item["stats"][0]["name"]["split"] == split}
             checked = 0
-            for told in json.loads((path.parent / "stats.json").read_text()):
-                name = told["name"]
+            for outcome in json.loads((path.parent / "stats.json").read_text()):
+                name = outcome["name"]
                 if name.get("perturbation") or name["split"] != split or described(name["name"], ReadOptions()) is None:
                     continue
-                found = under(reading, name["name"], variant)
-                assert {key for key, _ in found} == asked
-                assert np.mean(list(found.values())) == pytest.approx(told["mean"], rel=1e-12, abs=1e-300)
+                result = under(reading, name["name"], variant)
+                assert {key for key, _ in result} == requested
+                assert np.mean(list(result.values())) == pytest.approx(outcome["mean"], rel=1e-12, abs=1e-300)
                 checked += 1
             assert checked >= 6
-            assert set(said(reading, variant)) == asked
-            assert all(told["text"] for told in prompts(reading).values())
-            assert not any("stats.json reports" in note for note in reading.warnings)
+            assert set(output(reading, variant)) == requested
+            assert all(reported["text"] for reported in prompts(reading).values())
+            assert not any("stats.json reports" in warning for warning in reading.warnings)
             (block, *_) = reading.measurements
             assert isinstance(block, Answers)
             assert block.run.model == specification["adapter_spec"]["model"]

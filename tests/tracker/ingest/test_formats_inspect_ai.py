@@ -37,8 +37,8 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 class TestScores:
     def test_each_value_counts_as_inspect_counts_it_and_what_is_none_is_missing(self, path: Path) -> None:
         reading = read(write(path, [sample(n, value=value) for n, (value, _) in enumerate(VALUES)]))
-        wanted = {(str(n), 0): number for n, (_, number) in enumerate(VALUES) if not math.isnan(number)}
-        assert scores(reading) == {"match": wanted}
+        expected = {(str(n), 0): number for n, (_, number) in enumerate(VALUES) if not math.isnan(number)}
+        assert scores(reading) == {"match": expected}
         assert "match: 5 values that are no number were passed over" in "\n".join(reading.warnings)
 
     def test_epochs_are_trials(self, path: Path) -> None:
@@ -53,25 +53,25 @@ class TestScores:
             "judge/brief": {("1", 0): 0.5},
             "match": {("2", 0): 0.0},
         }
-        assert any(note.startswith("judge/list: 1 values") for note in reading.warnings)
+        assert any(warning.startswith("judge/list: 1 values") for warning in reading.warnings)
 
-    @pytest.mark.parametrize(("counts_as", "wanted"), [(None, {}), ("missing", {}), ("wrong", {("2", 0): 0.0})])
-    def test_an_error_is_missing_unless_the_user_says_wrong(
-        self, path: Path, counts_as: str | None, wanted: dict[Any, Any]
+    @pytest.mark.parametrize(("counts_as", "required"), [(None, {}), ("missing", {}), ("wrong", {("2", 0): 0.0})])
+    def test_an_error_is_missing_unless_the_user_reports_wrong(
+        self, path: Path, counts_as: str | None, required: dict[Any, Any]
     ) -> None:
         rows = [sample(1), sample(2, error="Connection lost", value="I")]
         reading = read(write(path, rows), errored=counts_as)
-        assert scores(reading) == {"match": {("1", 0): 1.0, **wanted}}
+        assert scores(reading) == {"match": {("1", 0): 1.0, **required}}
         assert any("1 samples ended with an error (1 of them were scored nevertheless)" in n for n in reading.warnings)
 
-    @pytest.mark.parametrize(("counts_as", "wanted"), [(None, {("2", 0): 1.0}), ("missing", {})])
-    def test_an_empty_answer_is_as_scored_unless_the_user_says_missing(
-        self, path: Path, counts_as: str | None, wanted: dict[Any, Any]
+    @pytest.mark.parametrize(("counts_as", "required"), [(None, {("2", 0): 1.0}), ("missing", {})])
+    def test_an_empty_answer_is_as_scored_unless_the_user_reports_missing(
+        self, path: Path, counts_as: str | None, required: dict[Any, Any]
     ) -> None:
         rows = [sample(1), sample(2, scores={"match": {"value": "C", "answer": "  "}})]
         reading = read(write(path, rows), empty=counts_as)
-        assert scores(reading) == {"match": {("1", 0): 1.0, **wanted}}
-        assert any("1 answers hold nothing" in note for note in reading.warnings)
+        assert scores(reading) == {"match": {("1", 0): 1.0, **required}}
+        assert any("1 answers hold nothing" in warning for warning in reading.warnings)
 
     def test_the_later_of_two_samples_with_one_id_and_epoch_counts(self, path: Path) -> None:
         rows = [sample(1, value="I", uuid="a"), sample(2), sample(1, value="C", uuid="b"), sample("1", 2, "P")]
@@ -105,36 +105,41 @@ class TestScores:
 class TestReported:
     def test_a_mean_that_the_samples_come_to_is_not_spoken_of(self, path: Path) -> None:
         rows = [sample(1, 1, "C"), sample(1, 2, "I"), sample(2, 1, "C"), sample(2, 2, NAN)]
-        assert not any("reports" in note for note in read(write(path, rows, reported(0.75))).warnings)
+        assert not any("reports" in warning for warning in read(write(path, rows, reported(0.75))).warnings)
 
     def test_another_is(self, path: Path) -> None:
         warnings = read(write(path, [sample(1), sample(2, value="I")], reported(0.75, "mean"))).warnings
-        said = "the log reports match mean = 0.75, and the mean of its own samples, as they were taken, is 0.5 over"
-        assert warnings == [f"{said} 2 prompts"]
+        output = "the log reports match mean = 0.75, and the mean of its own samples, as they were taken, is 0.5 over"
+        assert warnings == [f"{output} 2 prompts"]
 
     def test_another_reducer_of_the_epochs_is_spoken_of(self, path: Path) -> None:
-        (note,) = read(write(path, [sample(1, 1), sample(1, 2, "I")], reported(1.0, reducer="max"))).warnings
-        assert "accuracy = 1 with max of the epochs" in note
+        (warning,) = read(write(path, [sample(1, 1), sample(1, 2, "I")], reported(1.0, reducer="max"))).warnings
+        assert "accuracy = 1 with max of the epochs" in warning
 
     def test_keys_of_a_mapping_are_compared_one_by_one(self, path: Path) -> None:
         rows = [sample(1, value={"a": 1, "b": 0}, scorer="judge"), sample(2, value={"a": 0, "b": 0}, scorer="judge")]
-        told = [{**reported(0.5, "mean", "judge"), "name": name} for name in "ab"]
-        (note,) = read(write(path, rows, *told)).warnings
-        assert "judge/b mean = 0.5" in note
+        result = [{**reported(0.5, "mean", "judge"), "name": name} for name in "ab"]
+        (warning,) = read(write(path, rows, *result)).warnings
+        assert "judge/b mean = 0.5" in warning
 
     def test_a_log_without_samples_gives_scores_of_the_whole_task(self, path: Path) -> None:
         reading = read(write(path, [], reported(0.25, scored_samples=8), reported(3.5, "words", "judge")))
-        one, other = reading.measurements
-        assert isinstance(one, TaskScores)
-        assert isinstance(other, TaskScores)
-        assert (one.metric.name, list(one.values), list(one.tasks), one.n_prompts) == ("match", [0.25], ["sums"], [8])
-        assert one.stderr is not None
-        assert list(one.stderr) == [0.1]
-        assert (other.metric.name, list(other.values)) == ("judge/words", [3.5])
+        item, second = reading.measurements
+        assert isinstance(item, TaskScores)
+        assert isinstance(second, TaskScores)
+        assert (item.metric.name, list(item.values), list(item.tasks), item.n_prompts) == (
+            "match",
+            [0.25],
+            ["sums"],
+            [8],
+        )
+        assert item.stderr is not None
+        assert list(item.stderr) == [0.1]
+        assert (second.metric.name, list(second.values)) == ("judge/words", [3.5])
 
 
 class TestRun:
-    def test_is_what_the_head_says(self, path: Path) -> None:
+    def test_is_what_the_head_reports(self, path: Path) -> None:
         block = read(write(path, [sample()])).measurements[0]
         assert isinstance(block, Scores)
         run = block.run
@@ -151,7 +156,7 @@ class TestRun:
         assert block.run.label == ""
 
     @pytest.mark.parametrize(
-        "told",
+        "result",
         [
             {"config": {"limit": 2}},
             {"config": {"sample_id": [1, 2]}},
@@ -161,14 +166,14 @@ class TestRun:
             {"status": "started"},
         ],
     )
-    def test_a_part_of_the_benchmark_is_limited(self, path: Path, told: dict[str, Any]) -> None:
-        reading = read(write(path, [sample()], **told))
+    def test_a_part_of_the_benchmark_is_limited(self, path: Path, result: dict[str, Any]) -> None:
+        reading = read(write(path, [sample()], **result))
         block = reading.measurements[0]
         assert isinstance(block, Scores)
         assert block.run.limited
-        assert any("limited" in note for note in reading.warnings) == ("status" in told)
+        assert any("limited" in warning for warning in reading.warnings) == ("status" in result)
 
-    def test_a_log_that_does_not_name_the_model_asks_for_it(self, path: Path) -> None:
+    def test_a_log_that_does_not_name_the_model_requests_for_it(self, path: Path) -> None:
         write(path, [sample()], model=None)
         with pytest.raises(BadInputError, match="add --model NAME"):
             read(path)
@@ -189,19 +194,25 @@ class TestPrompts:
             sample(5, input="A" * 10 + "...\n(content truncated)"),
         ]
         reading = read(write(path, rows))
-        found = prompts(reading)
-        assert found.namespace == "inspect"
-        assert found.text == ["Why?", "Look:\n(Image)", None, "What is 4 + 4?", None]
-        assert found.choices == [["a", "b"], None, None, ["cat", "dog"], None]
-        assert found.answer == ["B", "x", None, "B", "2"]
-        assert found.details is not None
-        assert found.details[0] == {"level": 1}
-        assert found.details[2] == {"level": 1, "target": ["x", "y"]}
-        assert any("of 1 samples the log holds only the beginning of the text" in note for note in reading.warnings)
+        result = prompts(reading)
+        assert result.namespace == "inspect"
+        assert result.text == ["Why?", "Look:\n(Image)", None, "What is 4 + 4?", None]
+        assert result.choices == [["a", "b"], None, None, ["cat", "dog"], None]
+        assert result.answer == ["B", "x", None, "B", "2"]
+        assert result.details is not None
+        assert result.details[0] == {"level": 1}
+        assert result.details[2] == {"level": 1, "target": ["x", "y"]}
+        assert any(
+            "of 1 samples the log holds only the beginning of the text" in warning for warning in reading.warnings
+        )
 
     def test_answers_are_those_of_the_scorers(self, path: Path) -> None:
-        told = {"match": {"value": "C", "answer": " 4 \n or so"}, "silent": {"value": 1}}
-        rows = [sample(1, scores=told), sample(2, scores={"match": {"value": "I", "answer": ""}}), sample(3, error="E")]
+        result = {"match": {"value": "C", "answer": " 4 \n or so"}, "silent": {"value": 1}}
+        rows = [
+            sample(1, scores=result),
+            sample(2, scores={"match": {"value": "I", "answer": ""}}),
+            sample(3, error="E"),
+        ]
         (block,) = [
             measurement for measurement in read(write(path, rows)).measurements if isinstance(measurement, Answers)
         ]
@@ -223,20 +234,22 @@ class TestShapes:
         ),
         method=st.sampled_from([STORED, DEFLATED, ZSTD]),
     )
-    def test_archives_of_every_compression_and_json_say_the_same(
+    def test_archives_of_every_compression_and_json_report_the_same(
         self, tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]], method: int
     ) -> None:
         folder = tmp_path_factory.mktemp("shapes")
-        made = [sample(key, epoch, value, input=f"{key}?{text}") for key, epoch, value, text in rows]
-        (folder / "a.eval").write_bytes(archive({"summaries.json": made, "header.json": header()}, method))
-        journal = {f"_journal/summaries/{n + 1}.json": [one] for n, one in enumerate(made)}
+        created = [sample(key, epoch, value, input=f"{key}?{text}") for key, epoch, value, text in rows]
+        (folder / "a.eval").write_bytes(archive({"summaries.json": created, "header.json": header()}, method))
+        journal = {f"_journal/summaries/{n + 1}.json": [item] for n, item in enumerate(created)}
         (folder / "b.eval").write_bytes(archive({**journal, "header.json": header()}, method))
-        write(folder / "c.json", made)
-        found = [list(inspect_ai.read(folder / name, ReadOptions())) for name in ("a.eval", "b.eval", "c.json")]
-        assert scores(found[0]) == scores(found[1]) == scores(found[2])
-        assert [one for one in found[0] if isinstance(one, str)] == [one for one in found[2] if isinstance(one, str)]
+        write(folder / "c.json", created)
+        result = [list(inspect_ai.read(folder / name, ReadOptions())) for name in ("a.eval", "b.eval", "c.json")]
+        assert scores(result[0]) == scores(result[1]) == scores(result[2])
+        assert [element for element in result[0] if isinstance(element, str)] == [
+            entry for entry in result[2] if isinstance(entry, str)
+        ]
         expected: dict[tuple[int, int, str], Any] = {(k, e, t.strip()): v for k, e, v, t in rows}  # the later wins
-        assert sum(len(of) for of in scores(found[0]).values()) == sum(v == v for v in expected.values())
+        assert sum(len(of) for of in scores(result[0]).values()) == sum(v == v for v in expected.values())
 
     @pytest.mark.parametrize("whole_table", [True, False])
     def test_archives_in_the_form_for_very_large_files(
@@ -246,15 +259,15 @@ class TestShapes:
         monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)
         path = tmp_path / "x.eval"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            for name, told in (("summaries.json", [sample(n) for n in range(20)]), ("header.json", header())):
+            for name, outcome in (("summaries.json", [sample(n) for n in range(20)]), ("header.json", header())):
                 with file.open(name, "w", force_zip64=True) as member:
-                    member.write(json.dumps(told).encode())
+                    member.write(json.dumps(outcome).encode())
         if not whole_table:
             data = path.read_bytes()
             path.write_bytes(data[: data.index(b"PK\x01\x02") + 5])
-        found, told_damage = until_damage(path)
-        assert len(scores(found)["match"]) == 20
-        assert bool(told_damage) != whole_table
+        result, reported_damage = until_damage(path)
+        assert len(scores(result)["match"]) == 20
+        assert bool(reported_damage) != whole_table
 
     @pytest.mark.parametrize("kept", [0, 10_000, 1_000_000])
     def test_blocks_do_not_grow_with_the_log(self, path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
@@ -267,10 +280,10 @@ class TestShapes:
         assert not reading.warnings
 
     def test_the_first_versions_had_one_score(self, tmp_path: Path) -> None:
-        one = {name: part for name, part in whole(sample()).items() if name != "scores"} | {"score": {"value": "C"}}
+        item = {name: part for name, part in whole(sample()).items() if name != "scores"} | {"score": {"value": "C"}}
         head = header() | {"results": {"scorer": {"name": "score"}, "metrics": {"accuracy": {"value": 0.5}}}}
         path = tmp_path / "first.json"
-        path.write_text(json.dumps({**head, "samples": [one]}))
+        path.write_text(json.dumps({**head, "samples": [item]}))
         reading = read(path)
         assert scores(reading) == {"score": {("1", 0): 1.0}}
         assert "the log reports score accuracy = 0.5" in reading.warnings[0]

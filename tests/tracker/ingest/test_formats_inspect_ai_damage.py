@@ -34,34 +34,34 @@ class TestDamage:
         data = archive(members, method)
         path = tmp_path / "x.eval"
         path.write_bytes(data[: data.index(b"_journal/summaries/2.json") + 60])
-        found, told = until_damage(path)
-        assert scores(found) == {"match": {("1", 0): 1.0, ("2", 0): 0.0}}
-        assert "breaks off" in told
-        assert "2 samples precede the damage" in told
+        result, outcome = until_damage(path)
+        assert scores(result) == {"match": {("1", 0): 1.0, ("2", 0): 0.0}}
+        assert "breaks off" in outcome
+        assert "2 samples precede the damage" in outcome
 
     def test_of_a_json_log_that_breaks_off_the_samples_before_are_read(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.json", [sample(1), sample(2), sample(3)])
         data = path.read_bytes()
         path.write_bytes(data[: data.index(b'"id": 3') + 40])
-        found, told = until_damage(path)
-        assert scores(found) == {"match": {("1", 0): 1.0, ("2", 0): 1.0}}
-        assert "ends too early" in told
+        result, outcome = until_damage(path)
+        assert scores(result) == {"match": {("1", 0): 1.0, ("2", 0): 1.0}}
+        assert "ends too early" in outcome
 
     def test_a_byte_that_changed_is_found(self, tmp_path: Path) -> None:
         path = tmp_path / "x.eval"
         data = archive({"summaries.json": [sample(1), sample(2)], "header.json": header()}, STORED)
         path.write_bytes(data.replace(b'"value": "C"', b'"value": "I"', 1))
-        found, told = until_damage(path)
-        assert len(scores(found)["match"]) == 2
-        assert "summaries.json: is damaged: its checksum differs" in told
+        result, outcome = until_damage(path)
+        assert len(scores(result)["match"]) == 2
+        assert "summaries.json: is damaged: its checksum differs" in outcome
 
-    def test_a_damaged_head_gives_way_to_the_start_of_the_journal(self, tmp_path: Path) -> None:
+    def test_a_damaged_head_gives_method_to_the_start_of_the_journal(self, tmp_path: Path) -> None:
         path = tmp_path / "x.eval"
         members = {"_journal/start.json": start(), "summaries.json": [sample()], "header.json": b"{"}
         path.write_bytes(archive(members))
-        found, told = until_damage(path)
-        assert scores(found) == {"match": {("1", 0): 1.0}}
-        assert "header.json in the archive is damaged" in told
+        result, outcome = until_damage(path)
+        assert scores(result) == {"match": {("1", 0): 1.0}}
+        assert "header.json in the archive is damaged" in outcome
 
     @pytest.mark.parametrize(
         ("name", "data", "words"),
@@ -78,7 +78,7 @@ class TestDamage:
             ("x.json", b'{"status": "success", "eval": {}, "samples": []} x', "more after its end"),
         ],
     )
-    def test_what_cannot_be_read_is_refused_in_words(self, tmp_path: Path, name: str, data: bytes, words: str) -> None:
+    def test_what_cannot_be_read_is_refused_as_text(self, tmp_path: Path, name: str, data: bytes, words: str) -> None:
         path = tmp_path / name
         path.write_bytes(data)
         with pytest.raises(BadInputError, match=words):

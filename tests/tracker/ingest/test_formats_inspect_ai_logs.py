@@ -56,11 +56,11 @@ class TestRealLogs:
         model, benchmark, metric, n_prompts, mean, limited = REAL[name]
         reading = parse_file(path, ReadOptions())
         assert reading.format == "inspect-ai"
-        assert not any("reports" in note and "whole task" not in note for note in reading.warnings)
+        assert not any("reports" in warning and "whole task" not in warning for warning in reading.warnings)
         block = reading.measurements[0]
         assert isinstance(block, (Scores, TaskScores))
-        told = (block.run.model, block.run.benchmark, block.metric.name, block.run.limited)
-        assert told == (model, benchmark, metric, limited)
+        result = (block.run.model, block.run.benchmark, block.metric.name, block.run.limited)
+        assert result == (model, benchmark, metric, limited)
         assert block.values.mean() == pytest.approx(mean, abs=1e-12)
         if isinstance(block, Scores):
             assert (len(block.values), len(set(block.prompts.keys))) == (n_prompts, n_prompts)
@@ -83,7 +83,7 @@ class TestRealLogs:
 class TestStore:
     def test_an_archive_and_the_json_of_one_log_are_one_run(self, store: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "a.eval").write_bytes(archive({"summaries.json": SAMPLES, "header.json": LOG}))
-        (tmp_path / "b.json").write_text(json.dumps({**LOG, "samples": [whole(one) for one in SAMPLES]}))
+        (tmp_path / "b.json").write_text(json.dumps({**LOG, "samples": [whole(item) for item in SAMPLES]}))
         first = ingest_file(store, tmp_path / "a.eval").changes
         again = ingest_file(store, tmp_path / "b.json").changes
         assert (first.n_scores, again.n_scores, again.n_prompts_new) == (2, 0, 0)
@@ -92,20 +92,20 @@ class TestStore:
     def test_tasks_that_the_user_gathers_are_one_run_and_a_rerun_another(
         self, store: sa.Engine, tmp_path: Path
     ) -> None:
-        def taken(name: str, task: str, value: str) -> None:
+        def result(name: str, task: str, value: str) -> None:
             head = header(task=task, eval_id=name)
             (tmp_path / f"{name}.eval").write_bytes(
                 archive({"summaries.json": [sample(1, value=value, scorer=task)], "header.json": head})
             )
             ingest_file(store, tmp_path / f"{name}.eval", ReadOptions(benchmark="suite", metric="accuracy"))
 
-        taken("one", "sums", "C")
-        taken("two", "words", "I")
+        result("one", "sums", "C")
+        result("two", "words", "I")
         assert rows(store, "SELECT label, n_scores FROM run") == [("", 2)]
-        taken("three", "sums", "I")
+        result("three", "sums", "I")
         assert rows(store, "SELECT n_scores FROM run ORDER BY id") == [(2,), (1,)]
 
-    def test_what_precedes_the_damage_is_stored_only_where_the_user_says_so(
+    def test_what_precedes_the_damage_is_stored_only_where_the_user_reports_so(
         self, store: sa.Engine, tmp_path: Path
     ) -> None:
         path = tmp_path / "x.json"
@@ -119,19 +119,19 @@ class TestStore:
 
 
 @pytest.mark.soak
-def test_a_log_of_a_gigabyte_is_taken_in_with_little_memory(tmp_path: Path, sqlite_url: str) -> None:
+def test_a_log_of_a_gigabyte_is_ingested_with_little_memory(tmp_path: Path, sqlite_url: str) -> None:
     path, n_right = tmp_path / "big.eval", 0
     noise = os.urandom(A_GIGABYTE // N_BIG + 3000)
     with zipfile.ZipFile(path, "w") as file:
         for n in range(N_BIG):
             file.writestr(f"samples/{n}_epoch_1.json", noise[n % 3000 :])
-        told = []
+        result = []
         for n in range(N_BIG):
             right = n % 3 == 0
             n_right += right
-            told.append(sample(n, value="C" if right else "I", input=f"Question {n}: {'why ' * 250}"))
-        file.writestr("summaries.json", json.dumps(told), zipfile.ZIP_DEFLATED)
-        del told
+            result.append(sample(n, value="C" if right else "I", input=f"Question {n}: {'why ' * 250}"))
+        file.writestr("summaries.json", json.dumps(result), zipfile.ZIP_DEFLATED)
+        del result
         file.writestr("header.json", json.dumps(header(reported(n_right / N_BIG))), zipfile.ZIP_DEFLATED)
     assert path.stat().st_size > A_GIGABYTE
     # The peak of the program's own memory; that of the process counts what it was started from.

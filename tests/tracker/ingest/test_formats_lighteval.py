@@ -31,7 +31,7 @@ from sound.lighteval import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest.files import block_builder as gathering
+from tracker.ingest.files import block_builder as builder
 from tracker.ingest.formats.lighteval import declines
 from tracker.ingest.formats.lighteval.results import TaskName
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
@@ -55,18 +55,18 @@ def details(folder: Path, rows: Sequence[Mapping[str, Any]], task: str = "t|0", 
     return path
 
 
-def read(path: Path, **told: Any) -> ParsedFile:
-    return parse_file(path, ReadOptions(**told))
+def read(path: Path, **result: Any) -> ParsedFile:
+    return parse_file(path, ReadOptions(**result))
 
 
 def scores(reading: ParsedFile) -> dict[str, list[float]]:
     """Scores by metric, in the order of the file, those of first trials."""
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for block in reading.measurements:
         if isinstance(block, Scores):
             first = np.broadcast_to(block.trials, len(block.values)) == 0
-            found.setdefault(block.metric.name, []).extend(block.values[first].tolist())
-    return found
+            result.setdefault(block.metric.name, []).extend(block.values[first].tolist())
+    return result
 
 
 def answers(reading: ParsedFile) -> Answers:
@@ -77,33 +77,36 @@ def answers(reading: ParsedFile) -> Answers:
 class TestMultipleChoice:
     def test_scores_gold_probability_and_the_likeliest_option(self, tmp_path: Path) -> None:
         reading = read(details(tmp_path, CHOSEN))
-        found = scores(reading)
-        assert found["acc"] == pytest.approx([1, 0, 1, math.nan], nan_ok=True)
+        result = scores(reading)
+        assert result["acc"] == pytest.approx([1, 0, 1, math.nan], nan_ok=True)
         total = math.exp(-2) + math.exp(-0.5) + math.exp(-3)
-        assert found["gold_probability_likelihoods"][0] == pytest.approx(math.exp(-0.5) / total)
+        assert result["gold_probability_likelihoods"][0] == pytest.approx(math.exp(-0.5) / total)
         block = answers(reading)
         assert list(block.text) == ["B", "B", "A", "A"]
         assert block.probability is not None
         assert block.probability[3] == pytest.approx(1 / 3)
 
     def test_the_question_stands_without_the_instruction_and_the_gold_answer_is_a_letter(self, tmp_path: Path) -> None:
-        told = answers(read(details(tmp_path, CHOSEN))).prompts
-        assert (told.text and told.text[0], told.choices and told.choices[0], told.answer and list(told.answer)) == (
-            "Colour 0?", ["red", "green", "blue"], ["B", "A", "A", "C"],
-        )  # fmt: skip
-        assert told.details == [{"lighteval_id": str(number)} for number in (0, 1, 1, 3)]
+        result = answers(read(details(tmp_path, CHOSEN))).prompts
+        assert result.text
+        assert result.text[0] == "Colour 0?"
+        assert result.choices
+        assert result.choices[0] == ["red", "green", "blue"]
+        assert result.answer
+        assert list(result.answer) == ["B", "A", "A", "C"]
+        assert result.details == [{"lighteval_id": str(number)} for number in (0, 1, 1, 3)]
 
-    def test_columns_between_underscores_say_the_same(self, tmp_path: Path) -> None:
+    def test_columns_between_underscores_report_the_same(self, tmp_path: Path) -> None:
         plain = [options(0, 1, [-2.0, -0.5, -3.0], 1.0, task_name="shapes|0")]
-        one, other = (read(details(tmp_path / str(k), rows)) for k, rows in enumerate((plain, UNDERLINED)))
-        assert scores(one) == scores(other)
-        assert list(answers(one).prompts.keys) == list(answers(other).prompts.keys)
+        item, second = (read(details(tmp_path / str(k), rows)) for k, rows in enumerate((plain, UNDERLINED)))
+        assert scores(item) == scores(second)
+        assert list(answers(item).prompts.keys) == list(answers(second).prompts.keys)
 
-    def test_what_was_asked_twice_is_told_apart_by_its_number(self, tmp_path: Path) -> None:
-        told = answers(read(details(tmp_path, CHOSEN))).prompts
-        assert told.keys[2] == f"{told.keys[1]}#1"
-        assert told.disambiguated_by == "lighteval_id"
-        assert len(set(told.keys)) == 4
+    def test_what_was_requested_twice_is_distinguished_by_its_number(self, tmp_path: Path) -> None:
+        result = answers(read(details(tmp_path, CHOSEN))).prompts
+        assert result.keys[2] == f"{result.keys[1]}#1"
+        assert result.disambiguated_by == "lighteval_id"
+        assert len(set(result.keys)) == 4
 
     def test_several_right_options_have_no_letter(self, tmp_path: Path) -> None:
         row = options(0, 1, [-1.0, -2.0], 1.0)
@@ -130,18 +133,18 @@ class TestWritten:
         ]  # fmt: skip
 
     def test_right_answers_are_texts_and_all_are_kept(self, tmp_path: Path) -> None:
-        told = answers(read(details(tmp_path, SUMS))).prompts
-        assert told.answer is not None
-        assert told.details is not None
-        assert (told.answer[2], told.details[2]) == ("3", {"lighteval_id": "2", "accepted": ["3", "three"]})
-        assert told.choices == [None] * 6
+        result = answers(read(details(tmp_path, SUMS))).prompts
+        assert result.answer is not None
+        assert result.details is not None
+        assert (result.answer[2], result.details[2]) == ("3", {"lighteval_id": "2", "accepted": ["3", "three"]})
+        assert result.choices == [None] * 6
 
     def test_without_post_processing_the_text_itself_is_the_answer(self, tmp_path: Path) -> None:
         row = written(1, ["2"], ["2"], 1.0)
         row["model_response"] |= {"text_post_processed": None}
         assert list(answers(read(details(tmp_path, [row]))).text) == ["It is 2"]
 
-    def test_an_empty_answer_is_wrong_or_missing_and_a_note_says_which(self, tmp_path: Path) -> None:
+    def test_an_empty_answer_is_wrong_or_missing_and_a_warning_reports_which(self, tmp_path: Path) -> None:
         path = details(tmp_path, SUMS)
         reading = read(path)
         assert "t: 1 answer is empty: counted as wrong (--empty missing counts them as missing)" in reading.warnings
@@ -167,11 +170,11 @@ class TestEarlierVersions:
         rows = [flat(0, 1.0, predictions, choices="['red', 'green']")]
         assert list(answers(read(details(tmp_path, rows))).text) == ["B"]
 
-    def test_both_generations_name_the_same_prompt_alike(self, tmp_path: Path) -> None:
+    def test_both_generations_name_the_same_prompt_equal(self, tmp_path: Path) -> None:
         new = options(0, 1, [-2.0, -1.0], 1.0)
         new["doc"] |= {"query": "Colour 0?", "instruction": ""}
-        one, other = (read(details(tmp_path / str(k), [row])) for k, row in enumerate((new, OLD[0])))
-        assert list(answers(one).prompts.keys) == list(answers(other).prompts.keys)
+        item, second = (read(details(tmp_path / str(k), [row])) for k, row in enumerate((new, OLD[0])))
+        assert list(answers(item).prompts.keys) == list(answers(second).prompts.keys)
 
 
 class TestRun:
@@ -185,34 +188,34 @@ class TestRun:
             ("|", ("", "|", "|", None)),
         ],
     )
-    def test_a_task_is_suite_name_part_and_shots(self, written: str, parts: tuple[Any, ...]) -> None:
-        found = TaskName.parsed(written)
-        assert (found.suite, found.benchmark, found.task, found.few_shot) == parts
+    def test_a_task_is_suite_name_part_and_examples(self, written: str, parts: tuple[Any, ...]) -> None:
+        result = TaskName.parsed(written)
+        assert (result.suite, result.benchmark, result.task, result.few_shot) == parts
 
     def test_results_are_read_with_their_details(self, root: Path) -> None:
         reading = read(root / RESULTS_FILE)
         assert [file.name.partition("_")[0] for file in reading.files] == ["results", "details", "details"]
         runs = {block.run.benchmark: block.run for block in reading.measurements if isinstance(block, Scores)}
         assert runs.keys() == {"colours", "sums"}
-        told = runs["colours"]
-        assert (told.model, told.label, told.few_shot, told.limited) == ("org/model", STAMP, 5, True)
-        assert told.settings["model_dtype"] == "bfloat16"
+        result = runs["colours"]
+        assert (result.model, result.label, result.few_shot, result.limited) == ("org/model", STAMP, 5, True)
+        assert result.settings["model_dtype"] == "bfloat16"
         assert reading.harness == "lighteval 0123456789abcdef"
 
     def test_tasks_without_details_have_a_score_as_a_whole(self, root: Path) -> None:
         reading = read(root / RESULTS_FILE)
-        found = {block.metric.name: block for block in reading.measurements if isinstance(block, TaskScores)}
-        assert found["acc"].tasks == ["dark"]
-        assert (found["acc"].values.tolist(), found["acc"].stderr, found["acc"].n_prompts) == ([0.25], [0.1], [8])
-        assert found["acc_norm"].values.tolist() == [0.5]
-        assert any("no details beside the results for colours:dark|5" in note for note in reading.warnings)
+        result = {block.metric.name: block for block in reading.measurements if isinstance(block, TaskScores)}
+        assert result["acc"].tasks == ["dark"]
+        assert (result["acc"].values.tolist(), result["acc"].stderr, result["acc"].n_prompts) == ([0.25], [0.1], [8])
+        assert result["acc_norm"].values.tolist() == [0.5]
+        assert any("no details beside the results for colours:dark|5" in warning for warning in reading.warnings)
 
     def test_the_means_of_the_details_are_those_of_the_results(self, root: Path) -> None:
-        assert not any("report other numbers" in note for note in read(root / RESULTS_FILE).warnings)
-        other = {**RESULTS, "results": {"sums|0": {"em": 0.75}}}
-        (root / RESULTS_FILE).write_text(json.dumps(other))
-        (note,) = (note for note in read(root / RESULTS_FILE).warnings if "report other numbers" in note)
-        assert note.endswith("em is 0.75 there, 0.5 here")
+        assert not any("report other numbers" in warning for warning in read(root / RESULTS_FILE).warnings)
+        second = {**RESULTS, "results": {"sums|0": {"em": 0.75}}}
+        (root / RESULTS_FILE).write_text(json.dumps(second))
+        (message,) = (warning for warning in read(root / RESULTS_FILE).warnings if "report other numbers" in warning)
+        assert message.endswith("em is 0.75 there, 0.5 here")
 
     def test_details_alone_take_model_and_settings_from_the_results_of_their_time(self, root: Path) -> None:
         (root / RESULTS_FILE).write_text(json.dumps({**RESULTS, "config_general": {"model_name": "told/there"}}))
@@ -237,7 +240,7 @@ class TestRun:
             "m", "colours", ["bright"] * 4, 5,
         )  # fmt: skip
 
-    def test_one_task_asked_in_two_ways_at_a_time_is_two_runs(self, tmp_path: Path) -> None:
+    def test_one_task_requested_in_two_methods_at_a_time_is_two_runs(self, tmp_path: Path) -> None:
         paths = [details(tmp_path, CHOSEN, task) for task in ("a|mmlu:x|0", "b|mmlu:x|5", "a|mmlu:y|0")]
         labels = [next(b.run.label for b in read(path).measurements if isinstance(b, Scores)) for path in paths]
         assert labels == [f"{STAMP} a|0", f"{STAMP} b|5", STAMP]
@@ -253,13 +256,13 @@ class TestRun:
 
 class TestErrors:
     def test_other_parquet_and_other_json_are_declined(self, tmp_path: Path) -> None:
-        table, other = tmp_path / f"details_t_{STAMP}.parquet", tmp_path / f"results_{STAMP}.json"
+        table, second = tmp_path / f"details_t_{STAMP}.parquet", tmp_path / f"results_{STAMP}.json"
         pa.parquet.write_table(pa.table({"doc": [1], "metric": [2]}), table)
-        other.write_text('{"results": {}}')
+        second.write_text('{"results": {}}')
         assert (
             declines(table, ReadOptions()) == "no columns doc, metric and model_response, and none of earlier versions"
         )
-        assert declines(other, ReadOptions()) == 'the text does not begin with {"config_general":'
+        assert declines(second, ReadOptions()) == 'the text does not begin with {"config_general":'
 
     def test_scores_that_are_none_are_named_with_their_row(self, tmp_path: Path) -> None:
         rows = [options(0, 1, [-1.0, -2.0], 1.0), options(1, 1, [-1.0, -2.0], 7.0)]
@@ -271,7 +274,7 @@ class TestErrors:
             "row 2: acc is 7, outside [0, 1]",
         ]
 
-    def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_note(self, tmp_path: Path) -> None:
+    def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_warning(self, tmp_path: Path) -> None:
         warnings = read(details(tmp_path, CHOSEN)).warnings
         assert "t: metrics without one number per prompt were passed over: pairs" in warnings
 
@@ -290,7 +293,7 @@ class TestErrors:
 
 class TestLaws:
     def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 50)
+        monkeypatch.setattr(builder, "PROMPTS_PER_BLOCK", 50)
         rows = [options(number, 0, [-1.0, -2.0], 1.0) for number in range(60)]
         sizes = [len(b.values) for b in read(details(tmp_path, rows)).measurements if isinstance(b, Scores)]
         assert sizes == [50] * 3 + [10] * 3
@@ -313,5 +316,5 @@ def test_every_real_file_gives_the_scores_that_it_holds(shared: Path) -> None:
         block = answers(reading)
         assert block.run.model == "org/model"
         assert (block.prompts.text or [])[0] == rows[0]["doc"]["query"]
-        right = [said == gold for said, gold in zip(block.text, block.prompts.answer or (), strict=True)]
+        right = [output == gold for output, gold in zip(block.text, block.prompts.answer or (), strict=True)]
         assert right == [bool(row["metric"]["acc"]) for row in rows], "the likeliest option is what acc judges"

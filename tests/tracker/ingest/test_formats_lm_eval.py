@@ -27,7 +27,7 @@ def sample(number: int = 0, **changes: Any) -> dict[str, Any]:
         "doc_id": number,
         "doc": doc,
         "target": "1",
-        "arguments": {f"gen_args_{k}": {"arg_0": "Q:", "arg_1": f" {one}"} for k, one in enumerate(doc["choices"])},
+        "arguments": {f"gen_args_{k}": {"arg_0": "Q:", "arg_1": f" {item}"} for k, item in enumerate(doc["choices"])},
         "resps": [[["-1.0", "False"]], [["-2.0", "False"]], [["-3.0", "True"]]],
         "filtered_resps": [["-1.0", "False"], ["-2.0", "False"], ["-3.0", "True"]],
         "filter": "none",
@@ -50,17 +50,17 @@ Folder = Callable[..., Path]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    def made(
+    def created(
         samples: Mapping[str, Sequence[Mapping[str, Any]]], results: Mapping[str, Any] | None = None, stamp: str = STAMP
     ) -> Path:
         for task, rows in samples.items():
             (tmp_path / f"samples_{task}_{stamp}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         if results is not None:
-            told = {"results": {task: {"alias": task} for task in samples}, "model_name": "org/model", **results}
-            (tmp_path / f"results_{stamp}.json").write_text(json.dumps(told))
+            result = {"results": {task: {"alias": task} for task in samples}, "model_name": "org/model", **results}
+            (tmp_path / f"results_{stamp}.json").write_text(json.dumps(result))
         return tmp_path
 
-    return made
+    return created
 
 
 def read(folder: Path, **options: Any) -> ParsedFile:
@@ -78,15 +78,15 @@ def blocks(reading: ParsedFile) -> dict[str, Any]:
 
 class TestMultipleChoice:
     def test_scores_gold_probability_and_the_likeliest_option(self, folder: Folder) -> None:
-        found = blocks(read(folder({"t": [sample(0), sample(1, target="0", acc=1.0)]}, {})))
+        result = blocks(read(folder({"t": [sample(0), sample(1, target="0", acc=1.0)]}, {})))
         total = math.exp(-1) + math.exp(-2) + math.exp(-3)
-        assert found["acc"].values.tolist() == [0.0, 1.0]
-        assert found["gold_probability_likelihoods"].values == pytest.approx(
+        assert result["acc"].values.tolist() == [0.0, 1.0]
+        assert result["gold_probability_likelihoods"].values == pytest.approx(
             [math.exp(-2) / total, math.exp(-1) / total]
         )
-        assert list(found["answers:"].text) == ["A", "A"]
-        assert found["answers:"].probability == pytest.approx([math.exp(-1) / total] * 2)
-        prompts = found["acc"].prompts
+        assert list(result["answers:"].text) == ["A", "A"]
+        assert result["answers:"].probability == pytest.approx([math.exp(-1) / total] * 2)
+        prompts = result["acc"].prompts
         assert (prompts.namespace, prompts.keys, prompts.tasks) == ("lm_eval", ["hash0", "hash1"], ["t", "t"])
         assert (prompts.text[0], prompts.choices[0], prompts.answer) == (
             "Question 0?",
@@ -107,7 +107,7 @@ class TestMultipleChoice:
             None,
         ]
 
-    def test_the_shape_of_old_versions_says_the_same(self, folder: Folder, tmp_path: Path) -> None:
+    def test_the_shape_of_old_versions_reports_the_same(self, folder: Folder, tmp_path: Path) -> None:
         old = sample(
             arguments=[["Q:", " yes"], ["Q:", " no"], ["Q:", " both"]],
             resps=[[[-1.0, False]], [[-2.0, False]], [[-3.0, True]]],
@@ -124,7 +124,7 @@ class TestMultipleChoice:
             assert new[name].values.tolist() == again[name].values.tolist()
         assert new["acc"].prompts.choices == again["acc"].prompts.choices
 
-    def test_mutual_information_asks_each_option_twice_and_counts_once(self, folder: Folder) -> None:
+    def test_mutual_information_requests_each_option_twice_and_counts_once(self, folder: Folder) -> None:
         texts = ["yes", "no", "yes", "no"]
         row = sample(
             doc={"question": "Why?"},
@@ -135,16 +135,16 @@ class TestMultipleChoice:
             metrics=["acc", "acc_mutual_info"],
             acc_mutual_info=1.0,
         )
-        found = blocks(read(folder({"t": [row]}, {})))
-        assert found["gold_probability_likelihoods"].values == pytest.approx([0.5])
-        assert found["acc"].prompts.choices == [["yes", "no"]]
+        result = blocks(read(folder({"t": [row]}, {})))
+        assert result["gold_probability_likelihoods"].values == pytest.approx([0.5])
+        assert result["acc"].prompts.choices == [["yes", "no"]]
 
     @pytest.mark.parametrize("target", ["[0, 2]", "7", "no", "-1"])
     def test_without_one_gold_option_there_is_no_gold_probability(self, folder: Folder, target: str) -> None:
-        found = blocks(read(folder({"t": [sample(target=target)]}, {})))
-        assert "gold_probability_likelihoods" not in found
-        assert found["acc"].prompts.answer == [target]
-        assert list(found["answers:"].text) == ["A"]
+        result = blocks(read(folder({"t": [sample(target=target)]}, {})))
+        assert "gold_probability_likelihoods" not in result
+        assert result["acc"].prompts.answer == [target]
+        assert list(result["answers:"].text) == ["A"]
 
 
 class TestWriting:
@@ -153,29 +153,29 @@ class TestWriting:
             written(0, filter="strict-match"),
             written(0, filter="flexible", filtered_resps=["[invalid]"], exact_match=0.0),
         ]
-        found = blocks(read(folder({"t": rows}, {})))
-        assert list(found) == [
+        result = blocks(read(folder({"t": rows}, {})))
+        assert list(result) == [
             "exact_match,strict-match",
             "answers:strict-match",
             "exact_match,flexible",
             "answers:flexible",
         ]
-        assert list(found["answers:strict-match"].text) == ["2"]
-        assert list(found["answers:flexible"].text) == [None]
-        assert found["exact_match,flexible"].prompts is found["exact_match,strict-match"].prompts
-        assert found["exact_match,flexible"].metric.upper == 1.0
+        assert list(result["answers:strict-match"].text) == ["2"]
+        assert list(result["answers:flexible"].text) == [None]
+        assert result["exact_match,flexible"].prompts is result["exact_match,strict-match"].prompts
+        assert result["exact_match,flexible"].metric.upper == 1.0
 
     def test_the_text_sent_is_the_question_only_without_worked_examples(self, folder: Folder) -> None:
         rows = [written(doc={"index": 3})]
         path = folder({"t": rows}, {"n-shot": {"t": 0}})
         assert blocks(read(path))["exact_match"].prompts.text == ["Q: 1+1?"]
         folder({"t": rows}, {"n-shot": {"t": 5}})
-        found = blocks(read(path))["exact_match"]
-        assert (found.prompts.text, found.run.few_shot) == ([None], 5)
+        result = blocks(read(path))["exact_match"]
+        assert (result.prompts.text, result.run.few_shot) == ([None], 5)
 
 
 class TestPrompts:
-    def test_documents_that_are_alike_are_told_apart_by_their_order(self, folder: Folder) -> None:
+    def test_documents_that_are_equal_are_distinguished_by_their_order(self, folder: Folder) -> None:
         rows = [sample(number, doc_hash="same") for number in range(3)]
         assert blocks(read(folder({"t": rows}, {})))["acc"].prompts.keys == ["same", "same#1", "same#2"]
 
@@ -197,7 +197,7 @@ class TestPrompts:
 
 class TestRuns:
     def test_facts_of_the_run(self, folder: Folder) -> None:
-        told = {
+        result = {
             "date": 1767323045.5,
             "lm_eval_version": "0.4.13",
             "n-shot": {"t": 5},
@@ -205,7 +205,7 @@ class TestRuns:
             "higher_is_better": {"t": {"acc": False}},
             "configs": {"t": {"test_split": "test", "doc_to_text": "{{question}}"}},
         }
-        reading = read(folder({"t": [sample()]}, told))
+        reading = read(folder({"t": [sample()]}, result))
         block = blocks(reading)["acc"]
         run = block.run
         assert (run.model, run.benchmark, run.label, run.few_shot, run.limited) == ("org/model", "t", STAMP, 5, True)
@@ -216,22 +216,22 @@ class TestRuns:
         assert block.prompts.split == ["test"]
 
     def test_tasks_belong_to_their_outermost_group(self, folder: Folder) -> None:
-        told = {"group_subtasks": {"mmlu": ["mmlu_stem"], "mmlu_stem": ["a", "b"], "c": []}}
-        reading = read(folder({"a": [sample()], "b": [sample()], "c": [sample()]}, told))
-        found = {(block.run.benchmark, block.prompts.tasks[0]) for block in reading.measurements}
-        assert found == {("mmlu", "a"), ("mmlu", "b"), ("c", "c")}
+        outcome = {"group_subtasks": {"mmlu": ["mmlu_stem"], "mmlu_stem": ["a", "b"], "c": []}}
+        reading = read(folder({"a": [sample()], "b": [sample()], "c": [sample()]}, outcome))
+        result = {(block.run.benchmark, block.prompts.tasks[0]) for block in reading.measurements}
+        assert result == {("mmlu", "a"), ("mmlu", "b"), ("c", "c")}
         reading = read(reading.path.parent, benchmark="mine")
         assert {block.run.benchmark for block in reading.measurements} == {"mine"}
 
-    def test_a_name_that_the_harness_made_up_is_asked_for(self, folder: Folder) -> None:
+    def test_a_name_that_the_harness_made_up_is_requested_for(self, folder: Folder) -> None:
         path = folder({"t": [sample()]}, {"model_name": "i82qcls7", "config": {"model_args": {}}})
         with pytest.raises(BadInputError, match="'i82qcls7' was made up by the harness; add --model NAME"):
             read(path)
         assert blocks(read(path, model="mine"))["acc"].run.model == "mine"
 
     def test_the_model_may_stand_in_its_arguments(self, folder: Folder) -> None:
-        told = {"model_name": None, "config": {"model_args": "pretrained=org/seven,dtype=float16"}}
-        assert blocks(read(folder({"t": [sample()]}, told)))["acc"].run.model == "org/seven"
+        result = {"model_name": None, "config": {"model_args": "pretrained=org/seven,dtype=float16"}}
+        assert blocks(read(folder({"t": [sample()]}, result)))["acc"].run.model == "org/seven"
 
     def test_samples_alone_need_the_model(self, folder: Folder) -> None:
         path = folder({"t": [sample()]})
@@ -241,7 +241,7 @@ class TestRuns:
         assert (run.model, run.benchmark, run.label) == ("mine", "t", STAMP)
 
     def test_results_alone_give_scores_of_whole_tasks(self, folder: Folder) -> None:
-        told = {
+        result = {
             "results": {
                 "g": {"acc,none": 0.6},
                 "a": {"alias": "a", "sample_len": 4, "acc,none": 0.5, "acc_stderr,none": 0.1, "f1,x": "N/A"},
@@ -250,7 +250,7 @@ class TestRuns:
             "group_subtasks": {"g": ["a", "b"]},
             "n-samples": {"a": {"original": 9, "effective": 4}},
         }
-        (block,) = read(folder({}, told)).measurements
+        (block,) = read(folder({}, result)).measurements
         assert isinstance(block, TaskScores)
         assert (block.run.benchmark, list(block.tasks), block.values.tolist()) == ("g", ["a", "b"], [0.5, 0.7])
         assert block.stderr is not None
@@ -270,7 +270,7 @@ class TestErrors:
             ({"doc": {}}, "line 2: is no sample of lm-evaluation-harness: it has no doc_id"),
         ],
     )
-    def test_what_is_wrong_is_said_with_its_line(self, folder: Folder, row: Any, words: str) -> None:
+    def test_what_is_wrong_is_reported_with_its_line(self, folder: Folder, row: Any, words: str) -> None:
         with pytest.raises(BadInputError, match=words):
             read(folder({"t": [sample(5), row]}, {}))
 
@@ -287,7 +287,7 @@ class TestErrors:
         with pytest.raises(BadInputError, match=r"results_.*line 1, column .*: the JSON is broken or ends too early"):
             read(path)
 
-    def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_note(self, folder: Folder) -> None:
+    def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_warning(self, folder: Folder) -> None:
         reading = read(folder({"t": [sample(metrics=["acc", "f1"], f1=[0, 1])]}, {}))
         assert "f1" not in blocks(reading)
         assert "f1" in reading.warnings[0]
@@ -297,17 +297,17 @@ class TestRealData:
     def test_a_folder_without_one_for_the_model(self, shared: Path) -> None:
         path = next((shared / "samples" / "lm_eval").glob("results_*.json"))
         reading = parse_file(path, ReadOptions())
-        found = blocks(reading)
-        assert len(found["answers:"].text) == 10
+        result = blocks(reading)
+        assert len(result["answers:"].text) == 10
         assert isinstance(reading.measurements[-1], TaskScores)
         assert reading.harness == "lm-eval 0.4.9.2"
 
     def test_both_kinds_of_task(self, shared: Path) -> None:
         folder = shared / "samples" / "lm_eval" / "generated_0.4.13"
         (path,) = find_files([folder])
-        found = blocks(parse_file(path, ReadOptions(model="dummy")))
-        assert {"acc", "acc_norm", "gold_probability_likelihoods", "exact_match,strict-match"} <= found.keys()
+        result = blocks(parse_file(path, ReadOptions(model="dummy")))
+        assert {"acc", "acc_norm", "gold_probability_likelihoods", "exact_match,strict-match"} <= result.keys()
         lls = np.array([-0.10905784593110368, -0.5512672460905512, -0.7065614098668896])
         expected = np.exp(lls)[1] / np.exp(lls).sum()
-        assert found["gold_probability_likelihoods"].values[0] == pytest.approx(expected)
-        assert isinstance(found["answers:"], Answers)
+        assert result["gold_probability_likelihoods"].values[0] == pytest.approx(expected)
+        assert isinstance(result["answers:"], Answers)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sound.openai_evals import MATCHES, METRICS, RUN, asked, event, lines, spec
+from sound.openai_evals import MATCHES, METRICS, RUN, event, lines, requested, spec
 
 from tracker.errors import BadInputError
-from tracker.ingest.files import block_builder as gathering
+from tracker.ingest.files import block_builder as builder
 from tracker.ingest.formats import openai_evals
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores
 from tracker.ingest.parsing.detection import parse_file
@@ -29,39 +29,39 @@ Row = tuple[str, int]
 
 def scores(reading: ParsedFile) -> dict[str, dict[Row, float]]:
     """By metric: score by sample and trial, where there is one."""
-    found: dict[str, dict[Row, float]] = {}
+    result: dict[str, dict[Row, float]] = {}
     for block in reading.measurements:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, len(block.values)).tolist()
             rows = zip(block.prompts.keys, trials, block.values.tolist(), strict=True)
-            found.setdefault(block.metric.name, {}).update({(k, t): v for k, t, v in rows if v == v})
-    return found
+            result.setdefault(block.metric.name, {}).update({(k, t): v for k, t, v in rows if v == v})
+    return result
 
 
 def answers(reading: ParsedFile) -> dict[Row, tuple[str | None, str]]:
     """Text and status by sample and trial."""
-    found = {}
+    result = {}
     for block in reading.measurements:
         if isinstance(block, Answers):
             assert block.predicted is not None
             assert block.status is not None
             trials = np.broadcast_to(block.trials, len(block.text)).tolist()
             for row in np.flatnonzero(block.predicted).tolist():
-                found[block.prompts.keys[row], trials[row]] = (block.text[row], block.status[row])
-    return found
+                result[block.prompts.keys[row], trials[row]] = (block.text[row], block.status[row])
+    return result
 
 
 def contents(reading: ParsedFile) -> dict[str, tuple[str | None, str | None]]:
     """Text and gold answer by sample."""
-    found: dict[str, tuple[str | None, str | None]] = {}
+    result: dict[str, tuple[str | None, str | None]] = {}
     for block in reading.measurements:
         prompts = block if isinstance(block, Prompts) else block.prompts  # type: ignore[union-attr]
         assert prompts.text is not None
         assert prompts.answer is not None
         for key, text, answer in zip(prompts.keys, prompts.text, prompts.answer, strict=True):
-            before = found.get(key, (None, None))
-            found[key] = (before[0] or text, before[1] or answer)
-    return found
+            before = result.get(key, (None, None))
+            result[key] = (before[0] or text, before[1] or answer)
+    return result
 
 
 class TestMatches:
@@ -86,11 +86,11 @@ class TestMatches:
             ("capitals.3", 0): (None, "empty"),
         }
 
-    def test_an_error_is_missing_or_wrong_and_nothing_said_wrong_or_missing(self, tmp_path: Path) -> None:
+    def test_an_error_is_missing_or_wrong_and_nothing_reported_wrong_or_missing(self, tmp_path: Path) -> None:
         reading = read(tmp_path, *MATCHES, errored="wrong", empty="missing")
-        found = scores(reading)["match"]
-        assert found["capitals.2", 0] == 0
-        assert ("capitals.3", 0) not in found
+        result = scores(reading)["match"]
+        assert result["capitals.2", 0] == 0
+        assert ("capitals.3", 0) not in result
         assert "1 sample failed: counted as wrong" in " ".join(reading.warnings)
         assert "1 answer holds nothing: counted as missing" in " ".join(reading.warnings)
 
@@ -99,7 +99,7 @@ class TestMatches:
             tmp_path, spec(), event("s", "error", type="T"), event("s", "match", correct=True), errored="wrong"
         )
         assert scores(reading) == {"match": {("s", 0): 1}}
-        assert not any("failed" in note for note in reading.warnings)
+        assert not any("failed" in warning for warning in reading.warnings)
 
     def test_several_right_answers_are_kept(self, tmp_path: Path) -> None:
         details = [
@@ -117,9 +117,9 @@ class TestMetrics:
             "kept": {("e.0", 0): 1, ("e.1", 0): 0},
         }
 
-    def test_the_first_thing_sampled_is_the_answer_not_what_a_grader_says_later(self, tmp_path: Path) -> None:
-        grader = asked("e.0", "Is it good?", ["Y"])
-        reading = read(tmp_path, spec(), asked("e.0", "Write.", ["Once"]), grader, event("e.0", "metrics", f1=1.0))
+    def test_the_first_thing_sampled_is_the_answer_not_what_a_grader_reports_later(self, tmp_path: Path) -> None:
+        grader = requested("e.0", "Is it good?", ["Y"])
+        reading = read(tmp_path, spec(), requested("e.0", "Write.", ["Once"]), grader, event("e.0", "metrics", f1=1.0))
         assert answers(reading) == {("e.0", 0): ("Once", "ok")}
         assert contents(reading)["e.0"][0] == "Write."
 
@@ -143,17 +143,17 @@ class TestRun:
         with pytest.raises(BadInputError, match="--model NAME"):
             read(tmp_path, spec(completion_fns=[]), *MATCHES[1:])
 
-    def test_a_log_that_breaks_off_is_what_there_is_with_a_note(self, tmp_path: Path) -> None:
+    def test_a_log_that_breaks_off_is_what_there_is_with_a_warning(self, tmp_path: Path) -> None:
         reading = read(tmp_path, *MATCHES[:4])
         assert scores(reading) == {"match": {("capitals.0", 0): 1}}
         assert answers(reading)["capitals.1", 0] == ("Cairo", "ok")
         assert "no final report" in " ".join(reading.warnings)
         assert "1 samples were answered and have no score" in " ".join(reading.warnings)
 
-    def test_the_accuracy_of_the_final_report_is_that_of_the_events_or_a_note(self, tmp_path: Path) -> None:
-        assert not any("final report" in note for note in read(tmp_path, *MATCHES).warnings)
-        (note,) = read(tmp_path, *MATCHES[:-3], {"final_report": {"accuracy": 0.9}}).warnings
-        assert note == "the final report says that match is 0.9, the events give 0.333333"
+    def test_the_accuracy_of_the_final_report_is_that_of_the_events_or_a_warning(self, tmp_path: Path) -> None:
+        assert not any("final report" in message for message in read(tmp_path, *MATCHES).warnings)
+        (warning,) = read(tmp_path, *MATCHES[:-3], {"final_report": {"accuracy": 0.9}}).warnings
+        assert warning == "the final report says that match is 0.9, the events give 0.333333"
 
 
 class TestStream:
@@ -161,25 +161,25 @@ class TestStream:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         whole = read(tmp_path, *MATCHES)
-        monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 1)
-        apart = read(tmp_path, *MATCHES)
-        assert len(apart.measurements) > len(whole.measurements)
+        monkeypatch.setattr(builder, "PROMPTS_PER_BLOCK", 1)
+        separate = read(tmp_path, *MATCHES)
+        assert len(separate.measurements) > len(whole.measurements)
         for part in (scores, answers, contents):
-            assert part(apart) == part(whole)  # type: ignore[operator]
+            assert part(separate) == part(whole)  # type: ignore[operator]
 
     def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
         path = tmp_path / "log.jsonl"
         path.write_bytes(lines(*MATCHES[:5])[:-30])
-        found: list[Measurement | str] = []
+        result: list[Measurement | str] = []
         with pytest.raises(BadInputError, match="line 5: the JSON is broken or ends too early"):
-            found.extend(openai_evals.read(path, ReadOptions()))
-        assert isinstance(found[0], Scores)
-        assert found[0].values.tolist() == [1]
+            result.extend(openai_evals.read(path, ReadOptions()))
+        assert isinstance(result[0], Scores)
+        assert result[0].values.tolist() == [1]
 
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("events", "said"),
+        ("events", "output"),
         [
             ([MATCHES[1]], "line 1: is no specification"),
             ([spec(), 7], "line 2: is no JSON object"),
@@ -192,21 +192,21 @@ class TestErrors:
         ],
     )
     def test_lines_that_are_no_events_are_refused_with_their_number(
-        self, tmp_path: Path, events: list[Any], said: str
+        self, tmp_path: Path, events: list[Any], output: str
     ) -> None:
         path = tmp_path / "log.jsonl"
         path.write_bytes(lines(*events))
-        with pytest.raises(BadInputError, match=said):
+        with pytest.raises(BadInputError, match=output):
             parse_file(path, ReadOptions(), format="openai-evals")
 
 
-def test_every_real_log_gives_the_accuracy_that_it_tells(shared: Path) -> None:
+def test_every_real_log_gives_the_accuracy_that_it_reports(shared: Path) -> None:
     paths = sorted((shared / "samples" / "openai_evals").rglob("*.jsonl"))
     assert paths
     for path in paths:
         reading = parse_file(path, ReadOptions())
-        told = json.loads(path.read_text().splitlines()[-1])["final_report"]["accuracy"]
-        found = scores(reading)["match"]
-        assert len(found) == path.read_text().count('"type": "match"')
-        assert np.mean(list(found.values())) == pytest.approx(told, abs=1e-12)
+        outcome = json.loads(path.read_text().splitlines()[-1])["final_report"]["accuracy"]
+        result = scores(reading)["match"]
+        assert len(result) == path.read_text().count('"type": "match"')
+        assert np.mean(list(result.values())) == pytest.approx(outcome, abs=1e-12)
         assert not reading.warnings

@@ -12,7 +12,7 @@ import pytest
 from sound.opencompass import DETAILS, FILES, RUN, conditional, perplexity, turn, written
 
 from tracker.errors import BadInputError
-from tracker.ingest.files import block_builder as gathering
+from tracker.ingest.files import block_builder as builder
 from tracker.ingest.formats.opencompass import declines
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 from tracker.ingest.parsing.detection import find_files, parse_file
@@ -39,13 +39,13 @@ def read(path: Path, **options: Any) -> ParsedFile:
 
 def scores(reading: ParsedFile) -> dict[str, dict[tuple[str, int], float]]:
     """By metric: score by prompt and trial, where there is one."""
-    found: dict[str, dict[tuple[str, int], float]] = {}
+    result: dict[str, dict[tuple[str, int], float]] = {}
     for block in reading.measurements:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, len(block.values)).tolist()
             rows = zip(block.prompts.keys, trials, block.values.tolist(), strict=True)
-            found.setdefault(block.metric.name, {}).update({(k, t): v for k, t, v in rows if not math.isnan(v)})
-    return found
+            result.setdefault(block.metric.name, {}).update({(k, t): v for k, t, v in rows if not math.isnan(v)})
+    return result
 
 
 def answers(reading: ParsedFile) -> Answers:
@@ -54,11 +54,11 @@ def answers(reading: ParsedFile) -> Answers:
 
 
 def noted(reading: ParsedFile, part: str) -> str:
-    return next(note for note in reading.warnings if part in note)
+    return next(warning for warning in reading.warnings if part in warning)
 
 
 class TestDetails:
-    def test_the_harness_says_what_is_right(self, root: Path) -> None:
+    def test_the_harness_reports_what_is_right(self, root: Path) -> None:
         reading = read(root / "results/model-7b/sums_gen.json")
         assert scores(reading) == {"accuracy": {("0", 0): 1, ("1", 0): 0}}
         block = answers(reading)
@@ -82,7 +82,7 @@ class TestDetails:
         assert block.prompts.details is not None
         assert block.prompts.details[0] == {"accepted": ["Paris", "paris"]}
 
-    def test_another_reported_accuracy_is_told(self, tmp_path: Path) -> None:
+    def test_another_reported_accuracy_is_reported(self, tmp_path: Path) -> None:
         reading = read(put(tmp_path, "d.json", {**DETAILS, "accuracy": 62.5}))
         assert "d: the report says accuracy 62.5 percent, its rows have 50 percent" in reading.warnings
 
@@ -97,17 +97,17 @@ class TestDetails:
         assert "1 prompts have no gold answer and were not scored" in noted(reading, "no gold answer")
         assert "exact_match is recomputed" in noted(reading, "recomputed")
 
-    @pytest.mark.parametrize(("told", "score"), [(True, 1), (1, 1), (0.25, 0.25), (0, 0)])
-    def test_judgements_are_truth_values_or_shares(self, tmp_path: Path, told: Any, score: float) -> None:
-        path = put(tmp_path, "d.json", {"details": {"0": {"pred": "a", "is_correct": told}}})
+    @pytest.mark.parametrize(("result", "score"), [(True, 1), (1, 1), (0.25, 0.25), (0, 0)])
+    def test_judgements_are_truth_values_or_shares(self, tmp_path: Path, result: Any, score: float) -> None:
+        path = put(tmp_path, "d.json", {"details": {"0": {"pred": "a", "is_correct": result}}})
         assert scores(read(path)) == {"accuracy": {("0", 0): score}}
 
-    @pytest.mark.parametrize("told", ["yes", 7, {"a": 1}, 10**30, []])
-    def test_other_judgements_are_not_taken(self, tmp_path: Path, told: Any) -> None:
-        rows = {"0": {"pred": "a", "correct": told}, "1": {"pred": "a", "correct": True}}
+    @pytest.mark.parametrize("result", ["yes", 7, {"a": 1}, 10**30, []])
+    def test_other_judgements_are_not_ingested(self, tmp_path: Path, result: Any) -> None:
+        rows = {"0": {"pred": "a", "correct": result}, "1": {"pred": "a", "correct": True}}
         reading = read(put(tmp_path, "d.json", {"details": rows}))
         assert scores(reading) == {"accuracy": {("1", 0): 1}}
-        assert told == [] or "1 judgements are no number from 0 to 1" in noted(reading, "judgements")
+        assert result == [] or "1 judgements are no number from 0 to 1" in noted(reading, "judgements")
 
     def test_empty_answers_are_wrong_or_missing(self, root: Path) -> None:
         path = root / "results/model-7b/cities.json"
@@ -123,11 +123,11 @@ class TestPredictions:
         assert scores(reading) == {"exact_match": {("0", 0): 1, ("2", 0): 1, ("2", 1): 0, ("3", 0): 0}}, (
             "a gold answer of 0 is dropped by the harness, and its prompt not scored"
         )
-        note = noted(reading, "recomputed")
-        assert "Their mean is 0.5; the report says accuracy 66.6667 (percent)" in note
+        warning = noted(reading, "recomputed")
+        assert "Their mean is 0.5; the report says accuracy 66.6667 (percent)" in warning
         assert ("1", 0) not in scores(reading)["exact_match"]
 
-    def test_predictions_alone_say_the_same(self, root: Path) -> None:
+    def test_predictions_alone_report_the_same(self, root: Path) -> None:
         whole = scores(read(root / "results/model-7b/no_details.json"))
         reading = read(root / "predictions/model-7b/no_details_0.json")
         assert scores(reading) == whole
@@ -150,7 +150,7 @@ class TestPredictions:
         path = put(tmp_path, "d.json", {"0": conditional([0.75, 0.25], 0)}, "predictions")
         assert scores(read(path)) == {"exact_match": {("0", 0): 1}}
 
-    def test_a_plain_text_is_not_taken_for_the_question(self, tmp_path: Path) -> None:
+    def test_a_plain_text_is_not_ingested_for_the_question(self, tmp_path: Path) -> None:
         plain = {"origin_prompt": "1+1? 2\n2+2?", "prediction": "4", "gold": "4"}
         path = put(tmp_path, "d.json", {"0": plain, "1": written("2+2?", "4", "4")}, "predictions")
         assert answers(read(path)).prompts.text == [None, "2+2?"]
@@ -176,9 +176,9 @@ class TestPredictions:
 class TestWhole:
     def test_reported_percentages_become_proportions_of_the_dataset(self, root: Path) -> None:
         reading = read(root / "results/model-7b/only_accuracy.json")
-        found = {block.metric.name: block for block in reading.measurements if isinstance(block, TaskScores)}
-        assert {name: block.values.tolist() for name, block in found.items()} == {"accuracy": [0.125], "rouge1": [0.4]}
-        assert found["accuracy"].tasks == ["only_accuracy"]
+        result = {block.metric.name: block for block in reading.measurements if isinstance(block, TaskScores)}
+        assert {name: block.values.tolist() for name, block in result.items()} == {"accuracy": [0.125], "rouge1": [0.4]}
+        assert result["accuracy"].tasks == ["only_accuracy"]
         assert "accuracy 12.5 became 0.125, rouge1 40 became 0.4" in noted(reading, "proportions")
         assert noted(reading, "passed over").endswith("n, note")
 
@@ -188,7 +188,7 @@ class TestWhole:
 
 
 class TestRun:
-    def test_folders_say_whose_it_is_and_when(self, root: Path) -> None:
+    def test_folders_report_whose_it_is_and_when(self, root: Path) -> None:
         block = answers(read(root / "results/model-7b/sums_gen.json"))
         assert (block.run.model, block.run.benchmark, block.run.label) == ("model-7b", "sums_gen", "20260102_030405")
         assert block.prompts.tasks == ["sums_gen"] * 2
@@ -198,8 +198,8 @@ class TestRun:
         assert (block.run.model, block.run.benchmark, block.prompts.tasks) == ("org/m", "sums", ["sums_gen"] * 2)
 
     def test_a_folder_gives_each_dataset_once(self, root: Path) -> None:
-        found = [path.relative_to(root).as_posix() for path in find_files([root.parent])]
-        assert sorted(found) == [
+        result = [path.relative_to(root).as_posix() for path in find_files([root.parent])]
+        assert sorted(result) == [
             "predictions/model-7b/ice_clp.json",
             "predictions/model-7b/ice_ppl_alone.json",
             "predictions/model-7b/tmp_going_on.jsonl",
@@ -254,7 +254,7 @@ class TestErrors:
         assert "ends too early" in reading.damage
 
     def test_a_number_that_stands_twice_with_other_answers_is_refused(self, tmp_path: Path) -> None:
-        rows = [{"idx": 0, "prediction": said, "gold": "a"} for said in ("a", "b")]
+        rows = [{"idx": 0, "prediction": output, "gold": "a"} for output in ("a", "b")]
         path = put(tmp_path, "tmp_d.jsonl", "".join(json.dumps(row) + "\n" for row in rows), "predictions")
         with pytest.raises(BadInputError, match="'0' stands there twice"):
             read(path)
@@ -278,7 +278,7 @@ class TestErrors:
 
 class TestLaws:
     def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 50)
+        monkeypatch.setattr(builder, "PROMPTS_PER_BLOCK", 50)
         rows = {str(k): written(f"{k}?", "a", "a") for k in range(60)}
         reading = read(put(tmp_path, "d.json", rows, "predictions"))
         assert [len(block.values) for block in reading.measurements if isinstance(block, Scores)] == [
@@ -292,9 +292,9 @@ def test_every_real_file_gives_the_accuracy_that_it_reports(shared: Path) -> Non
     for path in paths:
         content = json.loads(path.read_text())
         reading = read(path)
-        (found,) = scores(reading).values()
-        assert len(found) == len(content["details"]) - 1
-        assert 100 * np.mean(list(found.values())) == pytest.approx(content["accuracy"], rel=1e-12)
+        (result,) = scores(reading).values()
+        assert len(result) == len(content["details"]) - 1
+        assert 100 * np.mean(list(result.values())) == pytest.approx(content["accuracy"], rel=1e-12)
         predicted = read(path.parents[2] / "predictions" / path.parent.name / path.name)
         (recomputed,) = scores(predicted).values()
-        assert recomputed == found, "these need no extraction, so that comparing them here gives the same"
+        assert recomputed == result, "these need no extraction, so that comparing them here gives the same"

@@ -38,9 +38,9 @@ def sound(module: ModuleType) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"sound_{name}", path)
     assert spec is not None
     assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    result = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(result)
+    return result
 
 
 def laid_out(files: dict[str, bytes], folder: Path) -> None:
@@ -56,19 +56,19 @@ class Shop:
     def __init__(self, template: Path, folder: Path) -> None:
         self.empty, self.filled = template, folder / "filled.db"
         self.path = folder / "store.db"
-        self.shown: Path | None = None
+        self.current: Path | None = None
         shutil.copy(template, self.path)
         self.engine = connect(f"sqlite:///{self.path}")  # one for all, since it remembers what it has compiled
         sa.event.listen(self.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
 
-    def show(self, which: Path) -> sa.Engine:
+    def show(self, selected: Path) -> sa.Engine:
         """The store in one of its two states."""
-        if self.shown != which:
+        if self.current != selected:
             self.engine.dispose()
             for end in ("", "-wal", "-shm"):
                 Path(f"{self.path}{end}").unlink(missing_ok=True)
-            shutil.copy(which, self.path)
-            self.shown = which
+            shutil.copy(selected, self.path)
+            self.current = selected
         return self.engine
 
     def keep(self) -> None:
@@ -77,7 +77,7 @@ class Shop:
         with closing(sqlite3.connect(self.path)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copy(self.path, self.filled)
-        self.shown = self.filled
+        self.current = self.filled
 
     def everything(self) -> list[Any]:
         """Every row of every table."""
@@ -86,7 +86,7 @@ class Shop:
             return [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name in names]
 
 
-def read_in_words(module: ModuleType, path: Path, options: ReadOptions) -> None:
+def read_as_text(module: ModuleType, path: Path, options: ReadOptions) -> None:
     """Read a file; anything but blocks, notes and BadInputError fails."""
     reason = module.declines(path, options)
     assert reason is None or (isinstance(reason, str) and reason)
@@ -111,28 +111,28 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
     options = getattr(sound(module), "OPTIONS", None) or [ReadOptions(benchmark="b", model="m")]
     results = folder / "results"
     laid_out(files, results)
-    own = [file for file in files if module.declines(results / file, options[0]) is None]
+    local = [file for file in files if module.declines(results / file, options[0]) is None]
     shop = Shop(template, folder)
-    for one in own:
+    for item in local:
         with suppress(SuffrageError):  # one of them may contradict another
-            ingest_file(shop.show(shop.filled if shop.shown else shop.empty), results / one, options[0], format=name)
+            ingest_file(shop.show(shop.filled if shop.current else shop.empty), results / item, options[0], format=name)
         shop.keep()
     for number in range(n_mutations):
         changed = chance.choice(list(files))
         (results / changed).write_bytes(mutated(changed, files[changed], chance))
-        path = results / (changed if changed in own and chance.random() < 0.9 else chance.choice(own))
-        told = chance.choice(options)
-        asked = {
+        path = results / (changed if changed in local and chance.random() < 0.9 else chance.choice(local))
+        outcome = chance.choice(options)
+        requested = {
             "format": name if chance.random() < 0.8 else None,
             "partial": chance.random() < 0.4,
             "on_conflict": chance.choice(("rerun", "rerun", "skip", "update", "error")),
         }
         try:
-            read_in_words(module, path, told)
+            read_as_text(module, path, outcome)
             engine = shop.show(chance.choice((shop.empty, shop.filled)))
             before = shop.everything()
             try:
-                taken = ingest_file(engine, path, told, **asked)
+                result = ingest_file(engine, path, outcome, **requested)
             except SuffrageError:
                 assert shop.everything() == before
             else:
@@ -141,18 +141,20 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
                     assert stray_rows(session) == []
                     statuses = {row for (row,) in session.execute(sa.text("SELECT DISTINCT status FROM run"))}
                     assert statuses <= {"complete", "partial"}
-                assert asked["partial"] or not taken.changes.damage
-                shop.shown = None
+                assert requested["partial"] or not result.changes.damage
+                shop.current = None
         except BaseException as error:
             kept = folder / "broken"
             laid_out({file: (results / file).read_bytes() for file in files}, kept)
-            error.add_note(f"mutation {number} of {changed}, taken in as {path}, {told}, {asked}; kept in {kept}")
+            error.add_note(
+                f"mutation {number} of {changed}, taken in as {path}, {outcome}, {requested}; kept in {kept}"
+            )
             raise
         (results / changed).write_bytes(files[changed])
 
 
 @pytest.mark.parametrize(("name", "module"), FORMATS)
-def test_every_format_takes_broken_files_in_words_and_leaves_nothing_behind(
+def test_every_format_takes_broken_files_as_text_and_leaves_nothing_behind(
     name: str, module: ModuleType, tmp_path: Path, sqlite_template: Path
 ) -> None:
     hold_to_promise(name, module, tmp_path, sqlite_template, 50)
@@ -160,42 +162,42 @@ def test_every_format_takes_broken_files_in_words_and_leaves_nothing_behind(
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("name", "module"), FORMATS)
-def test_every_format_takes_thousands_of_broken_files_in_words_and_leaves_nothing_behind(
+def test_every_format_takes_thousands_of_broken_files_as_text_and_leaves_nothing_behind(
     name: str, module: ModuleType, tmp_path: Path, sqlite_template: Path
 ) -> None:
     hold_to_promise(name, module, tmp_path, sqlite_template, 2000)
 
 
 @pytest.mark.parametrize(("name", "module"), FORMATS)
-def test_every_format_takes_in_its_sound_files_and_no_other_claims_them(
+def test_every_format_ingests_its_sound_files_and_no_other_claims_them(
     name: str, module: ModuleType, tmp_path: Path, sqlite_template: Path
 ) -> None:
     laid_out(sound(module).FILES, tmp_path / "results")
     options = getattr(sound(module), "OPTIONS", None) or [ReadOptions(benchmark="b", model="m")]
-    own = [one for one in sound(module).FILES if module.declines(tmp_path / "results" / one, options[0]) is None]
-    assert own
+    local = [item for item in sound(module).FILES if module.declines(tmp_path / "results" / item, options[0]) is None]
+    assert local
     shop = Shop(sqlite_template, tmp_path)
-    for one in own:
-        path = tmp_path / "results" / one
-        refusals = []
-        for told in options:
+    for entry in local:
+        path = tmp_path / "results" / entry
+        errors = []
+        for outcome in options:
             try:
-                taken = ingest_file(shop.show(shop.empty), path, told)
-                shop.shown = None
-                assert taken.format == name
+                result = ingest_file(shop.show(shop.empty), path, outcome)
+                shop.current = None
+                assert result.format == name
                 break
             except SuffrageError as error:
-                refusals.append(str(error))
-        assert len(refusals) < len(options), refusals
+                errors.append(str(error))
+        assert len(errors) < len(options), errors
 
 
 @pytest.mark.parametrize(("name", "module"), FORMATS)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.binary(max_size=200), called=st.sampled_from(STRANGE))
-def test_every_format_says_of_any_bytes_whether_they_are_its_own(
-    name: str, module: ModuleType, tmp_path: Path, data: bytes, called: str
+@given(data=st.binary(max_size=200), labelled=st.sampled_from(STRANGE))
+def test_every_format_reports_of_any_bytes_whether_they_are_its_own(
+    name: str, module: ModuleType, tmp_path: Path, data: bytes, labelled: str
 ) -> None:
-    for place in (called, *list(sound(module).FILES)[:1]):
+    for place in (labelled, *list(sound(module).FILES)[:1]):
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

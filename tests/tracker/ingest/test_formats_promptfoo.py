@@ -36,16 +36,16 @@ def read(path: Path, **options: Any) -> ParsedFile:
 
 def scores(reading: ParsedFile, metric: str) -> dict[Run, dict[tuple[str, int], float]]:
     """Scores by model and variant, and by text and trial; those that are missing are left out."""
-    found: dict[Run, dict[tuple[str, int], float]] = {}
+    result: dict[Run, dict[tuple[str, int], float]] = {}
     for block in reading.measurements:
         if isinstance(block, Scores) and block.metric.name == metric:
-            own = found.setdefault((block.run.model, block.run.variant), {})
+            local = result.setdefault((block.run.model, block.run.variant), {})
             trials = np.broadcast_to(block.trials, block.values.shape).tolist()
             texts = [str(text) for text in block.prompts.text or ()]
             for text, trial, value in zip(texts, trials, block.values.tolist(), strict=True):
                 if not math.isnan(value):
-                    own[text, trial] = value
-    return found
+                    local[text, trial] = value
+    return result
 
 
 def prompts(reading: ParsedFile) -> Prompts:
@@ -75,25 +75,25 @@ class TestScores:
         assert (values.count(1.0), values.count(0.0)) == (stats["successes"], stats["failures"])
         assert len(SEVERAL) - len(values) == stats["errors"]
 
-    def test_statistics_that_the_results_contradict_are_told(self, tmp_path: Path) -> None:
+    def test_statistics_that_the_results_contradict_are_reported(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [result(0), result(1)], successes=7))
         assert reading.warnings == ["the file reports 7 successes, and holds 2"]
 
-    def test_an_error_is_wrong_where_the_user_says_so(self, tmp_path: Path) -> None:
+    def test_an_error_is_wrong_where_the_user_reports_so(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [result(0), failed(1)]), errored="wrong")
         for metric in ("pass", "score"):
             assert scores(reading, metric) == {("openai:gpt", ""): {("0+1", 0): 1.0, ("1+1", 0): 0.0}}
 
     @pytest.mark.parametrize(("counts_as", "n"), [(None, 2), ("wrong", 2), ("missing", 1)])
-    def test_an_empty_answer_is_missing_where_the_user_says_so(
+    def test_an_empty_answer_is_missing_where_the_user_reports_so(
         self, tmp_path: Path, counts_as: str | None, n: int
     ) -> None:
         rows = [result(0), result(1, False, response={"output": " "})]
         reading = read(write(tmp_path, rows), empty=counts_as)
         assert len(scores(reading, "pass")["openai:gpt", ""]) == n
-        assert any("1 answers hold nothing" in note for note in reading.warnings)
+        assert any("1 answers hold nothing" in warning for warning in reading.warnings)
 
-    def test_version_2_says_the_same_of_what_it_holds(self, tmp_path: Path) -> None:
+    def test_version_2_reports_the_same_of_what_it_holds(self, tmp_path: Path) -> None:
         new = read(write(tmp_path, SEVERAL))
         of_old = read(write(tmp_path, [*map(old, SEVERAL)], 2))
         for metric in ("pass", "score"):
@@ -103,8 +103,8 @@ class TestScores:
     def test_bounds_are_those_of_a_share_unless_the_file_has_other_scores(self, tmp_path: Path) -> None:
         def bounds(value: float) -> tuple[Any, Any]:
             blocks = read(write(tmp_path, [result(0, score=value)])).measurements
-            (one,) = [b.metric for b in blocks if isinstance(b, Scores) and b.metric.name == "score"]
-            return one.lower, one.upper
+            (item,) = [b.metric for b in blocks if isinstance(b, Scores) and b.metric.name == "score"]
+            return item.lower, item.upper
 
         assert bounds(0.5) == (0.0, 1.0)
         assert bounds(5) == (None, None)
@@ -115,7 +115,7 @@ class TestScores:
         assert names == {"accuracy", "pass", "tone"}
 
     @pytest.mark.parametrize("value", [2**60, "1", [1], {"a": 1}])
-    def test_what_is_no_score_is_missing_and_told(self, tmp_path: Path, value: Any) -> None:
+    def test_what_is_no_score_is_missing_and_reported(self, tmp_path: Path, value: Any) -> None:
         reading = read(write(tmp_path, [result(0), result(1, score=value)]))
         assert scores(reading, "score") == {("openai:gpt", ""): {("0+1", 0): 1.0}}
         assert "score: 1 values that are no number were passed over" in reading.warnings
@@ -141,7 +141,7 @@ class TestTrials:
 
 
 class TestRuns:
-    def test_say_what_the_file_says(self, tmp_path: Path) -> None:
+    def test_report_what_the_file_reports(self, tmp_path: Path) -> None:
         block = read(write(tmp_path, [result()])).measurements[0]
         assert isinstance(block, Scores)
         run = block.run
@@ -158,7 +158,7 @@ class TestRuns:
     def test_the_model_is_the_provider_or_else_its_label(self, tmp_path: Path, provider: Any, name: str) -> None:
         assert set(scores(read(write(tmp_path, [result(provider=provider)])), "pass")) == {(name, "")}
 
-    def test_one_provider_under_two_labels_is_two_models_and_one_column_twice_is_told_apart(
+    def test_one_provider_under_two_labels_is_two_models_and_one_column_twice_is_distinguished(
         self, tmp_path: Path
     ) -> None:
         rows = [
@@ -166,7 +166,7 @@ class TestRuns:
         ]
         assert set(scores(read(write(tmp_path, rows)), "pass")) == {("cold", ""), ("hot", ""), ("hot #2", "")}
 
-    def test_templates_of_one_label_are_told_apart(self, tmp_path: Path) -> None:
+    def test_templates_of_one_label_are_distinguished(self, tmp_path: Path) -> None:
         rows = [result(template=(f"p{n}", "Ask\nthis"), column=n) for n in range(2)]
         assert {variant for _, variant in scores(read(write(tmp_path, rows)), "pass")} == {"Ask", "Ask #2"}
 
@@ -175,7 +175,7 @@ class TestRuns:
         with pytest.raises(BadInputError, match="results of 2 models"):
             read(write(tmp_path, SEVERAL), model="m")
 
-    def test_a_file_that_names_no_model_asks_for_it(self, tmp_path: Path) -> None:
+    def test_a_file_that_names_no_model_requests_for_it(self, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match="add --model NAME"):
             read(write(tmp_path, [result(provider={})]))
 
@@ -187,13 +187,13 @@ class TestPrompts:
             result(1, vars={"b": "two", "a": 1, "_hidden": "x"}, testCase={}),
             result(2, vars={}, testCase={"assert": [{"type": "equals", "value": 1}, {"type": "equals", "value": 2}]}),
         ]
-        found = prompts(read(write(tmp_path, rows)))
-        assert found.text == ["0+1", "a: 1\nb: two", "What is 2+1?"]
-        assert found.answer == ["1", None, None]
-        assert found.details == [{"level": 1}, None, None]
+        outcome = prompts(read(write(tmp_path, rows)))
+        assert outcome.text == ["0+1", "a: 1\nb: two", "What is 2+1?"]
+        assert outcome.answer == ["1", None, None]
+        assert outcome.details == [{"level": 1}, None, None]
 
     def test_what_has_no_variables_has_no_text_that_all_templates_share(self, tmp_path: Path) -> None:
-        rows = [result(vars={}, testCase={}, template=one, column=n) for n, one in enumerate((PLAIN, BRIEF))]
+        rows = [result(vars={}, testCase={}, template=item, column=n) for n, item in enumerate((PLAIN, BRIEF))]
         assert prompts(read(write(tmp_path, rows))).text == [None]
 
     def test_answers_are_the_outputs(self, tmp_path: Path) -> None:
@@ -227,20 +227,20 @@ class TestErrors:
         text = path.read_text()
         path.write_text(text[: text.index('"testIdx": 2')])
         blocks = promptfoo.read(path, ReadOptions())
-        assert [len(one.values) for one in itertools.islice(blocks, 3) if isinstance(one, Scores)] == [2, 2, 2]
+        assert [len(item.values) for item in itertools.islice(blocks, 3) if isinstance(item, Scores)] == [2, 2, 2]
         with pytest.raises(BadInputError, match="ends too early"):
             list(blocks)
 
-    def test_results_of_old_versions_are_not_taken_for_those_of_another_harness(self, tmp_path: Path) -> None:
+    def test_results_of_old_versions_are_not_ingested_for_those_of_another_harness(self, tmp_path: Path) -> None:
         path = tmp_path / "results.json"
-        told = output([*map(old, SEVERAL)], 2)
-        path.write_text(json.dumps({"results": told["results"], "config": told["config"]}))
+        result = output([*map(old, SEVERAL)], 2)
+        path.write_text(json.dumps({"results": result["results"], "config": result["config"]}))
         assert lm_eval.declines(path, ReadOptions()) is None  # by its name and start it could be
         assert read(path).format == "promptfoo"
 
     def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tracker.ingest.formats.promptfoo.PROMPTS_PER_BLOCK", 2)
-        rows = [result(n, provider=one, column=c) for n in range(3) for c, one in enumerate((GPT, LLAMA))]
+        rows = [result(n, provider=item, column=c) for n in range(3) for c, item in enumerate((GPT, LLAMA))]
         reading = read(write(tmp_path, rows))
         assert [len(b.prompts) for b in reading.measurements if isinstance(b, Scores) and b.metric.name == "pass"] == [
             1

@@ -19,8 +19,8 @@ NAME = next(iter(FILES))
 
 
 def read(folder: Path, name: str = NAME, *, options: ReadOptions | None = None, **changes: Any) -> ParsedFile:
-    told = {field: value for field, value in {**REPORT, **changes}.items() if value is not None}
-    (folder / name).write_text(json.dumps(told))
+    result = {field: value for field, value in {**REPORT, **changes}.items() if value is not None}
+    (folder / name).write_text(json.dumps(result))
     return parse_file(folder / name, options or ReadOptions())
 
 
@@ -33,22 +33,24 @@ class TestOutcomes:
     def test_resolved_is_one_unresolved_and_an_empty_patch_are_zero_and_the_rest_is_missing(
         self, tmp_path: Path
     ) -> None:
-        found = scores(read(tmp_path))
-        assert found.pop("org__tool-1") == found.pop("org__tool-2") == 1
-        assert found.pop("org__tool-3") == found.pop("a__b__c-4") == found.pop(EMPTY[0]) == 0
-        assert len(found) == 2
-        assert np.isnan(list(found.values())).all()
+        result = scores(read(tmp_path))
+        assert result.pop("org__tool-1") == result.pop("org__tool-2") == 1
+        assert result.pop("org__tool-3") == result.pop("a__b__c-4") == result.pop(EMPTY[0]) == 0
+        assert len(result) == 2
+        assert np.isnan(list(result.values())).all()
 
-    def test_errors_can_count_as_wrong_and_empty_patches_as_missing_and_notes_say_so(self, tmp_path: Path) -> None:
+    def test_errors_can_count_as_wrong_and_empty_patches_as_missing_and_warnings_report_so(
+        self, tmp_path: Path
+    ) -> None:
         reading = read(tmp_path, options=ReadOptions(errored="wrong", empty="missing"))
-        found = scores(reading)
-        assert found[ERROR[0]] == 0
-        assert np.isnan(found[EMPTY[0]])
-        told = " ".join(reading.warnings)
-        assert "1 evaluation failed: counted as wrong" in told
-        assert "1 patch is empty: counted as missing" in told
+        result = scores(reading)
+        assert result[ERROR[0]] == 0
+        assert np.isnan(result[EMPTY[0]])
+        outcome = " ".join(reading.warnings)
+        assert "1 evaluation failed: counted as wrong" in outcome
+        assert "1 patch is empty: counted as missing" in outcome
 
-    def test_what_gave_no_score_is_told_apart_by_the_status_of_its_answer(self, tmp_path: Path) -> None:
+    def test_what_gave_no_score_is_distinguished_by_the_status_of_its_answer(self, tmp_path: Path) -> None:
         (block,) = (block for block in read(tmp_path).measurements if isinstance(block, Answers))
         assert block.predicted is not None
         assert block.status is not None
@@ -56,13 +58,13 @@ class TestOutcomes:
         assert {block.prompts.keys[row]: block.status[row] for row in rows} == {EMPTY[0]: "empty", ERROR[0]: "error"}
 
     def test_what_was_submitted_and_neither_completed_nor_failed_is_missing(self, tmp_path: Path) -> None:
-        found = scores(read(tmp_path, incomplete_ids=None, incomplete_instances=None,
+        result = scores(read(tmp_path, incomplete_ids=None, incomplete_instances=None,
                             submitted_ids=[*REPORT["submitted_ids"], "org__tool-7"], submitted_instances=None))  # type: ignore[misc]  # fmt: skip
-        assert np.isnan(found["org__tool-7"])
+        assert np.isnan(result["org__tool-7"])
 
 
 class TestNames:
-    def test_the_file_is_called_after_model_and_run_with_two_underscores_for_a_slash(self, tmp_path: Path) -> None:
+    def test_the_file_is_labelled_after_model_and_run_with_two_underscores_for_a_slash(self, tmp_path: Path) -> None:
         (block, _) = read(tmp_path).measurements
         assert isinstance(block, Scores)
         assert (block.run.model, block.run.label, block.run.benchmark) == ("org/model-1.5", "run7", "swe-bench")
@@ -82,7 +84,7 @@ class TestNames:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("changes", "said"),
+        ("changes", "output"),
         [
             ({"resolved_instances": 3}, "resolved_instances is 3, but resolved_ids lists 2"),
             ({"unresolved_ids": ["org__tool-1", "a__b__c-4"]}, "org__tool-1 is listed as resolved and as unresolved"),
@@ -93,12 +95,12 @@ class TestErrors:
         ],
     )
     def test_a_report_that_contradicts_itself_is_refused(
-        self, tmp_path: Path, changes: dict[str, Any], said: str
+        self, tmp_path: Path, changes: dict[str, Any], output: str
     ) -> None:
-        with pytest.raises(BadInputError, match=said):
+        with pytest.raises(BadInputError, match=output):
             read(tmp_path, **changes)
 
-    def test_a_total_of_more_instances_than_are_listed_is_told(self, tmp_path: Path) -> None:
+    def test_a_total_of_more_instances_than_are_listed_is_reported(self, tmp_path: Path) -> None:
         assert "total_instances is 500, but the lists name 7" in " ".join(read(tmp_path, total_instances=500).warnings)
 
     def test_a_report_on_one_instance_is_declined_with_the_file_to_take_instead(self, tmp_path: Path) -> None:
@@ -108,13 +110,13 @@ class TestErrors:
             parse_file(path, ReadOptions())
 
 
-def test_every_real_report_gives_the_counts_that_it_tells(shared: Path) -> None:
+def test_every_real_report_gives_the_counts_that_it_reports(shared: Path) -> None:
     paths = sorted((shared / "samples" / "swebench").rglob("*.json"))
     assert paths
     for path in paths:
         assert swe_bench.declines(path, ReadOptions()) is None
-        reading, told = parse_file(path, ReadOptions()), json.loads(path.read_text())
+        reading, result = parse_file(path, ReadOptions()), json.loads(path.read_text())
         values = np.array(list(scores(reading).values()))
-        assert len(values) == told["total_instances"]
-        assert np.nansum(values) == told["resolved_instances"]
-        assert (values == 0).sum() == told["unresolved_instances"] + told["empty_patch_instances"]
+        assert len(values) == result["total_instances"]
+        assert np.nansum(values) == result["resolved_instances"]
+        assert (values == 0).sum() == result["unresolved_instances"] + result["empty_patch_instances"]

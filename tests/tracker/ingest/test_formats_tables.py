@@ -41,17 +41,17 @@ def read(path: Path, **options: Any) -> ParsedFile:
 
 def scores(reading: ParsedFile) -> dict[tuple[str, str, str, int], float]:
     """Every measured score by model, metric, prompt and trial."""
-    found = {}
+    result = {}
     for block in reading.measurements:
         assert isinstance(block, Scores)
         for key, value in zip(block.prompts.keys, block.values, strict=True):
             if not np.isnan(value):
                 assert isinstance(block.trials, int)
-                found[block.run.model, block.metric.name, key, block.trials] = float(value)
-    return found
+                result[block.run.model, block.metric.name, key, block.trials] = float(value)
+    return result
 
 
-def refusal(path: Path, **options: Any) -> str:
+def error(path: Path, **options: Any) -> str:
     with pytest.raises(BadInputError) as caught:
         read(path, **options)
     return str(caught.value)
@@ -80,10 +80,12 @@ class TestWideTables:
         assert scores(read(straight)) == scores(read(turned, orient="models"))
 
     @pytest.mark.parametrize("header", ["question_id,A,B", ",A,B", "Unnamed: 0,A,B", "whatever,A,B"])
-    def test_the_prompts_column_is_told_by_its_name_or_because_it_comes_first(self, write: Write, header: str) -> None:
-        found = scores(read(write(f"{header}\n7,1,0\n8,0,1\n")))
-        assert {key for _, _, key, _ in found} == {"7", "8"}
-        assert {model for model, *_ in found} == {"A", "B"}
+    def test_the_prompts_column_is_reported_by_its_name_or_because_it_comes_first(
+        self, write: Write, header: str
+    ) -> None:
+        result = scores(read(write(f"{header}\n7,1,0\n8,0,1\n")))
+        assert {key for _, _, key, _ in result} == {"7", "8"}
+        assert {model for model, *_ in result} == {"A", "B"}
 
     @pytest.mark.parametrize("mark", [";", "\t"])
     def test_other_delimiters_quotes_and_byte_order_marks(self, write: Write, mark: str) -> None:
@@ -108,10 +110,10 @@ class TestWideTables:
 
     def test_tasks_and_benchmarks_beside_the_models(self, write: Write) -> None:
         reading = read(write("id,task,benchmark,A\n1,x,one,1\n1,y,one,0\n1,x,two,0\n"))
-        found = {
+        result = {
             (block.prompts.benchmark, block.prompts.tasks[0], len(block.prompts)) for block in reading.measurements
         }
-        assert found == {("one", "x", 2), ("two", "x", 1)}
+        assert result == {("one", "x", 2), ("two", "x", 1)}
 
     def test_texts_may_name_the_prompts(self, write: Write) -> None:
         reading = read(write("question,A,B\nWhy?,1,0\nHow?,0,1\n"))
@@ -119,9 +121,9 @@ class TestWideTables:
         assert reading.measurements[0].prompts.text == ["Why?", "How?"]
 
     def test_a_prompt_twice_with_the_same_scores_is_one_prompt(self, write: Write) -> None:
-        found = scores(read(write("id,A,B\n1,1,\n2,0,0\n1,1,1\n")))
-        assert found["B", "score", "1", 0] == 1
-        assert len(found) == 4
+        result = scores(read(write("id,A,B\n1,1,\n2,0,0\n1,1,1\n")))
+        assert result["B", "score", "1", 0] == 1
+        assert len(result) == 4
 
     def test_parquet_integers_floats_booleans_and_texts(self, tmp_path: Path) -> None:
         path = tmp_path / "wide.parquet"
@@ -133,12 +135,15 @@ class TestWideTables:
             "words": pa.array(["1", "0", "NA"]).dictionary_encode(),
         }
         pa.parquet.write_table(pa.table(columns), path)
-        found = scores(read(path))
+        result = scores(read(path))
         assert (
-            found["int", "score", "70", 0] == found["bool", "score", "70", 0] == found["words", "score", "70", 0] == 1
+            result["int", "score", "70", 0]
+            == result["bool", "score", "70", 0]
+            == result["words", "score", "70", 0]
+            == 1
         )
-        assert found["float", "score", "70", 0] == 0.5
-        assert len(found) == 8
+        assert result["float", "score", "70", 0] == 0.5
+        assert len(result) == 8
 
     @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
@@ -148,7 +153,7 @@ class TestWideTables:
             max_size=8,
         )
     )
-    def test_wide_turned_and_long_tables_say_the_same(self, tmp_path: Path, rows: list[list[float | None]]) -> None:
+    def test_wide_turned_and_long_tables_report_the_same(self, tmp_path: Path, rows: list[list[float | None]]) -> None:
         Q = {(f"m{m}", f"q{p}"): value for p, row in enumerate(rows) for m, value in enumerate(row)}
         if all(value is None for value in Q.values()):
             return
@@ -186,7 +191,7 @@ class TestPredictedAnswers:
         assert first.scored_as.name == "accuracy"
         assert "C" in reading.warnings[0]
 
-    def test_words_are_not_taken_for_scores(self, write: Write) -> None:
+    def test_words_are_not_ingested_for_scores(self, write: Write) -> None:
         with pytest.raises(UnknownFormatError, match="--values predictions"):
             read(write("prompt_id,A\n1,x\n2,y\n"))
 
@@ -230,8 +235,8 @@ class TestLongTables:
         assert scores(read(write(rows))) == scores(read(write(columns, "columns.csv")))
 
     def test_a_file_of_one_model_needs_no_column_for_it(self, write: Write) -> None:
-        found = scores(read(write("id,score\n1,1\n2,0\n"), model="mine"))
-        assert {model for model, *_ in found} == {"mine"}
+        result = scores(read(write("id,score\n1,1\n2,0\n"), model="mine"))
+        assert {model for model, *_ in result} == {"mine"}
 
     def test_prompts_without_a_name_are_named_by_their_text(self, write: Write) -> None:
         text = "model,question,score\nA,Why?,1\nB,Why?,0\nA,How?,1\n"
@@ -305,11 +310,11 @@ class TestPromptTables:
         assert isinstance(scores, Scores)
         assert scores.values.tolist() == [1, 0]
 
-    def test_a_leaderboard_of_zeros_and_ones_is_said_to_look_like_prompts(self, write: Write) -> None:
+    def test_a_leaderboard_of_zeros_and_ones_is_reported_to_look_like_prompts(self, write: Write) -> None:
         assert "--orient models" in read(write("model,q1,q2\nA,1,0\nB,0,0\n")).warnings[0]
         assert not read(write("model,q1,q2\nA,1,0.5\nB,0,0\n", "other.csv")).warnings
 
-    def test_a_column_called_prompt_is_text_where_nothing_else_is(self, write: Write) -> None:
+    def test_a_column_labelled_prompt_is_text_where_nothing_else_is(self, write: Write) -> None:
         (prompts,) = read(write("prompt,answer\nWhy?,B\n")).measurements
         assert isinstance(prompts, Prompts)
         assert prompts.text == ["Why?"]
@@ -355,21 +360,21 @@ class TestErrors:
             ("model,q1,q2\nA,1,0\nA,0,0\n", {"orient": "models"}, "line 3, column 'model': 'A' stands in an"),
         ],
     )  # fmt: skip
-    def test_what_is_wrong_is_said_with_its_place(
+    def test_what_is_wrong_is_reported_with_its_place(
         self, write: Write, text: str, options: dict[str, Any], words: str
     ) -> None:
         path = write(text)
-        message = refusal(path, **options)
+        message = error(path, **options)
         assert words in message
         assert str(path) in message
 
     def test_lines_are_counted_through_quoted_line_breaks_and_blank_lines(self, write: Write) -> None:
-        assert "line 3, column 'A': 'x'" in refusal(write("id,A\r1,1\r2,x\r", "old.csv"))
-        assert "line 6, column 'A': 'x'" in refusal(write('id,A\n"1\n2",1\n\n\n3,x\n4,1\n'))
+        assert "line 3, column 'A': 'x'" in error(write("id,A\r1,1\r2,x\r", "old.csv"))
+        assert "line 6, column 'A': 'x'" in error(write('id,A\n"1\n2",1\n\n\n3,x\n4,1\n'))
 
     def test_thousands_of_bad_rows_give_ten_and_the_count(self, write: Write) -> None:
         text = "id,A\n0,1\n" + "".join(f"{row},bad{row}\n" for row in range(1, 4001))
-        message = refusal(write(text))
+        message = error(write(text))
         assert "4,000 problems, nothing was stored" in message
         assert "and 3,990 more" in message
         assert message.count("\n") < 15
@@ -380,23 +385,23 @@ class TestErrors:
     def test_nan_in_parquet_is_refused_and_null_is_missing(self, tmp_path: Path, value: float) -> None:
         path = tmp_path / "table.parquet"
         pa.parquet.write_table(pa.table({"id": [1, 2, 3], "A": pa.array([1.0, value, None])}), path)
-        message = refusal(path)
+        message = error(path)
         assert f"row 2, column 'A': {value} is not a finite number" in message
         assert "row 3" not in message
 
     def test_another_encoding_is_named_with_line_and_byte(self, write: Write) -> None:
-        assert "line 3, byte 2: byte 0xe9 is not UTF-8" in refusal(
+        assert "line 3, byte 2: byte 0xe9 is not UTF-8" in error(
             write("id,A\n1,1\né,0\n".encode("latin-1").replace(b"\xe9", b"x\xe9"))
         )
-        assert "UTF-16" in refusal(write("id,A\n1,1\n".encode("utf-16")))
-        assert "zero byte" in refusal(write(b"id,A\n1,1\n" * 200_000 + b"\0,1\n"))
+        assert "UTF-16" in error(write("id,A\n1,1\n".encode("utf-16")))
+        assert "zero byte" in error(write(b"id,A\n1,1\n" * 200_000 + b"\0,1\n"))
 
     def test_files_that_end_too_early(self, write: Write, tmp_path: Path) -> None:
         zipped = gzip.compress(b"id,A\n" + b"".join(b"%d,1\n" % row for row in range(5000)))
-        assert "gzip data end too early" in refusal(write(zipped[:-20], "cut.csv.gz"))
+        assert "gzip data end too early" in error(write(zipped[:-20], "cut.csv.gz"))
         pa.parquet.write_table(pa.table({"id": [1, 2], "A": [1, 0]}), tmp_path / "whole.parquet")
         cut = (tmp_path / "whole.parquet").read_bytes()[:-30]
-        assert "Parquet" in refusal(write(cut, "cut.parquet"))
+        assert "Parquet" in error(write(cut, "cut.parquet"))
 
     def test_a_file_that_nothing_recognises_names_each_format_and_why(self, write: Write) -> None:
         with pytest.raises(UnknownFormatError) as caught:

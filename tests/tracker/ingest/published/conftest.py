@@ -12,6 +12,6 @@ from tracker.database import connect
 
 @pytest.fixture
 def engine(sqlite_url: str) -> Iterator[sa.Engine]:
-    made = connect(sqlite_url)
-    yield made
-    made.dispose()
+    created = connect(sqlite_url)
+    yield created
+    created.dispose()

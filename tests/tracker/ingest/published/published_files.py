@@ -81,12 +81,12 @@ def stem_and_options(number: int, answer: str | None, labels: str = "ABCDE") -> 
 
 def flat_question(row: Mapping[str, Any]) -> dict[str, Any]:
     """The same as the hub has it."""
-    asked = row["question"]
+    requested = row["question"]
     return {
         "id": row["id"],
-        "question": asked["stem"],
-        "question_concept": asked["question_concept"],
-        "choices": {key: [one[key] for one in asked["choices"]] for key in ("label", "text")},
+        "question": requested["stem"],
+        "question_concept": requested["question_concept"],
+        "choices": {key: [item[key] for item in requested["choices"]] for key in ("label", "text")},
         "answerKey": row.get("answerKey", ""),
     }
 
@@ -98,7 +98,7 @@ def mmlu_row(number: int, answer: str = "B") -> list[str]:
 def stored_prompts(engine: sa.Engine, benchmark: str) -> list[dict[str, Any]]:
     """Every prompt of a benchmark, with its task, its name and the namespace of that."""
     prompt, task, alias, of = tables.prompt.c, tables.task.c, tables.prompt_alias.c, tables.benchmark.c
-    asked = (
+    requested = (
         sa.select(prompt.id.label("prompt_id"), task.name.label("task"), prompt.split, prompt.text, prompt.choices,
                   prompt.answer, prompt.details, prompt.content_hash, alias.namespace, alias.key)
         .join_from(tables.prompt, tables.task, task.id == prompt.task_id)
@@ -108,4 +108,4 @@ def stored_prompts(engine: sa.Engine, benchmark: str) -> list[dict[str, Any]]:
         .order_by(prompt.id)
     )  # fmt: skip
     with transaction(engine, write=False) as session:
-        return [dict(row) for row in session.execute(asked).mappings()]
+        return [dict(row) for row in session.execute(requested).mappings()]

@@ -47,27 +47,34 @@ class TestFields:
             "id": "no",
         }  # fmt: skip
         ingest_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields=fields)
-        (found,) = stored_prompts(engine, "b")
-        assert (found["text"], found["choices"], found["answer"]) == ("It rained.\nWet?", ["yes", "no"], "B")
-        assert (found["task"], found["split"], found["namespace"], found["key"]) == ("weather", "validation", "", "7")
-        assert found["details"] == {"doc": {"passage": "It rained."}, "hard": True}
+        (result,) = stored_prompts(engine, "b")
+        assert (result["text"], result["choices"], result["answer"]) == ("It rained.\nWet?", ["yes", "no"], "B")
+        assert (result["task"], result["split"], result["namespace"], result["key"]) == (
+            "weather",
+            "validation",
+            "",
+            "7",
+        )
+        assert result["details"] == {"doc": {"passage": "It rained."}, "hard": True}
 
-    def test_without_a_map_the_names_of_the_fields_tell_and_it_is_said(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_without_a_map_the_names_of_the_fields_report_and_it_is_reported(
+        self, engine: sa.Engine, tmp_path: Path
+    ) -> None:
         file = csv_file(tmp_path / "dev.csv", [["id", "question", "answer", "subject"], ["x", "2 + 2?", "4", "sums"]])
-        told = ingest_prompts(engine, "b", file)
-        assert told.warnings[0] == (
+        outcome = ingest_prompts(engine, "b", file)
+        assert outcome.warnings[0] == (
             "fields taken by their names: id=id, task=subject, text=question, answer=answer; --map says otherwise"
         )
-        (found,) = stored_prompts(engine, "b")
-        assert (found["task"], found["key"], found["split"], found["answer"]) == ("sums", "x", "dev", "4")
+        (result,) = stored_prompts(engine, "b")
+        assert (result["task"], result["key"], result["split"], result["answer"]) == ("sums", "x", "dev", "4")
 
     def test_of_several_right_answers_the_first_is_gold_and_all_are_kept(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         rows = [{"q": "Capital?", "a": ["Rome", "Roma"]}]
         ingest_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields={"text": "q", "answer": "a"})
-        (found,) = stored_prompts(engine, "b")
-        assert (found["answer"], found["details"]) == ("Rome", {"accepted_answers": ["Rome", "Roma"]})
+        (result,) = stored_prompts(engine, "b")
+        assert (result["answer"], result["details"]) == ("Rome", {"accepted_answers": ["Rome", "Roma"]})
 
     @pytest.mark.parametrize("shape", ["json", "splits"])
     def test_a_json_file_is_a_list_or_a_list_for_each_split(
@@ -107,35 +114,37 @@ class TestFields:
 
 class TestAnswers:
     @pytest.mark.parametrize(
-        ("written", "way"),
+        ("written", "method"),
         [(["B", "c"], "letter"), (["green", "blue"], "text"), ([0, 2], "index"), (["1", "3"], "index1")],
     )
-    def test_answers_in_any_way_become_letters_and_the_way_is_said(
-        self, engine: sa.Engine, tmp_path: Path, written: list[Any], way: str
+    def test_answers_in_any_method_become_letters_and_the_method_is_reported(
+        self, engine: sa.Engine, tmp_path: Path, written: list[Any], method: str
     ) -> None:
         rows = [row(answer, n) for n, answer in enumerate(written)]
         file = json_lines(tmp_path / "colours.jsonl", rows)
-        told = ingest_prompts(engine, "guessed", file, fields=FIELDS)
-        ingest_prompts(engine, "said", file, fields=FIELDS, answer_is=way)
-        assert told.warnings == (f"answers read as --answer-is {way}, the only way that fits them all",)
+        result = ingest_prompts(engine, "guessed", file, fields=FIELDS)
+        ingest_prompts(engine, "said", file, fields=FIELDS, answer_is=method)
+        assert result.warnings == (f"answers read as --answer-is {method}, the only way that fits them all",)
         assert {prompt["answer"] for prompt in stored_prompts(engine, "guessed")} <= {"A", "B", "C"}
         assert [prompt["answer"] for prompt in stored_prompts(engine, "guessed")] == [
             prompt["answer"] for prompt in stored_prompts(engine, "said")
         ]
 
-    def test_numbers_that_fit_from_0_and_from_1_are_asked_about(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_numbers_that_fit_from_0_and_from_1_are_requested_about(self, engine: sa.Engine, tmp_path: Path) -> None:
         with pytest.raises(SelectionError, match=r"could be index .* or index1 .*line 1. Say which with --answer-is"):
             answers(engine, [row(1), row(2, 1)], tmp_path)
         assert answers(engine, [row(1), row(2, 1)], tmp_path, answer_is="index") == ["B", "C"]
 
-    def test_one_zero_settles_that_numbers_count_from_0(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_one_zero_resolves_that_numbers_count_from_0(self, engine: sa.Engine, tmp_path: Path) -> None:
         assert answers(engine, [row(1), row(0, 1)], tmp_path) == ["B", "A"]
 
-    def test_answers_that_no_way_reads_are_told_with_their_places(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_answers_that_no_method_reads_are_reported_with_their_places(
+        self, engine: sa.Engine, tmp_path: Path
+    ) -> None:
         with pytest.raises(SelectionError, match=r"not letter: 'grey' at colours.jsonl, line 2"):
             answers(engine, [row("B"), row("grey", 1)], tmp_path)
 
-    def test_an_answer_that_is_not_what_it_is_said_to_be_is_told_with_its_line(
+    def test_an_answer_that_is_not_what_it_is_reported_to_be_is_reported_with_its_line(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         with pytest.raises(BadInputError, match=r"line 2: the answer 3 is not the place of the option, counted from 0"):
@@ -144,12 +153,12 @@ class TestAnswers:
 
     @settings(max_examples=40)
     @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
-    def test_the_guess_is_the_only_way_that_reads_all_answers_or_none(self, places: list[int]) -> None:
+    def test_the_guess_is_the_only_method_that_reads_all_answers_or_none(self, places: list[int]) -> None:
         choices = choices_of(["w", "x", "y", "z"])
         guess = Guess()
         for number, place in enumerate(places):
             guess.add(place, choices, f"line {number}")
-        fits = [way for way in NOTATIONS if all(place_of(way, place, choices) is not None for place in places)]
+        fits = [method for method in NOTATIONS if all(place_of(method, place, choices) is not None for place in places)]
         if len(fits) == 1:
             assert guess.notation() == fits[0] == "index"
         else:
@@ -171,8 +180,8 @@ class TestShapes:
         ],
     )
     def test_options_of_every_shape_are_the_same(self, value: Any) -> None:
-        found = choices_of(value)
-        assert (found.texts, found.labels) == (("x", "y"), ("A", "B"))
+        result = choices_of(value)
+        assert (result.texts, result.labels) == (("x", "y"), ("A", "B"))
 
     @pytest.mark.parametrize("value", ["x", 3, ["x"], [], ["x", None], {"text": ["x", "y"], "label": ["A"]}, [[], 1]])
     def test_what_is_no_list_of_options_is_refused(self, value: Any) -> None:
@@ -190,7 +199,7 @@ class TestShapes:
             (["ARC-Easy-Dev", "test"], "dev"),
         ],
     )
-    def test_names_tell_splits_as_whole_words(self, names: list[str], split: str) -> None:
+    def test_names_report_splits_as_whole_words(self, names: list[str], split: str) -> None:
         assert split_named(names) == split
 
     def test_a_field_with_a_dot_in_its_name_goes_before_a_nested_one(self) -> None:
@@ -216,7 +225,7 @@ class TestErrors:
         with pytest.raises(SelectionError, match=words):
             ingest_prompts(engine, "b", file, **how)
 
-    def test_all_rows_that_are_wrong_are_told_at_once_and_nothing_is_stored(
+    def test_all_rows_that_are_wrong_are_reported_at_once_and_nothing_is_stored(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         rows = [row("red"), {"o": OPTIONS}, row("red", 2) | {"q": " "}, row("red", 3) | {"o": "red, green"}]
@@ -231,7 +240,7 @@ class TestErrors:
         ]
         assert stored_prompts(engine, "colours") == []
 
-    def test_a_name_that_two_prompts_bear_is_told_with_both_places(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_a_name_that_two_prompts_bear_is_reported_with_both_places(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [row("red") | {"n": 1}, row("red", 1) | {"n": 1}]
         with pytest.raises(BadInputError, match=r"line 2: the name '1' is that of another prompt too, at .*line 1"):
             answers(engine, rows, tmp_path, fields=FIELDS | {"id": "n"})
@@ -253,7 +262,7 @@ class TestErrors:
             ("a.txt", b"q", r"the name ends in none of \.jsonl"),
         ],
     )
-    def test_a_file_that_cannot_be_read_is_told_with_its_place(
+    def test_a_file_that_cannot_be_read_is_reported_with_its_place(
         self, engine: sa.Engine, tmp_path: Path, name: str, content: bytes, words: str
     ) -> None:
         (tmp_path / name).write_bytes(content)

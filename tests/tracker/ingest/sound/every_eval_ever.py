@@ -31,7 +31,7 @@ def result(name: str, value: Any, metric: str | None = "accuracy", **changes: An
 
 
 def aggregate(*results: Any, **changes: Any) -> dict[str, Any]:
-    told = {
+    result = {
         "schema_version": "0.3.0",
         "evaluation_id": ID,
         "evaluation_timestamp": "1750000000",
@@ -55,13 +55,13 @@ def aggregate(*results: Any, **changes: Any) -> dict[str, Any]:
         },
         "evaluation_results": list(results),
     }
-    return {**told, **changes}
+    return {**result, **changes}
 
 
 def instance(number: int, name: str, value: Any, metric: str = "accuracy", **changes: Any) -> dict[str, Any]:
-    said = changes.pop("said", "B")
-    asked = {"raw": f"Which is right, {number}?", "reference": ["yes"], "choices": ["no", "yes"]}
-    told = {
+    output = changes.pop("answer", "B")
+    requested = {"raw": f"Which is right, {number}?", "reference": ["yes"], "choices": ["no", "yes"]}
+    result = {
         "schema_version": "0.3.0",
         "evaluation_id": ID,
         "model_id": "org/model",
@@ -70,13 +70,13 @@ def instance(number: int, name: str, value: Any, metric: str = "accuracy", **cha
         "sample_id": f"q{number}",
         "sample_hash": f"{number:064x}",
         "interaction_type": "single_turn",
-        "input": asked | changes.pop("input", {}),
-        "output": {"raw": [f"It is {said}."]},
+        "input": requested | changes.pop("input", {}),
+        "output": {"raw": [f"It is {output}."]},
         "answer_attribution": [
             {
                 "turn_idx": 0,
                 "source": "output.raw",
-                "extracted_value": said,
+                "extracted_value": output,
                 "extraction_method": "regex",
                 "is_terminal": True,
             }
@@ -84,7 +84,7 @@ def instance(number: int, name: str, value: Any, metric: str = "accuracy", **cha
         "evaluation": {"score": value, "is_correct": value == 1},
         "metadata": {"subject": "geography"},
     }
-    return {**told, **changes}
+    return {**result, **changes}
 
 
 def lines(*rows: Any) -> bytes:
@@ -93,25 +93,25 @@ def lines(*rows: Any) -> bytes:
 
 def with_instances(rows: bytes, *results: Any, path: str = SAMPLES, **changes: Any) -> dict[str, bytes]:
     """An aggregate and its instances, by path."""
-    told = {
+    result = {
         "format": "jsonl",
         "file_path": path,
         "hash_algorithm": "sha256",
         "checksum": hashlib.sha256(rows).hexdigest(),
         "total_rows": rows.count(b"\n"),
     }
-    main = aggregate(*results, **{"detailed_evaluation_results": told, **changes})
+    main = aggregate(*results, **{"detailed_evaluation_results": result, **changes})
     return {path.replace("_samples.jsonl", ".json"): json.dumps(main, indent=2).encode(), path: rows}
 
 
 ROWS = (
     instance(0, "capitals.europe", 1.0),
     instance(0, "capitals.europe", 0.25, "f1"),
-    instance(1, "capitals.europe", 0.0, said="A"),
-    instance(1, "capitals.europe", 0.75, "f1", said="A"),
+    instance(1, "capitals.europe", 0.0, answer="A"),
+    instance(1, "capitals.europe", 0.75, "f1", answer="A"),
     instance(1, "capitals.europe", 1.0),  # again: a second trial
-    instance(2, "capitals.asia", 0.0, error="timeout", said=""),
-    instance(3, "capitals.asia", 0.0, said="", output={"raw": [""]}),
+    instance(2, "capitals.asia", 0.0, error="timeout", answer=""),
+    instance(3, "capitals.asia", 0.0, answer="", output={"raw": [""]}),
 )
 RESULTS = (
     result("capitals.europe", 0.75),
@@ -143,7 +143,7 @@ def resign(folder: Any, name: str) -> None:
     """Give a changed file of instances the checksum by which its aggregate knows it."""
     if name == SAMPLES:
         path, rows = folder / AGGREGATE, (folder / SAMPLES).read_bytes()
-        told = json.loads(path.read_bytes())
+        result = json.loads(path.read_bytes())
         count = sum(bool(line.strip()) for line in rows.split(b"\n"))
-        told["detailed_evaluation_results"] |= {"checksum": hashlib.sha256(rows).hexdigest(), "total_rows": count}
-        path.write_text(json.dumps(told))
+        result["detailed_evaluation_results"] |= {"checksum": hashlib.sha256(rows).hexdigest(), "total_rows": count}
+        path.write_text(json.dumps(result))

@@ -15,8 +15,16 @@ TYPOS = {"name": "typos", "robustness": True, "fairness": False, "computed_on": 
 
 def stat(name: str, value: float, split: str, perturbation: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """One statistic, as HELM keeps it."""
-    told = {"name": name, "split": split} | ({"perturbation": perturbation} if perturbation else {})
-    return {"name": told, "count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
+    result = {"name": name, "split": split} | ({"perturbation": perturbation} if perturbation else {})
+    return {
+        "name": result,
+        "count": 1,
+        "sum": value,
+        "sum_squared": value**2,
+        "min": value,
+        "max": value,
+        "mean": value,
+    }
 
 
 def entry(
@@ -27,21 +35,21 @@ def entry(
     perturbation: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The statistics of one instance."""
-    told: dict[str, Any] = {"instance_id": key, "train_trial_index": trial}
+    result: dict[str, Any] = {"instance_id": key, "train_trial_index": trial}
     if perturbation:
-        told["perturbation"] = perturbation
-    told["stats"] = [stat(name, value, split, perturbation) for name, value in {**scores, **COSTS}.items()]
-    return told
+        result["perturbation"] = perturbation
+    result["stats"] = [stat(name, value, split, perturbation) for name, value in {**scores, **COSTS}.items()]
+    return result
 
 
 def means(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What stats.json says of them: the mean of the trials' means, and what HELM makes of perturbations."""
     values: dict[str, dict[int, list[float]]] = {}
     for entry in entries:
-        for told in entry["stats"]:
-            trials = values.setdefault(json.dumps(told["name"]), {})
-            trials.setdefault(entry["train_trial_index"], []).append(told.get("mean", 0.0))
-    found = [
+        for outcome in entry["stats"]:
+            trials = values.setdefault(json.dumps(outcome["name"]), {})
+            trials.setdefault(entry["train_trial_index"], []).append(outcome.get("mean", 0.0))
+    result = [
         {
             "name": json.loads(name),
             "count": len(trials),
@@ -50,12 +58,12 @@ def means(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for name, trials in values.items()
     ]
     worst = {"name": "robustness", "robustness": True, "fairness": False, "computed_on": "worst"}
-    return [*found, {**stat("exact_match", 0.0, "test", worst)}]
+    return [*result, {**stat("exact_match", 0.0, "test", worst)}]
 
 
 def state(
     key: str,
-    said: str | None,
+    output: str | None,
     references: Sequence[str],
     right: Sequence[int],
     split: str = "test",
@@ -76,21 +84,21 @@ def state(
     }
     if perturbation:
         instance |= {"perturbation": perturbation, "input": {"text": f"Qeustion of {key}?"}}
-    completions = [] if said is None else [{"text": "…", "logprob": -9.0}, {"text": said, "logprob": -0.5}]
-    told: dict[str, Any] = {"instance": instance, "train_trial_index": 0, **more}
+    completions = [] if output is None else [{"text": "…", "logprob": -9.0}, {"text": output, "logprob": -0.5}]
+    result: dict[str, Any] = {"instance": instance, "train_trial_index": 0, **more}
     if lettered:
-        told["output_mapping"] = {chr(65 + place): text for place, text in enumerate(references)}
+        result["output_mapping"] = {chr(65 + place): text for place, text in enumerate(references)}
     request = {"model": "org/model", "prompt": "Examples. Question?", "temperature": 0.0}
-    return told | {"request": request, "result": {"success": said is not None, "completions": completions}}
+    return result | {"request": request, "result": {"success": output is not None, "completions": completions}}
 
 
 def spec(name: str, method: str, **adapter: Any) -> dict[str, Any]:
     """The specification of a run."""
-    told = {"method": method, "model": "org/model", "model_deployment": "host/model", "max_train_instances": 5}
+    result = {"method": method, "model": "org/model", "model_deployment": "host/model", "max_train_instances": 5}
     return {
         "name": name,
         "scenario_spec": {"class_name": "a.Scenario", "args": {}},
-        "adapter_spec": told | {"max_eval_instances": 1000, "num_train_trials": 1, "temperature": 0.0, **adapter},
+        "adapter_spec": result | {"max_eval_instances": 1000, "num_train_trials": 1, "temperature": 0.0, **adapter},
         "metric_specs": [],
         "groups": ["group"],
     }
@@ -119,9 +127,9 @@ WRITTEN = [
     for key, value in zip(("id7", "id8"), values, strict=True)
 ]
 WRITTEN_STATES = [
-    state(key, said, ["a cat", "the cat"], [0, 1], "valid", train_trial_index=trial)
+    state(key, message, ["a cat", "the cat"], [0, 1], "valid", train_trial_index=trial)
     for trial in (0, 1)
-    for key, said in (("id7", "cat\n"), ("id8", "the cat"))
+    for key, message in (("id7", "cat\n"), ("id8", "the cat"))
 ]
 SEPARATE = [
     entry("id1", {"exact_match": 1.0, "predicted_index": 1}),
@@ -139,15 +147,15 @@ def folder(
     name: str,
     entries: Sequence[Mapping[str, Any]],
     states: Sequence[Mapping[str, Any]],
-    told: Mapping[str, Any],
+    result: Mapping[str, Any],
     indent: int | None = None,
 ) -> dict[str, bytes]:
     """The files of one run."""
     contents = {
         "per_instance_stats.json": entries,
-        "run_spec.json": told,
+        "run_spec.json": result,
         "scenario.json": {"name": "scenario", "description": "A scenario.", "tags": []},
-        "scenario_state.json": {"adapter_spec": told["adapter_spec"], "request_states": states},
+        "scenario_state.json": {"adapter_spec": result["adapter_spec"], "request_states": states},
         "stats.json": means(entries),
     }
     return {f"{name}/{file}": json.dumps(content, indent=indent).encode() for file, content in contents.items()}

@@ -24,9 +24,9 @@ def compressed(data: bytes, method: int) -> bytes:
 
 def archive(members: Mapping[str, Any] | Sequence[tuple[str, Any]], method: int = DEFLATED) -> bytes:
     """A zip file; what is no bytes is written as JSON, NaN included."""
-    listed = list(members.items()) if isinstance(members, Mapping) else list(members)
+    entries = list(members.items()) if isinstance(members, Mapping) else list(members)
     body, table = bytearray(), bytearray()
-    for name, content in listed:
+    for name, content in entries:
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
         packed = compressed(data, method)
         common = struct.pack(
@@ -35,7 +35,7 @@ def archive(members: Mapping[str, Any] | Sequence[tuple[str, Any]], method: int 
         table += b"PK\x01\x02" + struct.pack("<H", 63) + common + struct.pack("<HHHII", 0, 0, 0, 0, len(body))
         table += name.encode()
         body += b"PK\x03\x04" + common + name.encode() + packed
-    end = struct.pack("<HHHHIIH", 0, 0, len(listed), len(listed), len(table), len(body), 0)
+    end = struct.pack("<HHHHIIH", 0, 0, len(entries), len(entries), len(table), len(body), 0)
     return bytes(body + table + b"PK\x05\x06" + end)
 
 
@@ -43,7 +43,7 @@ def sample(
     number: int | str = 1, epoch: int = 1, value: Any = "C", scorer: str = "match", **more: Any
 ) -> dict[str, Any]:
     """A sample as summaries have it."""
-    told = {
+    result = {
         "id": number,
         "epoch": epoch,
         "input": f"What is {number} + {number}?",
@@ -53,16 +53,16 @@ def sample(
         "uuid": f"u{number}-{epoch}-{value}",
         "completed": True,
     }
-    return {name: part for name, part in {**told, **more}.items() if part is not None}
+    return {name: part for name, part in {**result, **more}.items() if part is not None}
 
 
-def whole(one: Mapping[str, Any]) -> dict[str, Any]:
+def whole(item: Mapping[str, Any]) -> dict[str, Any]:
     """The same sample with its transcript, as JSON logs have it."""
     transcript = [{"role": "user", "content": "attachment://0123"}, {"role": "assistant", "content": 'It is "2" }],'}]
     return {
-        "id": one["id"],
+        "id": item["id"],
         "messages": transcript,
-        **one,
+        **item,
         "output": {"choices": [{"message": transcript[1], "stop_reason": "stop"}]},
         "events": [{"event": "model", "input": transcript, "n": [1, [2, {"scores": {}}]]}],
         "attachments": {"0123": "What?"},
@@ -79,7 +79,7 @@ def reported(value: float, name: str = "accuracy", scorer: str = "match", **more
     }
 
 
-def header(*scores: Mapping[str, Any], status: str = "success", **told: Any) -> dict[str, Any]:
+def header(*scores: Mapping[str, Any], status: str = "success", **result: Any) -> dict[str, Any]:
     """The head of a log; further keywords go into what was run."""
     spec = {
         "eval_id": "e1",
@@ -92,7 +92,7 @@ def header(*scores: Mapping[str, Any], status: str = "success", **told: Any) -> 
         "model_args": {"device": "cpu", "api_key": "hidden"},
         "config": {"epochs": 1, "epochs_reducer": ["mean"]},
         "packages": {"inspect_ai": "0.3.285"},
-        **told,
+        **result,
     }
     return {
         "version": 2,
@@ -104,9 +104,9 @@ def header(*scores: Mapping[str, Any], status: str = "success", **told: Any) -> 
     }
 
 
-def start(**told: Any) -> dict[str, Any]:
+def start(**result: Any) -> dict[str, Any]:
     """What the journal of a log begins with."""
-    return {name: part for name, part in header(**told).items() if name in ("version", "eval", "plan")}
+    return {name: part for name, part in header(**result).items() if name in ("version", "eval", "plan")}
 
 
 SAMPLES = [
@@ -140,7 +140,7 @@ FILES = {
         },
         ZSTD,
     ),
-    "log.json": json.dumps({**LOG, "samples": [whole(one) for one in SAMPLES], "reductions": []}, indent=2).encode(),
+    "log.json": json.dumps({**LOG, "samples": [whole(item) for item in SAMPLES], "reductions": []}, indent=2).encode(),
     "first.json": json.dumps(
         {
             **{name: part for name, part in LOG.items() if name != "results"},

@@ -28,15 +28,15 @@ def chosen(number: int, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def written(number: int, filter_name: str, said: str, right: float) -> dict[str, Any]:
+def written(number: int, filter_name: str, output: str, right: float) -> dict[str, Any]:
     """A sample for which the model was to write, as one filter reads it."""
     return {
         "doc_id": number,
         "doc": {"problem": f"1 + {number}"},
         "target": str(1 + number),
         "arguments": {"gen_args_0": {"arg_0": "Q", "arg_1": {"until": ["\\n"]}}},
-        "resps": [[f"It is {said}."]],
-        "filtered_resps": [said],
+        "resps": [[f"It is {output}."]],
+        "filtered_resps": [output],
         "filter": filter_name,
         "metrics": ["exact_match"],
         "exact_match": right,

@@ -11,7 +11,7 @@ RUN = "260102030405ABCD"
 
 
 def spec(**changes: Any) -> dict[str, Any]:
-    told = {
+    result = {
         "completion_fns": ["org/model", "org/grader"],
         "eval_name": "capitals.test.v1",
         "base_eval": "capitals",
@@ -21,16 +21,16 @@ def spec(**changes: Any) -> dict[str, Any]:
         "run_id": RUN,
         "created_at": "2026-01-02 03:04:05.5",
     }
-    return {"spec": {**told, **changes}}
+    return {"spec": {**result, **changes}}
 
 
 def event(sample: str, kind: str, **data: Any) -> dict[str, Any]:
     return {"run_id": RUN, "event_id": 1, "sample_id": sample, "type": kind, "data": data, "created_at": "2026"}
 
 
-def asked(sample: str, question: str, said: Any) -> dict[str, Any]:
+def requested(sample: str, question: str, output: Any) -> dict[str, Any]:
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
-    return event(sample, "sampling", prompt=chat, sampled=said)
+    return event(sample, "sampling", prompt=chat, sampled=output)
 
 
 def lines(*events: Any) -> bytes:
@@ -39,11 +39,11 @@ def lines(*events: Any) -> bytes:
 
 MATCHES = (
     spec(),
-    asked("capitals.0", "Capital of Peru?", ["Lima"]),
-    asked("capitals.1", "Capital of Chad?", ["Cairo"]),  # events of several samples stand among each other
+    requested("capitals.0", "Capital of Peru?", ["Lima"]),
+    requested("capitals.1", "Capital of Chad?", ["Cairo"]),  # events of several samples stand among each other
     event("capitals.0", "match", correct=True, expected="Lima", picked="Lima", sampled="Lima"),
     event("capitals.1", "match", correct=False, expected=["N'Djamena", "Ndjamena"], picked=None, sampled="Cairo"),
-    asked("capitals.0", "Capital of Peru?", ["Quito"]),
+    requested("capitals.0", "Capital of Peru?", ["Quito"]),
     event("capitals.0", "match", correct=False, expected="Lima", picked="Quito", sampled="Quito"),
     event("capitals.2", "raw_sample", input="Capital of Fiji?", ideal="Suva"),
     event("capitals.2", "error", type="Timeout", message="too slow"),

@@ -19,18 +19,18 @@ def turn(text: str) -> list[dict[str, str]]:
     ]
 
 
-def written(text: str, said: Any, gold: Any = None) -> dict[str, Any]:
+def written(text: str, output: Any, gold: Any = None) -> dict[str, Any]:
     """A prediction that was written; a gold answer that is 0 or empty is not kept."""
-    return {"origin_prompt": turn(text), "prediction": said} | ({"gold": gold} if gold else {})
+    return {"origin_prompt": turn(text), "prediction": output} | ({"gold": gold} if gold else {})
 
 
-def perplexity(said: str, gold: str) -> dict[str, Any]:
+def perplexity(output: str, gold: str) -> dict[str, Any]:
     """A prediction by the perplexity of the options."""
     labels = {
         f"label: {label}": {"testing input": f"Ice is {word}", "prompt": f"Ice is {word}", "PPL": value}
         for label, word, value in (("A", "air", 3.5), ("B", "water", 1.25))
     }
-    return {"in-context examples": "", "origin_prompt": "Ice is air", **labels, "prediction": said, "gold": gold}
+    return {"in-context examples": "", "origin_prompt": "Ice is air", **labels, "prediction": output, "gold": gold}
 
 
 def conditional(chances: list[float], gold: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def result(
     **more: Any,
 ) -> dict[str, Any]:
     """A result of version 3; a keyword with None takes a field out."""
-    told = {
+    outcome = {
         "id": f"r{test}-{column}",
         "promptIdx": column,
         "testIdx": test,
@@ -49,19 +49,26 @@ def result(
         "namedScores": {"tone": 0.5},
         "cost": 0,
     }
-    return {name: value for name, value in {**told, **more}.items() if name == "error" or value is not None}
+    return {name: value for name, value in {**outcome, **more}.items() if name == "error" or value is not None}
 
 
 def failed(test: int = 0, **more: Any) -> dict[str, Any]:
     """A result whose provider failed."""
-    told = {"failureReason": 2, "error": "429", "score": 0, "namedScores": {}, "response": None, "gradingResult": None}
-    return result(test, False, **{**told, **more})
+    outcome = {
+        "failureReason": 2,
+        "error": "429",
+        "score": 0,
+        "namedScores": {},
+        "response": None,
+        "gradingResult": None,
+    }
+    return result(test, False, **{**outcome, **more})
 
 
 def output(results: Sequence[Mapping[str, Any]], version: int = 3, **more: Any) -> dict[str, Any]:
     """All of a file; further keywords replace its statistics."""
     wrong = [result for result in results if not result.get("success")]
-    errors = [one for one in wrong if one.get("failureReason") == 2]
+    errors = [item for item in wrong if item.get("failureReason") == 2]
     stats = {"successes": len(results) - len(wrong), "failures": len(wrong) - len(errors), "errors": len(errors)}
     inner = {"version": version, "timestamp": "2026-01-02T03:04:05.678Z", "results": list(results)}
     if version == 2:
@@ -76,10 +83,10 @@ def output(results: Sequence[Mapping[str, Any]], version: int = 3, **more: Any) 
     }
 
 
-def old(one: Mapping[str, Any]) -> dict[str, Any]:
+def old(item: Mapping[str, Any]) -> dict[str, Any]:
     """The same result as version 2 has it."""
     lacking = ("promptIdx", "testIdx", "testCase", "promptId", "failureReason", "namedScores")
-    return {name: value for name, value in one.items() if name not in lacking}
+    return {name: value for name, value in item.items() if name not in lacking}
 
 
 SEVERAL = [

@@ -23,9 +23,9 @@ PLAIN = {
         for n in range(3)
     ],
 }
-SHOWN = AWKWARD | {"run": [{**run, "status": run["status"].replace("hidden", "complete")} for run in AWKWARD["run"]]}
+VISIBLE = AWKWARD | {"run": [{**run, "status": run["status"].replace("hidden", "complete")} for run in AWKWARD["run"]]}
 FILES = {
-    "awkward.suffrage.zip": packed(SHOWN),
+    "awkward.suffrage.zip": packed(VISIBLE),
     "plain.suffrage.zip": packed(PLAIN),
     "names/only.zip": packed({"benchmark": [{"name": "b", "revision": "2"}]}),
 }

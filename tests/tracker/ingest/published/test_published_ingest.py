@@ -43,7 +43,7 @@ def harness_log(folder: Path, task: str, rows: list[dict[str, Any]], options: li
         {
             "doc_id": n, "doc": doc, "target": "0", "doc_hash": f"hash{n}", "filter": "none", "metrics": ["acc"],
             "acc": 1.0,
-            "arguments": {f"gen_args_{k}": {"arg_0": "Q:", "arg_1": f" {one}"} for k, one in enumerate(options)},
+            "arguments": {f"gen_args_{k}": {"arg_0": "Q:", "arg_1": f" {item}"} for k, item in enumerate(options)},
             "filtered_resps": [[f"-{k + 1}.0", "False"] for k in range(len(options))],
         }
         for n, doc in enumerate(rows)
@@ -69,11 +69,11 @@ class TestStore:
 
     def test_a_dry_run_stores_nothing(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = json_lines(tmp_path / "hellaswag_val.jsonl", hellaswag("val"))
-        told = ingest_prompts(engine, "hellaswag", file, dry_run=True)
-        assert told.summary() == "hellaswag: 4 prompts (validation 4); would be 4 new prompts"
+        result = ingest_prompts(engine, "hellaswag", file, dry_run=True)
+        assert result.summary() == "hellaswag: 4 prompts (validation 4); would be 4 new prompts"
         assert stored_prompts(engine, "hellaswag") == []
 
-    def test_scores_of_a_harness_taken_in_later_are_of_the_same_prompts(
+    def test_scores_of_a_harness_ingested_later_are_of_the_same_prompts(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         rows = [dict(row) for row in anli_hub("a")]
@@ -84,56 +84,56 @@ class TestStore:
         names = {(row["prompt_id"], row["namespace"]) for row in stored_prompts(engine, "anli")}
         assert names == {(1, ""), (2, ""), (3, ""), (1, "lm_eval")}
 
-    def test_scores_of_a_harness_taken_in_before_are_of_the_same_prompts(
+    def test_scores_of_a_harness_ingested_before_are_of_the_same_prompts(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
-        asked = [stem_and_options(n, "A") for n in range(3)]
+        requested = [stem_and_options(n, "A") for n in range(3)]
         docs = [
             {"question": row["question"]["stem"], "choices": {"text": [o["text"] for o in row["question"]["choices"]]}}
-            for row in asked
+            for row in requested
         ]
         log = harness_log(tmp_path / "out", "commonsense_qa", docs, list("ABCDE"))
         ingest_file(engine, log, ReadOptions(benchmark="csqa"))
-        told = ingest_prompts(engine, "csqa", json_lines(tmp_path / "dev.jsonl", asked), preset="commonsense_qa")
-        assert told.changes.n_prompts_new == 0
-        found = stored_prompts(engine, "csqa")
-        assert len({row["prompt_id"] for row in found}) == 3
-        assert {row["split"] for row in found} == {"dev"}
+        outcome = ingest_prompts(engine, "csqa", json_lines(tmp_path / "dev.jsonl", requested), preset="commonsense_qa")
+        assert outcome.changes.n_prompts_new == 0
+        result = stored_prompts(engine, "csqa")
+        assert len({row["prompt_id"] for row in result}) == 3
+        assert {row["split"] for row in result} == {"dev"}
 
     def test_a_table_of_scores_may_use_the_data_set_s_own_names(self, engine: sa.Engine, tmp_path: Path) -> None:
-        asked = [stem_and_options(n, "A") for n in range(3)]
-        ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", asked))
+        requested = [stem_and_options(n, "A") for n in range(3)]
+        ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", requested))
         table = tmp_path / "scores.csv"
         table.write_text("prompt_id,model-a,model-b\nq0,1,0\nq1,0,1\n")
         stored = ingest_file(engine, table, ReadOptions(benchmark="commonsense_qa", metric="accuracy")).changes
         assert (stored.n_scores, stored.n_prompts_new) == (4, 0)
 
-    def test_a_gold_answer_that_contradicts_the_stored_one_stops_unless_it_is_said_which_counts(
+    def test_a_gold_answer_that_contradicts_the_stored_one_stops_unless_it_is_reported_which_counts(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         ingest_prompts(engine, "csqa", json_lines(tmp_path / "a.jsonl", [stem_and_options(0, "A")]),
                         preset="commonsense_qa")  # fmt: skip
-        other = json_lines(tmp_path / "b.jsonl", [stem_and_options(0, "B")])
+        second = json_lines(tmp_path / "b.jsonl", [stem_and_options(0, "B")])
         with pytest.raises(BadInputError, match="its gold answer 'B' contradicts the stored one, 'A'"):
-            ingest_prompts(engine, "csqa", other, preset="commonsense_qa")
-        ingest_prompts(engine, "csqa", other, preset="commonsense_qa", on_conflict="update")
+            ingest_prompts(engine, "csqa", second, preset="commonsense_qa")
+        ingest_prompts(engine, "csqa", second, preset="commonsense_qa", on_conflict="update")
         assert stored_prompts(engine, "csqa")[0]["answer"] == "B"
 
 
 class TestSplits:
-    def test_of_several_splits_those_asked_for_are_taken(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_of_several_splits_those_requested_for_are_ingested(self, engine: sa.Engine, tmp_path: Path) -> None:
         for split in ("train", "val", "test"):
             json_lines(tmp_path / f"hellaswag_{split}.jsonl", hellaswag(split))
-        told = ingest_prompts(engine, "hellaswag", tmp_path, splits=["val"])
-        assert told.counts == {("validation", ""): 4}
+        result = ingest_prompts(engine, "hellaswag", tmp_path, splits=["val"])
+        assert result.counts == {("validation", ""): 4}
         with pytest.raises(NotFoundError, match=r"No split 'dev'\. Known: test, train, validation"):
             ingest_prompts(engine, "hellaswag", tmp_path, splits=["dev"])
 
-    def test_tasks_can_be_called_as_a_harness_does(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_tasks_can_be_labelled_as_a_harness_does(self, engine: sa.Engine, tmp_path: Path) -> None:
         json_lines(tmp_path / "anli" / "R1" / "test.jsonl", anli_lines("a"))
         json_lines(tmp_path / "anli" / "R2" / "test.jsonl", anli_lines("b"))
-        told = ingest_prompts(engine, "anli", tmp_path / "anli", task_names={"*": "x_*", "R2": "second"})
-        assert set(told.counts) == {("test", "x_R1"), ("test", "second")}
+        result = ingest_prompts(engine, "anli", tmp_path / "anli", task_names={"*": "x_*", "R2": "second"})
+        assert set(result.counts) == {("test", "x_R1"), ("test", "second")}
 
 
 class TestDraw:
@@ -143,7 +143,7 @@ class TestDraw:
 
     @examples(max_examples=60)
     @given(st.integers(2, 100_000), st.integers(1, 999))
-    def test_so_many_are_drawn_as_the_decimals_say(self, n_prompts: int, thousandths: int) -> None:
+    def test_so_many_are_drawn_as_the_decimals_report(self, n_prompts: int, thousandths: int) -> None:
         exact = Decimal(thousandths) * n_prompts / 1000
         n = math.floor(exact) + 1
         if n >= n_prompts:
@@ -169,8 +169,8 @@ class TestDraw:
         json_lines(tmp_path / "parts" / "b" / "val.jsonl", rows[29::-1])
         json_lines(tmp_path / "parts" / "a" / "train.jsonl", rows[:29:-1])
         for name, source in (("one", tmp_path / "one.jsonl"), ("parts", tmp_path / "parts")):
-            told = ingest_prompts(engine, name, source, preset="hellaswag", test_fraction=0.1, seed=3)
-            assert told.counts == {("test", ""): 7, ("train", ""): 53}
+            result = ingest_prompts(engine, name, source, preset="hellaswag", test_fraction=0.1, seed=3)
+            assert result.counts == {("test", ""): 7, ("train", ""): 53}
         assert splits(engine, "one") == splits(engine, "parts")
 
     def test_another_seed_draws_other_prompts_of_all_splits(self, engine: sa.Engine, tmp_path: Path) -> None:
@@ -188,16 +188,16 @@ class TestDraw:
         rows = [{"question": "Same?", "answer": "yes"}] * 4
         json_lines(tmp_path / "d" / "train.jsonl", rows)
         json_lines(tmp_path / "d" / "dev.jsonl", rows)
-        told = ingest_prompts(engine, "same", tmp_path / "d", test_fraction=0.3)
-        assert told.counts == {("test", ""): 3, ("train", ""): 5}
+        result = ingest_prompts(engine, "same", tmp_path / "d", test_fraction=0.3)
+        assert result.counts == {("test", ""): 3, ("train", ""): 5}
         assert len(stored_prompts(engine, "same")) == 8
 
     def test_prompts_without_an_answer_are_not_drawn_and_counted(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [*hellaswag("val", 10), *hellaswag("test", 5, labelled=False)]
-        told = ingest_prompts(engine, "h", json_lines(tmp_path / "a.jsonl", rows), preset="hellaswag",
+        result = ingest_prompts(engine, "h", json_lines(tmp_path / "a.jsonl", rows), preset="hellaswag",
                                test_fraction=0.1)  # fmt: skip
-        assert sum(told.counts.values()) == 10
-        assert list(told.skipped.values()) == [5]
+        assert sum(result.counts.values()) == 10
+        assert list(result.skipped.values()) == [5]
 
     def test_prompts_that_are_stored_in_other_splits_are_not_drawn_silently(
         self, engine: sa.Engine, tmp_path: Path
@@ -210,11 +210,11 @@ class TestDraw:
         ingest_prompts(engine, "hellaswag@drawn", file, test_fraction=0.2)
         assert sorted(filter(None, splits(engine, "hellaswag").values())).count("test") == 3
 
-    def test_prompts_that_stay_in_their_earlier_split_are_told(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_prompts_that_stay_in_their_earlier_split_are_reported(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [stem_and_options(n, "A") for n in range(2)]
         ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", rows))
-        told = ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "validation.jsonl", rows))
-        assert told.warnings[-1] == (
+        result = ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "validation.jsonl", rows))
+        assert result.warnings[-1] == (
             "2 prompts stay in the split in which they were stored before (2 as dev, here validation)"
         )
 
@@ -229,8 +229,8 @@ class TestSavedToDisk:
         }
         datasets.DatasetDict(parts).save_to_disk(tmp_path / "saved", num_shards={"test_r1": 2, "train_r3": 1})
         parts["test_r1"].save_to_disk(tmp_path / "one_r1")
-        told = ingest_prompts(engine, "anli", tmp_path / "saved")
-        assert told.counts == {("test", "R1"): 3, ("train", "R3"): 3}
+        result = ingest_prompts(engine, "anli", tmp_path / "saved")
+        assert result.counts == {("test", "R1"): 3, ("train", "R3"): 3}
         assert [row["answer"] for row in stored_prompts(engine, "anli")][:3] == ["A", "B", "C"]
         assert ingest_prompts(engine, "one", tmp_path / "one_r1", preset="anli").counts == {("", "R1"): 3}
 
@@ -240,14 +240,14 @@ class TestSavedToDisk:
         (tmp_path / "test_r1" / "cache-0123.arrow").write_bytes(b"left over")
         assert ingest_prompts(engine, "anli", tmp_path / "test_r1").n_prompts == 3
 
-    def test_bookkeeping_that_is_damaged_is_told(self, engine: sa.Engine, tmp_path: Path) -> None:
+    def test_bookkeeping_that_is_damaged_is_reported(self, engine: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "state.json").write_text("{}")
         with pytest.raises(BadInputError, match="is not what the package `datasets` writes"):
             ingest_prompts(engine, "anli", tmp_path)
 
 
 class TestHub:
-    def test_without_a_network_it_is_said_within_seconds(
+    def test_without_a_network_it_is_reported_within_seconds(
         self, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pytest.importorskip("datasets")
@@ -272,13 +272,13 @@ class TestHub:
         rows = [stem_and_options(n, "A", "ABCD") for n in range(2)]
         files = {split: str(json_lines(tmp_path / f"{split}.jsonl", rows)) for split in ("train", "test")}
         loaded = datasets.load_dataset("json", data_files=files, cache_dir=str(tmp_path / "cache"))
-        found = list(hub.rows_of_splits({"ARC-Easy": loaded}))
-        assert [(row.split, row.place) for row in found] == [
+        result = list(hub.rows_of_splits({"ARC-Easy": loaded}))
+        assert [(row.split, row.place) for row in result] == [
             ("test", "ARC-Easy, test, row 1"), ("test", "ARC-Easy, test, row 2"),
             ("train", "ARC-Easy, train, row 1"), ("train", "ARC-Easy, train, row 2"),
         ]  # fmt: skip
-        assert found[0].text("question.stem") == "Where is thing 0?"
-        assert "ARC-Easy" in found[0].hints
+        assert result[0].text("question.stem") == "Where is thing 0?"
+        assert "ARC-Easy" in result[0].hints
 
     def test_configurations_are_of_the_hub_alone(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = json_lines(tmp_path / "a.jsonl", anli_lines("a"))
