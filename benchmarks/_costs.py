@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def seconds(run: Callable[[], Any], times: int = 1) -> float:
@@ -29,17 +29,17 @@ def peak() -> float:
 
 def _measured(connection: Any, task: Callable[[], object]) -> None:
     before = peak()
-    found = task()
-    connection.send((found, peak() - before))
+    result = task()
+    connection.send((result, peak() - before))
 
 
-def in_own_process(task: Callable[[], Found]) -> tuple[Found, float]:
+def in_own_process(task: Callable[[], Result]) -> tuple[Result, float]:
     """What a task returns, and by how many MB it raised the peak memory of a fresh process."""
     context = multiprocessing.get_context("spawn")
-    mine, theirs = context.Pipe()
-    process = context.Process(target=_measured, args=(theirs, task))
+    receiver, sender = context.Pipe()
+    process = context.Process(target=_measured, args=(sender, task))
     process.start()
-    theirs.close()
-    found: tuple[Found, float] = mine.recv()
+    sender.close()
+    result: tuple[Result, float] = receiver.recv()
     process.join()
-    return found
+    return result

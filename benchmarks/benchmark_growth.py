@@ -50,7 +50,7 @@ def _our_seconds(criterion: Any, rows: np.ndarray) -> float:
 
 def measurements() -> Iterator[dict[str, Any]]:
     """One line for each kind of rows and each criterion, then a whole analysis."""
-    for what, rows in (
+    for source, rows in (
         ("1200x14 binary", binary_table(1200, 14)),
         ("14042x100 binary", binary_table(14_042, 100)),
         ("14042x384 embeddings", vectors(14_042, 384)),
@@ -60,12 +60,12 @@ def measurements() -> Iterator[dict[str, Any]]:
                 [in_own_process(partial(run, criterion, rows)) for run in (_our_seconds, _peer_seconds)]
                 for _ in range(TURNS)
             ]
-            (ours, our_memory), (peer, peer_memory) = (min(side) for side in zip(*turns, strict=True))
+            (seconds_ours, our_memory), (peer, peer_memory) = (min(side) for side in zip(*turns, strict=True))
             yield {
-                "name": f"benchmark growth {what}, {criterion} distance",
-                "ours_s": round(ours, 4),
+                "name": f"benchmark growth {source}, {criterion} distance",
+                "ours_s": round(seconds_ours, 4),
                 "peer_s": round(peer, 3),
-                "ratio": round(peer / ours, 1),
+                "ratio": round(peer / seconds_ours, 1),
                 "ours_mb": round(our_memory),
                 "peer_mb": round(peer_memory),
                 "note": f"one order, the least of {TURNS} turns; peak memory above that of the process before the run",

@@ -33,11 +33,11 @@ def distances(n: int) -> np.ndarray:
 
 def _difference(values: np.ndarray, factor: float) -> float:
     """Largest difference from SciPy's density, as a share of the maximum, at even points and all maxima."""
-    found = density(values, factor)
-    places = np.linspace(0, found.grid.size - 1, N_COMPARED).astype(int)
-    places = np.union1d(places, np.searchsorted(found.grid, found.maxima))
-    peer, at = gaussian_kde(values, bw_method=factor), found.grid[places]
-    return float(np.abs(found.density[places] - peer(at) - peer(-at)).max() / found.density.max())
+    estimate = density(values, factor)
+    places = np.linspace(0, estimate.grid.size - 1, N_COMPARED).astype(int)
+    places = np.union1d(places, np.searchsorted(estimate.grid, estimate.maxima))
+    peer, at = gaussian_kde(values, bw_method=factor), estimate.grid[places]
+    return float(np.abs(estimate.density[places] - peer(at) - peer(-at)).max() / estimate.density.max())
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -46,34 +46,34 @@ def measurements() -> Iterator[dict[str, Any]]:
     both = np.concatenate([values, -values])
     density(values)
     for factor in (0.02, 0.15, 1.0):
-        ours = seconds(lambda f=factor: density(values, f), times=5)
-        found = density(values, factor)
-        at = np.linspace(0, found.grid[-1], N_TIMED)
+        seconds_ours = seconds(lambda f=factor: density(values, f), times=5)
+        estimate = density(values, factor)
+        at = np.linspace(0, estimate.grid[-1], N_TIMED)
         kernels = gaussian_kde(values, bw_method=factor)
 
         def scipy_at_some(peer: gaussian_kde = kernels, x: np.ndarray = at) -> np.ndarray:
             return np.asarray(peer(x) + peer(-x))
 
-        def by_fft(bandwidth: float = found.bandwidth, n: int = found.grid.size) -> None:
+        def by_fft(bandwidth: float = estimate.bandwidth, n: int = estimate.grid.size) -> None:
             KDEUnivariate(both).fit(kernel="gau", fft=True, bw=bandwidth, gridsize=2 * n, cut=9)
 
         name = f"density of {N_DISTANCES:,} distances, factor {factor:g}"
         peer = seconds(scipy_at_some) * N_POINTS / N_TIMED
         yield {
             "name": f"{name}, beside scipy gaussian_kde",
-            "note": f"ours at {found.grid.size:,} points; the peer is scaled from {N_TIMED} points to {N_POINTS:,}",
-            "ours_s": round(ours, 4),
+            "note": f"ours at {estimate.grid.size:,} points; the peer is scaled from {N_TIMED} points to {N_POINTS:,}",
+            "ours_s": round(seconds_ours, 4),
             "peer_s": round(peer, 2),
-            "ratio": round(peer / ours),
+            "ratio": round(peer / seconds_ours),
             "largest_difference": float(f"{_difference(values, factor):.1e}"),
         }
         peer = seconds(by_fft, times=3)
         yield {
             "name": f"{name}, beside statsmodels by FFT",
-            "note": f"both at about {found.grid.size:,} points from 0 up, none scaled",
-            "ours_s": round(ours, 4),
+            "note": f"both at about {estimate.grid.size:,} points from 0 up, none scaled",
+            "ours_s": round(seconds_ours, 4),
             "peer_s": round(peer, 3),
-            "ratio": round(peer / ours, 1),
+            "ratio": round(peer / seconds_ours, 1),
         }
 
 

@@ -29,33 +29,34 @@ from tracker.statistics.rng_streams import stream_key
 KEY = stream_key(0)
 
 
-def _ours(run: Any, repeats: int) -> tuple[float, Any]:
+def _run_ours(run: Any, repeats: int) -> tuple[float, Any]:
     """Least seconds of a few runs, after one that compiles, and what that one gave."""
-    found = run()
-    return seconds(run, repeats), found
+    result = run()
+    return seconds(run, repeats), result
 
 
 def _silhouette(n_prompts: int, n_models: int, n_clusters: int) -> dict[str, Any]:
     table = binary_table(n_prompts, n_models)
-    found = directions(table)
-    of_direction = np.random.default_rng(0).integers(0, n_clusters, found.n_distinct)
-    there = found.of_row >= 0
-    labels = of_direction[found.of_row[there]]
-    ours, samples = _ours(lambda: row_silhouettes(directions(table), of_direction, n_clusters), 3)
+    grouped = directions(table)
+    of_direction = np.random.default_rng(0).integers(0, n_clusters, grouped.n_distinct)
+    has_direction = grouped.of_row >= 0
+    labels = of_direction[grouped.of_row[has_direction]]
+    seconds_ours, samples = _run_ours(lambda: row_silhouettes(directions(table), of_direction, n_clusters), 3)
     started = time.perf_counter()
-    expected = silhouette_samples(table[there], labels, metric="cosine")
+    expected = silhouette_samples(table[has_direction], labels, metric="cosine")
     peer = time.perf_counter() - started
     return {
         "name": f"silhouette {n_prompts}x{n_models}, {n_clusters} clusters",
-        "ours_s": round(ours, 4),
+        "ours_s": round(seconds_ours, 4),
         "peer_s": round(peer, 2),
-        "ratio": round(peer / ours, 1),
-        "note": f"largest difference {np.abs(samples[there] - expected).max():.1e}; ours with finding equal rows",
+        "ratio": round(peer / seconds_ours, 1),
+        "note": f"largest difference {np.abs(samples[has_direction] - expected).max():.1e}; "
+        "ours with finding equal rows",
     }
 
 
 def _sweep(name: str, table: np.ndarray, max_clusters: int, n_restarts: int) -> dict[str, Any]:
-    ours, found = _ours(
+    seconds_ours, clustering = _run_ours(
         lambda: best_clustering(table, max_clusters=max_clusters, n_restarts=n_restarts, key=KEY),
         5,
     )
@@ -78,12 +79,12 @@ def _sweep(name: str, table: np.ndarray, max_clusters: int, n_restarts: int) -> 
         alone = time.perf_counter() - started
     return {
         "name": f"sweep of 2 to {max_clusters} clusters, {n_restarts} restarts, {name}",
-        "ours_s": round(ours, 4),
+        "ours_s": round(seconds_ours, 4),
         "peer_s": round(peer, 2),
-        "ratio": round(peer / ours, 1),
+        "ratio": round(peer / seconds_ours, 1),
         "peer_one_thread_s": round(alone, 2),
-        "ratio_one_thread": round(alone / ours, 1),
-        "note": f"largest silhouette ours {found.silhouette:.3f}, the peer's {best:.3f}",
+        "ratio_one_thread": round(alone / seconds_ours, 1),
+        "note": f"largest silhouette ours {clustering.silhouette:.3f}, the peer's {best:.3f}",
     }
 
 
@@ -95,8 +96,11 @@ def measurements() -> Iterator[dict[str, Any]]:
     yield _sweep("1200x14 with columns shuffled", shuffled_table(table, KEY, 1), 50, 5)
     yield _sweep("805x58 continuous", continuous_table(805, 58), 50, 5)
     large = shuffled_table(binary_table(10_326, 29), KEY, 1)
-    ours, _ = _ours(lambda: best_clustering(large, key=KEY), 1)
-    yield {"name": "sweep of 2 to 50 clusters, 5 restarts, 10326x29 with columns shuffled", "ours_s": round(ours, 2)}
+    seconds_ours, _ = _run_ours(lambda: best_clustering(large, key=KEY), 1)
+    yield {
+        "name": "sweep of 2 to 50 clusters, 5 restarts, 10326x29 with columns shuffled",
+        "ours_s": round(seconds_ours, 2),
+    }
 
 
 if __name__ == "__main__":

@@ -62,12 +62,12 @@ def _peer_per_permutation(n_prompts: int, n_models: int) -> float:
 def _whole(name: str, run: Callable[[int], Any], table: np.ndarray, similarities: tuple[str, ...]) -> dict[str, Any]:
     """A run of 1,000 permutations beside the peer's time on three."""
     run(1)
-    ours, peer = min(seconds(lambda: run(1000)) for _ in range(2)), 1000 * _peer(table, similarities, 3)
+    seconds_ours, peer = min(seconds(lambda: run(1000)) for _ in range(2)), 1000 * _peer(table, similarities, 3)
     return {
         "name": name,
-        "ours_s": round(ours, 3),
+        "ours_s": round(seconds_ours, 3),
         "peer_s": round(peer, 1),
-        "ratio": round(peer / ours, 1),
+        "ratio": round(peer / seconds_ours, 1),
         "note": "all statistics, 1,000 permutations; the peer is scaled from 3 permutations",
     }
 
@@ -83,12 +83,12 @@ def _weighted_beside_plain(binary: np.ndarray, scores: np.ndarray) -> Iterator[d
         weights = np.random.default_rng(1).gamma(2, 1, len(run.args[0]))
         run(n_permutations=1), run(n_permutations=1, weights=weights)
         turns = [(seconds(partial(run, weights=weights)), seconds(run)) for _ in range(3)]
-        ours, plain = (min(seconds) for seconds in zip(*turns, strict=True))
+        seconds_ours, plain = (min(seconds) for seconds in zip(*turns, strict=True))
         yield {
             "name": f"prompt correlation {name}, with weights",
-            "ours_s": round(ours, 3),
+            "ours_s": round(seconds_ours, 3),
             "peer_s": round(plain, 3),
-            "ratio": round(plain / ours, 2),
+            "ratio": round(plain / seconds_ours, 2),
             "note": "1,000 permutations; the peer is the same test without weights",
         }
 
@@ -112,15 +112,15 @@ def measurements() -> Iterator[dict[str, Any]]:
     yield from _weighted_beside_plain(table, scores)
     gaps = binary_table(12_032, 29)
     gaps[:1700, 0] = np.nan
-    ours = seconds(lambda: binary_similarities(gaps, n_permutations=100, seed=0))
-    yield {"name": "prompt correlation 12032x29 with missing cells, 100 permutations", "ours_s": round(ours, 3)}
-    ours, our_memory = in_own_process(partial(_ours_per_permutation, 14_042, 100))
+    seconds_ours = seconds(lambda: binary_similarities(gaps, n_permutations=100, seed=0))
+    yield {"name": "prompt correlation 12032x29 with missing cells, 100 permutations", "ours_s": round(seconds_ours, 3)}
+    seconds_ours, our_memory = in_own_process(partial(_ours_per_permutation, 14_042, 100))
     peer, peer_memory = in_own_process(partial(_peer_per_permutation, 14_042, 100))
     yield {
         "name": "prompt correlation 14042x100 binary, one permutation",
-        "ours_s": round(ours, 4),
+        "ours_s": round(seconds_ours, 4),
         "peer_s": round(peer, 1),
-        "ratio": round(peer / ours, 1),
+        "ratio": round(peer / seconds_ours, 1),
         "ours_mb": round(our_memory),
         "peer_mb": round(peer_memory),
         "note": "peak memory above that of the process before the run; ours for 25 permutations, the peer's for 1",

@@ -20,13 +20,13 @@ from benchmarks._costs import seconds
 from benchmarks._tables import binary_table
 from tracker.statistics.rng_streams import stream_key
 
-Made = tuple[NDArray[np.int64], list[NDArray[np.float64]]]
+DistanceScheme = tuple[NDArray[np.int64], list[NDArray[np.float64]]]
 
 
-def _ours(table: np.ndarray, clustering: Any) -> Made:
-    found = directions(table)
-    labels = clustering.labels[found.first_rows]
-    medoids = medoids_of(found, labels, clustering.n_clusters)
+def _run_ours(table: np.ndarray, clustering: Any) -> DistanceScheme:
+    grouped = directions(table)
+    labels = clustering.labels[grouped.first_rows]
+    medoids = medoids_of(grouped, labels, clustering.n_clusters)
     distances = medoid_distances(table, clustering)
     return medoids, [
         medoid_weights(clustering.labels, medoids),
@@ -35,7 +35,7 @@ def _ours(table: np.ndarray, clustering: Any) -> Made:
     ]
 
 
-def _all_pairs(table: np.ndarray, clustering: Any) -> Made:
+def _all_pairs(table: np.ndarray, clustering: Any) -> DistanceScheme:
     from sklearn.metrics.pairwise import cosine_distances
 
     labels, n = clustering.labels, len(table)
@@ -73,25 +73,25 @@ def measurements() -> Iterator[dict[str, Any]]:
     for n_prompts, n_models in ((1200, 14), (14_042, 100)):
         table = binary_table(n_prompts, n_models)
         clustering = best_clustering(table, max_clusters=10, n_restarts=1, key=stream_key(0))
-        (mine, weights), (theirs, expected) = _ours(table, clustering), _all_pairs(table, clustering)
-        assert mine.tolist() == theirs.tolist()
+        (labels, weights), (expected_labels, expected) = _run_ours(table, clustering), _all_pairs(table, clustering)
+        assert labels.tolist() == expected_labels.tolist()
         assert max(float(np.abs(a - b).max()) for a, b in zip(weights, expected, strict=True)) < 1e-9
         name = f"representatives and weights, {n_prompts:,} × {n_models}, {clustering.n_clusters} clusters"
-        ours = seconds(lambda t=table, c=clustering: _ours(t, c), 3)
+        seconds_ours = seconds(lambda t=table, c=clustering: _run_ours(t, c), 3)
         peer = seconds(lambda t=table, c=clustering: _all_pairs(t, c), 2)
         yield {
             "name": name,
-            "ours_s": round(ours, 4),
+            "ours_s": round(seconds_ours, 4),
             "peer_s": round(peer, 3),
-            "ratio": round(peer / ours, 1),
+            "ratio": round(peer / seconds_ours, 1),
             "note": "peer: all pairs by scikit-learn; the same medoids, weights within 1e-9",
         }
         if n_prompts < 2000:
             slow = seconds(lambda t=table, c=clustering: _loops(t, c))
             yield {
                 "name": f"{name}, against loops",
-                "ours_s": round(ours, 4),
+                "ours_s": round(seconds_ours, 4),
                 "peer_s": round(slow, 2),
-                "ratio": round(slow / ours, 1),
+                "ratio": round(slow / seconds_ours, 1),
                 "note": "peer: loops over all pairs in Python, medoids only",
             }

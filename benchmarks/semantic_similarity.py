@@ -39,16 +39,16 @@ def _similarities(rows: np.ndarray) -> np.ndarray:
 def _one_after_the_other(scores: np.ndarray, vectors: np.ndarray, fit: Callable[[np.ndarray, np.ndarray], Any]) -> None:
     performance, meaning = _similarities(scores), _similarities(vectors)
     for i in range(len(scores)):
-        others = np.arange(len(scores)) != i
-        fit(meaning[i, others], performance[i, others])
+        partners = np.arange(len(scores)) != i
+        fit(meaning[i, partners], performance[i, partners])
 
 
 def _least_squares(x: np.ndarray, y: np.ndarray) -> None:
-    found = sm.OLS(y, sm.add_constant(x)).fit()
-    found.params, found.bse, found.pvalues  # noqa: B018
+    fitted = sm.OLS(y, sm.add_constant(x)).fit()
+    fitted.params, fitted.bse, fitted.pvalues  # noqa: B018
 
 
-def _ours(scores: np.ndarray, vectors: np.ndarray, n_permutations: int, null: str = "rows") -> SemanticTest:
+def _run_ours(scores: np.ndarray, vectors: np.ndarray, n_permutations: int, null: str = "rows") -> SemanticTest:
     weights = np.ones(len(scores))
     return semantic_test(
         scores,
@@ -64,7 +64,7 @@ def _ours(scores: np.ndarray, vectors: np.ndarray, n_permutations: int, null: st
 
 def _per_permutation(scores: np.ndarray, vectors: np.ndarray, few: int, many: int, null: str) -> float:
     """Seconds for one more permutation: the difference of two runs."""
-    runs = [seconds(lambda n=n: _ours(scores, vectors, n, null)) for n in (few, many)]
+    runs = [seconds(lambda n=n: _run_ours(scores, vectors, n, null)) for n in (few, many)]
     return (runs[1] - runs[0]) / (many - few)
 
 
@@ -72,26 +72,26 @@ def measurements() -> Iterator[dict[str, Any]]:
     """One line for each size and peer."""
     for n_dimensions in (384, 1536):
         scores, vectors = tables(1200, 14, n_dimensions)
-        _ours(scores, vectors, 2)
+        _run_ours(scores, vectors, 2)
         for null in ("rows", "columns"):
-            ours = min(_per_permutation(scores, vectors, 50, 450, null) for _ in range(2))
+            seconds_ours = min(_per_permutation(scores, vectors, 50, 450, null) for _ in range(2))
             peers = {"linregress": linregress, "statsmodels OLS": _least_squares}
             for name, fit in peers.items() if null == "rows" else [("linregress", linregress)]:
                 peer = seconds(partial(_one_after_the_other, scores, vectors, fit))
                 yield {
                     "name": f"semantic regression 1200x14x{n_dimensions}, {null}, one permutation, beside {name}",
-                    "ours_s": round(ours, 5),
+                    "ours_s": round(seconds_ours, 5),
                     "peer_s": round(peer, 3),
-                    "ratio": round(peer / ours, 1),
+                    "ratio": round(peer / seconds_ours, 1),
                 }
     scores, vectors = tables(10_326, 29, 384)
-    ours = _per_permutation(scores, vectors, 20, 120, "rows")
+    seconds_ours = _per_permutation(scores, vectors, 20, 120, "rows")
     peer = seconds(partial(_one_after_the_other, scores, vectors, linregress))
     yield {
         "name": "semantic regression 10326x29x384, rows, one permutation, beside linregress",
-        "ours_s": round(ours, 4),
+        "ours_s": round(seconds_ours, 4),
         "peer_s": round(peer, 1),
-        "ratio": round(peer / ours, 1),
+        "ratio": round(peer / seconds_ours, 1),
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from analyses.numerics.weighting.rank_draws import rank_draws
-from analyses.numerics.weighting.simplex import duels, quantiles
+from analyses.numerics.weighting.simplex import lead_chances, quantiles
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table, continuous_table
 
@@ -61,22 +61,22 @@ def _rank_times(rounds: int) -> tuple[float, float]:
         (seconds(partial(_our_ranks, table, N_DRAWS)), seconds(partial(_peer_ranks, table, N_DRAWS)))
         for _ in range(rounds)
     ]
-    return min(ours for ours, _ in times), min(peer for _, peer in times)
+    return min(seconds_ours for seconds_ours, _ in times), min(peer for _, peer in times)
 
 
 def _exact(n_prompts: int, n_models: int, peer_draws: int) -> dict[str, Any]:
     table, alpha = binary_table(n_prompts, n_models), np.ones(n_prompts)
-    duels(table, alpha)
-    ours = seconds(partial(duels, table, alpha), 5)
+    lead_chances(table, alpha)
+    seconds_ours = seconds(partial(lead_chances, table, alpha), 5)
     started = time.perf_counter()
     sampled = _peer_beats(table, peer_draws)
     peer = (time.perf_counter() - started) * N_DRAWS / peer_draws
-    off = np.abs(sampled - duels(table, alpha).beats)[~np.eye(n_models, dtype=bool)].max()
+    off = np.abs(sampled - lead_chances(table, alpha).beats)[~np.eye(n_models, dtype=bool)].max()
     return {
         "name": f"pairwise P(beats) {n_prompts}x{n_models} binary, exact",
-        "ours_s": round(ours, 5),
+        "ours_s": round(seconds_ours, 5),
         "peer_s": round(peer, 1),
-        "ratio": round(peer / ours),
+        "ratio": round(peer / seconds_ours),
         "note": f"the peer samples 100,000 draws, scaled from {peer_draws:,}, in which it is off by up to {off:.3f}",
     }
 
@@ -85,22 +85,22 @@ def measurements() -> Iterator[dict[str, Any]]:
     """One line for each question."""
     yield _exact(1200, 14, 5000)
     yield _exact(14_042, 100, 1000)
-    ours, peer = _rank_times(4)
+    seconds_ours, peer = _rank_times(4)
     _, our_memory = in_own_process(_our_memory)
     yield {
         "name": "100,000 rank draws 1200x14",
-        "ours_s": round(ours, 3),
+        "ours_s": round(seconds_ours, 3),
         "peer_s": round(peer, 2),
-        "ratio": round(peer / ours, 1),
+        "ratio": round(peer / seconds_ours, 1),
         "ours_mb": round(our_memory),
         "note": "best of 4 in turn; peak memory above that of a fresh process before the run, compiled code included",
     }
     scores = continuous_table(805, 58)
     alpha, levels = np.ones(805), np.array([0.025, 0.975, 1 / (N_DRAWS + 1), N_DRAWS / (N_DRAWS + 1)])
-    quantiles(scores[:, 0], alpha, levels), duels(scores[:, :2], alpha)
+    quantiles(scores[:, 0], alpha, levels), lead_chances(scores[:, :2], alpha)
     yield {
         "name": "pairwise P(beats) 805x58 continuous, exact",
-        "ours_s": round(seconds(lambda: duels(scores, alpha)), 3),
+        "ours_s": round(seconds(lambda: lead_chances(scores, alpha)), 3),
     }
     yield {
         "name": "4 quantiles of 58 weighted means of 805 continuous scores, exact",

@@ -98,8 +98,8 @@ def random(curves: Curves, band: NDArray[np.float64]) -> Figure:
     axes = figure.subplots()
     _lines(axes, curves, band[1])
     _bands(axes, curves, band)
-    which = "" if len(curves.models) <= MAX_BANDS else f", for {MAX_BANDS} models"
-    axes.set_title(f"random order (median; bands hold 95% of the orders{which})", fontsize=10, color=INK)
+    suffix = "" if len(curves.models) <= MAX_BANDS else f", for {MAX_BANDS} models"
+    axes.set_title(f"random order (median; bands hold 95% of the orders{suffix})", fontsize=10, color=INK)
     axes.set_ylabel(curves.score, fontsize=9)
     _names(axes, curves)
     return figure
@@ -123,15 +123,15 @@ def _bands(axes: Axes, curves: Curves, band: NDArray[np.float64]) -> None:
 
 def _names(axes: Axes, curves: Curves) -> None:
     """A tick for each model's final mean at the right, and names beside it, best first, kept apart."""
-    named = curves.spread(MAX_NAMED if len(curves.models) <= MAX_NAMED else SOME)
+    labelled = curves.spread(MAX_NAMED if len(curves.models) <= MAX_NAMED else SOME)
     low, high = axes.get_ylim()
     step = (high - low) / MAX_NAMED
-    wanted = sorted(named, key=lambda model: -curves.final[model])
-    places = _apart(curves.final[wanted], step, low, high)
+    order = sorted(labelled, key=lambda model: -curves.final[model])
+    places = _spread_labels(curves.final[order], step, low, high)
     across = axes.get_yaxis_transform()
     for model, colour in enumerate(curves.colours):
         axes.plot([1, 1.02], 2 * [curves.final[model]], color=colour, transform=across, clip_on=False, linewidth=1)
-    for model, place in zip(wanted, places, strict=True):
+    for model, place in zip(order, places, strict=True):
         colour = curves.colours[model]
         ends = [curves.final[model], place]
         axes.plot([1.02, 1.05], ends, color=colour, transform=across, clip_on=False, linewidth=0.6)
@@ -140,9 +140,9 @@ def _names(axes: Axes, curves: Curves) -> None:
     axes.set_ylim(low, high)
 
 
-def _apart(wanted: NDArray[np.float64], step: float, low: float, high: float) -> NDArray[np.float64]:
+def _spread_labels(values: NDArray[np.float64], step: float, low: float, high: float) -> NDArray[np.float64]:
     """Descending places, at least ``step`` apart and within limits, near those wanted."""
-    places = wanted.copy()
+    places = values.copy()
     for i in range(len(places)):
         places[i] = min(places[i], high - step / 2 if i == 0 else places[i - 1] - step)
     for i in range(len(places) - 1, -1, -1):
@@ -171,40 +171,40 @@ class DistanceCurves:
     stable_size: int
 
 
-def distance(found: DistanceCurves) -> Figure:
+def distance(curves: DistanceCurves) -> Figure:
     """How far the ranking is from the final one as prompts are added.
 
     Args:
-        found: what is drawn.
+        curves: what is drawn.
     """
     figure = create_figure(7.5, 4.4)
     axes = figure.subplots()
-    bands = [("random order", DRAWN, found.random)]
-    if found.permuted is not None:
-        bands.append(("shuffled tables", FAINT, found.permuted))
+    bands = [("random order", DRAWN, curves.random)]
+    if curves.permuted is not None:
+        bands.append(("shuffled tables", FAINT, curves.permuted))
     for name, colour, band in bands:
-        axes.fill_between(found.sizes, band[0], band[2], color=colour, alpha=0.25, linewidth=0)
-        axes.plot(found.sizes, band[1], color=colour, linewidth=1.4, label=name)
+        axes.fill_between(curves.sizes, band[0], band[2], color=colour, alpha=0.25, linewidth=0)
+        axes.plot(curves.sizes, band[1], color=colour, linewidth=1.4, label=name)
     axes.plot(
-        np.arange(1, len(found.informative) + 1),
-        found.informative,
+        np.arange(1, len(curves.informative) + 1),
+        curves.informative,
         color=OBSERVED,
         linewidth=1.4,
         label="most informative first",
     )
-    axes.axhline(found.within, color=INK, linewidth=0.8, linestyle=":")
-    axes.axvline(found.stable_size, color=OBSERVED, linewidth=0.8, linestyle=":")
+    axes.axhline(curves.within, color=INK, linewidth=0.8, linestyle=":")
+    axes.axvline(curves.stable_size, color=OBSERVED, linewidth=0.8, linestyle=":")
     axes.text(
-        found.stable_size,
+        curves.stable_size,
         axes.get_ylim()[1],
-        f" stays within {found.within:g} from {found.stable_size:,}",
+        f" stays within {curves.within:g} from {curves.stable_size:,}",
         fontsize=8,
         color=OBSERVED,
         va="top",
-        ha="right" if found.stable_size > len(found.informative) ** 0.6 else "left",
+        ha="right" if curves.stable_size > len(curves.informative) ** 0.6 else "left",
     )
     axes.set_xscale("log")
-    axes.set_xlim(1, len(found.informative))
+    axes.set_xlim(1, len(curves.informative))
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}")
     axes.set_xlabel("prompts in the benchmark", fontsize=9)

@@ -32,12 +32,14 @@ def pooled_distances(values: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.array([distance for part in map_blocks(task, len(blocks)) for distance in part])
 
 
-def _distance(mine: NDArray[np.float32], pool: NDArray[np.float32]) -> float:
+def _distance(values: NDArray[np.float32], pool: NDArray[np.float32]) -> float:
     """Of ascending values from the pool that holds them; just before and at each, where the gap is widest."""
-    if not mine.size:
+    if not values.size:
         return float("nan")
     gaps = (
-        np.abs(np.searchsorted(mine, mine, side) / len(mine) - np.searchsorted(pool, mine, side) / len(pool)).max()
+        np.abs(
+            np.searchsorted(values, values, side) / len(values) - np.searchsorted(pool, values, side) / len(pool)
+        ).max()
         for side in ("left", "right")
     )
     return float(max(gaps))

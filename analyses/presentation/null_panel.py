@@ -32,10 +32,10 @@ def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None
         axes.set_xlim(edges[0], edges[-1])
     if np.isfinite(comparison.observed):
         axes.axvline(comparison.observed, color=OBSERVED, linewidth=1.8, label="observed")
-    note = "no test" if comparison.reason else f"p = {comparison.pvalue:.3g}"
+    label = "no test" if comparison.reason else f"p = {comparison.pvalue:.3g}"
     if comparison.is_discrete and not comparison.reason:
-        note += " (discrete)"
-    axes.text(0.98, 1.0, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)
+        label += " (discrete)"
+    axes.text(0.98, 1.0, label, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)
     axes.locator_params(axis="x", nbins=3)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.7g}")
     axes.locator_params(axis="y", nbins=3)

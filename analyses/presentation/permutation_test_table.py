@@ -13,7 +13,7 @@ def statistics_table(
     comparisons: Mapping[str, PermutationTest],
     keys: Sequence[str],
     pvalues: Sequence[str],
-    given: Mapping[str, Collection[str]] | None = None,
+    reported: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Table:
     """One row for each statistic.
 
@@ -21,7 +21,7 @@ def statistics_table(
         comparisons: by name, which has as many words with dots between them as there are keys.
         keys: columns of the words of the name.
         pvalues: columns of p-values.
-        given: those of them that each statistic has; all if None.
+        reported: those of them that each statistic has; all if None.
     """
     rows = [
         {
@@ -29,7 +29,7 @@ def statistics_table(
             "observed": c.observed,
             "null_mean": c.null_mean,
             "null_sd": c.null_sd,
-            **{p: None if c.reason or (given and p not in given[name]) else getattr(c, p) for p in pvalues},
+            **{p: None if c.reason or (reported and p not in reported[name]) else getattr(c, p) for p in pvalues},
             "discrete": c.is_discrete,
             "reason": c.reason or None,
         }

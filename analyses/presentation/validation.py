@@ -32,18 +32,18 @@ def collect_errors(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, 
     Raises:
         SelectionError: one or both of them refuse.
     """
-    found: list[Any] = []
-    refusals: list[str] = []
+    results: list[Any] = []
+    errors: list[str] = []
     for function in (first, second):
         try:
-            found.append(function())
+            results.append(function())
         except SelectionError as error:
-            refusals.append(str(error))
-    if len(refusals) == 1:
-        raise SelectionError(refusals[0])
-    if refusals:
-        raise SelectionError("\n".join(f"{number}. {words}" for number, words in enumerate(refusals, start=1)))
-    return found[0], found[1]
+            errors.append(str(error))
+    if len(errors) == 1:
+        raise SelectionError(errors[0])
+    if errors:
+        raise SelectionError("\n".join(f"{number}. {words}" for number, words in enumerate(errors, start=1)))
+    return results[0], results[1]
 
 
 def check_minimum(least: int, **options: int) -> ValidationErrors:

@@ -43,20 +43,20 @@ def by_number(
         words: the null in a few words.
     """
     numbers = np.arange(2, observed.size + 2)
-    there = np.isfinite(observed) & np.isfinite(drawn).all(axis=0)
+    defined = np.isfinite(observed) & np.isfinite(drawn).all(axis=0)
     figure = create_figure(6.6, 5.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
-    x, kept = numbers[there], drawn[:, there]
+    x, kept = numbers[defined], drawn[:, defined]
     mean, (low, high) = kept.mean(axis=0), np.percentile(kept, BAND, axis=0)
     marker = "o" if x.size < 3 else None
     upper.fill_between(x, low, high, color=DRAWN, alpha=0.4, linewidth=0, label="95% of the draws")
     upper.plot(x, mean, color=DRAWN, linewidth=1.6, marker=marker, label=f"mean of the draws: {words}")
     upper.plot(numbers, observed, color=OBSERVED, linewidth=1.8, marker=marker, label="observed")
     upper.plot(chosen, observed[chosen - 2], "o", color=OBSERVED, markersize=7)
-    note = "no test" if best.reason else f"p = {best.pvalue:.3g}"
+    label = "no test" if best.reason else f"p = {best.pvalue:.3g}"
     right = chosen > (2 + observed.size) / 2
     upper.annotate(
-        f"{chosen} clusters, {best.observed:.3f}; {note}",
+        f"{chosen} clusters, {best.observed:.3f}; {label}",
         (chosen, observed[chosen - 2]),
         xytext=(-8 if right else 8, 6),
         textcoords="offset points",
@@ -69,7 +69,7 @@ def by_number(
     upper.set_ylabel("mean silhouette", fontsize=9)
     lower.axhline(0, color=FAINT, linewidth=0.8)
     lower.fill_between(x, low - mean, high - mean, color=DRAWN, alpha=0.4, linewidth=0)
-    lower.plot(x, observed[there] - mean, color=OBSERVED, linewidth=1.6, marker=marker)
+    lower.plot(x, observed[defined] - mean, color=OBSERVED, linewidth=1.6, marker=marker)
     lower.set_ylabel("observed\nminus mean of draws", fontsize=9)
     lower.set_xlabel("number of clusters", fontsize=9)
     lower.xaxis.get_major_locator().set_params(integer=True)

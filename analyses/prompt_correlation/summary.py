@@ -48,11 +48,11 @@ def _verdict(finding: PromptCorrelation) -> str:
         return f"On {table} there is nothing to test: {test.reason}."
     pairs = "pairs of prompts" if finding.n_effective is None else "weighted pairs of prompts"
     if name == "hamming.variance":
-        what = f"variance, over {pairs}, of the share of models with the same score on both (Hamming)"
+        statistic = f"variance, over {pairs}, of the share of models with the same score on both (Hamming)"
     else:
-        what = f"mean {BY_NAME[name.split('.')[0]].title} similarity of two prompts"
+        statistic = f"mean {BY_NAME[name.split('.')[0]].title} similarity of two prompts"
     if test.reason:
-        return f"On {table}, the {what} is no test: {test.reason}. Other statistics are."
+        return f"On {table}, the {statistic} is no test: {test.reason}. Other statistics are."
     more, less, chance, too_few = VERDICTS[name.split(".")[1]]
     if test.pvalue <= ALPHA:
         verdict = more
@@ -61,8 +61,8 @@ def _verdict(finding: PromptCorrelation) -> str:
     else:
         verdict = chance if test.smallest_pvalue <= ALPHA else too_few
     return (
-        f"On {table}, {verdict}: the {what} is {_format(test.observed, test)}; {finding.n_permutations:,} tables with "
-        f"{NULL_TEXTS[finding.null]} gave {_format(test.null_mean, test)} (sd {test.null_sd:.2g}), {_tails(test)}"
+        f"On {table}, {verdict}: the {statistic} is {_format(test.observed, test)}; {finding.n_permutations:,} tables "
+        f"with {NULL_TEXTS[finding.null]} gave {_format(test.null_mean, test)} (sd {test.null_sd:.2g}), {_tails(test)}"
         f"{_floor(test)}."
     )
 

@@ -99,8 +99,8 @@ def performance_by_meaning(curve: Curve, similarity: str) -> Figure:
     bottom.set_yscale("log")
     bottom.set_ylabel("share of pairs", fontsize=9)
     bottom.set_xlabel("semantic similarity of two prompts (cosine of their vectors)", fontsize=9)
-    held = np.flatnonzero(curve.share)
-    bottom.set_xlim(curve.edges[held[0]], curve.edges[held[-1] + 1])
+    filled = np.flatnonzero(curve.share)
+    bottom.set_xlim(curve.edges[filled[0]], curve.edges[filled[-1] + 1])
     for axes in (top, bottom):
         style_axes(axes)
     return figure
@@ -108,17 +108,17 @@ def performance_by_meaning(curve: Curve, similarity: str) -> Figure:
 
 def _points(curve: Curve) -> tuple[list[float], list[float]]:
     """Centres and means of neighbouring bins put together until each holds enough pairs."""
-    held = np.flatnonzero(curve.share)
-    width = max(1, -(-len(held) // POINTS))
+    filled = np.flatnonzero(curve.share)
+    width = max(1, -(-len(filled) // POINTS))
     middle = (curve.edges[:-1] + curve.edges[1:]) / 2
     least = min(LEAST_PAIRS / curve.n_pairs, 1.0 / POINTS)
     x, y, share, total, at, n = [], [], 0.0, 0.0, 0.0, 0
-    for i in range(held[0], held[-1] + 1):
+    for i in range(filled[0], filled[-1] + 1):
         mass = float(curve.share[i])
         if mass:
             share, total, at = share + mass, total + mass * float(curve.excess[i]), at + mass * float(middle[i])
         n += 1
-        if (share >= least and n >= width) or (i == held[-1] and share > 0):
+        if (share >= least and n >= width) or (i == filled[-1] and share > 0):
             x.append(at / share)
             y.append(total / share)
             share, total, at, n = 0.0, 0.0, 0.0, 0

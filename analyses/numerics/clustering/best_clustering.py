@@ -64,34 +64,36 @@ def best_clustering(
     """
     if max_clusters < 2 or n_restarts < 1:
         raise ValueError("max_clusters must be at least 2 and n_restarts at least 1")
-    found = directions(X, weights)
+    grouped = directions(X, weights)
     by_number = np.full(max_clusters - 1, np.nan)
-    most = min(max_clusters, found.n_distinct)
+    most = min(max_clusters, grouped.n_distinct)
     if most < 2:
-        labels = np.zeros(found.n_distinct, dtype=np.int64)
+        labels = np.zeros(grouped.n_distinct, dtype=np.int64)
         return Clustering(
-            labels=np.where(found.of_row < 0, -1, 0),
+            labels=np.where(grouped.of_row < 0, -1, 0),
             n_clusters=most,
-            objective=float(found.weights.sum()),
+            objective=float(grouped.weights.sum()),
             silhouette=float("nan"),
-            samples=np.full(found.of_row.size, np.nan),
-            medoids=_medoids(found, labels, most),
+            samples=np.full(grouped.of_row.size, np.nan),
+            medoids=_medoids(grouped, labels, most),
             by_number=by_number,
         )
-    kept, objectives = best_assignments(found.units, found.weights, max_clusters=most, n_restarts=n_restarts, key=key)
+    kept, objectives = best_assignments(
+        grouped.units, grouped.weights, max_clusters=most, n_restarts=n_restarts, key=key
+    )
     for place, assignment in enumerate(kept):
-        samples = row_silhouettes(found, assignment.astype(np.int64), place + 2, weights)
+        samples = row_silhouettes(grouped, assignment.astype(np.int64), place + 2, weights)
         by_number[place] = _mean(samples, weights)
     place = best_number(by_number) - 2
-    labels = _numbered(found, kept[place].astype(np.int64), place + 2)
-    samples = row_silhouettes(found, labels, place + 2, weights)
+    labels = _numbered(grouped, kept[place].astype(np.int64), place + 2)
+    samples = row_silhouettes(grouped, labels, place + 2, weights)
     return Clustering(
-        labels=np.where(found.of_row < 0, -1, labels[found.of_row]),
+        labels=np.where(grouped.of_row < 0, -1, labels[grouped.of_row]),
         n_clusters=place + 2,
         objective=float(objectives[place]),
         silhouette=float(by_number[place]),
         samples=samples,
-        medoids=_medoids(found, labels, place + 2),
+        medoids=_medoids(grouped, labels, place + 2),
         by_number=by_number,
     )
 
@@ -102,9 +104,9 @@ def best_number(by_number: NDArray[np.float64]) -> int:
     Args:
         by_number: mean silhouette at 2, 3, ... clusters; NaN where there are fewer distinct directions.
     """
-    there = np.where(np.isnan(by_number), -np.inf, by_number)
-    largest = there.max(initial=-np.inf)
-    return int(np.flatnonzero(there >= largest - TIE)[0]) + 2 if np.isfinite(largest) else 0
+    defined = np.where(np.isnan(by_number), -np.inf, by_number)
+    largest = defined.max(initial=-np.inf)
+    return int(np.flatnonzero(defined >= largest - TIE)[0]) + 2 if np.isfinite(largest) else 0
 
 
 def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[np.float64]:
@@ -117,40 +119,40 @@ def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[
     Returns:
         ``(n,)`` float64; exactly 0 for rows of the medoid's direction, NaN for rows of zeros.
     """
-    found = directions(X)
-    distances = np.full(found.of_row.size, np.nan)
-    rows = np.flatnonzero(found.of_row >= 0)
-    own = found.of_row[rows]
-    spoken = found.of_row[clustering.medoids[clustering.labels[rows]]]
-    cosines = np.einsum("ij,ij->i", found.units[own], found.units[spoken])
-    distances[rows] = np.where(own == spoken, 0.0, np.maximum(0.0, 1.0 - cosines))
+    grouped = directions(X)
+    distances = np.full(grouped.of_row.size, np.nan)
+    rows = np.flatnonzero(grouped.of_row >= 0)
+    of_row = grouped.of_row[rows]
+    spoken = grouped.of_row[clustering.medoids[clustering.labels[rows]]]
+    cosines = np.einsum("ij,ij->i", grouped.units[of_row], grouped.units[spoken])
+    distances[rows] = np.where(of_row == spoken, 0.0, np.maximum(0.0, 1.0 - cosines))
     return distances
 
 
 def _mean(samples: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
-    there = ~np.isnan(samples)
+    defined = ~np.isnan(samples)
     if weights is None:
-        return float(samples[there].mean())
-    return float((weights[there] * samples[there]).sum() / weights[there].sum())
+        return float(samples[defined].mean())
+    return float((weights[defined] * samples[defined]).sum() / weights[defined].sum())
 
 
-def _numbered(found: Directions, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+def _numbered(grouped: Directions, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """The same clusters, heaviest first; of equal ones first the one with the smallest row number."""
-    totals = np.bincount(labels, weights=found.weights, minlength=n_clusters)
-    firsts = np.full(n_clusters, found.of_row.size)
-    np.minimum.at(firsts, labels, found.first_rows)
+    totals = np.bincount(labels, weights=grouped.weights, minlength=n_clusters)
+    firsts = np.full(n_clusters, grouped.of_row.size)
+    np.minimum.at(firsts, labels, grouped.first_rows)
     order = np.lexsort((firsts, -totals))
     number = np.empty(n_clusters, dtype=np.int64)
     number[order] = np.arange(n_clusters)
     return number[labels]
 
 
-def _medoids(found: Directions, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
-    sums, totals = cluster_sums(found.units, found.weights, labels, n_clusters)
-    means = np.einsum("ij,ij->i", found.units, sums[labels]) / totals[labels]
+def _medoids(grouped: Directions, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    sums, totals = cluster_sums(grouped.units, grouped.weights, labels, n_clusters)
+    means = np.einsum("ij,ij->i", grouped.units, sums[labels]) / totals[labels]
     best = np.full(n_clusters, -np.inf)
     np.maximum.at(best, labels, means)
     candidates = np.flatnonzero(means >= best[labels] - TIE)
-    medoids = np.full(n_clusters, found.of_row.size, dtype=np.int64)
-    np.minimum.at(medoids, labels[candidates], found.first_rows[candidates])
+    medoids = np.full(n_clusters, grouped.of_row.size, dtype=np.int64)
+    np.minimum.at(medoids, labels[candidates], grouped.first_rows[candidates])
     return medoids

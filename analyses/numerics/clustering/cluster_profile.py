@@ -53,9 +53,9 @@ def cluster_profile(
     labels = clustering.labels[rows]
     w = np.ones(X.shape[0]) if weights is None else weights
     totals = np.bincount(labels, weights=w[rows], minlength=n_clusters).astype(np.float64)
-    found = directions(X)
-    of_direction = np.empty(found.n_distinct, dtype=np.int64)
-    of_direction[found.of_row[rows]] = labels
+    grouped = directions(X)
+    of_direction = np.empty(grouped.n_distinct, dtype=np.int64)
+    of_direction[grouped.of_row[rows]] = labels
     sums = np.zeros((n_clusters, X.shape[1]))
     np.add.at(sums, labels, w[rows, None] * X[rows])
     return ClusterProfile(

@@ -59,7 +59,7 @@ def _distances(columns: Any, labels: Any, sums: Any, totals: Any, within: Any, n
 
 
 def row_silhouettes(
-    found: Directions, labels: NDArray[np.int64], n_clusters: int, weights: NDArray[np.float64] | None = None
+    grouped: Directions, labels: NDArray[np.int64], n_clusters: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Silhouette of every row, ``(b - a) / max(a, b)``, with cosine distance.
 
@@ -69,7 +69,7 @@ def row_silhouettes(
     A row alone in its cluster, weighing 1 or less, has 0, as have rows whose ``a`` and ``b`` differ by rounding only.
 
     Args:
-        found: directions of the rows.
+        grouped: directions of the rows.
         labels: ``(m,)`` cluster of each direction, none of them empty.
         n_clusters: at least 2.
         weights: ``(n,)`` positive; None weighs every row 1.
@@ -77,22 +77,22 @@ def row_silhouettes(
     Returns:
         ``(n,)`` float64 in [-1, 1]; NaN for rows without direction.
     """
-    m = found.n_distinct
-    sums, totals = cluster_sums(found.units, found.weights, labels, n_clusters)
+    m = grouped.n_distinct
+    sums, totals = cluster_sums(grouped.units, grouped.weights, labels, n_clusters)
     within, nearest = np.empty(m), np.empty(m)
-    _distances(np.ascontiguousarray(found.units.T), labels, sums, totals, within, nearest)
+    _distances(np.ascontiguousarray(grouped.units.T), labels, sums, totals, within, nearest)
     members = np.bincount(labels, minlength=n_clusters)
     within[members[labels] == 1] = 0.0
-    samples = np.full(found.of_row.size, np.nan)
-    rows = np.flatnonzero(found.of_row >= 0)
-    of_row = found.of_row[rows]
+    samples = np.full(grouped.of_row.size, np.nan)
+    rows = np.flatnonzero(grouped.of_row >= 0)
+    of_row = grouped.of_row[rows]
     n_rows = np.bincount(labels[of_row], minlength=n_clusters)
-    own = np.ones(rows.size) if weights is None else np.minimum(1.0, np.asarray(weights)[rows])
-    rest = totals[labels][of_row] - own
+    own_weight = np.ones(rows.size) if weights is None else np.minimum(1.0, np.asarray(weights)[rows])
+    rest = totals[labels][of_row] - own_weight
     b = nearest[of_row]
     alone = (n_rows[labels[of_row]] == 1) & ((rest <= 0) if weights is None else (np.asarray(weights)[rows] <= 1))
     a = np.divide(within[of_row], rest, out=np.zeros(rows.size), where=~alone)
     larger = np.maximum(a, b)
-    apart = ~alone & (np.abs(b - a) > ROUNDING * larger)
-    samples[rows] = np.divide(b - a, larger, out=np.zeros(rows.size), where=apart)
+    differs = ~alone & (np.abs(b - a) > ROUNDING * larger)
+    samples[rows] = np.divide(b - a, larger, out=np.zeros(rows.size), where=differs)
     return samples

@@ -20,7 +20,7 @@ from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import STARTS
 
 CANDIDATES = 8
-"""Directions drawn for each new centre, of which the one that improves the objective most is taken."""
+"""WeightedUnits drawn for each new centre, of which the one that improves the objective most is taken."""
 MARGIN = 1e-12
 """A direction changes its cluster only for a cosine larger by more than this, so that rounding moves nothing."""
 SLACK = 1e-7
@@ -28,11 +28,11 @@ SLACK = 1e-7
 MAX_ROUNDS = 300
 """Rounds of improvement at each number of clusters; far more than any table has needed."""
 BLOCK = 64
-"""Directions whose cosines are made together."""
+"""WeightedUnits whose cosines are made together."""
 _MAX_DRAW = 2**32 - 1
 
 
-class Directions(NamedTuple):
+class WeightedUnits(NamedTuple):
     """What is clustered.
 
     Attributes:
@@ -154,7 +154,7 @@ def _choose(directions: Any, cosines: Any, draws: Any, best: Any, trial: Any) ->
 def _compare(units: Any, n: Any, rows: Any, state: Any, moves: Any) -> Any:
     """Compare some directions with all centres; write where each moves and its distance from the rest."""
     k = units.shape[1]
-    labels, own, chords, centres = state.labels, state.cosines, state.chords, state.centres
+    labels, own_cosines, chords, centres = state.labels, state.cosines, state.chords, state.centres
     block, cosines = np.zeros((k, BLOCK)), np.empty(BLOCK)
     first, second, where = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     n_moves: Any = INT(0)
@@ -182,12 +182,12 @@ def _compare(units: Any, n: Any, rows: Any, state: Any, moves: Any) -> Any:
             i, nearest = rows[start + b], np.int64(where[b])
             if nearest == labels[i]:
                 chords[i] = _chord(second[b])
-            elif first[b] <= own[i] + MARGIN:
+            elif first[b] <= own_cosines[i] + MARGIN:
                 chords[i] = _chord(first[b])
             else:
                 moves[n_moves, 0], moves[n_moves, 1] = i, nearest
                 n_moves += 1
-                own[i] = first[b]
+                own_cosines[i] = first[b]
                 chords[i] = _chord(second[b])
     return n_moves
 
@@ -368,6 +368,6 @@ def best_assignments(
     kept = np.zeros((max_clusters - 1, units.shape[0]), np.int32)
     objectives = np.zeros(max_clusters - 1)
     units = np.pad(units, ((0, 0), (0, -units.shape[1] % 4)))
-    directions = Directions(units, np.ascontiguousarray(units.T), weights)
+    directions = WeightedUnits(units, np.ascontiguousarray(units.T), weights)
     _run_chains(directions, max_clusters, n_restarts, key, kept, objectives)
     return kept, objectives

@@ -62,10 +62,10 @@ def group_rows(rows: NDArray[np.float64]) -> Groups:
     Args:
         rows: ``(n, k)`` finite.
     """
-    found = directions(rows)
-    is_zero = found.of_row < 0
-    units = np.vstack([found.units, np.zeros((int(is_zero.any()), rows.shape[1]))])
-    group = np.where(is_zero, found.n_distinct, found.of_row)
+    grouped = directions(rows)
+    is_zero = grouped.of_row < 0
+    units = np.vstack([grouped.units, np.zeros((int(is_zero.any()), rows.shape[1]))])
+    group = np.where(is_zero, grouped.n_distinct, grouped.of_row)
     sizes = np.bincount(group, minlength=len(units))
     sorting = np.argsort(units @ (sizes @ units), kind="stable")
     group = np.argsort(sorting)[group]
@@ -92,18 +92,18 @@ class Order:
     distances: NDArray[np.float64]
 
 
-def farthest_first(found: Groups, start: int, criterion: Literal["mean", "min"] = "mean") -> Order:
+def farthest_first(groups: Groups, start: int, criterion: Literal["mean", "min"] = "mean") -> Order:
     """Rows one by one, each the farthest from those already there.
 
     Args:
-        found: the rows by direction.
+        groups: the rows by direction.
         start: the first row.
         criterion: "mean" takes the mean distance to all selected rows, "min" that to the nearest of them.
     """
-    rows, distances = np.empty(found.n_rows, np.int64), np.empty(found.n_rows)
-    arguments = found.units, found.group, found.members, found.starts, start
+    rows, distances = np.empty(groups.n_rows, np.int64), np.empty(groups.n_rows)
+    arguments = groups.units, groups.group, groups.members, groups.starts, start
     if criterion == "mean":
-        _by_mean(*arguments, 0.0 if found.is_nonnegative else 1.0, rows, distances)
+        _by_mean(*arguments, 0.0 if groups.is_nonnegative else 1.0, rows, distances)
     else:
         _by_nearest(*arguments, rows, distances)
     return Order(rows=rows, distances=np.clip(distances, 0.0, 2.0))

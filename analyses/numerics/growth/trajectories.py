@@ -119,9 +119,9 @@ def stack_trajectories(some: Sequence[Trajectory], sizes: NDArray[np.int64], wit
         within: how near to the final ranking is near enough.
     """
     return Trajectories(
-        means=np.array([one.means for one in some]),
-        distances=np.array([one.distances[sizes - 1] for one in some]),
-        stable_sizes=np.array([one.stable_size(within) for one in some]),
+        means=np.array([order.means for order in some]),
+        distances=np.array([order.distances[sizes - 1] for order in some]),
+        stable_sizes=np.array([order.stable_size(within) for order in some]),
     )
 
 

@@ -47,10 +47,10 @@ def nearest_partners(
         intercept: whether the lines have one.
     """
     x, y = rows[prompts] @ rows.T, U[prompts] @ U.T
-    others = np.tile(weights, (len(prompts), 1))
-    others[np.arange(len(prompts)), prompts] = 0.0
-    means = [(others * s).sum(axis=1, keepdims=True) / others.sum(axis=1, keepdims=True) * intercept for s in (x, y)]
-    parts = others * (x - means[0]) * (y - means[1])
+    w = np.tile(weights, (len(prompts), 1))
+    w[np.arange(len(prompts)), prompts] = 0.0
+    means = [(w * s).sum(axis=1, keepdims=True) / w.sum(axis=1, keepdims=True) * intercept for s in (x, y)]
+    parts = w * (x - means[0]) * (y - means[1])
     total, size = parts.sum(axis=1, keepdims=True), np.abs(parts).sum(axis=1, keepdims=True)
     parts = np.divide(parts, total, out=np.full_like(parts, np.nan), where=np.abs(total) > CLOSE * size)
     ranked = np.round(x / CLOSE) * CLOSE

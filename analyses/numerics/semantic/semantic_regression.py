@@ -106,13 +106,13 @@ class Meaning:
             ``(n, b)``.
         """
         squares = np.repeat(self.squares[:, None], weights.shape[1], axis=1)
-        other = np.flatnonzero((weights != self.weights[:, None]).any(axis=0))
-        if other.size:
+        changed = np.flatnonzero((weights != self.weights[:, None]).any(axis=0))
+        if changed.size:
             for start in range(0, len(self.rows), SQUARE_ROWS):
                 block = slice(start, start + SQUARE_ROWS)
                 similarities = self.rows[block] @ self.centred.T
                 np.square(similarities, out=similarities)
-                squares[block, other] = similarities @ weights[:, other]
+                squares[block, changed] = similarities @ weights[:, changed]
         return squares
 
 
@@ -155,34 +155,34 @@ def fit_lines(meaning: Meaning, U: Floats, weights: Floats, squares: Floats) -> 
         mean = np.einsum("nb,nbk->bk", weights, U) / total[:, None]
     V = U - mean if meaning.intercept else U
     weighted = weights[:, :, None] * V
-    own = np.einsum("nbk,nbk->nb", U, V)
+    squares_own = np.einsum("nbk,nbk->nb", U, V)
     across = meaning.rows @ (meaning.centred.T @ weighted.reshape(n, b * k))
     by_table = U.transpose(1, 0, 2)
     gram = V.transpose(1, 2, 0) @ weighted.transpose(1, 0, 2)
     squares_y = np.einsum("bnk,bnk->nb", by_table @ gram, by_table)
     products = meaning.products[:, None]
     xx = squares - weights * products**2
-    xy = np.einsum("nbk,nbk->nb", across.reshape(n, b, k), U) - weights * products * own
-    yy = squares_y - weights * own**2
-    others = total - weights
+    xy = np.einsum("nbk,nbk->nb", across.reshape(n, b, k), U) - weights * products * squares_own
+    yy = squares_y - weights * squares_own**2
+    rest = total - weights
     with np.errstate(divide="ignore", invalid="ignore"):
         if meaning.intercept:
             sum_x = meaning.rows @ (meaning.centred.T @ weights) - weights * products
-            sum_y = -weights * own
-            xx -= sum_x**2 / others
-            xy -= sum_x * sum_y / others
-            yy -= sum_y**2 / others
+            sum_y = -weights * squares_own
+            xx -= sum_x**2 / rest
+            xy -= sum_x * sum_y / rest
+            yy -= sum_y**2 / rest
         freedom = (weights > 0).sum(axis=0) - (3 if meaning.intercept else 2)
-        there = (weights > 0) & (freedom > 0)
-        there &= xx > np.maximum(CONSTANT * squares, FLAT * others)
-        there &= yy > np.maximum(CONSTANT * squares_y, FLAT * others)
-        unexplained = np.where(there, np.maximum(1 - xy / xx * (xy / yy), PERFECT), np.nan)
-        slope = np.where(there, xy / xx, np.nan)
+        has_line = (weights > 0) & (freedom > 0)
+        has_line &= xx > np.maximum(CONSTANT * squares, FLAT * rest)
+        has_line &= yy > np.maximum(CONSTANT * squares_y, FLAT * rest)
+        unexplained = np.where(has_line, np.maximum(1 - xy / xx * (xy / yy), PERFECT), np.nan)
+        slope = np.where(has_line, xy / xx, np.nan)
         stderr = np.sqrt(unexplained * yy / xx / freedom)
         return Lines(
             slope=slope,
             stderr=stderr,
             t=slope / stderr,
             pvalue=betainc(np.maximum(freedom, 1) / 2, 0.5, unexplained),
-            spread=np.sqrt(np.where(there, yy / xx, np.nan)),
+            spread=np.sqrt(np.where(has_line, yy / xx, np.nan)),
         )

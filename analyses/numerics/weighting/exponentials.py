@@ -16,7 +16,7 @@ from tracker.statistics.jit import jit
 
 WIDTH = 1024
 """Variables whose intermediate values are held at a time."""
-_ONE, _HALF, _LOG2 = np.float32(1), np.float32(0.5), np.float32(np.log(2))
+_UNIT, _HALF, _LOG2 = np.float32(1), np.float32(0.5), np.float32(np.log(2))
 _ROOT, _MANTISSA, _EXPONENT, _BITS = np.int32(0x3F3504F3), np.int32(0x7FFFFF), np.int32(23), np.int32(32)
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8 = (
     np.float32(c)
@@ -54,7 +54,7 @@ def fill_exponentials(words: Any, drawn: Any) -> None:
             exponent[i] = np.float32((above >> _EXPONENT) - _BITS)
             bits[i] = (above & _MANTISSA) + _ROOT
         for i in range(n):
-            z = x[i] - _ONE
+            z = x[i] - _UNIT
             p = (((_C0 * z + _C1) * z + _C2) * z + _C3) * z + _C4
             p = (((p * z + _C5) * z + _C6) * z + _C7) * z + _C8
             target[i] = -(exponent[i] * _LOG2 + (p * z * z * z - _HALF * z * z + z))

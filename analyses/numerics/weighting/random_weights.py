@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analyses.numerics.weighting.rank_draws import RankDraws, rank_draws
-from analyses.numerics.weighting.simplex import density, duels, moments, quantiles
+from analyses.numerics.weighting.simplex import density, lead_chances, moments, quantiles
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 Vector = NDArray[np.float64]
@@ -96,7 +96,7 @@ def random_weights(
         seed: of all draws.
     """
     X = np.ascontiguousarray(Q if higher_is_better else -Q)
-    pairs = duels(X, alpha)
+    pairs = lead_chances(X, alpha)
     first = np.argmax(pairs.better + pairs.better.T == 0, axis=0)
     twins = first[first]
     drawn = rank_draws(X, alpha, twins, n_draws=n_draws, seed=seed, keep_means=not exact)

@@ -99,11 +99,11 @@ def _patterns(X: NDArray[np.float64], alpha: NDArray[np.float64]) -> tuple[NDArr
     shapes = np.bincount(place.ravel(), weights=alpha, minlength=len(patterns)).astype(np.float64)
     if (alpha == 1).all():
         many = shapes >= GAMMA
-        apart = ~many[place.ravel()]
+        separate = ~many[place.ravel()]
         together = np.zeros(len(X), bool)
         together[first[many]] = True
-        kept = np.concatenate([np.flatnonzero(together), np.flatnonzero(apart)])
-        shapes = np.where(apart, 1.0, shapes[place.ravel()])[kept]
+        kept = np.concatenate([np.flatnonzero(together), np.flatnonzero(separate)])
+        shapes = np.where(separate, 1.0, shapes[place.ravel()])[kept]
         patterns = X[kept]
     padded = -len(patterns) % ROWS_HELD
     columns = np.pad(np.vstack([patterns.T, np.ones(len(patterns))]), ((0, 0), (0, padded)))
@@ -134,17 +134,17 @@ def _weighted_sums(
 @jit
 def _add(sums: Any, weights: Any, columns: Any) -> None:
     """Add ``columns @ weights`` to the sums, prompts in their order; their number is a multiple of `ROWS_HELD`."""
-    held = np.empty((ROWS_HELD, TILE))
+    buffer = np.empty((ROWS_HELD, TILE))
     for tile in range(0, sums.shape[1], TILE):
         width = min(TILE, sums.shape[1] - tile)
         for start in range(0, columns.shape[1], ROWS_HELD):
             for r in range(ROWS_HELD):
-                source, target = weights[start + r, tile : tile + width], held[r]
+                source, target = weights[start + r, tile : tile + width], buffer[r]
                 for t in range(width):
                     target[t] = source[t]
             for j in range(columns.shape[0]):
                 for r in range(0, ROWS_HELD, 8):
-                    _add_eight(sums[j, tile : tile + width], held[r : r + 8], columns[j, start + r : start + r + 8])
+                    _add_eight(sums[j, tile : tile + width], buffer[r : r + 8], columns[j, start + r : start + r + 8])
 
 
 @jit
@@ -167,12 +167,12 @@ def _count(sums: Any, size: Any, places: Any, ahead: Any) -> None:
     better = np.zeros((k, n_draws), np.int32)
     for i in range(k):
         for j in range(i + 1, k):
-            one, other = np.int32(size[i]), np.int32(size[j])
+            weight_i, weight_j = np.int32(size[i]), np.int32(size[j])
             first: Any = INT(0)
             for t in range(n_draws):
                 wins = np.int32(sums[i, t] >= sums[j, t])
-                better[j, t] += one * wins
-                better[i, t] += other * (np.int32(1) - wins)
+                better[j, t] += weight_i * wins
+                better[i, t] += weight_j * (np.int32(1) - wins)
                 first += wins
             ahead[i, j] += first
             ahead[j, i] += n_draws - first

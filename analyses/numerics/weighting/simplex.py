@@ -30,7 +30,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Duels:
+class LeadChances:
     """Every model against every other.
 
     Attributes:
@@ -43,7 +43,7 @@ class Duels:
     better: NDArray[np.int64]
 
 
-def duels(X: NDArray[np.float64], alpha: Vector) -> Duels:
+def lead_chances(X: NDArray[np.float64], alpha: Vector) -> LeadChances:
     """Chances of every model being ahead of every other.
 
     Args:
@@ -59,7 +59,7 @@ def duels(X: NDArray[np.float64], alpha: Vector) -> Duels:
     for i, (ahead, behind, wins, losses) in enumerate(map_blocks(lambda i: _row(columns, alpha, slack, i), k)):
         beats[i, i + 1 :], beats[i + 1 :, i] = ahead, behind
         better[i, i + 1 :], better[i + 1 :, i] = wins, losses
-    return Duels(beats=beats, better=better)
+    return LeadChances(beats=beats, better=better)
 
 
 @jit
@@ -88,7 +88,7 @@ def _only_one(words: Any) -> Any:
     return counts
 
 
-def _two_valued_duels(X: NDArray[np.float64], best: float, alpha: Vector) -> Duels:
+def _two_valued_duels(X: NDArray[np.float64], best: float, alpha: Vector) -> LeadChances:
     counts = _only_one(_packed(X, best))
     ahead = counts.astype(np.float64)
     if (alpha != 1).any():
@@ -96,17 +96,17 @@ def _two_valued_duels(X: NDArray[np.float64], best: float, alpha: Vector) -> Due
         ahead = np.where(counts > 0, (right * alpha[:, None]).T @ (1 - right), 0.0)
     i, j = np.triu_indices(X.shape[1], 1)
     only_i, only_j = ahead[i, j], ahead[j, i]
-    contested = (only_i > 0) & (only_j > 0)
-    fewer, more = np.minimum(only_i, only_j)[contested], np.maximum(only_i, only_j)[contested]
+    is_open = (only_i > 0) & (only_j > 0)
+    fewer, more = np.minimum(only_i, only_j)[is_open], np.maximum(only_i, only_j)[is_open]
     upset = special.betainc(more, fewer, 0.5)
     chance = np.where(only_i > only_j, 1.0, np.where(only_i < only_j, 0.0, 0.5))
     opposite = 1 - chance
-    i_leads = (only_i >= only_j)[contested]
-    chance[contested] = np.where(i_leads, 1 - upset, upset)
-    opposite[contested] = np.where(i_leads, upset, 1 - upset)
+    i_leads = (only_i >= only_j)[is_open]
+    chance[is_open] = np.where(i_leads, 1 - upset, upset)
+    opposite[is_open] = np.where(i_leads, upset, 1 - upset)
     beats = np.full(counts.shape, 0.5)
     beats[i, j], beats[j, i] = chance, opposite
-    return Duels(beats=beats, better=counts)
+    return LeadChances(beats=beats, better=counts)
 
 
 @jit
@@ -170,28 +170,28 @@ def quantiles(x: Vector, alpha: Vector, levels: Vector) -> Vector:
         rest = special.betainccinv(shapes[1], shapes[0], 1 - levels)
         return np.asarray(low + (high - low) * np.where(levels <= 0.5, share, rest))
     mean, sd = (float(of[0]) for of in moments(values[:, None], shapes))
-    wanted = special.ndtri(levels)
+    targets = special.ndtri(levels)
     below, above = np.full(len(levels), low), np.full(len(levels), high)
-    found: Vector = np.clip(mean + sd * wanted, low + 0.05 * (mean - low), high - 0.05 * (high - mean))
+    quantile: Vector = np.clip(mean + sd * targets, low + 0.05 * (mean - low), high - 0.05 * (high - mean))
     moving = np.ones(len(levels), bool)
     for _ in range(MAX_STEPS):
-        at = found[moving]
+        at = quantile[moving]
         less, more, density = _distribution(values, shapes, at)
         score = np.where(less < more, special.ndtri(less), -special.ndtri(more))
-        short = score < wanted[moving]
+        short = score < targets[moving]
         below[moving], above[moving] = np.where(short, at, below[moving]), np.where(short, above[moving], at)
         slope = density / np.maximum(np.exp(-0.5 * score * score) / np.sqrt(2 * np.pi), np.finfo(float).tiny)
         usable = np.isfinite(score) & np.isfinite(slope) & (slope > 0)
-        step = np.divide(wanted[moving] - score, slope, out=np.full(len(at), np.inf), where=usable)
-        trial, settled = at + step, np.abs(step) <= MAX_STEP * np.minimum(at - low, high - at)
-        outside = ~settled & ~((trial > below[moving]) & (trial < above[moving]))
+        step = np.divide(targets[moving] - score, slope, out=np.full(len(at), np.inf), where=usable)
+        trial, is_stable = at + step, np.abs(step) <= MAX_STEP * np.minimum(at - low, high - at)
+        outside = ~is_stable & ~((trial > below[moving]) & (trial < above[moving]))
         trial[outside] = 0.5 * (below[moving] + above[moving])[outside]
-        found[moving] = trial
-        settled |= above[moving] - below[moving] <= np.spacing(np.abs(at))
-        moving[moving] = ~settled
+        quantile[moving] = trial
+        is_stable |= above[moving] - below[moving] <= np.spacing(np.abs(at))
+        moving[moving] = ~is_stable
         if not moving.any():
             break
-    return found
+    return quantile
 
 
 def density(x: Vector, alpha: Vector, at: Vector) -> Vector:

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from analyses.numerics.clustering.best_clustering import best_clustering, medoid_distances
-from analyses.numerics.weighting.cluster_reweighting import clustered
+from analyses.numerics.weighting.cluster_reweighting import cluster_schemes
 from analyses.numerics.weighting.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
 from tracker.statistics.rng_streams import stream_key
 
@@ -180,6 +180,6 @@ class TestLaws:
         assert inverse_distance_weights(labels, noisy).tolist() == pytest.approx([1, 1, 1])
         assert distance_weights(labels, noisy).tolist() == [0, 0, 3]
         parallel = np.array([[0.1, 0.3], [0.2, 0.6], [0.3, 0.9], [0.9, 0.1]])
-        found = clustered(parallel, max_clusters=2, n_restarts=1, zero_distance="floor")
+        found = cluster_schemes(parallel, max_clusters=2, n_restarts=1, zero_distance="floor")
         assert found.schemes["inverse-distance"].weights.tolist() == [1, 1, 1, 1]
         assert found.is_zero_distance.tolist() == [True] * 4

@@ -9,7 +9,7 @@ from scipy import stats
 
 from analyses.numerics.weighting.exponentials import WIDTH, fill_exponentials
 from analyses.numerics.weighting.rank_draws import BLOCK, GAMMA, rank_draws
-from analyses.numerics.weighting.simplex import duels
+from analyses.numerics.weighting.simplex import lead_chances
 
 RNG = np.random.default_rng(8)
 BINARY = (RNG.random((90, 6)) < RNG.random((90, 1)) * np.linspace(0.7, 1, 6)).astype(float)
@@ -39,7 +39,7 @@ class TestAgainstReference:
 
     @pytest.mark.parametrize("X", [BINARY, CONTINUOUS])
     def test_the_share_of_draws_ahead_agrees_with_the_exact_chance(self, X):
-        exact = duels(X, np.ones(len(X))).beats
+        exact = lead_chances(X, np.ones(len(X))).beats
         found = rank_draws(X, np.ones(len(X)), alone(X), n_draws=40_000, seed=3).ahead / 40_000
         error = np.sqrt(exact * (1 - exact) / 40_000)
         off_diagonal = ~np.eye(X.shape[1], dtype=bool)
@@ -47,7 +47,7 @@ class TestAgainstReference:
 
     def test_many_prompts_with_the_same_scores_are_drawn_at_once_and_count_as_many(self):
         X = np.repeat([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]], [3 * GAMMA, 3 * GAMMA + 4, GAMMA - 3], axis=0)
-        exact = duels(X, np.ones(len(X))).beats
+        exact = lead_chances(X, np.ones(len(X))).beats
         found = rank_draws(X, np.ones(len(X)), alone(X), n_draws=100_000, seed=3).ahead / 100_000
         assert np.abs(found - exact)[~np.eye(3, dtype=bool)].max() < 0.007
 
