@@ -31,13 +31,13 @@ SELECTION = Selection(benchmark="simulated")
 def measurements() -> Iterator[dict[str, Any]]:
     """One dictionary per measurement."""
     with empty_store("sqlite") as store:
-        yield _made(store)
+        yield _prepare_store(store)
     for engine in ENGINES:
         with empty_store(engine) as store:
             yield _loaded(store)
 
 
-def _made(store: sa.Engine) -> dict[str, Any]:
+def _prepare_store(store: sa.Engine) -> dict[str, Any]:
     """Texts of 8 to 400 words, in an order that has nothing to do with their length, as prompts have them."""
     rng = np.random.default_rng(0)
     words = np.array(["the", "of", "sum", "river", "which", "angle", "seven", "never", "under", "cost", "rises", "in"])
@@ -54,8 +54,8 @@ def _made(store: sa.Engine) -> dict[str, Any]:
     embed(store, "simulated", "minilm", template="question", batch_size=BATCH)
     ours_s = time.perf_counter() - start
     with transaction(store, write=False) as session:
-        found = embeddings(session, SELECTION)
-    assert np.abs(found.E - np.concatenate(plain)).max() < 1e-5
+        matrix = embeddings(session, SELECTION)
+    assert np.abs(matrix.E - np.concatenate(plain)).max() < 1e-5
     return {
         "name": f"{N_EMBEDDED} texts of 8 to 400 words to stored vectors by MiniLM, model loaded and hashed, beside a "
         "loop of encode in input order, nothing stored",
@@ -77,14 +77,14 @@ def _loaded(store: sa.Engine) -> dict[str, Any]:
     for _ in range(3):
         with transaction(store, write=False) as session:
             start = time.perf_counter()
-            ours = embeddings(session, SELECTION)
+            tracker_matrix = embeddings(session, SELECTION)
             ours_s.append(time.perf_counter() - start)
     with transaction(store, write=False) as session:
         start = time.perf_counter()
-        theirs = _by_orm(session)
+        peer_matrix = _by_orm(session)
         peer_s = time.perf_counter() - start
-    assert np.array_equal(ours.E, theirs)
-    assert np.array_equal(ours.E, E)
+    assert np.array_equal(tracker_matrix.E, peer_matrix)
+    assert np.array_equal(tracker_matrix.E, E)
     return {
         "name": f"{store.dialect.name}: {N_STORED:,} vectors of {DIMENSIONS} numbers to an array, beside SQLModel",
         "ours_s": min(ours_s),

@@ -30,7 +30,7 @@ from tests.tracker.language_model_files import corpus, write_language_model
 from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 
 N_PROMPTS = int(os.environ.get("SUFFRAGE_BENCHMARK_PROMPTS", "500"))
-N_SHOTS, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, min(16, N_PROMPTS)
+N_EXAMPLES, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, min(16, N_PROMPTS)
 SIZE, CONTEXT = 448, 1024
 PEER_BATCHES = (1, 8, 16, 64)
 Method = Literal["loglikelihood", "letters"]
@@ -49,17 +49,19 @@ def measurements() -> Iterator[dict[str, Any]]:
 
 def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
     tried = {
-        size: in_own_process(partial(_theirs, folder, method, fixed, N_TRIED, size))[0][0] for size in PEER_BATCHES
+        size: in_own_process(partial(_time_peer, folder, method, fixed, N_TRIED, size))[0][0] for size in PEER_BATCHES
     }
     best = min(tried, key=lambda size: tried[size])
-    runs = [in_own_process(partial(_ours, folder, method, fixed, N_PROMPTS))]
-    (peer_s, peer_added, theirs), peer_peak = in_own_process(partial(_theirs, folder, method, fixed, N_PROMPTS, best))
-    runs.append(in_own_process(partial(_ours, folder, method, fixed, N_PROMPTS)))
-    ours_s = [found[0] for found, _ in runs]
-    (_, ours_added, ours), ours_peak = max(runs, key=lambda run: run[1])
-    mine, his = np.array(ours), np.array(theirs)
+    runs = [in_own_process(partial(_time_tracker, folder, method, fixed, N_PROMPTS))]
+    (peer_s, peer_added, peer_results), peer_peak = in_own_process(
+        partial(_time_peer, folder, method, fixed, N_PROMPTS, best)
+    )
+    runs.append(in_own_process(partial(_time_tracker, folder, method, fixed, N_PROMPTS)))
+    ours_s = [results[0] for results, _ in runs]
+    (_, ours_added, tracker_results), ours_peak = max(runs, key=lambda run: run[1])
+    tracker_logprobs, his = np.array(tracker_results), np.array(peer_results)
     return {
-        "name": f"{N_PROMPTS} prompts, {N_OPTIONS} options by {method}, {N_SHOTS} "
+        "name": f"{N_PROMPTS} prompts, {N_OPTIONS} options by {method}, {N_EXAMPLES} "
         f"{'fixed examples' if fixed else 'shots of its own for each'}, CPU, beside lm-evaluation-harness",
         "tokens_per_request": round(_n_tokens(folder, method, fixed)),
         "ours_s": round(min(ours_s), 2),
@@ -73,8 +75,8 @@ def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
         "memory_ratio": round(ours_peak / peer_peak, 2),
         "ours_added_mb": round(ours_added),
         "peer_added_mb": round(peer_added),
-        "largest_difference": float(np.abs(mine - his).max()),
-        "equal_choices": float((mine.argmax(axis=1) == his.argmax(axis=1)).mean()),
+        "largest_difference": float(np.abs(tracker_logprobs - his).max()),
+        "equal_choices": float((tracker_logprobs.argmax(axis=1) == his.argmax(axis=1)).mean()),
     }
 
 
@@ -83,25 +85,25 @@ def prompts(method: Method, fixed: bool, n_prompts: int) -> list[RenderedPrompt]
     chance = random.Random(0)
     words = sorted({word for line in corpus(400) for word in line.split() if word.isalpha() and word.islower()})
     pool = [_written(chance, words) for _ in range(100)]
-    made = []
+    built = []
     for i in range(n_prompts):
         text, options = _written(chance, words)
-        chosen = pool[:N_SHOTS] if fixed else chance.sample(pool, N_SHOTS)
-        places = [chance.randrange(N_OPTIONS) for _ in range(N_SHOTS)] if not fixed else range(N_SHOTS)
+        chosen = pool[:N_EXAMPLES] if fixed else chance.sample(pool, N_EXAMPLES)
+        places = [chance.randrange(N_OPTIONS) for _ in range(N_EXAMPLES)] if not fixed else range(N_EXAMPLES)
         examples = tuple(
-            FewShotExample(question=asked, answer=_sayable(method, offered)[place % N_OPTIONS])
-            for (asked, offered), place in zip(chosen, places, strict=True)
+            FewShotExample(question=rendered, answer=_sayable(method, offered)[place % N_OPTIONS])
+            for (rendered, offered), place in zip(chosen, places, strict=True)
         )
-        said = _sayable(method, options)
-        made.append(RenderedPrompt(prompt_id=i + 1, examples=examples, question=text, options=said, correct_option=0))
-    return made
+        texts = _sayable(method, options)
+        built.append(RenderedPrompt(prompt_id=i + 1, examples=examples, question=text, options=texts, correct_option=0))
+    return built
 
 
 def _written(chance: random.Random, words: list[str]) -> tuple[str, tuple[str, ...]]:
     options = tuple(" ".join(chance.choices(words, k=chance.randint(2, 6))) for _ in range(N_OPTIONS))
-    listed = "\n".join(f"{'ABCD'[i]}. {option}" for i, option in enumerate(options))
+    option_lines = "\n".join(f"{'ABCD'[i]}. {option}" for i, option in enumerate(options))
     n_words = max(10, N_WORDS - sum(len(option.split()) for option in options) + chance.randint(-15, 15))
-    return f"Question: {' '.join(chance.choices(words, k=n_words))}?\n{listed}\nAnswer:", options
+    return f"Question: {' '.join(chance.choices(words, k=n_words))}?\n{option_lines}\nAnswer:", options
 
 
 def _sayable(method: Method, options: tuple[str, ...]) -> tuple[str, ...]:
@@ -112,36 +114,36 @@ def _n_tokens(folder: Path, method: Method, fixed: bool) -> float:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    return float(np.mean([len(tokenizer.encode(made.text())) for made in prompts(method, fixed, 50)]))
+    return float(np.mean([len(tokenizer.encode(built.text())) for built in prompts(method, fixed, 50)]))
 
 
-def _ours(folder: Path, method: Method, fixed: bool, n_prompts: int) -> Scored:
+def _time_tracker(folder: Path, method: Method, fixed: bool, n_prompts: int) -> Scored:
     from tracker.evaluating.local.loading import load_language_model
     from tracker.evaluating.local.option_scorer import OptionScorer
 
-    asked = prompts(method, fixed, n_prompts)
+    rendered = prompts(method, fixed, n_prompts)
     scorer = OptionScorer(load_language_model(str(folder)), method=method)
     before, start = peak(), time.perf_counter()
-    responses = [response for batch in scorer.respond(asked, lambda _: False) for response in batch]
+    responses = [response for batch in scorer.respond(rendered, lambda _: False) for response in batch]
     spent = time.perf_counter() - start
-    found = {response.prompt_id: response.logprobs for response in responses}
-    return spent, peak() - before, [np.asarray(found[made.prompt_id]).tolist() for made in asked]
+    results = {response.prompt_id: response.logprobs for response in responses}
+    return spent, peak() - before, [np.asarray(results[built.prompt_id]).tolist() for built in rendered]
 
 
-def _theirs(folder: Path, method: Method, fixed: bool, n_prompts: int, batch_size: int) -> Scored:
+def _time_peer(folder: Path, method: Method, fixed: bool, n_prompts: int, batch_size: int) -> Scored:
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
     requests = [
-        Instance(request_type="loglikelihood", doc={}, arguments=(made.text(), made.join + option), idx=place)
-        for made in prompts(method, fixed, n_prompts)
-        for place, option in enumerate(made.options)
+        Instance(request_type="loglikelihood", doc={}, arguments=(built.text(), built.join + option), idx=place)
+        for built in prompts(method, fixed, n_prompts)
+        for place, option in enumerate(built.options)
     ]
     model = HFLM(pretrained=str(folder), device="cpu", dtype="float32", batch_size=batch_size)
     before, start = peak(), time.perf_counter()
-    found = model.loglikelihood(requests, disable_tqdm=True)
+    results = model.loglikelihood(requests, disable_tqdm=True)
     spent = time.perf_counter() - start
-    return spent, peak() - before, np.array([logprob for logprob, _ in found]).reshape(-1, N_OPTIONS).tolist()
+    return spent, peak() - before, np.array([logprob for logprob, _ in results]).reshape(-1, N_OPTIONS).tolist()
 
 
 if __name__ == "__main__":

@@ -53,22 +53,22 @@ def measurements() -> Iterator[dict[str, Any]]:
     yield from measured("cuda:0", Shape(), torch.cuda.get_device_name(0))
 
 
-def measured(device: str, shape: Shape, called: str) -> Iterator[dict[str, Any]]:
+def measured(device: str, shape: Shape, label: str) -> Iterator[dict[str, Any]]:
     """The same on any device."""
     model = random_model(device, shape)
     weights = sum(p.numel() for p in model.model.model.layers.parameters())
     for method in METHODS:
         for fixed in (True, False):
-            asked = prompts(method, fixed, shape.n_prompts)
-            n_read = sum(OptionScorer(model, method=method).n_tokens(asked))
-            _ask(model, method, asked[:N_WARM])
+            rendered = prompts(method, fixed, shape.n_prompts)
+            n_read = sum(OptionScorer(model, method=method).n_tokens(rendered))
+            _respond(model, method, rendered[:N_WARM])
             with counted(model) as count:
-                spent = seconds(device, partial(_ask, model, method, asked))
+                spent = seconds(device, partial(_respond, model, method, rendered))
             card = matrix_rate(device)
             done = 2 * weights * count.n_tokens / spent
             examples = f"{N_SHOTS} {'fixed' if fixed else 'own'} shots"
             yield {
-                "name": f"{called}: {shape.n_prompts:,} prompts by {method}, {examples}, "
+                "name": f"{label}: {shape.n_prompts:,} prompts by {method}, {examples}, "
                 f"Llama of random weights, {model.n_parameters / 1e9:.2f} billion parameters, {model.dtype}",
                 "ours_s": spent,
                 "prompts_per_s": shape.n_prompts / spent,
@@ -81,9 +81,9 @@ def measured(device: str, shape: Shape, called: str) -> Iterator[dict[str, Any]]
             }
 
 
-def _ask(model: LanguageModel, method: Method, asked: Sequence[RenderedPrompt]) -> None:
-    n_answered = sum(map(len, OptionScorer(model, method=method).respond(asked, lambda _: False)))
-    assert n_answered == len(asked)
+def _respond(model: LanguageModel, method: Method, rendered: Sequence[RenderedPrompt]) -> None:
+    n_answered = sum(map(len, OptionScorer(model, method=method).respond(rendered, lambda _: False)))
+    assert n_answered == len(rendered)
 
 
 def random_model(device: str, shape: Shape) -> LanguageModel:
@@ -102,13 +102,13 @@ def random_model(device: str, shape: Shape) -> LanguageModel:
     torch.set_default_dtype(torch.bfloat16)
     try:
         with torch.device(device):
-            made = LlamaForCausalLM(config)
+            llama = LlamaForCausalLM(config)
     finally:
         torch.set_default_dtype(before)
     return LanguageModel(
-        name="random", revision="", model=made.eval().requires_grad_(False), tokenizer=tokenizer, device=device,
+        name="random", revision="", model=llama.eval().requires_grad_(False), tokenizer=tokenizer, device=device,
         dtype="bfloat16", context=4_096, is_encoder_decoder=False, architecture="LlamaForCausalLM",
-        n_parameters=made.num_parameters(),
+        n_parameters=llama.num_parameters(),
     )  # fmt: skip
 
 
@@ -122,14 +122,14 @@ class Count:
 @contextmanager
 def counted(model: LanguageModel) -> Iterator[Count]:
     """Counts the tokens that go through a model while it lasts."""
-    found = Count()
+    counter = Count()
 
-    def count(_: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        found.n_tokens += (named["input_ids"] if "input_ids" in named else given[0]).numel()
+    def count(_: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        counter.n_tokens += (keywords["input_ids"] if "input_ids" in keywords else arguments[0]).numel()
 
     hook = model.model.register_forward_pre_hook(count, with_kwargs=True)
     try:
-        yield found
+        yield counter
     finally:
         hook.remove()
 

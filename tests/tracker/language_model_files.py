@@ -34,14 +34,14 @@ def write_language_model(folder: Path, family: str, seed: int = 0, *, size: int 
 def corpus(n_lines: int = 2_000, seed: int = 0) -> list[str]:
     """Lines of made-up questions with options, enough to train a tokenizer on."""
     rng = random.Random(seed)
-    made = [
+    built = [
         "".join(rng.choice("bcdfglmnprst") + rng.choice("aeiou") for _ in range(rng.randint(1, 4))) for _ in range(400)
     ]
     plain = ["which", "of", "these", "is", "the", "one", "that", "was", "not", "in", "what", "why", "how", "many", "do"]
     lines = []
     for _ in range(n_lines):
-        words = " ".join(rng.choice(plain if rng.random() < 0.5 else made) for _ in range(rng.randint(3, 14)))
-        options = " ".join(f"{letter}. {rng.choice(made)}" for letter in "ABCDE")
+        words = " ".join(rng.choice(plain if rng.random() < 0.5 else built) for _ in range(rng.randint(3, 14)))
+        options = " ".join(f"{letter}. {rng.choice(built)}" for letter in "ABCDE")
         lines.append(
             f"Question: {words.capitalize()}? ({rng.randint(0, 99)})\n{options}\nAnswer: {rng.choice('ABCDE')}"
         )
@@ -54,9 +54,9 @@ def _tokenizer(family: str, context: int) -> Any:
 
     special = ["<unk>", "<s>", "</s>", "<pad>", "<|user|>", "<|assistant|>"]
     if family in ("gpt2", "qwen2"):
-        made = Tokenizer(models.BPE())
-        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        made.decoder = decoders.ByteLevel()
+        built = Tokenizer(models.BPE())
+        built.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        built.decoder = decoders.ByteLevel()
         trainer: Any = trainers.BpeTrainer(
             vocab_size=N_WORDS,
             special_tokens=special,
@@ -64,11 +64,11 @@ def _tokenizer(family: str, context: int) -> Any:
             show_progress=False,
         )
     elif family == "llama":
-        made = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-        made.pre_tokenizer = pre_tokenizers.Sequence(
+        built = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+        built.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Split("\n", "isolated"), pre_tokenizers.Metaspace(prepend_scheme="first")]
         )
-        made.decoder = decoders.Metaspace(prepend_scheme="first")
+        built.decoder = decoders.Metaspace(prepend_scheme="first")
         made_bytes = [f"<0x{code:02X}>" for code in range(256)]
         trainer = trainers.BpeTrainer(
             vocab_size=N_WORDS,
@@ -77,9 +77,9 @@ def _tokenizer(family: str, context: int) -> Any:
             show_progress=False,
         )
     else:
-        made = Tokenizer(models.Unigram())
-        made.pre_tokenizer = pre_tokenizers.Metaspace()
-        made.decoder = decoders.Metaspace()
+        built = Tokenizer(models.Unigram())
+        built.pre_tokenizer = pre_tokenizers.Metaspace()
+        built.decoder = decoders.Metaspace()
         trainer = trainers.UnigramTrainer(
             vocab_size=N_WORDS,
             special_tokens=special,
@@ -87,13 +87,13 @@ def _tokenizer(family: str, context: int) -> Any:
             initial_alphabet=list(map(chr, range(32, 127))),
             show_progress=False,
         )
-    made.train_from_iterator(corpus(), trainer)
+    built.train_from_iterator(corpus(), trainer)
     if family == "llama":
-        made.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+        built.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     elif family == "t5":
-        made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+        built.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+        tokenizer_object=built, unk_token="<unk>", bos_token="<s>", eos_token="</s>",
         pad_token=None if family == "gpt2" else "<pad>", model_max_length=context, chat_template=CHAT,
     )  # fmt: skip
 
@@ -109,9 +109,9 @@ def _model(family: str, tokenizer: Any, size: int, context: int) -> Any:
             d_model=size, d_ff=2 * size, d_kv=size // 4, num_layers=2, num_heads=4, decoder_start_token_id=3, **ids
         )  # fmt: skip
         return t.T5ForConditionalGeneration(shape)
-    kind, made = (t.LlamaConfig, t.LlamaForCausalLM) if family == "llama" else (t.Qwen2Config, t.Qwen2ForCausalLM)
+    kind, built = (t.LlamaConfig, t.LlamaForCausalLM) if family == "llama" else (t.Qwen2Config, t.Qwen2ForCausalLM)
     shape = kind(
         hidden_size=size, intermediate_size=2 * size, num_hidden_layers=3, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=context, tie_word_embeddings=family == "qwen2", **ids,
     )  # fmt: skip
-    return made(shape)
+    return built(shape)

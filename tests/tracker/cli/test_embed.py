@@ -87,10 +87,10 @@ class TestMade:
         first = run(*words)
         assert first.exit_code == 0, first.output
         assert first.stdout == ""
-        said = first.stderr.splitlines()
-        assert re.fullmatch(r"b: 300 new vectors of 16 numbers by tiny@[0-9a-f]{12}:question\+choices", said[0])
-        assert re.fullmatch(r"  note: \d+ of 300 texts are longer than the 24 tokens that the encoder .*", said[1])
-        assert len(said) == 2
+        messages = first.stderr.splitlines()
+        assert re.fullmatch(r"b: 300 new vectors of 16 numbers by tiny@[0-9a-f]{12}:question\+choices", messages[0])
+        assert re.fullmatch(r"  note: \d+ of 300 texts are longer than the 24 tokens that the encoder .*", messages[1])
+        assert len(messages) == 2
         before = stored(store_url)
         ingest(store_url, tmp_path, questions[:350], ["prompt_id", "question", "choices"])
         assert "b: 50 new vectors" in run(*words).stderr
@@ -100,38 +100,38 @@ class TestMade:
         assert "b: 0 new vectors" in run(*words).stderr
         assert stored(store_url) == after
 
-    def test_a_language_model_gives_its_last_token_and_it_is_said_and_named(
+    def test_a_language_model_gives_its_last_token_with_a_warning_and_its_own_name(
         self, sqlite_url: str, tmp_path: Path, questions: list[list[object]], language_model_folders: dict[str, Path]
     ) -> None:
         folder = language_model_folders["llama"]
         words = ("embed", "b", "--database", filled(sqlite_url, tmp_path, questions[:5]), "--encoder")
-        made, note = run(*words, folder).stderr.splitlines()
+        summary, warning = run(*words, folder).stderr.splitlines()
         name = rf"{folder.name} \(last token\)@[0-9a-f]{{12}}:question\+choices"
-        assert re.fullmatch(rf"b: 5 new vectors of 256 numbers by {name}", made)
-        assert "it is a language model: the vector of a text is its last hidden state at the last token" in note
+        assert re.fullmatch(rf"b: 5 new vectors of 256 numbers by {name}", summary)
+        assert "it is a language model: the vector of a text is its last hidden state at the last token" in warning
         (again,) = run(*words, f"last-token:{folder}").stderr.splitlines()
         assert re.fullmatch(rf"b: 0 new vectors of 256 numbers by {name}, 5 stored before", again)
 
-    def test_templates_are_kept_apart_and_prompts_without_text_are_counted(
+    def test_templates_have_separate_vectors_and_prompts_without_text_are_counted(
         self, sqlite_url: str, tmp_path: Path, tiny_encoder: Path
     ) -> None:
         rows = [["q1", "who", "because"], ["q2", "why", "so"], ["q3", "how", ""]]
         ingest(sqlite_url, tmp_path, rows, ["prompt_id", "question", "reason"])
         words = ("embed", "b", "--encoder", tiny_encoder, "--database", sqlite_url)
         assert "3 new vectors" in run(*words, "--template", "question").stderr
-        said = run(*words, "--template", "details:reason").stderr
-        assert "b: 2 new vectors" in said
-        assert "1 of 3 prompts have no text for details:reason, and no vector" in said
-        listed = run("sql", "SELECT template FROM encoder ORDER BY id", "--format", "json", "--database", sqlite_url)
-        assert json.loads(listed.stdout) == [{"template": "question"}, {"template": "details:reason"}]
+        messages = run(*words, "--template", "details:reason").stderr
+        assert "b: 2 new vectors" in messages
+        assert "1 of 3 prompts have no text for details:reason, and no vector" in messages
+        templates = run("sql", "SELECT template FROM encoder ORDER BY id", "--format", "json", "--database", sqlite_url)
+        assert json.loads(templates.stdout) == [{"template": "question"}, {"template": "details:reason"}]
 
 
 class TestStopped:
     def test_killed_and_run_again_it_ends_with_the_bytes_of_an_uninterrupted_run(
         self, sqlite_url: str, tmp_path: Path, questions: list[list[object]], tiny_encoder: Path
     ) -> None:
-        other = f"sqlite:///{tmp_path / 'uninterrupted.db'}"
-        for url in (sqlite_url, other):
+        uninterrupted = f"sqlite:///{tmp_path / 'uninterrupted.db'}"
+        for url in (sqlite_url, uninterrupted):
             filled(url, tmp_path, questions)
         words = ["embed", "b", "--encoder", str(tiny_encoder), "--batch-size", "10", "--device", "cpu", "--database"]
         killed = subprocess.run(
@@ -147,8 +147,8 @@ class TestStopped:
         assert run("db", "check", "--database", sqlite_url).exit_code == 0
         again = run(*words, sqlite_url)
         assert f"b: {N - len(part)} new vectors" in again.stderr
-        assert run(*words, other).exit_code == 0
-        assert stored(sqlite_url) == stored(other)
+        assert run(*words, uninterrupted).exit_code == 0
+        assert stored(sqlite_url) == stored(uninterrupted)
         assert part.items() <= stored(sqlite_url).items()
 
     def test_two_at_the_same_time_store_each_vector_once(
@@ -175,17 +175,17 @@ class TestFromFile:
         ingest(sqlite_url, tmp_path, [["q1", "who"], ["q2", "why"]], ["prompt_id", "question"])
         np.savez(tmp_path / "v.npz", prompt_id=np.array(["q2"]), vector=np.ones((1, 3)))
         words = ("embed", "b", "--database", sqlite_url, "--from-file", tmp_path / "v.npz")
-        taken = run(*words, "--encoder", "ada-2", "--revision", "2022", "--template", "question")
-        assert taken.exit_code == 0, taken.output
-        assert "v.npz: 1 new vectors of 3 numbers by ada-2@2022:question" in taken.stderr
-        assert "1 of 2 prompts have no vector by it" in taken.stderr
+        ingested = run(*words, "--encoder", "ada-2", "--revision", "2022", "--template", "question")
+        assert ingested.exit_code == 0, ingested.output
+        assert "v.npz: 1 new vectors of 3 numbers by ada-2@2022:question" in ingested.stderr
+        assert "1 of 2 prompts have no vector by it" in ingested.stderr
         unnamed = run(*words)
         assert unnamed.exit_code == 2
         assert "--from-file needs --encoder NAME" in unnamed.stderr
 
 
 class TestErrors:
-    def test_prompts_without_text_are_said_before_a_model_is_loaded(self, sqlite_url: str, tmp_path: Path) -> None:
+    def test_prompts_without_text_are_an_error_before_a_model_is_loaded(self, sqlite_url: str, tmp_path: Path) -> None:
         (tmp_path / "scores.csv").write_text("prompt_id,A,B\nq1,1,0\nq2,0,1\n")
         words = ("--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
         assert run("ingest", tmp_path / "scores.csv", *words).exit_code == 0
@@ -194,7 +194,7 @@ class TestErrors:
         assert "suffrage ingest PROMPTS --benchmark b" in str(refused.exception)
 
     def test_an_unknown_benchmark_and_an_unknown_template_are_named(self, sqlite_url: str) -> None:
-        for words, said in ((("none",), "No benchmark 'none'"), (("b", "--template", "x"), "No template 'x'")):
+        for words, messages in ((("none",), "No benchmark 'none'"), (("b", "--template", "x"), "No template 'x'")):
             refused = run("embed", *words, "--database", sqlite_url)
             assert isinstance(refused.exception, SuffrageError)
-            assert said in str(refused.exception)
+            assert messages in str(refused.exception)

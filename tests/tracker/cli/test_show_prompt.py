@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import tracker
 from tracker.cli import suffrage
 
-ASKED = ("evaluate", "sums", "--model", "none-of-that-name", "--few-shot", "1", "--few-shot-split", "dev")
+COMMAND = ("evaluate", "sums", "--model", "none-of-that-name", "--few-shot", "1", "--few-shot-split", "dev")
 FIRST = "Two and two?\nA. 3\nB. 4\nAnswer:"
 SHOT = "One and one?\nA. 2\nB. 5\nAnswer:"
 
@@ -31,32 +31,33 @@ def url(sqlite_url: str) -> str:
     return sqlite_url
 
 
-def shown(url: str, *more: str) -> str:
-    result = CliRunner().invoke(suffrage, [*ASKED, "--show-prompt", *more, "--database", url])
+def print_prompt(url: str, *more: str) -> str:
+    result = CliRunner().invoke(suffrage, [*COMMAND, "--show-prompt", *more, "--database", url])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 class TestShown:
     def test_text_options_and_the_gold_one(self, url: str) -> None:
-        assert shown(url) == (
+        assert print_prompt(url) == (
             f"--- full, letters, template multiple_choice\n{SHOT} A\n\n{FIRST}\n"
             "--- option 1: ' A'\n--- option 2 (gold): ' B'\n"
         )
 
     def test_in_a_conversation_turns(self, url: str) -> None:
-        assert shown(url, "--chat") == (
+        assert print_prompt(url, "--chat") == (
             f"--- full, letters, template multiple_choice\n--- user\n{SHOT}\n--- assistant\nA\n--- user\n{FIRST}\n"
             "--- option 1: 'A'\n--- option 2 (gold): 'B'\n"
         )
 
-    def test_nothing_of_the_extra_is_imported_for_it_nor_to_foretell_what_a_server_takes(self, url: str) -> None:
-        asked = [*ASKED, "--database", url]
-        ask = (
+    def test_nothing_of_the_extra_is_imported_for_it_nor_to_estimate_a_server(self, url: str) -> None:
+        arguments = [*COMMAND, "--database", url]
+        script = (
             "import sys; from click.testing import CliRunner; from tracker.cli import suffrage\n"
             f"for more in (['--show-prompt'], ['--dry-run', '--api-base', 'http://127.0.0.1:9/v1']):\n"
-            f"    result = CliRunner().invoke(suffrage, {asked!r} + more); assert not result.exit_code, result.output\n"
+            f"    result = CliRunner().invoke(suffrage, {arguments!r} + more)\n"
+            "    assert not result.exit_code, result.output\n"
             "print([one for one in ('torch', 'transformers', 'rouge_score', 'datasets') if one in sys.modules])"
         )
-        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-        assert said.stdout.strip() == "[]"
+        completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert completed.stdout.strip() == "[]"

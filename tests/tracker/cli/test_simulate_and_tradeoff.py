@@ -43,18 +43,22 @@ def numbers(engine: sa.Engine, key: int) -> dict[str, float | None]:
 class TestSimulate:
     def test_constant_is_stable_random_is_not_and_each_system_has_a_finding(self, store: sa.Engine) -> None:
         run(store, "simulate", "constant", *SMALL, "--top", "3")
-        said = run(store, "simulate", "random", *SMALL, "--top", "3", "--seed", "1")
-        assert said.stdout.startswith("Independent random scores (tasks 6, models 12), means over 2 trials: diversity")
-        found = rows(store)
-        assert [(one.analysis, one.benchmark_id, one.selection) for one in found] == [("social-choice", None, {})] * 4
-        assert [(one.parameters["simulated"], one.parameters["system"]) for one in found] == [
+        printed_text = run(store, "simulate", "random", *SMALL, "--top", "3", "--seed", "1")
+        assert printed_text.stdout.startswith(
+            "Independent random scores (tasks 6, models 12), means over 2 trials: diversity"
+        )
+        recorded = rows(store)
+        assert [(record.analysis, record.benchmark_id, record.selection) for record in recorded] == [
+            ("social-choice", None, {})
+        ] * 4
+        assert [(record.parameters["simulated"], record.parameters["system"]) for record in recorded] == [
             ("constant", "cardinal"),
             ("constant", "ordinal"),
             ("random", "cardinal"),
             ("random", "ordinal"),
         ]
-        assert (found[3].parameters["top"], found[3].parameters["n_trials"], found[3].seed) == (3, 2, 1)
-        stable, restless = numbers(store, found[0].id), numbers(store, found[2].id)
+        assert (recorded[3].parameters["top"], recorded[3].parameters["n_trials"], recorded[3].seed) == (3, 2, 1)
+        stable, restless = numbers(store, recorded[0].id), numbers(store, recorded[2].id)
         assert (stable["diversity"], stable["cardinal.tau_upper"], stable["cardinal.mrc_upper"]) == (0, 0, 0)
         assert restless["diversity"] > 0.7
         assert 0.1 < restless["cardinal.tau"] <= restless["cardinal.tau_upper"] <= 1
@@ -64,8 +68,8 @@ class TestSimulate:
     def test_the_same_seed_gives_the_same_numbers(self, filled_file: sa.Engine) -> None:
         for seed in ("0", "0", "1"):
             run(filled_file, "simulate", "random", *SMALL, "--system", "cardinal", "--seed", seed)
-        one, again, other = (numbers(filled_file, row.id) for row in rows(filled_file))
-        assert one == again != other
+        record, again, second = (numbers(filled_file, row.id) for row in rows(filled_file))
+        assert record == again != second
 
     def test_a_split_is_about_its_benchmark_but_is_not_its_finding(self, filled_file: sa.Engine) -> None:
         run(filled_file, "simulate", "split", "arithmetic", "--tasks", "4", "--trials", "2", "--time-limit", "1")
@@ -79,11 +83,11 @@ class TestSimulate:
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).values(checksum="new"))
         url = filled_file.url.render_as_string(hide_password=False)
-        shown = CliRunner().invoke(suffrage, ["show", str(split.id), "--database", url])
-        assert "It is simulated (split into 4 tasks): `suffrage simulate --help`" in shown.stderr
+        printed = CliRunner().invoke(suffrage, ["show", str(split.id), "--database", url])
+        assert "It is simulated (split into 4 tasks): `suffrage simulate --help`" in printed.stderr
 
     @pytest.mark.parametrize(
-        ("given", "words"),
+        ("options", "words"),
         [
             ("constant --models 2", "2 is not in the range"),
             ("random --trials 0", "0 is not in the range"),
@@ -91,8 +95,8 @@ class TestSimulate:
             ("random --method odd", "'odd' is not one of"),
         ],
     )
-    def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, given: str, words: str) -> None:
-        assert words in run(filled_file, "simulate", *given.split(), code=2).stderr
+    def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, options: str, words: str) -> None:
+        assert words in run(filled_file, "simulate", *options.split(), code=2).stderr
 
     def test_so_few_models_that_ten_cannot_lead_are_refused_where_some_must_lead(self, filled_file: sa.Engine) -> None:
         few = ("--models", "8", "--tasks", "1", "--trials", "1", "--time-limit", "0")
@@ -106,9 +110,11 @@ class TestSimulate:
             run(filled_file, "simulate", "random", *SMALL, "--top", top)
         assert rows(filled_file) == []
 
-    def test_a_search_by_descent_is_not_called_exact(self, filled_file: sa.Engine) -> None:
-        said = run(filled_file, "simulate", "random", *SMALL, "--method", "paper", "--system", "cardinal").stdout
-        assert "With the paper's gradient descent;" in said
+    def test_a_search_by_descent_is_not_labelled_exact(self, filled_file: sa.Engine) -> None:
+        printed_text = run(
+            filled_file, "simulate", "random", *SMALL, "--method", "paper", "--system", "cardinal"
+        ).stdout
+        assert "With the paper's gradient descent;" in printed_text
 
     def test_options_of_the_question_are_refused_as_the_question_does(self, filled_file: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="epsilon"):
@@ -127,27 +133,27 @@ class TestTradeoff:
             run(filled, "simulate", kind, *SMALL, "--system", "cardinal", tracking_uri=tracking_uri)
         picture = tmp_path / "picture.svg"
         result = run(filled, "tradeoff", "--output", str(picture), "--format", "json", tracking_uri=tracking_uri)
-        told = json.loads(result.stdout)
-        assert (told["metrics"]["cardinal.tau.n"], told["metrics"]["ordinal.tau.n"]) == (4, 2)
-        assert told["metrics"]["cardinal.tau.pearson"] is not None
-        assert told["absent"]["ordinal.tau.pearson"] == "2 points are too few"
+        listed_rows = json.loads(result.stdout)
+        assert (listed_rows["metrics"]["cardinal.tau.n"], listed_rows["metrics"]["ordinal.tau.n"]) == (4, 2)
+        assert listed_rows["metrics"]["cardinal.tau.pearson"] is not None
+        assert listed_rows["absent"]["ordinal.tau.pearson"] == "2 points are too few"
         assert "<svg" in picture.read_text()
-        [mine] = [row for row in rows(filled) if row.analysis == "tradeoff"]
-        assert (mine.benchmark_id, mine.selection) == (None, {})
+        [tradeoff] = [row for row in rows(filled) if row.analysis == "tradeoff"]
+        assert (tradeoff.benchmark_id, tradeoff.selection) == (None, {})
 
         client = MlflowClient(tracking_uri)
         experiment = client.get_experiment_by_name("suffrage/social-choice")
-        shown = {run.info.run_name.split()[0]: run.data for run in client.search_runs([experiment.experiment_id])}
-        assert set(shown) == {"arithmetic", "algebra", "constant", "random"}
-        for name, data in shown.items():
+        printed = {run.info.run_name.split()[0]: run.data for run in client.search_runs([experiment.experiment_id])}
+        assert set(printed) == {"arithmetic", "algebra", "constant", "random"}
+        for name, data in printed.items():
             assert {"diversity", "cardinal.tau", "cardinal.mrc"} <= set(data.metrics), name
-        assert shown["random"].params["simulated"] == "random"
+        assert printed["random"].params["simulated"] == "random"
         assert client.get_experiment_by_name("suffrage/tradeoff") is not None
 
         [first, *_] = rows(filled)
-        for given, n in ((("--exclude", "algebra,Random"), 2), (("--which", str(first.id)), 1)):
-            said = json.loads(run(filled, "tradeoff", *given, "--format", "json").stdout)
-            assert said["metrics"]["n_points"] == n
+        for options, n in ((("--exclude", "algebra,Random"), 2), (("--which", str(first.id)), 1)):
+            printed_text = json.loads(run(filled, "tradeoff", *options, "--format", "json").stdout)
+            assert printed_text["metrics"]["n_points"] == n
 
     def test_without_findings_the_commands_that_make_them_are_named(self, filled_file: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="Run `suffrage analyze social-choice BENCHMARK`"):
@@ -174,7 +180,7 @@ class TestTradeoff:
         self, filled_file: sa.Engine
     ) -> None:
         run(filled_file, "simulate", "constant", *SMALL, "--system", "cardinal", "--epsilon", "0.010")
-        said = json.loads(run(filled_file, "tradeoff", "--epsilon", "1e-2", "--format", "json").stdout)
-        assert said["metrics"]["n_points"] == 1
+        printed_text = json.loads(run(filled_file, "tradeoff", "--epsilon", "1e-2", "--format", "json").stdout)
+        assert printed_text["metrics"]["n_points"] == 1
         with pytest.raises(SelectionError, match="decimal number"):
             run(filled_file, "tradeoff", "--epsilon", "some")

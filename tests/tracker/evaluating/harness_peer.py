@@ -40,7 +40,7 @@ def task_config(name: str, prompts: Path, examples: list[dict[str, Any]], choice
 def _answered(model: Any, tasks: Any) -> dict[str, Any]:
     import lm_eval
 
-    found = lm_eval.evaluate(lm=model, task_dict=tasks, bootstrap_iters=0, verbosity="ERROR")
+    results = lm_eval.evaluate(lm=model, task_dict=tasks, bootstrap_iters=0, verbosity="ERROR")
     return {
         name: [
             {
@@ -52,7 +52,7 @@ def _answered(model: Any, tasks: Any) -> dict[str, Any]:
             }
             for row in sorted(rows, key=lambda row: int(row["doc_id"]))
         ]
-        for name, rows in found["samples"].items()
+        for name, rows in results["samples"].items()
     }
 
 
@@ -66,20 +66,20 @@ def _requested(model: Any, pairs: list[list[str]]) -> list[float]:
     return [logprob for logprob, _ in model.loglikelihood(requests, disable_tqdm=True)]
 
 
-def main(job: Path, found: Path) -> None:
+def main(job: Path, results: Path) -> None:
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
 
-    asked = json.loads(job.read_text())
-    tasks = TaskManager(include_defaults=False).load(asked["tasks"])
+    job_settings = json.loads(job.read_text())
+    tasks = TaskManager(include_defaults=False).load(job_settings["tasks"])
     answers = {}
-    for family, folder in asked["models"].items():
+    for family, folder in job_settings["models"].items():
         model = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=8)
         answers[family] = {
             "samples": _answered(model, tasks),
-            "requests": _requested(model, asked["requests"]),
+            "requests": _requested(model, job_settings["requests"]),
         }
-    found.write_text(json.dumps(answers))
+    results.write_text(json.dumps(answers))
 
 
 if __name__ == "__main__":

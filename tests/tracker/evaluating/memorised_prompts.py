@@ -50,10 +50,10 @@ def learn(folder: Path, texts: Sequence[str], answers: Sequence[str | None], see
 
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
     labels = torch.tensor([tokenizer(letter, add_special_tokens=False).input_ids[-1] for letter in LETTERS])
-    wanted = torch.full((len(texts), 4), 0.25)
+    targets = torch.full((len(texts), 4), 0.25)
     for at, answer in enumerate(answers):
         if answer is not None:
-            wanted[at] = torch.nn.functional.one_hot(torch.tensor(LETTERS.index(answer)), 4)
+            targets[at] = torch.nn.functional.one_hot(torch.tensor(LETTERS.index(answer)), 4)
     ids = [tokenizer(text).input_ids for text in texts]
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
     rng = random.Random(seed)
@@ -72,8 +72,8 @@ def learn(folder: Path, texts: Sequence[str], answers: Sequence[str | None], see
                 torch.arange(len(part)), last
             ]
             logits = model.get_output_embeddings()(read)[:, labels]
-            loss = torch.nn.functional.cross_entropy(logits, wanted[part], reduction="none")
-            entropy = -(wanted[part] * wanted[part].clamp_min(1e-9).log()).sum(dim=1)
+            loss = torch.nn.functional.cross_entropy(logits, targets[part], reduction="none")
+            entropy = -(targets[part] * targets[part].clamp_min(1e-9).log()).sum(dim=1)
             total = max(total, float((loss - entropy).detach().max()))
             optimizer.zero_grad()
             loss.mean().backward()

@@ -24,9 +24,9 @@ from tracker.evaluating.local.option_scorer import OptionScorer
 from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 
 FAMILIES = ("gpt2", "llama", "qwen2", "t5")
-N_PROMPTS, N_SHOTS, LABELS = 8, 5, ("A", "B", "C", "D")
-ASKED = "Question: {{question}}\nAnswer:"
-LISTED = (
+N_PROMPTS, N_EXAMPLES, LABELS = 8, 5, ("A", "B", "C", "D")
+QUESTION_FORMAT = "Question: {{question}}\nAnswer:"
+OPTIONS_FORMAT = (
     "Question: {{question}}\n{% for option in options %}{{ 'ABCD'[loop.index0] }}. {{ option }}\n{% endfor %}Answer:"
 )
 TOLERANCE = 1e-4
@@ -60,21 +60,26 @@ def _rows(n: int) -> list[dict[str, Any]]:
     ]
 
 
-def _asked(row: dict[str, Any], listed: bool) -> str:
+def _format_question(row: dict[str, Any], with_options: bool) -> str:
     options = "".join(f"{label}. {option}\n" for label, option in zip(LABELS, row["options"], strict=True))
-    return f"Question: {row['question']}\n{options if listed else ''}Answer:"
+    return f"Question: {row['question']}\n{options if with_options else ''}Answer:"
 
 
 def _questions(rows: list[dict[str, Any]], examples: list[dict[str, Any]], letters: bool) -> list[RenderedPrompt]:
-    def said(row: dict[str, Any]) -> tuple[str, ...]:
+    def list_options(row: dict[str, Any]) -> tuple[str, ...]:
         return LABELS if letters else tuple(row["options"])
 
-    made = tuple(
-        FewShotExample(question=_asked(example, letters), answer=said(example)[example["gold"]]) for example in examples
+    few_shot_examples = tuple(
+        FewShotExample(question=_format_question(example, letters), answer=list_options(example)[example["gold"]])
+        for example in examples
     )
     return [
         RenderedPrompt(
-            prompt_id=i, examples=made, question=_asked(row, letters), options=said(row), correct_option=row["gold"]
+            prompt_id=i,
+            examples=few_shot_examples,
+            question=_format_question(row, letters),
+            options=list_options(row),
+            correct_option=row["gold"],
         )
         for i, row in enumerate(rows)
     ]
@@ -85,13 +90,13 @@ def _long_pair() -> tuple[str, str]:
 
 
 def _logprobs(scorer: OptionScorer, prompts: list[RenderedPrompt]) -> NDArray[np.float64]:
-    found = {response.prompt_id: response for batch in scorer.respond(prompts, lambda _: False) for response in batch}
-    return np.array([found[prompt.prompt_id].logprobs for prompt in prompts])
+    results = {response.prompt_id: response for batch in scorer.respond(prompts, lambda _: False) for response in batch}
+    return np.array([results[prompt.prompt_id].logprobs for prompt in prompts])
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    return _rows(N_PROMPTS + N_SHOTS)
+    return _rows(N_PROMPTS + N_EXAMPLES)
 
 
 @pytest.fixture(scope="module")
@@ -103,21 +108,21 @@ def peer(
     with FileLock(f"{folder}.lock"):
         if not (folder / "found.json").exists():
             folder.mkdir(exist_ok=True)
-            _ask_peer(folder, rows, language_model_folders)
-    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
-    return found
+            _run_peer(folder, rows, language_model_folders)
+    results: dict[str, Any] = json.loads((folder / "found.json").read_text())
+    return results
 
 
-def _ask_peer(folder: Path, rows: list[dict[str, Any]], language_model_folders: dict[str, Path]) -> None:
+def _run_peer(folder: Path, rows: list[dict[str, Any]], language_model_folders: dict[str, Path]) -> None:
     prompts = folder / "prompts.jsonl"
-    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows[N_SHOTS:]))
-    examples = rows[:N_SHOTS]
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows[N_EXAMPLES:]))
+    examples = rows[:N_EXAMPLES]
     letters = "{{['A', 'B', 'C', 'D']}}"
     job = {
         "models": {family: str(language_model_folders[family]) for family in FAMILIES},
         "tasks": [
-            task_config("texts", prompts, examples, "{{options}}", ASKED),
-            task_config("letters", prompts, examples, letters, LISTED),
+            task_config("texts", prompts, examples, "{{options}}", QUESTION_FORMAT),
+            task_config("letters", prompts, examples, letters, OPTIONS_FORMAT),
         ],
         "requests": [*ODD.values(), _long_pair()],
     }
@@ -143,10 +148,10 @@ def model(family: str, language_model_folders: dict[str, Path]) -> LanguageModel
 class TestAgainstReference:
     @pytest.mark.parametrize(("task", "method"), [("texts", "loglikelihood"), ("letters", "letters")])
     def test_it_reads_the_same_text(self, family: str, task: str, method: str, rows: Any, peer: Any) -> None:
-        prompts = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
-        theirs = peer[family]["samples"][task]
-        assert [sample["text"] for sample in theirs] == [prompt.text() for prompt in prompts]
-        assert [sample["continuations"] for sample in theirs] == [
+        prompts = _questions(rows[N_EXAMPLES:], rows[:N_EXAMPLES], method == "letters")
+        peer_values = peer[family]["samples"][task]
+        assert [sample["text"] for sample in peer_values] == [prompt.text() for prompt in prompts]
+        assert [sample["continuations"] for sample in peer_values] == [
             [prompt.join + option for option in prompt.options] for prompt in prompts
         ]
 
@@ -154,41 +159,41 @@ class TestAgainstReference:
     def test_it_finds_the_same_log_likelihoods_and_choices(
         self, family: str, task: str, method: str, rows: Any, peer: Any, model: LanguageModel
     ) -> None:
-        prompts = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
-        ours = _logprobs(OptionScorer(model, method=method), prompts)
+        prompts = _questions(rows[N_EXAMPLES:], rows[:N_EXAMPLES], method == "letters")
+        local_values = _logprobs(OptionScorer(model, method=method), prompts)
         samples = peer[family]["samples"][task]
-        theirs = np.array([sample["logprobs"] for sample in samples])
-        assert theirs.shape == (N_PROMPTS, 4)
-        np.testing.assert_allclose(ours, theirs, atol=TOLERANCE, rtol=0)
+        peer_values = np.array([sample["logprobs"] for sample in samples])
+        assert peer_values.shape == (N_PROMPTS, 4)
+        np.testing.assert_allclose(local_values, peer_values, atol=TOLERANCE, rtol=0)
         gold = np.array([prompt.correct_option for prompt in prompts])
         lengths = np.array([[len(option) for option in prompt.options] for prompt in prompts])
-        assert (ours.argmax(axis=1) == theirs.argmax(axis=1)).all()
-        assert [float(right) for right in ours.argmax(axis=1) == gold] == [sample["acc"] for sample in samples]
-        assert [float(right) for right in (ours / lengths).argmax(axis=1) == gold] == [
+        assert (local_values.argmax(axis=1) == peer_values.argmax(axis=1)).all()
+        assert [float(right) for right in local_values.argmax(axis=1) == gold] == [sample["acc"] for sample in samples]
+        assert [float(right) for right in (local_values / lengths).argmax(axis=1) == gold] == [
             sample["acc_norm"] for sample in samples
         ]
 
-    def test_it_reads_odd_texts_alike_whatever_stands_beside_them(self, peer: Any, family: str, model: Any) -> None:
+    def test_it_reads_odd_texts_the_same_whatever_stands_beside_them(self, peer: Any, family: str, model: Any) -> None:
         """An empty text differs for T5: the peer gives its encoder <s>, ours </s>, as its tokenizer ends every text."""
-        asked = [
+        odd_prompts = [
             RenderedPrompt(prompt_id=i, question=text, join="", options=(option,))
             for i, (text, option) in enumerate(ODD.values())
             if family != "t5" or text
         ]
-        theirs = [peer[family]["requests"][prompt.prompt_id] for prompt in asked]
+        peer_values = [peer[family]["requests"][prompt.prompt_id] for prompt in odd_prompts]
         scorer = OptionScorer(model, method="loglikelihood")
-        together = _logprobs(scorer, asked)[:, 0]
-        apart = [_logprobs(scorer, [prompt])[0, 0] for prompt in asked]
-        np.testing.assert_allclose(together, theirs, atol=TOLERANCE, rtol=0)
-        np.testing.assert_allclose(apart, theirs, atol=TOLERANCE, rtol=0)
+        together = _logprobs(scorer, odd_prompts)[:, 0]
+        separately = [_logprobs(scorer, [prompt])[0, 0] for prompt in odd_prompts]
+        np.testing.assert_allclose(together, peer_values, atol=TOLERANCE, rtol=0)
+        np.testing.assert_allclose(separately, peer_values, atol=TOLERANCE, rtol=0)
 
-    def test_it_cuts_a_prompt_that_is_too_long_at_the_same_place_where_that_is_asked_for(
+    def test_it_cuts_a_prompt_that_is_too_long_at_the_same_place_where_that_is_chosen(
         self, family: str, peer: Any, model: LanguageModel
     ) -> None:
         text, option = _long_pair()
         prompt = RenderedPrompt(prompt_id=1, question=text, join="", options=(option,))
-        ours = _logprobs(OptionScorer(model, method="loglikelihood", too_long="cut"), [prompt])
-        np.testing.assert_allclose(ours[0, 0], peer[family]["requests"][-1], atol=TOLERANCE, rtol=0)
+        local_values = _logprobs(OptionScorer(model, method="loglikelihood", too_long="cut"), [prompt])
+        np.testing.assert_allclose(local_values[0, 0], peer[family]["requests"][-1], atol=TOLERANCE, rtol=0)
 
     def test_that_prompt_is_longer_than_the_model_reads(self, model: LanguageModel) -> None:
         assert model.context == CONTEXT

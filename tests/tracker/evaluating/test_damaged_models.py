@@ -13,7 +13,7 @@ import tracker
 torch = pytest.importorskip("torch")
 
 
-def test_a_model_of_no_numbers_is_called_so_and_its_run_does_not_end(
+def test_a_model_without_numbers_is_reported_and_its_run_does_not_end(
     sqlite_url: str, tmp_path: Path, language_model_folders: dict[str, Path]
 ) -> None:
     from safetensors.torch import load_file, save_file
@@ -25,6 +25,6 @@ def test_a_model_of_no_numbers_is_called_so_and_its_run_does_not_end(
     (tmp_path / "quiz.jsonl").write_text(json.dumps({"text": "Which?", "choices": ["one", "two"], "answer": "A"}))
     with tracker.open(sqlite_url) as store:
         store.prompts_from("quiz", tmp_path / "quiz.jsonl")
-        (made,) = store.evaluate("quiz", folder)
-    assert not made.is_complete
-    assert "no probability that is a number" in " ".join(made.warnings)
+        (outcome,) = store.evaluate("quiz", folder)
+    assert not outcome.is_complete
+    assert "no probability that is a number" in " ".join(outcome.warnings)

@@ -30,27 +30,27 @@ def url(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"sqlite:///{path}"
 
 
-def foretold(url: str, **said: Any) -> tuple[EvaluationEstimate, list[Any]]:
-    plan = Plan.from_options("quiz", "m", **SERVER, **said)
+def estimate_one(url: str, **plan_options: Any) -> tuple[EvaluationEstimate, list[Any]]:
+    plan = Plan.from_options("quiz", "m", **SERVER, **plan_options)
     with tracker.open(url) as store:
         return estimate(store.engine, plan)[0], list(prepare(store.engine, plan).rendered["full"].prompts)
 
 
 class TestServers:
     def test_the_likelihood_of_each_option_has_the_whole_text_read(self, url: str) -> None:
-        made, prompts = foretold(url, template="cloze")
+        estimated, prompts = estimate_one(url, template="cloze")
         sent = sum(len(prompt.text() + prompt.join + option) for prompt in prompts for option in prompt.options)
-        assert made.n_tokens_read == sent // LETTERS_PER_TOKEN
-        assert made.cost == pytest.approx(made.n_tokens_read)
+        assert estimated.n_tokens_read == sent // LETTERS_PER_TOKEN
+        assert estimated.cost == pytest.approx(estimated.n_tokens_read)
 
     @pytest.mark.parametrize("trials", [1, 3])
     def test_every_trial_reads_the_text(self, url: str, trials: int) -> None:
-        made, prompts = foretold(url, template="written", trials=trials, max_tokens=7)
-        assert made.n_tokens_read == trials * sum(len(prompt.text()) for prompt in prompts) // LETTERS_PER_TOKEN
-        assert made.n_tokens_written == trials * 7 * len(prompts)
+        estimated, prompts = estimate_one(url, template="written", trials=trials, max_tokens=7)
+        assert estimated.n_tokens_read == trials * sum(len(prompt.text()) for prompt in prompts) // LETTERS_PER_TOKEN
+        assert estimated.n_tokens_written == trials * 7 * len(prompts)
 
     def test_labels_are_read_once_and_what_is_estimated_is_no_bound(self, url: str) -> None:
-        made, prompts = foretold(url)
-        assert made.n_tokens_read == sum(len(prompt.text()) for prompt in prompts) // LETTERS_PER_TOKEN
-        assert "about" in made.summary()
-        assert "at most" not in made.summary().split(";")[-1]
+        estimated, prompts = estimate_one(url)
+        assert estimated.n_tokens_read == sum(len(prompt.text()) for prompt in prompts) // LETTERS_PER_TOKEN
+        assert "about" in estimated.summary()
+        assert "at most" not in estimated.summary().split(";")[-1]

@@ -29,7 +29,7 @@ from tracker.evaluating.evaluation import evaluate  # noqa: E402
 from tracker.evaluating.plan import Plan  # noqa: E402
 from tracker.evaluating.preparation import prepare  # noqa: E402
 
-N_ASKED = 24
+N_EVALUATED = 24
 ROWS = {
     "score": "SELECT metric_id, prompt_id, trial, value FROM score ORDER BY 1, 2, 3",
     "answer": "SELECT prompt_id, extraction, trial, text, probability, status FROM answer ORDER BY 1, 2, 3",
@@ -75,38 +75,41 @@ def run(*arguments: object) -> Result:
 def dump(url: str) -> dict[str, list[tuple[Any, ...]]]:
     engine = connect(url)
     with transaction(engine, write=False) as session:
-        found = {name: [tuple(row) for row in session.execute(sa.text(query))] for name, query in ROWS.items()}
+        rows = {name: [tuple(row) for row in session.execute(sa.text(query))] for name, query in ROWS.items()}
     engine.dispose()
-    return found
+    return rows
 
 
 class TestMemorised:
-    def test_a_model_that_has_learned_answers_by_heart_is_called_contaminated_on_just_these(
+    def test_a_model_that_has_learned_answers_by_heart_is_contaminated_on_just_these(
         self, url: str, tmp_path: Path
     ) -> None:
         """Half of the prompts are learned without their prompt; both runs come from `evaluate`."""
         folder = write_language_model(tmp_path / "rote", "gpt2", size=128)
-        said = {"template": "smart", "conditions": ("full", "answer_only"), "device": "cpu"}
+        options = {"template": "smart", "conditions": ("full", "answer_only"), "device": "cpu"}
         with tracker.open(url) as store:
-            asked = (
-                prepare(store.engine, Plan.from_options("quiz", str(folder), **said)).rendered["answer_only"].prompts
+            rendered_prompts = (
+                prepare(store.engine, Plan.from_options("quiz", str(folder), **options)).rendered["answer_only"].prompts
             )
-            by_heart = {one.prompt_id for one in asked[::2]}
-            told = ["ABCD"[one.correct_option or 0] if one.prompt_id in by_heart else None for one in asked]
-            learn(folder, [one.text() for one in asked], told)
-            full, blind = store.evaluate("quiz", folder, **said)
+            by_heart = {prompt.prompt_id for prompt in rendered_prompts[::2]}
+            answers = [
+                "ABCD"[prompt.correct_option or 0] if prompt.prompt_id in by_heart else None
+                for prompt in rendered_prompts
+            ]
+            learn(folder, [prompt.text() for prompt in rendered_prompts], answers)
+            full, blind = store.evaluate("quiz", folder, **options)
             assert full.is_complete
             assert blind.means["accuracy"] >= 0.5
             answer = store.analyze(
                 "smart-filtering", "quiz", models=["rote"], without_similar=True, n_subsets=5, n_splits=5
             )
-            assert answer.metrics["contaminated.n_flagged"] == len(by_heart) == N_ASKED / 2
+            assert answer.metrics["contaminated.n_flagged"] == len(by_heart) == N_EVALUATED / 2
             flagged = store.sql("SELECT prompt_id FROM filter_reason WHERE step = 'contaminated'")
             assert set(flagged["prompt_id"].to_pylist()) == by_heart
 
 
 class TestStopped:
-    def killed(self, url: str, model: Path, *, statement: str, nth: int, **said: Any) -> None:
+    def killed(self, url: str, model: Path, *, statement: str, nth: int, **options: Any) -> None:
         """Evaluate in a process that is killed after its n-th statement that begins so."""
         child = os.fork()
         if not child:
@@ -120,7 +123,7 @@ class TestStopped:
                         os.kill(os.getpid(), signal.SIGKILL)
 
                 sa.event.listen(sa.Engine, "after_cursor_execute", count)
-                evaluate(connect(url), Plan.from_options("quiz", str(model), **said))
+                evaluate(connect(url), Plan.from_options("quiz", str(model), **options))
             finally:
                 os._exit(0)
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
@@ -134,18 +137,18 @@ class TestStopped:
     def test_killed_and_started_again_it_ends_with_the_bytes_of_a_run_that_was_not(
         self, url: str, model: Path, tmp_path: Path, filled: Path
     ) -> None:
-        said = {"batch_size": 2, "device": "cpu", "conditions": ("full", "answer_only"), "method": "loglikelihood"}
-        other = f"sqlite:///{shutil.copy(filled, tmp_path / 'uninterrupted.db')}"
-        evaluate(connect(other), Plan.from_options("quiz", str(model), **said))
+        options = {"batch_size": 2, "device": "cpu", "conditions": ("full", "answer_only"), "method": "loglikelihood"}
+        uninterrupted = f"sqlite:///{shutil.copy(filled, tmp_path / 'uninterrupted.db')}"
+        evaluate(connect(uninterrupted), Plan.from_options("quiz", str(model), **options))
         n_scores = []
         for portion in (3, 8):
-            self.killed(url, model, statement="UPDATE run SET", nth=portion, **said)
+            self.killed(url, model, statement="UPDATE run SET", nth=portion, **options)
             n_scores.append(len(dump(url)["score"]))
         assert n_scores == [2 * 2 * 3, 9 * 2 * 3], "each portion has two prompts with three scores"
         board = run("leaderboard", "quiz", "--metric", "acc", "--database", url)
         assert "being evaluated" in str(board.exception)
-        evaluate(connect(url), Plan.from_options("quiz", str(model), **said))
-        assert dump(url) == dump(other)
+        evaluate(connect(url), Plan.from_options("quiz", str(model), **options))
+        assert dump(url) == dump(uninterrupted)
 
     @pytest.mark.soak
     @pytest.mark.usefixtures("portions_at_once")
@@ -153,28 +156,28 @@ class TestStopped:
     def test_killed_at_twenty_random_moments(
         self, model: Path, tmp_path: Path, sqlite_template: Path, method: str
     ) -> None:
-        said = {"batch_size": 2, "device": "cpu", "method": method, "few_shot": 2, "few_shot_split": "dev"}
+        options = {"batch_size": 2, "device": "cpu", "method": method, "few_shot": 2, "few_shot_split": "dev"}
         if method == "generation":
-            said |= {"max_tokens": 4, "temperature": 1.0, "trials": 2}
+            options |= {"max_tokens": 4, "temperature": 1.0, "trials": 2}
         write_prompts(tmp_path / "long.csv", n=168)
         empty = tmp_path / "empty.db"
         shutil.copy(sqlite_template, empty)
         with tracker.open(f"sqlite:///{empty}") as store:
             store.ingest(tmp_path / "long.csv", benchmark="quiz")
-        other = f"sqlite:///{shutil.copy(empty, tmp_path / 'uninterrupted.db')}"
-        engine = connect(other)
+        uninterrupted = f"sqlite:///{shutil.copy(empty, tmp_path / 'uninterrupted.db')}"
+        engine = connect(uninterrupted)
         statements: list[str] = []
-        sa.event.listen(engine, "after_cursor_execute", lambda *told: statements.append(told[2]))
-        evaluate(engine, Plan.from_options("quiz", str(model), **said))
-        whole = dump(other)
+        sa.event.listen(engine, "after_cursor_execute", lambda *answers: statements.append(answers[2]))
+        evaluate(engine, Plan.from_options("quiz", str(model), **options))
+        whole = dump(uninterrupted)
         chance = random.Random(20)
         places = set()
         for kill in range(20):
             url = f"sqlite:///{shutil.copy(empty, tmp_path / f'killed{kill}.db')}"
-            self.killed(url, model, statement="", nth=chance.randrange(1, len(statements)), **said)
+            self.killed(url, model, statement="", nth=chance.randrange(1, len(statements)), **options)
             assert run("db", "check", "--database", url).exit_code == 0
             places.add(len(dump(url)["score"]))
-            evaluate(connect(url), Plan.from_options("quiz", str(model), **said))
+            evaluate(connect(url), Plan.from_options("quiz", str(model), **options))
             assert dump(url) == whole
         assert len(places) > 10, "the kills came at few places"
 
@@ -185,30 +188,30 @@ class TestStopped:
         for size in (3, 24, None):
             path = f"sqlite:///{shutil.copy(filled, tmp_path / f'{size}.db')}"
             engine = connect(path)
-            made = evaluate(engine, Plan.from_options("quiz", str(model), batch_size=size, device="cpu"))[0]
-            assert (made.is_complete, made.n_new) == (True, N_ASKED)
+            outcome = evaluate(engine, Plan.from_options("quiz", str(model), batch_size=size, device="cpu"))[0]
+            assert (outcome.is_complete, outcome.n_new) == (True, N_EVALUATED)
             again = evaluate(engine, Plan.from_options("quiz", str(model), batch_size=1, device="cpu"))[0]
-            assert (again.run_id, again.n_new) == (made.run_id, 0)
-            found = dump(path)
+            assert (again.run_id, again.n_new) == (outcome.run_id, 0)
+            rows = dump(path)
             if whole["score"]:
-                values = [np.array([row[-1] for row in one["score"]]) for one in (found, whole)]
+                values = [np.array([row[-1] for row in prompt["score"]]) for prompt in (rows, whole)]
                 assert values[0] == pytest.approx(values[1], abs=1e-5)
-                assert [row[3] for row in found["answer"]] == [row[3] for row in whole["answer"]]
-            whole = found
+                assert [row[3] for row in rows["answer"]] == [row[3] for row in whole["answer"]]
+            whole = rows
             engine.dispose()
-        assert len(whole["score"]) == 2 * N_ASKED
+        assert len(whole["score"]) == 2 * N_EVALUATED
 
 
 class TestCommand:
-    def test_what_it_asks_is_shown_foretold_asked_and_kept(self, url: str, model: Path) -> None:
+    def test_its_prompts_are_shown_estimated_evaluated_and_stored(self, url: str, model: Path) -> None:
         words = ("evaluate", "quiz", "--model", model, "--device", "cpu", "--few-shot", 2, "--few-shot-split", "dev")
-        shown = run(*words, "--show-prompt", "--database", url)
-        assert "Answer:" in shown.stdout
-        assert shown.stdout.count("What is") == 3
-        assert "(gold)" in shown.stdout
-        told = run(*words, "--dry-run", "--price-read", 1, "--price-written", 2, "--database", url)
-        assert "24 prompts" in told.stdout
-        assert "as 24 of the prompts foretell" in told.stdout
+        printed = run(*words, "--show-prompt", "--database", url)
+        assert "Answer:" in printed.stdout
+        assert printed.stdout.count("What is") == 3
+        assert "(gold)" in printed.stdout
+        answers = run(*words, "--dry-run", "--price-read", 1, "--price-written", 2, "--database", url)
+        assert "24 prompts" in answers.stdout
+        assert "as 24 of the prompts foretell" in answers.stdout
         assert dump(url)["run"] == []
         done = run(*words, "--condition", "full,answer-only", "--database", url)
         assert done.exit_code == 0, done.output
@@ -218,18 +221,18 @@ class TestCommand:
         assert again.stdout.count("24 prompts of test, all stored before") == 2
         more = run(*words, "--again", "--database", url)
         assert "run 3, 24 prompts" in more.stdout
-        other = run(*words, "--template", "cloze", "--variant", "cloze", "--database", url)
-        assert "acc_norm" in other.stdout
-        assert "run 4" in other.stdout
+        uninterrupted = run(*words, "--template", "cloze", "--variant", "cloze", "--database", url)
+        assert "acc_norm" in uninterrupted.stdout
+        assert "run 4" in uninterrupted.stdout
         board = run("leaderboard", "quiz", "--database", url)
         assert board.exit_code == 0, board.output
         assert "accuracy over 24 prompts" in board.output
 
-    def test_settings_of_the_run_say_how_it_was_made(self, url: str, model: Path) -> None:
+    def test_settings_of_the_run_record_how_it_was_made(self, url: str, model: Path) -> None:
         run("evaluate", "quiz", "--model", model, "--name", "mine", "--limit", 10, "--seed", 3, "--database", url)
         with tracker.open(url) as store:
-            made = store.sql("SELECT settings, limited FROM run")
-        settings = json.loads(made["settings"][0].as_py())
+            outcome = store.sql("SELECT settings, limited FROM run")
+        settings = json.loads(outcome["settings"][0].as_py())
         assert settings["method"] == "letters"
         assert settings["template"]["name"] == "multiple_choice"
         assert len(settings["template"]["digest"]) == 64
@@ -238,7 +241,7 @@ class TestCommand:
         assert settings["command"].startswith("suffrage evaluate quiz --model ")
         assert "--limit 10 --seed 3" in settings["command"]
 
-    def test_the_command_that_is_kept_says_the_same_plan(self, model: Path) -> None:
+    def test_the_stored_command_gives_the_same_plan(self, model: Path) -> None:
         from tracker.cli.commands.evaluate import command
 
         plan = Plan.from_options(
@@ -256,7 +259,7 @@ class TestCommand:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("said", "words"),
+        ("options", "words"),
         [
             ({"method": "guess"}, "method is 'guess'; it must be one of: letters"),
             ({"conditions": ("blind",)}, "condition is 'blind'"),
@@ -264,9 +267,9 @@ class TestErrors:
             ({"fewshot": 3}, "evaluate takes no 'fewshot'. It takes: again, answer_only_shots"),
         ],
     )
-    def test_what_a_plan_cannot_hold_is_refused(self, said: dict[str, Any], words: str) -> None:
+    def test_what_a_plan_cannot_hold_is_refused(self, options: dict[str, Any], words: str) -> None:
         with pytest.raises(SelectionError, match=words):
-            Plan.from_options("quiz", "model", **said)
+            Plan.from_options("quiz", "model", **options)
 
     def test_prompts_that_do_not_fit_are_refused_left_out_or_cut(self, url: str, tmp_path: Path) -> None:
         folder = write_language_model(tmp_path / "short", "qwen2", size=64, context=30)
@@ -280,7 +283,7 @@ class TestErrors:
         cut = run(*words, "--too-long", "cut", "--variant", "cut")
         assert "run 2, 24 prompts of test: accuracy" in cut.stdout
 
-    def test_a_folder_that_is_no_model_is_told_before_anything_is_stored(self, url: str, tmp_path: Path) -> None:
+    def test_a_folder_that_is_no_model_is_an_error_before_anything_is_stored(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         refused = run("evaluate", "quiz", "--model", tmp_path / "empty", "--database", url)
         assert refused.exit_code == 1

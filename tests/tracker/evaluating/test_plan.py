@@ -36,19 +36,19 @@ FIELDS = {
     if field.name not in PARTS
 }
 OPTIONS = {param.name: param for param in command.params if isinstance(param, click.Option)}
-SAID_OTHERWISE: dict[str, Any] = {"conditions": "full", "batch_size": "auto", "metrics": ()}
+DIFFERENT_DEFAULTS: dict[str, Any] = {"conditions": "full", "batch_size": "auto", "metrics": ()}
 """Defaults that the command line puts into other words."""
 
 
 class TestCommandLine:
-    def test_every_field_of_a_plan_can_be_said_and_nothing_else_but_what_is_shown(self) -> None:
+    def test_every_field_of_a_plan_has_an_option_and_few_others_exist(self) -> None:
         assert set(OPTIONS) - set(FIELDS) == {"dry_run", "show_prompt", "database"}
         assert set(FIELDS) - set(OPTIONS) == {"benchmark"}
 
     @pytest.mark.parametrize("name", sorted(set(FIELDS) - {"benchmark", "model"}))
     def test_its_default_is_that_of_the_plan(self, name: str) -> None:
-        said = command.make_context("evaluate", ["quiz", "--model", "m"]).params
-        assert said[name] == SAID_OTHERWISE.get(name, FIELDS[name].default)
+        parsed = command.make_context("evaluate", ["quiz", "--model", "m"]).params
+        assert parsed[name] == DIFFERENT_DEFAULTS.get(name, FIELDS[name].default)
 
     @pytest.mark.parametrize("name", sorted(CHOICES))
     def test_its_words_are_those_of_the_plan(self, name: str) -> None:
@@ -75,7 +75,7 @@ class TestPython:
         )
 
     @pytest.mark.parametrize(
-        ("said", "words"),
+        ("parsed", "words"),
         [
             ({"batch_size": 0}, "batch_size is 0; it must be a whole number from 1."),
             ({"few_shot": "5"}, "few_shot is '5'; it must be a whole number from 0."),
@@ -85,14 +85,14 @@ class TestPython:
             ({"top_p": 1.1}, "top_p is 1.1; it must be at most 1."),
         ],
     )
-    def test_numbers_that_mean_nothing_are_refused(self, said: dict[str, Any], words: str) -> None:
+    def test_numbers_that_mean_nothing_are_refused(self, parsed: dict[str, Any], words: str) -> None:
         with pytest.raises(SelectionError, match=re.escape(words)):
-            Plan.from_options("quiz", "model", **said)
+            Plan.from_options("quiz", "model", **parsed)
 
     def test_numbers_of_numpy_are_numbers(self) -> None:
-        said = Plan.from_options("quiz", "model", few_shot=np.int64(5), temperature=np.float64(0.5))
-        assert (type(said.prompts.few_shot), type(said.generation.temperature)) == (int, float)
+        parsed = Plan.from_options("quiz", "model", few_shot=np.int64(5), temperature=np.float64(0.5))
+        assert (type(parsed.prompts.few_shot), type(parsed.generation.temperature)) == (int, float)
 
-    def test_what_there_is_not_is_told_with_what_there_is(self) -> None:
+    def test_an_unknown_option_is_an_error_with_the_known_ones(self) -> None:
         with pytest.raises(SelectionError, match=r"evaluate takes no 'shot'. It takes: .*few_shot, "):
             Plan.from_options("quiz", "model", shot=5)

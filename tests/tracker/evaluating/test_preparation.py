@@ -32,14 +32,14 @@ ROWS = [
 
 @pytest.fixture
 def store(sqlite_url: str) -> Iterator[Store]:
-    Path("rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ROWS))
+    Path("rows.jsonl").write_text("".join(json.dumps(prompt_row) + "\n" for prompt_row in ROWS))
     with tracker.open(sqlite_url) as opened:
         opened.prompts_from("quiz", "rows.jsonl", fields=FIELDS, answer_is="letter")
         yield opened
 
 
-def prepared(store: Store, **said: Any) -> PreparedEvaluation:
-    return prepare(store.engine, Plan.from_options("quiz", "model", **said))
+def prepared(store: Store, **options: Any) -> PreparedEvaluation:
+    return prepare(store.engine, Plan.from_options("quiz", "model", **options))
 
 
 class TestErrors:
@@ -56,13 +56,13 @@ class TestErrors:
 
 
 class TestTasks:
-    def test_those_that_are_not_asked_may_give_worked_examples(self, store: Store) -> None:
-        made = prepared(store, tasks="asked", few_shot=1, few_shot_split="dev").rendered["full"]
-        assert [prompt.question.split("\n")[0] for prompt in made.prompts] == ["Asked?"]
-        assert made.prompts[0].examples[0].question.startswith("Shown?")
+    def test_other_tasks_may_give_worked_examples(self, store: Store) -> None:
+        few_shot_prompts = prepared(store, tasks="asked", few_shot=1, few_shot_split="dev").rendered["full"]
+        assert [prompt.question.split("\n")[0] for prompt in few_shot_prompts.prompts] == ["Asked?"]
+        assert few_shot_prompts.prompts[0].examples[0].question.startswith("Shown?")
         every = prepared(store, few_shot=1, few_shot_split="dev").rendered["full"]
-        assert made.prompts[0] in every.prompts
+        assert few_shot_prompts.prompts[0] in every.prompts
 
-    def test_without_a_test_split_of_their_own_all_of_them_are_asked(self, store: Store) -> None:
-        asked = prepared(store, tasks="whole").rendered["full"].prompts
-        assert [one.question.split("\n")[0] for one in asked] == ["Whole?"]
+    def test_without_a_test_split_of_their_own_all_of_them_are_rendered(self, store: Store) -> None:
+        rendered_prompts = prepared(store, tasks="whole").rendered["full"].prompts
+        assert [prompt_row.question.split("\n")[0] for prompt_row in rendered_prompts] == ["Whole?"]

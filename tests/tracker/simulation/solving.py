@@ -25,9 +25,9 @@ def solves(pattern: str) -> Callable[[Callable[..., object]], Callable[..., obje
 def solve(text: str, choices: Sequence[str]) -> str:
     """The right option; fails unless exactly one kind of question matches."""
     plain = re.sub(r" Choose one answer\.$", "", re.sub(r"^Work this out: ", "", text))
-    found = [(m, solver) for pattern, solver in SOLVERS if (m := pattern.fullmatch(plain))]
-    assert len(found) == 1, f"{len(found)} solvers for {plain!r}"
-    match, solver = found[0]
+    matches = [(m, solver) for pattern, solver in SOLVERS if (m := pattern.fullmatch(plain))]
+    assert len(matches) == 1, f"{len(matches)} solvers for {plain!r}"
+    match, solver = matches[0]
     return str(solver(choices, *(int(g) if g and g.isdigit() else g for g in match.groups())))
 
 
@@ -65,8 +65,8 @@ def price(_, p, x, fall):
 
 
 @solves(rf"\w+ had {N} \w+, gave {N} of them to \w+, and shared the rest equally among {N} cousins .*each cousin get\?")
-def sharing(_, had, given, k):
-    return Fraction(had - given, k)
+def sharing(_, had, gift, k):
+    return Fraction(had - gift, k)
 
 
 @solves(rf"\w+ takes a course of {N} days in \w+\. Its first day is {D} and it takes place every day\. On which .*")
@@ -124,10 +124,10 @@ def walk(_, north, east, south, west):
 
 
 @solves(r"Four rivers of \w+ meet near \w+: (.*)\. Which of them is the ([\w ]+)\?")
-def rivers(_, listed, asked):
-    found = sorted(((int(n), river) for river, n in re.findall(r"(the \w+) \((\d+) km\)", listed)), reverse=True)
-    assert len({n for n, _ in found}) == 4
-    return found[{"longest": 0, "second longest": 1, "second shortest": 2, "shortest": 3}[asked]][1]
+def rivers(_, items, wanted_rank):
+    matches = sorted(((int(n), river) for river, n in re.findall(r"(the \w+) \((\d+) km\)", items)), reverse=True)
+    assert len({n for n, _ in matches}) == 4
+    return matches[{"longest": 0, "second longest": 1, "second shortest": 2, "shortest": 3}[wanted_rank]][1]
 
 
 @solves(rf"On a map of \w+ at a scale of 1 : {N}, the towns \w+ and \w+ are {N} cm apart\. How many kilometres .*")
@@ -143,8 +143,8 @@ def order(choices, clues, second, _most):
 
 
 @solves(r"\w+ finds the numbers ([\d, ]+) carved into a door .*")
-def series(_, listed):
-    a, b, c, d = map(int, listed.split(", "))
+def series(_, items):
+    a, b, c, d = map(int, items.split(", "))
     (rule,) = [(m, k) for m in range(1, 50) for k in [b - m * a] if m * b + k == c and m * c + k == d]
     return rule[0] * d + rule[1]
 
@@ -176,8 +176,8 @@ def implication(choices, t, a, ride, b, u, today):
 
 
 @solves(rf"\w+ delivers letters to the houses ([\d, ]+) of a street .*can be divided by {N} but not by {N}\?")
-def divisible(_, listed, p, q):
-    return len([n for n in map(int, listed.split(", ")) if not n % p and n % q])
+def divisible(_, items, p, q):
+    return len([n for n in map(int, items.split(", ")) if not n % p and n % q])
 
 
 @solves(rf"Every (\w+) in \w+ is a (\w+), and no (\w+) there is a (\w+)\. {W} lives in \w+ and is a (\w+)\. Which .*")
@@ -190,9 +190,9 @@ def syllogism(choices, x, y, y_again, z, a, z_again):
         if choice.startswith("Every"):  # of the callings y and x: a town with a y that is no x denies it
             true = all(i for i, j, _ in kinds if j)
         else:
-            what, negated = choice.rstrip(".").split()[-1], " not " in choice
-            which = {x: 0, y: 1}[what]
-            true = all(bool(kind[which]) != negated for kind in kinds if kind[2])
+            comparison, negated = choice.rstrip(".").split()[-1], " not " in choice
+            values = {x: 0, y: 1}[comparison]
+            true = all(bool(kind[values]) != negated for kind in kinds if kind[2])
             assert choice.startswith(f"{a} is ")
         certain += [choice] * true
     (only,) = certain
@@ -212,8 +212,8 @@ def seconds(_, h, m, s):
 @solves(
     rf"In the old measures .*, one (\w+) is {N} (\w+) and one (\w+) is {N} (\w+)\. How many (\w+) are {N} .*and {N} .*"
 )
-def measures(_, _u, k, v, v_again, m, w, asked, a, b):
-    assert (v, w) == (v_again, asked)
+def measures(_, _u, k, v, v_again, m, w, wanted_rank, a, b):
+    assert (v, w) == (v_again, wanted_rank)
     return a * k * m + b * m
 
 

@@ -51,10 +51,10 @@ class TestLaws:
 
     @pytest.mark.parametrize("draw", [constant, random])
     def test_scores_depend_on_seed_and_trial_alone(self, draw) -> None:
-        one = draw(3, 5, seed=1, trial=2).T
-        assert (one == draw(3, 5, seed=1, trial=2).T).all()
-        assert not (one == draw(3, 5, seed=1, trial=3).T).any()
-        assert not (one == draw(3, 5, seed=2, trial=2).T).any()
+        T1 = draw(3, 5, seed=1, trial=2).T
+        assert (T1 == draw(3, 5, seed=1, trial=2).T).all()
+        assert not (T1 == draw(3, 5, seed=1, trial=3).T).any()
+        assert not (T1 == draw(3, 5, seed=2, trial=2).T).any()
 
     @pytest.mark.parametrize("n_tasks", [1, 6, 41])
     def test_a_split_deals_every_prompt_once_into_tasks_of_equal_size(self, n_tasks: int) -> None:
@@ -84,8 +84,8 @@ class Spread(Finding):
 
     @property
     def metrics(self):
-        absent = Undefined("a gap") if self.gaps else 1.0
-        return {"diversity": self.first, "cardinal.tau": 0.25, "cardinal.tau_upper": self.first, "other": absent}
+        value = Undefined("a gap") if self.gaps else 1.0
+        return {"diversity": self.first, "cardinal.tau": 0.25, "cardinal.tau_upper": self.first, "other": value}
 
 
 def first_score(scores: TaskMatrix, *, time_limit: float, seed: int) -> Report:
@@ -93,7 +93,7 @@ def first_score(scores: TaskMatrix, *, time_limit: float, seed: int) -> Report:
     return Report(Spread(first=first, gaps=first > 0.5), summary="")
 
 
-ASKED = Declaration(
+DECLARATION = Declaration(
     name="social-choice",
     function=first_score,
     inputs={"scores": TaskMatrix},
@@ -104,13 +104,13 @@ ASKED = Declaration(
 )
 
 
-def ask(n_trials: int, firsts: list[float]) -> tuple:
+def run_trials(n_trials: int, firsts: list[float]) -> tuple:
     def draw(*, trial: int) -> TaskMatrix:
         table = random(2, 3, seed=0, trial=trial)
         return replace(table, T=np.where(np.arange(6).reshape(2, 3) == 0, firsts[trial], table.T))
 
     return analyze_trials(
-        ASKED,
+        DECLARATION,
         draw,
         simulated="random",
         description="Some scores",
@@ -122,41 +122,45 @@ def ask(n_trials: int, firsts: list[float]) -> tuple:
 class TestTrials:
     def test_numbers_are_means_over_the_trials_with_the_spread_of_the_main_ones(self) -> None:
         firsts = [0.1, 0.4, 0.3]
-        question, report = ask(3, firsts)
-        found = report.finding.metrics
-        assert found["diversity"] == pytest.approx(np.mean(firsts), rel=1e-15)
-        assert found["diversity.sd"] == pytest.approx(np.std(firsts, ddof=1))
-        assert (found["cardinal.tau"], found["cardinal.tau.sd"], found["n_trials"]) == (0.25, 0.0, 3.0)
-        assert "other.sd" not in found
+        question, report = run_trials(3, firsts)
+        mean_metrics = report.finding.metrics
+        assert mean_metrics["diversity"] == pytest.approx(np.mean(firsts), rel=1e-15)
+        assert mean_metrics["diversity.sd"] == pytest.approx(np.std(firsts, ddof=1))
+        assert (mean_metrics["cardinal.tau"], mean_metrics["cardinal.tau.sd"], mean_metrics["n_trials"]) == (
+            0.25,
+            0.0,
+            3.0,
+        )
+        assert "other.sd" not in mean_metrics
         assert question.parameters == {"simulated": "random", "n_trials": 3, "time_limit": 5.0, "seed": 4}
         assert (question.benchmark_id, question.selection, question.runs) == (None, None, {})
 
     def test_what_a_trial_does_not_give_has_no_mean(self) -> None:
-        _, report = ask(3, [0.1, 0.9, 0.3])
+        _, report = run_trials(3, [0.1, 0.9, 0.3])
         assert report.finding.metrics["other"] == Undefined("not given in 1 of 3 trials: a gap")
 
     def test_one_trial_has_no_spread(self) -> None:
-        _, report = ask(1, [0.1])
+        _, report = run_trials(1, [0.1])
         assert report.finding.metrics["diversity.sd"] == Undefined("one trial has no spread")
 
     def test_the_table_has_every_number_of_every_trial(self) -> None:
-        _, report = ask(2, [0.1, 0.9])
+        _, report = run_trials(2, [0.1, 0.9])
         rows = decode_table(encode_table(report.tables["trials"])).to_pylist()
         assert len(rows) == 8
         assert {"trial": 2, "name": "other", "value": None, "reason": "a gap"} in rows
 
-    def test_the_summary_says_that_it_is_simulated_and_gives_intervals(self) -> None:
-        _, report = ask(2, [0.5, 0.5])
-        said = report.summary
-        assert said.startswith("Some scores, means over 2 trials: diversity 0.5000 (sd 0.0000).")
-        assert "tau between 0.2500 (sd 0.0000) and 0.5000, MRC not given" in said
-        assert "With 5 s for each exact search" in said
-        assert said.endswith("Everything here is simulated.")
+    def test_the_summary_states_that_it_is_simulated_and_holds_intervals(self) -> None:
+        _, report = run_trials(2, [0.5, 0.5])
+        text = report.summary
+        assert text.startswith("Some scores, means over 2 trials: diversity 0.5000 (sd 0.0000).")
+        assert "tau between 0.2500 (sd 0.0000) and 0.5000, MRC not given" in text
+        assert "With 5 s for each exact search" in text
+        assert text.endswith("Everything here is simulated.")
 
     def test_headlines_are_those_of_the_question_and_fit_in_mlflow(self) -> None:
         many = TrialFindings(description="", findings=(Spread(first=0.2, gaps=False),) * 2, search="no exact search")
-        shown = [row.name for row in metric_rows(many) if row.headline]
-        assert shown == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
+        headline_names = [row.name for row in metric_rows(many) if row.headline]
+        assert headline_names == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
                          "cardinal.tau_upper", "other"]  # fmt: skip
         assert "With no exact search" in many.summarize()
 

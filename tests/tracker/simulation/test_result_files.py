@@ -50,16 +50,16 @@ class TestStored:
                 ("gold_probability_letters", responses.gold_probability),
             ):
                 with transaction(filled, write=False) as session:
-                    found = performance_matrix(
+                    matrix = performance_matrix(
                         session, Selection(benchmark=BENCHMARK, metric=metric, condition=condition)
                     )
                     keys = read_stored_keys(session)
-                row = {keys[prompt]: i for i, prompt in enumerate(found.prompt_ids.tolist())}
-                column = [found.models.index(model) for model in simulation.models]
+                row = {keys[prompt]: i for i, prompt in enumerate(matrix.prompt_ids.tolist())}
+                column = [matrix.models.index(model) for model in simulation.models]
                 rows = [row[key] for key in simulation.keys]
-                assert found.Q.shape == expected.shape
-                assert np.array_equal(found.Q[np.ix_(rows, column)], expected)
-                assert np.array_equal(found.tasks[rows], simulation.tasks)
+                assert matrix.Q.shape == expected.shape
+                assert np.array_equal(matrix.Q[np.ix_(rows, column)], expected)
+                assert np.array_equal(matrix.tasks[rows], simulation.tasks)
 
     def test_texts_options_and_answers_are_stored_with_the_prompts(
         self, filled: sa.Engine, simulation: Simulation
@@ -74,8 +74,8 @@ class TestStored:
                     "JOIN model m ON m.id = r.model_id JOIN prompt_alias p ON p.prompt_id = a.prompt_id"
                 )
             ).all()
-        said = {row.key: (row.text, row.answer) for row in prompts}
-        assert said == {
+        content = {row.key: (row.text, row.answer) for row in prompts}
+        assert content == {
             key: (question.text, question.letter)
             for key, question in zip(simulation.keys, simulation.questions, strict=True)
         }
@@ -89,10 +89,10 @@ class TestStored:
 
     def test_the_vectors_of_the_store_are_those_simulated(self, filled: sa.Engine, simulation: Simulation) -> None:
         with transaction(filled, write=False) as session:
-            found = embeddings(session, Selection(benchmark=BENCHMARK))
+            matrix = embeddings(session, Selection(benchmark=BENCHMARK))
             keys = read_stored_keys(session)
-        place = {keys[prompt]: i for i, prompt in enumerate(found.prompt_ids.tolist())}
-        assert np.array_equal(found.E[[place[key] for key in simulation.keys]], simulation.meaning)
+        place = {keys[prompt]: i for i, prompt in enumerate(matrix.prompt_ids.tolist())}
+        assert np.array_equal(matrix.E[[place[key] for key in simulation.keys]], simulation.meaning)
 
     def test_the_lines_beside_the_truth_are_computed_from_the_store(
         self, filled: sa.Engine, simulation: Simulation
@@ -107,8 +107,8 @@ class TestStored:
         assert "two of a group have cosine similarity 0.9" in lines[5].measured
         with filled.begin() as connection:
             connection.execute(sa.text("UPDATE score SET value = 1 - value"))
-            one = simulation.meaning[0].tobytes()
-            connection.execute(sa.text("UPDATE embedding SET vector = :one"), {"one": one})
+            vector = simulation.meaning[0].tobytes()
+            connection.execute(sa.text("UPDATE embedding SET vector = :one"), {"one": vector})
         with transaction(filled, write=False) as session:
             changed = compare_with_truth(session, simulation)
         assert changed[3].measured != lines[3].measured

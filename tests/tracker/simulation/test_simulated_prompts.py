@@ -46,20 +46,20 @@ def test_right_options_stand_at_every_letter_about_equally_often(simulation: Sim
 
 
 def test_questions_outside_the_groups_share_less_than_nine_tenths_of_their_words(simulation: Simulation) -> None:
-    alike = jaccard_matrix([question.text for question in simulation.questions])
+    similarity = jaccard_matrix([question.text for question in simulation.questions])
     group = simulation.truth.group
     same = (group[:, None] == group) & (group >= 0)[:, None] | np.eye(len(group), dtype=bool)
-    assert alike[~same].max() < 0.9
+    assert similarity[~same].max() < 0.9
 
 
 def test_near_duplicates_are_small_edits_with_the_same_right_option(simulation: Simulation) -> None:
-    alike = jaccard_matrix([question.text for question in simulation.questions])
+    similarity = jaccard_matrix([question.text for question in simulation.questions])
     texts = [question.text for question in simulation.questions]
     for number in range(simulation.truth.group.max() + 1):
         members = np.flatnonzero(simulation.truth.group == number)
         assert 4 <= len(members) <= 6
         assert len({texts[i] for i in members}) == len(members)
-        assert alike[np.ix_(members, members)].min() > 0.5
+        assert similarity[np.ix_(members, members)].min() > 0.5
         assert len(set(simulation.tasks[members])) == 1
 
 
@@ -76,8 +76,8 @@ def test_every_kind_of_question_occurs(simulation: Simulation) -> None:
 class TestEdits:
     def test_no_two_of_the_largest_group_have_the_same_text(self) -> None:
         for task in TASKS:
-            asked = make_questions(task, np.zeros(len(EDITS) + 1, dtype=np.int64), np.random.default_rng(0))
-            assert len({question.text for question in asked}) == len(EDITS) + 1
+            made_questions = make_questions(task, np.zeros(len(EDITS) + 1, dtype=np.int64), np.random.default_rng(0))
+            assert len({question.text for question in made_questions}) == len(EDITS) + 1
 
     def test_a_group_with_more_prompts_than_edits_is_refused(self) -> None:
         with pytest.raises(ValueError, match="more than 8 prompts; only 7 edits are known"):

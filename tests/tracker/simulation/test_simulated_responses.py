@@ -38,10 +38,10 @@ def sure_and_right(responses: SimulatedResponses, models: list[int]) -> np.ndarr
 class TestLaws:
     @pytest.mark.parametrize("design", [Design(), NOTHING])
     def test_the_same_seed_gives_the_same_bytes(self, design: Design) -> None:
-        first, again, other = (simulate(design, seed=seed) for seed in (7, 7, 8))
+        first, again, different_seed = (simulate(design, seed=seed) for seed in (7, 7, 8))
         for file in RESULT_FILES:
             assert file.write(first) == file.write(again)
-            assert file.write(first) != file.write(other)
+            assert file.write(first) != file.write(different_seed)
 
     def test_more_able_models_are_right_more_often(self, simulation: Simulation) -> None:
         assert stats.spearmanr(simulation.truth.ability, simulation.full.right.mean(axis=0)).statistic > 0.95
@@ -49,8 +49,8 @@ class TestLaws:
     def test_tasks_differ_in_whom_they_favour(self, simulation: Simulation) -> None:
         truth, tasks = simulation.truth, sorted(set(simulation.tasks))
         ordinary = ~truth.easy & ~truth.leaked & (truth.group < 0)
-        found = [simulation.full.right[(simulation.tasks == task) & ordinary].mean(axis=0) for task in tasks]
-        residual = np.array(found) - np.mean(found, axis=0)
+        means = [simulation.full.right[(simulation.tasks == task) & ordinary].mean(axis=0) for task in tasks]
+        residual = np.array(means) - np.mean(means, axis=0)
         planted = truth.task_ability - truth.task_ability.mean(axis=0)
         assert np.corrcoef(residual.ravel(), planted.ravel())[0, 1] > 0.6
 
@@ -112,13 +112,13 @@ class TestPlanted:
         assert flagged[leaked].mean() >= 0.95
         assert leaked[flagged].mean() >= 0.95
 
-    def test_near_duplicates_are_answered_alike(self, simulation: Simulation) -> None:
+    def test_near_duplicates_get_the_same_answers(self, simulation: Simulation) -> None:
         right, group = simulation.full.right, simulation.truth.group
-        alike = (right[:, None] == right).mean(axis=2)
+        agreement = (right[:, None] == right).mean(axis=2)
         inside = (group[:, None] == group) & (group >= 0)[:, None] & ~np.eye(len(group), dtype=bool)
         ordinary = (group >= 0)[:, None] & (group >= 0) & ~inside & ~np.eye(len(group), dtype=bool)
-        assert alike[inside].mean() > alike[ordinary].mean() + 0.2
-        assert alike[inside].mean() > 0.85
+        assert agreement[inside].mean() > agreement[ordinary].mean() + 0.2
+        assert agreement[inside].mean() > 0.85
 
     def test_nothing_is_flagged_where_nothing_was_planted(self, unplanted: Simulation) -> None:
         assert not (unplanted.truth.easy | unplanted.truth.leaked | (unplanted.truth.group >= 0)).any()

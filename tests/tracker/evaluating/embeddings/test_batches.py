@@ -23,13 +23,13 @@ class TestLaws:
     ) -> None:
         read = np.array(lengths)
         keys = np.random.default_rng(len(lengths)).permutation(len(lengths)) + 10
-        made = make_batches(keys, read, limit, size)
-        rows = np.concatenate([batch.rows for batch in made])
+        cut_batches = make_batches(keys, read, limit, size)
+        rows = np.concatenate([batch.rows for batch in cut_batches])
         assert sorted(rows.tolist()) == list(range(len(lengths)))
-        assert [len(batch.rows) for batch in made[:-1]] == [size] * (len(made) - 1)
+        assert [len(batch.rows) for batch in cut_batches[:-1]] == [size] * (len(cut_batches) - 1)
         cut = np.minimum(read, limit or 1000)[rows]
         assert (np.diff(cut) <= 0).all()
-        assert [batch.cost for batch in made] == [cut[i * size] * len(b.rows) for i, b in enumerate(made)]
+        assert [batch.cost for batch in cut_batches] == [cut[i * size] * len(b.rows) for i, b in enumerate(cut_batches)]
 
     @given(LENGTHS, st.integers(1, 9), st.integers(0, 80))
     def test_a_batch_is_left_out_only_where_every_member_is_stored(
@@ -56,7 +56,7 @@ class TestVectors:
         keys, lengths = np.arange(400) + 1, encoder.lengths(texts)
         every = make_batches(keys, lengths, encoder.limit, 16)
 
-        def made(stored: set[int]) -> dict[int, bytes]:
+        def cut_batches(stored: set[int]) -> dict[int, bytes]:
             todo = find_missing_batches(every, keys, stored)
             portions = list(embed_batches(encoder, texts, keys, todo, stored))
             assert all(len(portion.prompt_ids) >= min(PORTION, 100) for portion in portions[:-1])
@@ -65,10 +65,10 @@ class TestVectors:
                 key: row.tobytes() for p in portions for key, row in zip(p.prompt_ids.tolist(), p.vectors, strict=True)
             }
 
-        whole = made(set())
+        whole = cut_batches(set())
         assert sorted(whole) == keys.tolist()
         for stored in (set(range(1, 300)), set(rng.choice(keys, size=150, replace=False).tolist()), set(keys.tolist())):
-            rest = made(stored)
+            rest = cut_batches(stored)
             assert rest == {key: row for key, row in whole.items() if key not in stored}
 
     def test_vectors_without_a_direction_are_counted_and_left_out(self, encoder: TextEncoder) -> None:

@@ -16,7 +16,7 @@ from tracker.evaluating.model_files import hash_files
 
 
 class TestFolder:
-    def test_it_is_called_by_its_name_and_the_hash_of_its_files(self, tiny_encoder: Path) -> None:
+    def test_its_name_is_its_folder_and_the_hash_of_its_files(self, tiny_encoder: Path) -> None:
         encoder = load_encoder(str(tiny_encoder), device="cpu")
         assert (encoder.name, encoder.revision) == ("tiny", hash_files(tiny_encoder))
         assert (encoder.dimensions, encoder.limit) == (DIMENSIONS, LIMIT)
@@ -24,13 +24,13 @@ class TestFolder:
     def test_the_hash_follows_weights_and_settings_and_not_what_is_written_about_them(
         self, tiny_encoder: Path, tmp_path: Path
     ) -> None:
-        same, other = tmp_path / "same", tmp_path / "other"
+        same, renamed = tmp_path / "same", tmp_path / "other"
         shutil.copytree(tiny_encoder, same)
         (same / "README.md").write_text("about it")
         (same / ".cache").mkdir()
         (same / ".cache" / "x.json").write_text("{}")
         assert hash_files(same) == hash_files(tiny_encoder)
-        assert hash_files(write_encoder(other, seed=1)) != hash_files(tiny_encoder)
+        assert hash_files(write_encoder(renamed, seed=1)) != hash_files(tiny_encoder)
         (same / "sentence_bert_config.json").write_text('{"max_seq_length": 12}')
         assert hash_files(same) != hash_files(tiny_encoder)
 
@@ -59,7 +59,9 @@ class TestPackaged:
 
 
 class TestErrors:
-    def test_without_the_extra_the_command_that_installs_it_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_the_extra_the_error_names_the_command_that_installs_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(sys.modules, "sentence_transformers", None)
         with pytest.raises(MissingExtraError, match=r"Run: pip install 'suffrage\[models\]'"):
             load_encoder("minilm")
@@ -80,10 +82,12 @@ class TestErrors:
             load_encoder(str(broken))
         assert "\n" not in str(refused.value)
 
-    @pytest.mark.parametrize("said", ["./nowhere", "~/nowhere", "/nowhere/at/all", "a/b/c"])
-    def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(self, tiny_encoder: Path, said: str) -> None:
+    @pytest.mark.parametrize("folder_name", ["./nowhere", "~/nowhere", "/nowhere/at/all", "a/b/c"])
+    def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(
+        self, tiny_encoder: Path, folder_name: str
+    ) -> None:
         with pytest.raises(EncoderError, match="is no folder of a model"):
-            load_encoder(said)
+            load_encoder(folder_name)
 
     def test_a_hub_name_without_a_network_is_one_sentence(
         self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -32,12 +32,12 @@ def one_by_one(folder: Path, texts: list[str], limit: int) -> np.ndarray[Any, An
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    made = []
+    vectors = []
     for text in texts:
         ids = torch.tensor([tokenizer(text, verbose=False)["input_ids"][:limit]])
         with torch.no_grad():
-            made.append(model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, -1].numpy())
-    return np.array(made)
+            vectors.append(model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, -1].numpy())
+    return np.array(vectors)
 
 
 def changed(folder: Path, to: Path, **settings: object) -> Path:
@@ -56,9 +56,9 @@ class TestAgainstReference:
         folder = language_model_folders[family]
         encoder = load_encoder(str(folder), device="cpu")
         assert encoder.limit is not None
-        made, alone = encoder.encode(TEXTS), one_by_one(folder, TEXTS, encoder.limit)
-        assert made.dtype == np.float32
-        assert np.abs(made - alone).max() < 1e-5
+        vectors, alone = encoder.encode(TEXTS), one_by_one(folder, TEXTS, encoder.limit)
+        assert vectors.dtype == np.float32
+        assert np.abs(vectors - alone).max() < 1e-5
         assert np.abs(alone - alone.mean(axis=0)).max() > 0.1
 
     @pytest.mark.parametrize("side", ["left", "right"])
@@ -85,9 +85,9 @@ class TestLaws:
     def test_a_text_without_tokens_has_a_vector_of_zeros(self, language_model_folders: dict[str, Path]) -> None:
         encoder = load_encoder(str(language_model_folders["gpt2"]), device="cpu")
         assert encoder.lengths(["", "a"]).tolist() == [0, 1]
-        made = encoder.encode(["", "a b"])
-        assert not made[0].any()
-        assert np.abs(made[1] - encoder.encode(["a b"])[0]).max() < 1e-5
+        vectors = encoder.encode(["", "a b"])
+        assert not vectors[0].any()
+        assert np.abs(vectors[1] - encoder.encode(["a b"])[0]).max() < 1e-5
         assert encoder.encode(["", ""]).tolist() == np.zeros((2, encoder.dimensions)).tolist()
 
     def test_a_text_is_cut_at_its_end_to_what_the_model_reads(self, language_model_folders: dict[str, Path]) -> None:
@@ -99,31 +99,34 @@ class TestLaws:
 
 
 class TestNames:
-    def test_its_vectors_can_be_told_from_means(self, language_model_folders: dict[str, Path]) -> None:
-        found = load_encoder(str(language_model_folders["llama"]), device="cpu")
-        said = load_encoder(f"last-token:{language_model_folders['llama']}", device="cpu")
-        assert isinstance(found, LastTokenEncoder)
-        assert (found.name, found.revision) == (said.name, said.revision)
-        assert found.name.endswith(" (last token)")
-        assert "last hidden state" in found.warning
-        assert said.warning == ""
+    def test_its_name_differs_from_that_of_means(self, language_model_folders: dict[str, Path]) -> None:
+        chosen_by_default = load_encoder(str(language_model_folders["llama"]), device="cpu")
+        chosen_by_prefix = load_encoder(f"last-token:{language_model_folders['llama']}", device="cpu")
+        assert isinstance(chosen_by_default, LastTokenEncoder)
+        assert (chosen_by_default.name, chosen_by_default.revision) == (
+            chosen_by_prefix.name,
+            chosen_by_prefix.revision,
+        )
+        assert chosen_by_default.name.endswith(" (last token)")
+        assert "last hidden state" in chosen_by_default.warning
+        assert chosen_by_prefix.warning == ""
 
     def test_a_folder_that_somebody_made_an_encoder_of_is_read_as_they_made_it(
         self, language_model_folders: dict[str, Path], tmp_path: Path
     ) -> None:
         folder = shutil.copytree(language_model_folders["llama"], tmp_path / "made")
         modules = [("0", "", "Transformer"), ("1", "1_Pooling", "Pooling")]
-        listed = [
+        names = [
             {"idx": int(name), "name": name, "path": path, "type": f"sentence_transformers.models.{kind}"}
             for name, path, kind in modules
         ]
-        (folder / "modules.json").write_text(json.dumps(listed))
+        (folder / "modules.json").write_text(json.dumps(names))
         (folder / "1_Pooling").mkdir()
         pooling = {"word_embedding_dimension": 256, "pooling_mode_mean_tokens": True}
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-        made = load_encoder(str(folder), device="cpu")
-        assert type(made) is TextEncoder
-        assert made.name == "made"
+        vectors = load_encoder(str(folder), device="cpu")
+        assert type(vectors) is TextEncoder
+        assert vectors.name == "made"
 
     def test_one_that_sees_the_whole_text_is_no_decoder(
         self, language_model_folders: dict[str, Path], tmp_path: Path
@@ -146,8 +149,8 @@ class TestErrors:
     def test_code_that_it_brings_is_never_run_and_no_option_is_named_that_would(
         self, language_model_folders: dict[str, Path], tmp_path: Path
     ) -> None:
-        own = {"model_type": "of-its-own", "auto_map": {"AutoModelForCausalLM": "own.Own"}}
-        folder = changed(language_model_folders["llama"], tmp_path / "own", **own)
+        remote_config = {"model_type": "of-its-own", "auto_map": {"AutoModelForCausalLM": "own.Own"}}
+        folder = changed(language_model_folders["llama"], tmp_path / "own", **remote_config)
         with pytest.raises(LanguageModelError, match=r"needs Python code .* It is not run here\.$"):
             load_encoder(str(folder), device="cpu")
 

@@ -32,12 +32,12 @@ def prompts(
 
 class TestQuestion:
     def test_options_are_lines_with_letters(self) -> None:
-        asked = prompts(["Where?\nSay it.", "Why?"], [["here", "there"], None])
-        assert template_texts(asked, "question+choices", "b") == ["Where?\nSay it.\nA. here\nB. there", "Why?"]
+        stored = prompts(["Where?\nSay it.", "Why?"], [["here", "there"], None])
+        assert template_texts(stored, "question+choices", "b") == ["Where?\nSay it.\nA. here\nB. there", "Why?"]
 
     def test_without_options_the_text_stands_alone(self) -> None:
-        asked = prompts(["Where?", "Why?"], [["here", "there"], []])
-        assert template_texts(asked, "question", "b") == ["Where?", "Why?"]
+        stored = prompts(["Where?", "Why?"], [["here", "there"], []])
+        assert template_texts(stored, "question", "b") == ["Where?", "Why?"]
 
     def test_options_beyond_the_alphabet_have_numbers(self) -> None:
         text = template_texts(prompts(["Which?"], [[f"o{i}" for i in range(28)]]), "question+choices", "b")[0]
@@ -45,18 +45,18 @@ class TestQuestion:
 
     @pytest.mark.parametrize("template", ["question", "question+choices"])
     def test_options_without_a_question_are_no_text(self, template: str) -> None:
-        asked = prompts(["Who?", None, " \n"], [["a"], ["a"], ["b"]])
-        assert [text is None for text in template_texts(asked, template, "b")] == [False, True, True]
+        stored = prompts(["Who?", None, " \n"], [["a"], ["a"], ["b"]])
+        assert [text is None for text in template_texts(stored, template, "b")] == [False, True, True]
 
 
 class TestDetails:
     def test_a_field_of_the_prompt_goes_in_alone(self) -> None:
-        asked = prompts(["Who?"] * 5, details=[{"reason": "r"}, {}, {"reason": None}, {"reason": " "}, {"other": "x"}])
-        assert template_texts(asked, "details:reason", "b") == ["r", None, None, None, None]
+        stored = prompts(["Who?"] * 5, details=[{"reason": "r"}, {}, {"reason": None}, {"reason": " "}, {"other": "x"}])
+        assert template_texts(stored, "details:reason", "b") == ["r", None, None, None, None]
 
     def test_what_is_no_text_is_written_as_json(self) -> None:
-        asked = prompts(["Who?"] * 3, details=[{"f": 2}, {"f": ["a", "ü"]}, {"f": {"a": 1.5}}])
-        assert template_texts(asked, "details:f", "b") == ["2", '["a","ü"]', '{"a":1.5}']
+        stored = prompts(["Who?"] * 3, details=[{"f": 2}, {"f": ["a", "ü"]}, {"f": {"a": 1.5}}])
+        assert template_texts(stored, "details:f", "b") == ["2", '["a","ü"]', '{"a":1.5}']
 
 
 class TestErrors:
@@ -65,13 +65,13 @@ class TestErrors:
         with pytest.raises(SelectionError, match=r"Known: question, question\+choices, details:FIELD\."):
             check_template(template)
 
-    def test_prompts_without_any_text_say_what_to_ingest(self) -> None:
+    def test_prompts_without_any_text_name_what_to_ingest(self) -> None:
         with pytest.raises(SelectionError, match=r"texts of b's prompts are not stored.*suffrage ingest PROMPTS --ben"):
             template_texts(prompts([None, None]), "question+choices", "b")
 
     def test_a_field_that_no_prompt_has_is_answered_with_those_there_are(self) -> None:
-        asked = prompts(["Who?"] * 2, details=[{"src": "x"}, {"level": 1}])
+        stored = prompts(["Who?"] * 2, details=[{"src": "x"}, {"level": 1}])
         with pytest.raises(SelectionError, match=r"No prompt of b has a text in the field 'reason'\. Known: level, sr"):
-            template_texts(asked, "details:reason", "b")
+            template_texts(stored, "details:reason", "b")
         with pytest.raises(SelectionError, match="no further fields"):
             template_texts(prompts(["Who?"]), "details:reason", "b")

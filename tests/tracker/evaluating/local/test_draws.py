@@ -18,14 +18,14 @@ MASK = 2**64 - 1
 
 def split_mix(state: int, n: int) -> list[int]:
     """SplitMix64 as its authors wrote it, number by number."""
-    made = []
+    generated = []
     for _ in range(n):
         state = (state + 0x9E3779B97F4A7C15) & MASK
         z = state
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-        made.append(z ^ (z >> 31))
-    return made
+        generated.append(z ^ (z >> 31))
+    return generated
 
 
 def drawn(
@@ -60,7 +60,7 @@ class TestAgainstReference:
 
 class TestExactness:
     @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.5, 1.0), (1.0, 0.7), (2.0, 0.9)])
-    def test_tokens_are_as_frequent_as_their_probabilities_say(self, temperature: float, top_p: float) -> None:
+    def test_tokens_are_as_frequent_as_their_probabilities(self, temperature: float, top_p: float) -> None:
         logits = np.random.default_rng(0).normal(size=N_TOKENS)
         weights = np.exp(logits / temperature)
         probabilities = weights / weights.sum()
@@ -83,7 +83,7 @@ class TestExactness:
 class TestLaws:
     @given(st.permutations(range(6)), st.integers(1, 6), st.integers(0, 40))
     @settings(max_examples=40)
-    def test_a_row_draws_alike_in_any_company(self, order: list[int], n: int, step: int) -> None:
+    def test_a_row_draws_the_same_in_any_batch(self, order: list[int], n: int, step: int) -> None:
         logits = np.linspace(-1, 1, 50)
         keys = keys_of(6)
         alone = [int(drawn([key], logits, step)[0]) for key in keys]

@@ -46,9 +46,11 @@ def gpt2(model_of: Callable[[str], LanguageModel]) -> LanguageModel:
 def written(model: LanguageModel, sampling: Sampling, prompts: Any = QUESTIONS, **more: Any) -> dict[Any, Response]:
     stored = more.pop("stored", lambda _: False)
     portions = list(TextGenerator(model, sampling, **more).respond(prompts, stored))
-    found = [((one.prompt_id, one.trial), one) for portion in portions for one in portion]
-    assert len(dict(found)) == len(found), "a reply was given twice"
-    return dict(found)
+    responses_by_key = [
+        ((generated.prompt_id, generated.trial), generated) for portion in portions for generated in portion
+    ]
+    assert len(dict(responses_by_key)) == len(responses_by_key), "a reply was given twice"
+    return dict(responses_by_key)
 
 
 def texts(responses: dict[Any, Response]) -> dict[Any, str | None]:
@@ -58,32 +60,34 @@ def texts(responses: dict[Any, Response]) -> dict[Any, str | None]:
 def greedily(model: LanguageModel, text: str, n_tokens: int, ends: frozenset[int] = frozenset({2})) -> list[int]:
     """The slow, obvious version: one text, one token at a time, everything computed again each time."""
     read = torch.tensor([model.tokenizer(text)["input_ids"]])
-    made: list[int] = []
+    tokens: list[int] = []
     with torch.no_grad():
-        while len(made) < n_tokens and not (made and made[-1] in ends):
+        while len(tokens) < n_tokens and not (tokens and tokens[-1] in ends):
             if model.is_encoder_decoder:
-                logits = model.model(input_ids=read, decoder_input_ids=torch.tensor([[3, *made]])).logits
+                logits = model.model(input_ids=read, decoder_input_ids=torch.tensor([[3, *tokens]])).logits
             else:
-                logits = model.model(input_ids=torch.cat([read, torch.tensor([made], dtype=torch.int64)], dim=1)).logits
-            made.append(int(logits[0, -1].argmax()))
-    return made
+                logits = model.model(
+                    input_ids=torch.cat([read, torch.tensor([tokens], dtype=torch.int64)], dim=1)
+                ).logits
+            tokens.append(int(logits[0, -1].argmax()))
+    return tokens
 
 
 class TestAgainstReference:
     def test_greedy_answers_are_those_of_one_token_after_the_other(self, model: LanguageModel) -> None:
-        found = written(model, Sampling(max_tokens=7), batch_size=4)
+        responses_by_key = written(model, Sampling(max_tokens=7), batch_size=4)
         for prompt in QUESTIONS:
             ids = greedily(model, prompt.text(), 7)
-            response = found[prompt.prompt_id, 0]
+            response = responses_by_key[prompt.prompt_id, 0]
             assert response.text == model.tokenizer.decode(ids, skip_special_tokens=True)
             assert response.text
             assert response.n_tokens_written == len(ids)
             assert response.n_tokens_read == len(model.tokenizer(prompt.text())["input_ids"])
 
-    def test_first_tokens_are_as_frequent_as_the_softmax_says(self, gpt2: LanguageModel) -> None:
+    def test_first_tokens_are_as_frequent_as_the_softmax(self, gpt2: LanguageModel) -> None:
         prompt = QUESTIONS[0]
         sampling = Sampling(max_tokens=1, temperature=0.7, n_trials=1_000)
-        found = written(gpt2, sampling, [prompt], batch_size=250)
+        responses_by_key = written(gpt2, sampling, [prompt], batch_size=250)
         with torch.no_grad():
             read = torch.tensor([gpt2.tokenizer(prompt.text())["input_ids"]])
             probabilities = (gpt2.model(input_ids=read).logits[0, -1].double() / 0.7).softmax(0).numpy()
@@ -96,7 +100,7 @@ class TestAgainstReference:
         expected, observed = np.zeros(20), np.zeros(20)
         for text, share in shares.items():
             expected[group[text]] += share * 1_000
-        for response in found.values():
+        for response in responses_by_key.values():
             observed[group[response.text or ""]] += 1
         assert stats.chisquare(observed, expected).pvalue > 0.01
 
@@ -108,15 +112,15 @@ class TestLaws:
         alone = written(model, sampling, batch_size=1)
         together = written(model, sampling, batch_size=4)
         assert texts(together) == texts(alone)
-        assert {key: one.n_tokens_written for key, one in together.items()} == {
-            key: one.n_tokens_written for key, one in alone.items()
+        assert {key: generated.n_tokens_written for key, generated in together.items()} == {
+            key: generated.n_tokens_written for key, generated in alone.items()
         }
 
-    def test_what_else_is_asked_changes_no_draw(self, gpt2: LanguageModel) -> None:
+    def test_other_prompts_change_no_draw(self, gpt2: LanguageModel) -> None:
         sampling = Sampling(max_tokens=5, temperature=1.5, seed=1)
         every = written(gpt2, sampling)
         some = written(gpt2, sampling, QUESTIONS[3:])
-        assert texts(some) == {key: one for key, one in texts(every).items() if key in some}
+        assert texts(some) == {key: generated for key, generated in texts(every).items() if key in some}
 
     def test_seeds_and_trials_differ_and_repeat(self, gpt2: LanguageModel) -> None:
         first = texts(written(gpt2, Sampling(max_tokens=5, temperature=1.0, n_trials=3)))
@@ -126,23 +130,25 @@ class TestLaws:
             texts(written(gpt2, Sampling(max_tokens=5, temperature=1.0, seed=1))).values()
         )
 
-    def test_prompts_of_equal_text_draw_alike(self, gpt2: LanguageModel) -> None:
+    def test_prompts_of_equal_text_draw_the_same(self, gpt2: LanguageModel) -> None:
         twins = [RenderedPrompt(prompt_id=key, question="Which of these?") for key in (1, 2)]
-        found = written(gpt2, Sampling(max_tokens=5, temperature=1.0), twins)
-        assert found[1, 0].text == found[2, 0].text
+        responses_by_key = written(gpt2, Sampling(max_tokens=5, temperature=1.0), twins)
+        assert responses_by_key[1, 0].text == responses_by_key[2, 0].text
 
     def test_batches_whose_prompts_are_stored_are_left_out_and_others_computed_whole(self, gpt2: LanguageModel) -> None:
         every = list(TextGenerator(gpt2, Sampling(max_tokens=2), batch_size=2).respond(QUESTIONS, lambda _: False))
-        stored = {one.prompt_id for one in every[0]} | {every[1][0].prompt_id}
+        stored = {generated.prompt_id for generated in every[0]} | {every[1][0].prompt_id}
         rest = list(TextGenerator(gpt2, Sampling(max_tokens=2), batch_size=2).respond(QUESTIONS, stored.__contains__))
-        assert [[one.prompt_id for one in part] for part in rest] == [
-            [one.prompt_id for one in part] for part in every[1:]
+        assert [[generated.prompt_id for generated in part] for part in rest] == [
+            [generated.prompt_id for generated in part] for part in every[1:]
         ]
-        assert [[one.text for one in part] for part in rest] == [[one.text for one in part] for part in every[1:]]
+        assert [[generated.text for generated in part] for part in rest] == [
+            [generated.text for generated in part] for part in every[1:]
+        ]
 
     def test_prompts_of_like_length_are_together_the_longest_first(self, gpt2: LanguageModel) -> None:
         portions = list(TextGenerator(gpt2, Sampling(max_tokens=1), batch_size=2).respond(QUESTIONS, lambda _: False))
-        lengths = [one.n_tokens_read for part in portions for one in part]
+        lengths = [generated.n_tokens_read for part in portions for generated in part]
         assert lengths == sorted(lengths, reverse=True)
         assert len(set(lengths)) == len(QUESTIONS)
         assert [len(part) for part in portions] == [2, 2, 2]
@@ -150,8 +156,8 @@ class TestLaws:
     def test_all_trials_of_a_prompt_come_together_even_more_than_go_together(self, gpt2: LanguageModel) -> None:
         sampling = Sampling(max_tokens=2, temperature=1.0, n_trials=5)
         portions = list(TextGenerator(gpt2, sampling, batch_size=3).respond(QUESTIONS, lambda _: False))
-        assert [[one.trial for one in part] for part in portions] == [[0, 1, 2, 3, 4]] * len(QUESTIONS)
-        assert all(len({one.prompt_id for one in part}) == 1 for part in portions)
+        assert [[generated.trial for generated in part] for part in portions] == [[0, 1, 2, 3, 4]] * len(QUESTIONS)
+        assert all(len({generated.prompt_id for generated in part}) == 1 for part in portions)
 
 
 class TestEnds:
@@ -162,7 +168,7 @@ class TestEnds:
         assert stops
         for key, stop in stops.items():
             text = str(free[key].text)
-            prompt = next(one for one in QUESTIONS if one.prompt_id == key[0])
+            prompt = next(generated for generated in QUESTIONS if generated.prompt_id == key[0])
             response = written(model, replace(sampling, stop=("never said", stop)), [prompt])[key]
             assert response.text == text[: text.index(stop)]
             assert response.n_tokens_written <= free[key].n_tokens_written
@@ -171,21 +177,23 @@ class TestEnds:
         sampling = Sampling(max_tokens=8, temperature=1.0, seed=2)
         free = texts(written(gpt2, sampling))
         stop = (str(free[10, 0])[3:6],)
-        found = written(gpt2, Sampling(max_tokens=8, temperature=1.0, seed=2, stop=stop), batch_size=6)
+        responses_by_key = written(gpt2, Sampling(max_tokens=8, temperature=1.0, seed=2, stop=stop), batch_size=6)
         cut = {key: str(text).split(stop[0])[0] for key, text in free.items()}
-        assert texts(found) == cut
-        assert found[10, 0].n_tokens_written < max(one.n_tokens_written for one in found.values())
+        assert texts(responses_by_key) == cut
+        assert responses_by_key[10, 0].n_tokens_written < max(
+            generated.n_tokens_written for generated in responses_by_key.values()
+        )
 
     def test_a_token_that_ends_texts_ends_the_answer_and_is_not_shown(self, model: LanguageModel) -> None:
         text = QUESTIONS[0].text()
         free = greedily(model, text, 8)
         last = next((token for token in free if token != free[0]), free[0])
-        own = model.model.generation_config.eos_token_id
+        original = model.model.generation_config.eos_token_id
         try:
             model.model.generation_config.eos_token_id = [2, last]
             response = written(model, Sampling(max_tokens=8), QUESTIONS[:1])[10, 0]
         finally:
-            model.model.generation_config.eos_token_id = own
+            model.model.generation_config.eos_token_id = original
         before = free[: free.index(last)]
         assert response.text == model.tokenizer.decode(before, skip_special_tokens=True)
         assert model.tokenizer.decode(free, skip_special_tokens=True) != response.text
@@ -197,21 +205,21 @@ class TestEnds:
 
     def test_an_answer_has_at_most_so_many_tokens(self, model: LanguageModel) -> None:
         for n in (1, 3):
-            assert {one.n_tokens_written for one in written(model, Sampling(max_tokens=n)).values()} <= set(
+            assert {generated.n_tokens_written for generated in written(model, Sampling(max_tokens=n)).values()} <= set(
                 range(1, n + 1)
             )
 
     def test_what_the_model_wishes_of_its_sampling_does_not_count_and_is_left_alone(self, gpt2: LanguageModel) -> None:
         plain = texts(written(gpt2, Sampling(max_tokens=6)))
-        own = gpt2.model.generation_config
-        kept = own.to_dict()
+        original = gpt2.model.generation_config
+        kept = original.to_dict()
         try:
-            own.update(repetition_penalty=5.0, do_sample=True, temperature=9.0, num_beams=3, max_length=3)
+            original.update(repetition_penalty=5.0, do_sample=True, temperature=9.0, num_beams=3, max_length=3)
             assert texts(written(gpt2, Sampling(max_tokens=6))) == plain
-            assert gpt2.model.generation_config is own
-            assert own.repetition_penalty == 5.0
+            assert gpt2.model.generation_config is original
+            assert original.repetition_penalty == 5.0
         finally:
-            own.update(**kept)
+            original.update(**kept)
 
 
 class TestContext:
@@ -225,10 +233,10 @@ class TestContext:
 
     def test_a_prompt_that_leaves_no_room_is_an_error_and_others_go_on(self, gpt2: LanguageModel) -> None:
         long = RenderedPrompt(prompt_id=1, question="word " * 600)
-        found = written(gpt2, Sampling(max_tokens=3, n_trials=2, temperature=1.0), [long, QUESTIONS[0]])
-        assert {found[1, trial].text for trial in (0, 1)} == {None}
-        assert "longer than the 512 that gpt2 reads, with 3 kept for the answer" in found[1, 0].error
-        assert found[10, 1].text is not None
+        responses_by_key = written(gpt2, Sampling(max_tokens=3, n_trials=2, temperature=1.0), [long, QUESTIONS[0]])
+        assert {responses_by_key[1, trial].text for trial in (0, 1)} == {None}
+        assert "longer than the 512 that gpt2 reads, with 3 kept for the answer" in responses_by_key[1, 0].error
+        assert responses_by_key[10, 1].text is not None
         assert not written(gpt2, Sampling(max_tokens=3), [long], stored={1}.__contains__)
 
     def test_a_prompt_that_leaves_no_room_can_be_cut_at_its_beginning(self, gpt2: LanguageModel) -> None:
@@ -246,29 +254,29 @@ class TestContext:
         with pytest.raises(SelectionError, match="512 tokens at most"):
             TextGenerator(gpt2, Sampling(max_tokens=513))
 
-    def test_a_conversation_is_put_as_its_template_says(self, gpt2: LanguageModel) -> None:
+    def test_a_conversation_follows_its_chat_template(self, gpt2: LanguageModel) -> None:
         prompt = RenderedPrompt(
             prompt_id=1, header="Be brief. ", question="Which?", examples=(FewShotExample(question="1+1?", answer="2"),)
         )
         response = written(gpt2, Sampling(max_tokens=4), [prompt], chat=True)[1, 0]
-        said = "<|user|>\nBe brief. 1+1?</s>\n<|assistant|>\n2</s>\n<|user|>\nWhich?</s>\n<|assistant|>\n"
-        assert response.text == gpt2.tokenizer.decode(greedily(gpt2, said, 4), skip_special_tokens=True)
+        conversation = "<|user|>\nBe brief. 1+1?</s>\n<|assistant|>\n2</s>\n<|user|>\nWhich?</s>\n<|assistant|>\n"
+        assert response.text == gpt2.tokenizer.decode(greedily(gpt2, conversation, 4), skip_special_tokens=True)
 
 
 class TestMemory:
     def test_memory_that_is_too_small_halves_the_batch_and_goes_on(
         self, gpt2: LanguageModel, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        own, said, sizes = gpt2.model.generate, [], []
+        original, conversation, sizes = gpt2.model.generate, [], []
 
-        def small(**given: Any) -> Any:
-            sizes.append(len(given["input_ids"]))
-            if len(given["input_ids"]) > 2:
+        def small(**options: Any) -> Any:
+            sizes.append(len(options["input_ids"]))
+            if len(options["input_ids"]) > 2:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-            return own(**given)
+            return original(**options)
 
         expected = texts(written(gpt2, Sampling(max_tokens=3)))
         monkeypatch.setattr(gpt2.model, "generate", small)
-        assert texts(written(gpt2, Sampling(max_tokens=3), batch_size=6, report=said.append)) == expected
+        assert texts(written(gpt2, Sampling(max_tokens=3), batch_size=6, report=conversation.append)) == expected
         assert sizes[0] == 6
-        assert said[0] == "memory was too small; going on with 3 answers together"
+        assert conversation[0] == "memory was too small; going on with 3 answers together"

@@ -85,7 +85,7 @@ class TestFolder:
         assert loaded.n_parameters == n_stored
         assert loaded.facts == {"parameters": n_stored}
 
-    def test_settings_say_nothing_of_where_it_lies(self, language_model_folders: dict[str, Path]) -> None:
+    def test_settings_do_not_depend_on_its_place(self, language_model_folders: dict[str, Path]) -> None:
         settings = load(language_model_folders["llama"]).as_settings()
         assert set(settings) == {"architecture", "parameters", "dtype", "revision", "torch", "transformers"}
         assert str(language_model_folders["llama"].parent) not in json.dumps(settings)
@@ -96,7 +96,7 @@ class TestFolder:
         )
         assert (plain.device, plain.dtype) == (auto.device, auto.dtype) == (str(auto.model.device), "float32")
 
-    def test_it_can_be_called_otherwise(self, language_model_folders: dict[str, Path]) -> None:
+    def test_it_can_have_another_name(self, language_model_folders: dict[str, Path]) -> None:
         assert load(language_model_folders["llama"], name="org/other").name == "org/other"
 
     def test_weights_in_several_files_are_the_same_weights(self, llama: Path) -> None:
@@ -109,7 +109,7 @@ class TestFolder:
         assert all(torch.equal(before[name], after[name]) for name in before)
 
     @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-    def test_numbers_are_kept_as_asked_for(self, llama: Path, dtype: str) -> None:
+    def test_numbers_have_the_chosen_dtype(self, llama: Path, dtype: str) -> None:
         loaded = load(llama, dtype=dtype)
         assert loaded.dtype == loaded.as_settings()["dtype"] == dtype
         assert str(loaded.model.lm_head.weight.dtype) == f"torch.{dtype}"
@@ -125,7 +125,7 @@ class TestFolder:
             path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": limit}))
             assert load(llama).context == 512
 
-    def test_one_without_places_reads_what_its_tokenizer_says_or_anything(
+    def test_a_model_without_places_reads_as_much_as_its_tokenizer_or_anything(
         self, language_model_folders: dict[str, Path], tmp_path: Path
     ) -> None:
         folder = shutil.copytree(language_model_folders["t5"], tmp_path / "t5")
@@ -143,7 +143,7 @@ class TestFolder:
         tokenizer.save_pretrained(llama)
         assert load(llama).tokenizer.pad_token is None
 
-    def test_nothing_is_said_on_the_terminal(self, llama: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_nothing_is_printed_on_the_terminal(self, llama: Path, capfd: pytest.CaptureFixture[str]) -> None:
         shard(llama)
         capfd.readouterr()
         load(llama)
@@ -203,7 +203,7 @@ class TestHub:
         encoder = load_encoder("org/small", device="cpu")
         assert (encoder.name, encoder.revision) == ("org/small (last token)", COMMIT[:12])
 
-    @pytest.mark.parametrize("options", [{"said": "org/none"}, {"said": "org/small", "revision": "v2"}])
+    @pytest.mark.parametrize("options", [{"name_or_path": "org/none"}, {"said": "org/small", "revision": "v2"}])
     def test_what_it_does_not_hold_is_one_sentence(
         self, cached: Path, capfd: pytest.CaptureFixture[str], options: dict[str, str]
     ) -> None:
@@ -215,7 +215,7 @@ class TestHub:
         assert "\n" not in str(refused.value)
         assert capfd.readouterr().err == ""
 
-    def test_weights_that_were_not_fetched_are_said(self, cached: Path) -> None:
+    def test_weights_that_were_not_fetched_are_named(self, cached: Path) -> None:
         next(cached.rglob("model.safetensors")).unlink()
         with pytest.raises(LanguageModelError, match="org/small has no weights as safetensors"):
             load_language_model("org/small", device="cpu")
@@ -258,7 +258,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 class TestErrors:
     @pytest.mark.parametrize("damage", DAMAGES)
-    def test_a_damaged_folder_is_one_sentence_that_says_what_is_wrong(self, llama: Path, damage: str) -> None:
+    def test_a_damaged_folder_is_one_sentence_that_names_the_problem(self, llama: Path, damage: str) -> None:
         change, words = DAMAGES[damage]
         change(llama)
         with pytest.raises(LanguageModelError, match=words) as refused:
@@ -277,19 +277,19 @@ class TestErrors:
         with pytest.raises(LanguageModelError, match=r"knows 1,\d+ tokens, its model 1,\d+: they do not belong"):
             load(folder)
 
-    def test_without_the_extra_the_command_that_installs_it_is_said(
+    def test_without_the_extra_the_error_names_the_command_that_installs_it(
         self, llama: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "transformers", None)
         with pytest.raises(MissingExtraError, match=r"Run: pip install 'suffrage\[models\]'"):
             load(llama)
 
-    @pytest.mark.parametrize("said", ["./nowhere", "~/nowhere", "/nowhere/at/all", "a/b/c", __file__])
+    @pytest.mark.parametrize("name", ["./nowhere", "~/nowhere", "/nowhere/at/all", "a/b/c", __file__])
     def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(
-        self, language_model_folders: dict[str, Path], said: str
+        self, language_model_folders: dict[str, Path], name: str
     ) -> None:
         with pytest.raises(LanguageModelError, match=r"is no folder of a model\. Give a folder, or a name on the hub"):
-            load_language_model(said)
+            load_language_model(name)
 
     def test_a_revision_is_for_the_hub_only(self, llama: Path) -> None:
         with pytest.raises(LanguageModelError, match="Leave out --revision"):
@@ -300,6 +300,6 @@ class TestErrors:
         with pytest.raises(LanguageModelError, match=f"The device '{device}' cannot be used"):
             load(llama, device=device)
 
-    def test_an_unknown_dtype_is_told_the_known_ones(self, llama: Path) -> None:
+    def test_an_unknown_dtype_is_answered_with_the_known_ones(self, llama: Path) -> None:
         with pytest.raises(LanguageModelError, match=r"No dtype 'int8'\. Known: auto, float32, bfloat16, float16"):
             load(llama, dtype="int8")

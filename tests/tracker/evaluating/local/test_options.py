@@ -35,7 +35,7 @@ def model(request: pytest.FixtureRequest, model_of: Callable[[str], LanguageMode
     return model_of(request.param)
 
 
-def asked(n: int = 18, letters: bool = False, n_examples: int = 3) -> list[RenderedPrompt]:
+def make_prompts(n: int = 18, letters: bool = False, n_examples: int = 3) -> list[RenderedPrompt]:
     """Questions of all lengths with 3 to 5 options; two thirds of them share their worked examples."""
     rng = np.random.default_rng(n)
 
@@ -60,7 +60,7 @@ def asked(n: int = 18, letters: bool = False, n_examples: int = 3) -> list[Rende
 
 def plain(model: LanguageModel, prompt: RenderedPrompt) -> NDArray[np.float64]:
     """Each option in a pass of its own, nothing shared, nothing padded."""
-    found = []
+    scores = []
     for option in prompt.options:
         with torch.inference_mode():
             if model.is_encoder_decoder:
@@ -72,17 +72,17 @@ def plain(model: LanguageModel, prompt: RenderedPrompt) -> NDArray[np.float64]:
                 whole = model.tokenizer(prompt.text() + prompt.join + option).input_ids
                 follows = whole[len(before) :]
                 logits = model.model(torch.tensor([whole])).logits[0, len(before) - 1 : -1]
-        found.append(float(logits.log_softmax(-1)[range(len(follows)), follows].sum()))
-    return np.array(found)
+        scores.append(float(logits.log_softmax(-1)[range(len(follows)), follows].sum()))
+    return np.array(scores)
 
 
 def scored(model: LanguageModel, prompts: list[RenderedPrompt], **more: Any) -> dict[int, NDArray[np.float64]]:
     warnings: list[str] = []
     scorer = OptionScorer(model, **{"method": "loglikelihood", "report": warnings.append, **more})
-    found = [response for some in scorer.respond(prompts, lambda _: False) for response in some]
-    assert sorted(response.prompt_id for response in found) == [prompt.prompt_id for prompt in prompts]
+    scores = [response for some in scorer.respond(prompts, lambda _: False) for response in some]
+    assert sorted(response.prompt_id for response in scores) == [prompt.prompt_id for prompt in prompts]
     assert warnings == more.get("notes", [])
-    return {response.prompt_id: response.logprobs for response in found if response.logprobs is not None}
+    return {response.prompt_id: response.logprobs for response in scores if response.logprobs is not None}
 
 
 class TestAgainstReference:
@@ -90,24 +90,24 @@ class TestAgainstReference:
     def test_every_family_and_batch_size_gives_what_a_loop_over_options_gives(
         self, model: LanguageModel, letters: bool
     ) -> None:
-        prompts = asked(letters=letters)
+        prompts = make_prompts(letters=letters)
         expected = {prompt.prompt_id: plain(model, prompt) for prompt in prompts}
         for size in SIZES:
-            found = scored(model, prompts, method="letters" if letters else "loglikelihood", batch_size=size)
+            scores = scored(model, prompts, method="letters" if letters else "loglikelihood", batch_size=size)
             for key, numbers in expected.items():
-                assert found[key] == pytest.approx(numbers, abs=1e-4), (size, key)
+                assert scores[key] == pytest.approx(numbers, abs=1e-4), (size, key)
 
     def test_labels_alone_are_the_tokens_that_the_authors_of_smart_take(
         self, model_of: Callable[[str], LanguageModel]
     ) -> None:
         for family in ("gpt2", "llama"):
             model = model_of(family)
-            prompt = replace(asked(1, letters=True)[0], join="")
+            prompt = replace(make_prompts(1, letters=True)[0], join="")
             with torch.inference_mode():
                 logits = model.model(**model.tokenizer(prompt.text(), return_tensors="pt")).logits[0, -1]
             tokens = [model.tokenizer(label).input_ids[-1] for label in prompt.options]
-            found = scored(model, [prompt], method="letters", isolated_labels=True)[1]
-            assert found == pytest.approx(logits.log_softmax(-1)[tokens].double().numpy(), abs=1e-4)
+            scores = scored(model, [prompt], method="letters", isolated_labels=True)[1]
+            assert scores == pytest.approx(logits.log_softmax(-1)[tokens].double().numpy(), abs=1e-4)
 
     def test_the_end_that_a_tokenizer_puts_behind_every_text_is_not_shown(
         self, model_of: Callable[[str], LanguageModel], language_model_folders: dict[str, Path], tmp_path: Path
@@ -119,29 +119,37 @@ class TestAgainstReference:
         folder = tmp_path / "ends"
         shutil.copytree(language_model_folders["llama"], folder)
         file = folder / "tokenizer.json"
-        said = json.loads(file.read_text(encoding="utf-8"))
-        said["post_processor"]["single"].append({"SpecialToken": {"id": "</s>", "type_id": 0}})
-        said["post_processor"]["special_tokens"]["</s>"] = {"id": "</s>", "ids": [2], "tokens": ["</s>"]}
-        file.write_text(json.dumps(said), encoding="utf-8")
+        content = json.loads(file.read_text(encoding="utf-8"))
+        content["post_processor"]["single"].append({"SpecialToken": {"id": "</s>", "type_id": 0}})
+        content["post_processor"]["special_tokens"]["</s>"] = {"id": "</s>", "ids": [2], "tokens": ["</s>"]}
+        file.write_text(json.dumps(content), encoding="utf-8")
         llama, ends = model_of("llama"), load_language_model(str(folder), device="cpu")
         assert ends.tokenizer("one")["input_ids"][-1] == 2
-        for prompts in (asked(6), asked(6, letters=True)):
-            assert [(one.context, one.options) for one in encode_prompts(ends, prompts, chat=False)] == [
-                (one.context, one.options) for one in encode_prompts(llama, prompts, chat=False)
+        for prompts in (make_prompts(6), make_prompts(6, letters=True)):
+            assert [
+                (encoded_member.context, encoded_member.options)
+                for encoded_member in encode_prompts(ends, prompts, chat=False)
+            ] == [
+                (encoded_member.context, encoded_member.options)
+                for encoded_member in encode_prompts(llama, prompts, chat=False)
             ]
 
     def test_a_conversation_is_put_in_the_models_own_words(self, model_of: Callable[[str], LanguageModel]) -> None:
         model = model_of("llama")
-        prompt = asked(6, letters=True)[5]
-        said = model.tokenizer.apply_chat_template(prompt.messages(), add_generation_prompt=True, tokenize=False)
-        assert said.count("<|user|>") == len(prompt.examples) + 1
-        ids = model.tokenizer(said, add_special_tokens=False).input_ids
-        whole = [model.tokenizer(said + label, add_special_tokens=False).input_ids for label in prompt.options]
-        assert {len(one) for one in whole} == {len(ids) + 1}
+        prompt = make_prompts(6, letters=True)[5]
+        content = model.tokenizer.apply_chat_template(prompt.messages(), add_generation_prompt=True, tokenize=False)
+        assert content.count("<|user|>") == len(prompt.examples) + 1
+        ids = model.tokenizer(content, add_special_tokens=False).input_ids
+        whole = [model.tokenizer(content + label, add_special_tokens=False).input_ids for label in prompt.options]
+        assert {len(encoded_member) for encoded_member in whole} == {len(ids) + 1}
         with torch.inference_mode():
-            expected = model.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)[[one[-1] for one in whole]]
-        found = scored(model, [prompt], method="letters", chat=True)[prompt.prompt_id]
-        assert found == pytest.approx(expected.double().numpy(), abs=1e-4)
+            expected = (
+                model.model(torch.tensor([ids]))
+                .logits[0, -1]
+                .log_softmax(-1)[[encoded_member[-1] for encoded_member in whole]]
+            )
+        scores = scored(model, [prompt], method="letters", chat=True)[prompt.prompt_id]
+        assert scores == pytest.approx(expected.double().numpy(), abs=1e-4)
 
 
 class TestOtherModels:
@@ -154,12 +162,12 @@ class TestOtherModels:
         shape = BloomConfig(vocab_size=1600, hidden_size=32, n_layer=2, n_head=4)
         model = replace(model_of("gpt2"), name="bloom", model=BloomForCausalLM(shape).eval(), context=None)
         warnings: list[str] = []
-        prompts = asked(5)
+        prompts = make_prompts(5)
         scorer = OptionScorer(model, method="loglikelihood", report=warnings.append)
-        found = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
+        scores = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
         assert warnings == ["bloom cannot read several questions in one row: asked option by option, which is slower"]
         for prompt in prompts:
-            assert found[prompt.prompt_id] == pytest.approx(plain(model, prompt), abs=1e-4)
+            assert scores[prompt.prompt_id] == pytest.approx(plain(model, prompt), abs=1e-4)
 
     def test_a_window_shorter_than_the_prompts(self, model_of: Callable[[str], LanguageModel]) -> None:
         from transformers import MistralConfig, MistralForCausalLM
@@ -171,12 +179,12 @@ class TestOtherModels:
         )  # fmt: skip
         model = replace(model_of("gpt2"), name="mistral", model=MistralForCausalLM(shape).eval())
         warnings: list[str] = []
-        prompts = asked(5)
+        prompts = make_prompts(5)
         scorer = OptionScorer(model, method="loglikelihood", report=warnings.append)
-        found = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
+        scores = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
         assert "window of 24 tokens" in warnings[0]
         for prompt in prompts:
-            assert found[prompt.prompt_id] == pytest.approx(plain(model, prompt), abs=1e-4)
+            assert scores[prompt.prompt_id] == pytest.approx(plain(model, prompt), abs=1e-4)
 
     def test_a_window_that_is_counted_along_the_row(self, model_of: Callable[[str], LanguageModel]) -> None:
         """GPT-Neo's local layers count from the end of the row; its prompts alone are shorter than its window."""
@@ -190,15 +198,15 @@ class TestOtherModels:
         )  # fmt: skip
         torch.manual_seed(0)
         for dtype in (torch.float32, torch.bfloat16):
-            made = replace(
+            groups = replace(
                 gpt2, name="neo", model=GPTNeoForCausalLM(shape).eval().to(dtype), dtype=str(dtype).split(".")[1]
             )
             warnings: list[str] = []
-            found = scored(made, asked(6), report=warnings.append)
+            scores = scored(groups, make_prompts(6), report=warnings.append)
             assert warnings == ["neo cannot read several questions in one row: asked option by option, which is slower"]
             if dtype == torch.float32:
-                for prompt in asked(6):
-                    np.testing.assert_allclose(found[prompt.prompt_id], plain(made, prompt), atol=1e-4)
+                for prompt in make_prompts(6):
+                    np.testing.assert_allclose(scores[prompt.prompt_id], plain(groups, prompt), atol=1e-4)
 
     @pytest.mark.parametrize("size", ["text", "chunk", "none"])
     def test_windows_by_other_names(self, model_of: Callable[[str], LanguageModel], size: str) -> None:
@@ -209,13 +217,13 @@ class TestOtherModels:
             "chunk": Llama4TextConfig(attention_chunk_size=24),
             "none": Qwen2MoeConfig(use_sliding_window=False),
         }
-        assert engine._window(kinds[size]) == (None if size == "none" else 24)
+        assert engine._find_window(kinds[size]) == (None if size == "none" else 24)
 
 
 class TestTooLong:
     def test_worked_examples_are_left_out_first_and_counted(self, model_of: Callable[[str], LanguageModel]) -> None:
         model = replace(model_of("gpt2"), context=150)
-        prompt = asked(6, n_examples=5)[5]
+        prompt = make_prompts(6, n_examples=5)[5]
         lengths = [len(model.tokenizer(prompt.text(n)).input_ids) for n in range(6)]
         options = [len(model.tokenizer(" " + option).input_ids) for option in prompt.options]
         expected = max(n for n in range(6) if lengths[n] + max(options) - 1 <= 150)
@@ -229,24 +237,24 @@ class TestTooLong:
         self, model_of: Callable[[str], LanguageModel]
     ) -> None:
         model = replace(model_of("gpt2"), context=20)
-        prompt = replace(asked(1, letters=True, n_examples=0)[0], question=f"{' '.join(WORDS[:60])}\nAnswer:")
+        prompt = replace(make_prompts(1, letters=True, n_examples=0)[0], question=f"{' '.join(WORDS[:60])}\nAnswer:")
         response = next(OptionScorer(model, method="letters").respond([prompt], lambda _: False))[0]
         over = len(model.tokenizer(prompt.text()).input_ids) - 20
         assert response.error == f"the prompt is {over:,} tokens longer than the 20 that gpt2 reads"
         cut = OptionScorer(model, method="letters", too_long="cut")
-        found = next(cut.respond([prompt], lambda _: False))[0].logprobs
+        scores = next(cut.respond([prompt], lambda _: False))[0].logprobs
         with torch.inference_mode():
             ids = model.tokenizer(prompt.text()).input_ids[-20:]
             logits = model.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
         tokens = [model.tokenizer(f" {label}").input_ids[0] for label in prompt.options]
-        assert found == pytest.approx(logits[tokens].double().numpy(), abs=1e-4)
+        assert scores == pytest.approx(logits[tokens].double().numpy(), abs=1e-4)
 
 
 class TestStored:
     def test_a_pack_is_left_out_only_where_all_of_it_is_stored_and_bytes_do_not_depend_on_that(
         self, model_of: Callable[[str], LanguageModel]
     ) -> None:
-        prompts = asked()
+        prompts = make_prompts()
         scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=4)
         whole = {r.prompt_id: r.logprobs.tobytes() for some in scorer.respond(prompts, lambda _: False) for r in some}
         for stored in ({1, 2, 3}, set(range(1, 15)), set(range(1, 19))):
@@ -258,12 +266,12 @@ class TestStored:
 
 
 class TestLabels:
-    def test_a_label_that_another_begins_with_is_told(self, model_of: Callable[[str], LanguageModel]) -> None:
+    def test_a_label_that_another_begins_with_is_reported(self, model_of: Callable[[str], LanguageModel]) -> None:
         """Where each digit is a token, 10 is never likelier than 1."""
-        prompt = replace(asked(1)[0], options=tuple(map(str, range(1, 11))))
+        prompt = replace(make_prompts(1)[0], options=tuple(map(str, range(1, 11))))
         warnings: list[str] = []
-        found = scored(model_of("llama"), [prompt], method="letters", report=warnings.append)[prompt.prompt_id]
-        assert found[9] <= found[0]
+        scores = scored(model_of("llama"), [prompt], method="letters", report=warnings.append)[prompt.prompt_id]
+        assert scores[9] <= scores[0]
         assert len(warnings) == 1
         assert "in 1 prompts a label begins like another one, '10' like '1'" in warnings[0]
         warnings.clear()
@@ -274,8 +282,8 @@ class TestLabels:
 
 
 class TestErrors:
-    def test_labels_that_the_tokenizer_writes_alike_are_refused(self, model_of: Callable[[str], LanguageModel]) -> None:
-        prompt = replace(asked(1, letters=True)[0], options=("Ж", "Щ", "Э"))
+    def test_labels_with_the_same_tokens_are_an_error(self, model_of: Callable[[str], LanguageModel]) -> None:
+        prompt = replace(make_prompts(1, letters=True)[0], options=("Ж", "Щ", "Э"))
         model = model_of("t5")
         assert len(set(map(tuple, model.tokenizer([" Ж", " Щ"]).input_ids))) == 1
         with pytest.raises(SelectionError, match="writes several of the labels 'Ж', 'Щ', 'Э' alike"):
@@ -288,9 +296,9 @@ class TestMemory:
     def test_too_much_at_once_is_halved_until_it_fits_and_nothing_is_lost(
         self, model_of: Callable[[str], LanguageModel], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        prompts = asked()
+        prompts = make_prompts()
         whole = scored(model_of("llama"), prompts, batch_size=16)
-        real = engine.packed
+        real = engine.pack_row
         sizes: list[int] = []
 
         def small_machine(members: list[EncodedPrompt], n_prefix: int) -> Any:
@@ -300,14 +308,14 @@ class TestMemory:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
             return real(members, n_prefix)
 
-        monkeypatch.setattr(engine, "packed", small_machine)
+        monkeypatch.setattr(engine, "pack_row", small_machine)
         warnings: list[str] = []
         scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=16, report=warnings.append)
-        found = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
+        scores = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
         assert max(sizes) > 6
         assert warnings[0] == f"memory was too small; going on with {(max(sizes) + 1) // 2} prompts together"
         for key, numbers in whole.items():
-            assert found[key] == pytest.approx(numbers, abs=1e-5)
+            assert scores[key] == pytest.approx(numbers, abs=1e-5)
 
     @pytest.mark.parametrize(("n", "fits"), [(1, 1), (7, 1), (9, 4), (16, 15)])
     def test_halving_keeps_every_item_once_and_in_order(self, n: int, fits: int) -> None:
@@ -319,17 +327,17 @@ class TestMemory:
         assert [item for part in process_in_halves(work, range(n)) for item in part] == list(range(n))
 
     def test_one_that_does_not_fit_and_other_errors_are_raised(self) -> None:
-        def refuse(items: list[int]) -> None:
+        def run_out_of_memory(items: list[int]) -> None:
             raise torch.OutOfMemoryError("out of memory") if len(items) < 3 else RuntimeError("something else")
 
         with pytest.raises(torch.OutOfMemoryError):
-            list(process_in_halves(refuse, [1]))
+            list(process_in_halves(run_out_of_memory, [1]))
         with pytest.raises(RuntimeError, match="something else"):
-            list(process_in_halves(refuse, [1, 2, 3]))
+            list(process_in_halves(run_out_of_memory, [1, 2, 3]))
 
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=6).map(tuple)
-ONE = st.tuples(
+ENCODED = st.tuples(
     st.lists(st.integers(0, 3), min_size=2, max_size=12).map(tuple), st.lists(TOKENS, min_size=1, max_size=4)
 )
 
@@ -341,16 +349,16 @@ def as_encoded(number: int, ids: tuple[int, ...], options: list[tuple[int, ...]]
 
 class TestPacks:
     @settings(max_examples=50)
-    @given(st.lists(ONE, min_size=1, max_size=4))
-    def test_every_token_of_every_option_is_foretold_from_exactly_what_stands_before_it(self, parts: Any) -> None:
+    @given(st.lists(ENCODED, min_size=1, max_size=4))
+    def test_every_token_of_every_option_is_predicted_from_exactly_what_stands_before_it(self, parts: Any) -> None:
         """Followed through the table of who reads whom, each prediction rests on context and option so far."""
         members = [as_encoded(n, ids, options) for n, (ids, options) in enumerate(parts)]
         prefix = find_shared_prefix([member.context.ids for member in members]) if len(members) > 1 else ()
         row = pack_row(members, len(prefix))
-        reads = row.may_read(len(prefix))
+        reads = row.attention_mask(len(prefix))
         tokens = np.concatenate([np.array(prefix, dtype=np.int64), row.ids])
         places = np.concatenate([np.arange(len(prefix)), row.positions])
-        told: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        predictors_by_key: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         for predictor, target, option, shared in zip(row.predictors, row.targets, row.options, row.shared, strict=True):
             seen = np.flatnonzero(reads[predictor])
             order = np.argsort(places[seen])
@@ -359,26 +367,26 @@ class TestPacks:
             owner = int(row.owner[predictor])
             first = sum(row.n_options[:owner])
             last = first + row.n_options[owner]
-            for one in range(first, last) if shared else [option]:
-                told.setdefault(int(one), []).append((before, int(target)))
+            for encoded_member in range(first, last) if shared else [option]:
+                predictors_by_key.setdefault(int(encoded_member), []).append((before, int(target)))
         number = 0
-        for one in members:
-            for option in one.options:
-                expected = [((*one.context.ids, *option[:k]), token) for k, token in enumerate(option)]
-                assert sorted(told[number]) == sorted(expected)
+        for encoded_member in members:
+            for option in encoded_member.options:
+                expected = [((*encoded_member.context.ids, *option[:k]), token) for k, token in enumerate(option)]
+                assert sorted(predictors_by_key[number]) == sorted(expected)
                 number += 1
 
     @settings(max_examples=50)
     @given(
-        st.lists(st.tuples(ONE, st.sampled_from("ab")), min_size=1, max_size=12),
+        st.lists(st.tuples(ENCODED, st.sampled_from("ab")), min_size=1, max_size=12),
         st.one_of(st.none(), st.integers(1, 5)),
     )
     def test_every_question_is_in_one_pack_of_its_group(self, parts: Any, size: int | None) -> None:
         start = tuple(range(20))
         every = [as_encoded(n, start + ids, options, head) for n, ((ids, options), head) in enumerate(parts)]
-        made = group_by_prefix(every, batch_size=size, budget=40)
-        assert sorted(at for group in made for pack in group.packs for at in pack) == list(range(len(every)))
-        for group in made:
+        groups = group_by_prefix(every, batch_size=size, budget=40)
+        assert sorted(at for group in groups for pack in group.packs for at in pack) == list(range(len(every)))
+        for group in groups:
             assert all(every[at].context.ids[: len(group.prefix)] == group.prefix for p in group.packs for at in p)
             assert size is None or all(len(pack) == size for pack in group.packs[:-1])
             assert all(group.packs)

@@ -66,7 +66,7 @@ LETTERS = "Where do fish sleep?\nA. bed\nB. sea\nC. sky\nD. car\nE. hat\nAnswer:
 SUBJECT = "The following are multiple choice questions (with answers) about  marine biology basics.\n\n"
 
 
-def asked(name: str, prompts: Prompts, **options: object) -> RenderedPrompt:
+def render(name: str, prompts: Prompts, **options: object) -> RenderedPrompt:
     return render_prompts(prompts, [0], load_template(name), **options).prompts[0]
 
 
@@ -84,10 +84,10 @@ class TestAgainstReference:
             ("written", NEWS, "It rained.\nPeople got wet.\nAnswer:", (), None),
         ],
     )
-    def test_it_says_what_its_source_prints(
+    def test_it_prints_what_its_source_prints(
         self, name: str, prompts: Prompts, text: str, options: tuple[str, ...], gold: int | None
     ) -> None:
-        question = asked(name, prompts)
+        question = render(name, prompts)
         assert (question.text(), question.options, question.correct_option) == (text, options, gold)
 
     @pytest.mark.parametrize(
@@ -102,26 +102,26 @@ class TestAgainstReference:
         ],
     )
     def test_without_its_question_the_rest_stays_as_it_was(self, name: str, prompts: Prompts, text: str) -> None:
-        assert asked(name, prompts, answer_only=True).text() == text
-        assert asked(name, prompts, answer_only=True).options == asked(name, prompts).options
+        assert render(name, prompts, answer_only=True).text() == text
+        assert render(name, prompts, answer_only=True).options == render(name, prompts).options
 
     def test_worked_examples_stand_between_header_and_question_with_their_answers(self) -> None:
         example = "What is wet?\nA. sand\nB. rain\nC. dust\nD. salt\nE. wood\nAnswer: B\n\n"
-        assert asked("smart", FIVE, few_shot=1, few_shot_split="train").text() == SUBJECT + example + LETTERS
+        assert render("smart", FIVE, few_shot=1, few_shot_split="train").text() == SUBJECT + example + LETTERS
 
     def test_a_worked_example_of_a_cloze_ends_with_the_text_of_its_option(self) -> None:
-        said = "Question: What is wet?\nAnswer: rain\n\nQuestion: Where do fish sleep?\nAnswer:"
-        assert asked("cloze", FIVE, few_shot=1, few_shot_split="train").text() == said
+        expected = "Question: What is wet?\nAnswer: rain\n\nQuestion: Where do fish sleep?\nAnswer:"
+        assert render("cloze", FIVE, few_shot=1, few_shot_split="train").text() == expected
 
     def test_a_worked_summary_begins_on_its_own_line(self) -> None:
         two = make_prompts(
             ["It rained.", "It snowed."], [None] * 2, answers=["Wet.", "Cold."], splits=["test", "train"]
         )
-        said = "### Article:\nIt snowed.\n### Summary:\nCold.\n\n### Article:\nIt rained.\n### Summary:"
-        assert asked("cnn_dailymail", two, few_shot=1, few_shot_split="train").text() == said
+        expected = "### Article:\nIt snowed.\n### Summary:\nCold.\n\n### Article:\nIt rained.\n### Summary:"
+        assert render("cnn_dailymail", two, few_shot=1, few_shot_split="train").text() == expected
 
     def test_smart_without_a_task_speaks_of_one_question(self) -> None:
-        question = asked("smart", make_prompts(["Why?"]))
+        question = render("smart", make_prompts(["Why?"]))
         assert question.text() == "The following is a multiple choice question.\n\nWhy?\nA. one\nB. two\nAnswer:"
 
 
@@ -135,10 +135,10 @@ class TestSettings:
         ("name", "method"),
         [("anli", "letters"), ("smart", "letters"), ("cloze", "loglikelihood"), ("cnn_dailymail", "generation")],
     )
-    def test_what_is_answered_says_how_answers_are_found(self, name: str, method: str) -> None:
+    def test_the_kind_of_answer_decides_the_method(self, name: str, method: str) -> None:
         assert load_template(name).method == method
 
-    def test_what_is_recorded_tells_a_template_whole(self) -> None:
+    def test_settings_record_a_whole_template(self) -> None:
         template = load_template("smart")
         recorded = template.as_settings()
         assert recorded["source"] == template.source
@@ -148,7 +148,7 @@ class TestSettings:
             "isolated_labels": True, "stop": ["\n\n"],
         }  # fmt: skip
 
-    def test_other_labels_can_be_asked_for(self) -> None:
-        said = render_prompts(FIVE, [0], load_template("multiple_choice", labels="digits")).prompts[0]
-        assert said.options == tuple("12345")
-        assert "\n2. sea\n" in said.question
+    def test_other_labels_can_be_chosen(self) -> None:
+        expected = render_prompts(FIVE, [0], load_template("multiple_choice", labels="digits")).prompts[0]
+        assert expected.options == tuple("12345")
+        assert "\n2. sea\n" in expected.question

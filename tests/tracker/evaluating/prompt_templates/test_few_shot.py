@@ -37,24 +37,24 @@ def key(prompts: Prompts, row: int) -> tuple[str, tuple[str, ...]]:
 
 def plain_fixed(prompts: Prompts, row: int, split: str, n: int) -> list[int] | None:
     """The slow way: all that may be shown, the first of them; None where there are too few."""
-    there = askable(prompts, split)
-    own = [other for other in there if prompts.tasks[other] == prompts.tasks[row]]
-    pool = [other for other in own or there if key(prompts, other) != key(prompts, row)]
+    usable = askable(prompts, split)
+    same_task = [candidate for candidate in usable if prompts.tasks[candidate] == prompts.tasks[row]]
+    pool = [candidate for candidate in same_task or usable if key(prompts, candidate) != key(prompts, row)]
     return pool[:n] if len(pool) >= n else None
 
 
-def said(prompts: Prompts, row: int) -> str:
+def render_question(prompts: Prompts, row: int) -> str:
     return render_prompts(prompts, [row], PLAIN).prompts[0].question
 
 
-def shown(question: RenderedPrompt) -> list[str]:
+def list_example_questions(question: RenderedPrompt) -> list[str]:
     return [example.question for example in question.examples]
 
 
 class TestAgainstReference:
     @settings(max_examples=40)
     @given(benchmarks(), st.integers(1, 3), st.sampled_from(["train", "test"]))
-    def test_fixed_shots_are_the_first_others_of_their_task(self, prompts: Prompts, n: int, split: str) -> None:
+    def test_fixed_examples_are_the_first_others_of_their_task(self, prompts: Prompts, n: int, split: str) -> None:
         rows = askable(prompts, "test")
         assume(rows and set(prompts.splits) == {"test", "train"})
         expected = {row: plain_fixed(prompts, row, split, n) for row in rows}
@@ -62,9 +62,11 @@ class TestAgainstReference:
             with pytest.raises(SelectionError, match="worked examples are asked for"):
                 render_prompts(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
             return
-        asked = render_prompts(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
-        for row, question in zip(rows, asked.prompts, strict=True):
-            assert shown(question) == [said(prompts, other) for other in expected[row] or ()]
+        rendered = render_prompts(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
+        for row, question in zip(rows, rendered.prompts, strict=True):
+            assert list_example_questions(question) == [
+                render_question(prompts, candidate) for candidate in expected[row] or ()
+            ]
 
     @given(st.integers(1, 8), st.data())
     def test_drawn_places_are_different_and_in_range(self, n: int, data: st.DataObject) -> None:
@@ -89,18 +91,18 @@ class TestLaws:
         assume(rows and split in prompts.splits)
         for row in rows:
             try:
-                asked = render_prompts(
+                rendered = render_prompts(
                     prompts, [row], PLAIN, few_shot=1, few_shot_split=split, example_choice=kind, seed=seed
                 )
             except SelectionError:
                 continue
-            by_text = {said(prompts, other): other for other in askable(prompts, split)}
-            for text in shown(asked.prompts[0]):
+            by_text = {render_question(prompts, candidate): candidate for candidate in askable(prompts, split)}
+            for text in list_example_questions(rendered.prompts[0]):
                 assert key(prompts, by_text[text]) != key(prompts, row)
 
     @settings(max_examples=30)
     @given(st.permutations(range(9)), st.integers(0, 5))
-    def test_drawn_shots_do_not_depend_on_order_keys_or_the_other_prompts(self, order: list[int], seed: int) -> None:
+    def test_drawn_examples_do_not_depend_on_order_keys_or_the_other_prompts(self, order: list[int], seed: int) -> None:
         prompts = make_prompts([f"q{i}" for i in range(9)], splits=["test"] * 3 + ["train"] * 6)
         options = {"few_shot": 3, "few_shot_split": "train", "example_choice": "per-prompt", "seed": seed}
         every = {q.question: q.examples for q in render_prompts(prompts, [0, 1, 2], PLAIN, **options).prompts}
@@ -109,7 +111,7 @@ class TestLaws:
             row = next(i for i in range(9) if f"{moved.texts[i]}\n" in text)
             assert render_prompts(moved, [row], PLAIN, **options).prompts[0].examples == every[text]
 
-    def test_each_prompt_and_each_seed_has_shots_of_its_own(self) -> None:
+    def test_each_prompt_and_each_seed_has_examples_of_its_own(self) -> None:
         prompts = make_prompts([f"q{i}" for i in range(40)], splits=["test"] * 10 + ["train"] * 30)
         drawn = [
             question.examples
@@ -131,9 +133,9 @@ class TestLaws:
             first = render_prompts(
                 prompts, [0], PLAIN, few_shot=1, few_shot_split="train", example_choice=kind
             ).prompts[0]
-            assert shown(first) == [said(prompts, 2)]
-        other = render_prompts(prompts, [1], PLAIN, few_shot=3, few_shot_split="train").prompts[0]
-        assert shown(other) == [said(prompts, row) for row in (2, 3, 4)]
+            assert list_example_questions(first) == [render_question(prompts, 2)]
+        candidate = render_prompts(prompts, [1], PLAIN, few_shot=3, few_shot_split="train").prompts[0]
+        assert list_example_questions(candidate) == [render_question(prompts, row) for row in (2, 3, 4)]
 
     @pytest.mark.parametrize(
         ("text", "choices", "equal"),
@@ -149,7 +151,7 @@ class TestLaws:
     ) -> None:
         assert (content_key(text, choices) == content_key("a b", ["x", "y"])) is equal
 
-    def test_prompts_that_cannot_be_asked_are_never_shown(self) -> None:
+    def test_prompts_that_cannot_be_rendered_are_never_shown(self) -> None:
         prompts = make_prompts(
             ["q0", None, "q2", "q3", "q4"],
             [["x", "y"], ["x", "y"], ["x", "y"], None, ["x", "y"]],
@@ -163,13 +165,13 @@ class TestLaws:
 class TestErrors:
     PROMPTS = make_prompts(["q0", "q1", "q2"], tasks=["s", "s", "s"], splits=["test", "train", "train"])
 
-    def test_too_few_say_how_many_there_are(self) -> None:
+    def test_too_few_are_an_error_with_their_number(self) -> None:
         with pytest.raises(
             SelectionError, match=r"split 'train' task 's' has only 2 .* Ask for --few-shot 2, or choose an"
         ):
             render_prompts(self.PROMPTS, [0], PLAIN, few_shot=3, few_shot_split="train")
 
-    def test_none_at_all_are_not_asked_for(self) -> None:
+    def test_none_at_all_are_an_error(self) -> None:
         prompts = make_prompts(["q0", "q0"], splits=["test", "train"])
         with pytest.raises(SelectionError, match=r"there are only 0 .* asked\)\. Choose another --few-shot-split"):
             render_prompts(prompts, [0], PLAIN, few_shot=1, few_shot_split="train")
@@ -184,7 +186,7 @@ class TestErrors:
         with pytest.raises(NotFoundError, match=r"No split 'dev'\. Known: test, train"):
             render_prompts(self.PROMPTS, [0], PLAIN, few_shot=1, few_shot_split="dev")
 
-    def test_prompts_without_splits_say_how_to_get_some(self) -> None:
+    def test_prompts_without_splits_are_an_error_with_a_hint(self) -> None:
         with pytest.raises(SelectionError, match=r"stored without splits.*suffrage prompts import BENCHMARK SOURCE"):
             render_prompts(make_prompts(["q0"]), [0], PLAIN, few_shot=1, few_shot_split="train")
 

@@ -44,7 +44,7 @@ class TestGoldPlace:
         assert find_correct_option(gold, choices) == place
 
     @given(SOME.filter(bool), st.lists(SOME, min_size=1, max_size=5))
-    def test_the_place_has_what_the_way_in_accepts(self, gold: str, choices: list[str]) -> None:
+    def test_the_place_exists_for_what_ingestion_accepts(self, gold: str, choices: list[str]) -> None:
         place = find_correct_option(gold, choices)
         accepted = accepted_answers(gold, choices)
         if isinstance(place, int):

@@ -36,7 +36,7 @@ class TestChosenRows:
             ({"tasks": ["t"], "split": "dev"}, [2]),
         ],
     )
-    def test_the_test_split_where_nothing_else_is_said(self, options: dict[str, object], rows: list[int]) -> None:
+    def test_the_test_split_by_default(self, options: dict[str, object], rows: list[int]) -> None:
         assert select_rows(self.SPLIT, **options).tolist() == rows
 
     def test_without_a_test_split_all_that_are_not_shown(self) -> None:
@@ -46,8 +46,10 @@ class TestChosenRows:
 
     @settings(max_examples=40)
     @given(benchmarks(), st.integers(1, 12), st.integers(1, 12), st.integers(0, 3))
-    def test_a_smaller_limit_is_part_of_a_larger_one(self, prompts: Prompts, one: int, other: int, seed: int) -> None:
-        low, high = sorted((one, other))
+    def test_a_smaller_limit_is_part_of_a_larger_one(
+        self, prompts: Prompts, first: int, second: int, seed: int
+    ) -> None:
+        low, high = sorted((first, second))
         every = select_rows(prompts).tolist()
         few, more = (select_rows(prompts, limit=n, seed=seed).tolist() for n in (low, high))
         assert set(few) <= set(more) <= set(every)
@@ -76,7 +78,7 @@ class TestChosenRows:
         with pytest.raises(SelectionError, match="stored without splits"):
             select_rows(make_prompts(["a"]), split="test")
 
-    def test_nothing_to_ask_is_said_with_the_reason(self) -> None:
+    def test_nothing_to_evaluate_is_an_error_with_the_reason(self) -> None:
         with pytest.raises(SelectionError, match=r"no prompts\. Take them in first"):
             select_rows(make_prompts([], []))
         with pytest.raises(SelectionError, match=r"in split 'train'\. Splits: dev, test, train"):
@@ -95,35 +97,35 @@ class TestAnswerOnly:
         choices = [["sun", "rain", "snow"], ["hail", "fog", "wind"]]
         prompts = make_prompts([text, text + "!"], choices, details=[details] * 2, splits=["test", "train"])
         options = {"few_shot": 1, "few_shot_split": "train", "answer_only": True, "answer_only_examples": examples}
-        made = load_template(name, labels="words")
-        question = render_prompts(prompts, [0], made, **options).prompts[0]
+        custom = load_template(name, labels="words")
+        question = render_prompts(prompts, [0], custom, **options).prompts[0]
         left = set(question.text()) | set("".join(question.options))
         assert not left & (set(text) | set(field)) - set(" \n")
         assert question.options == ("sun", "rain", "snow")
-        full = render_prompts(prompts, [0], made).prompts[0].question
+        full = render_prompts(prompts, [0], custom).prompts[0].question
         assert full != question.question
 
     def test_fields_of_any_kind_are_withheld(self, tmp_path: Path) -> None:
         details = {"a": ["ψ", {"ω": "φ"}], "b": {"c": "λ"}, "n": 17}
         prompts = make_prompts(["β"], details=[details])
         source = "{% for x in details.a %}{% if loop.first %}{{ x }}{% else %}{{ x['ω'] }}{% endif %}{% endfor %}"
-        made = template(tmp_path, source + "{{ details.b.c }}{{ details.n }}{{ question }}")
-        assert render_prompts(prompts, [0], made).prompts[0].text() == "ψφλ17β"
-        assert render_prompts(prompts, [0], made, answer_only=True).prompts[0].text() == ""
+        custom = template(tmp_path, source + "{{ details.b.c }}{{ details.n }}{{ question }}")
+        assert render_prompts(prompts, [0], custom).prompts[0].text() == "ψφλ17β"
+        assert render_prompts(prompts, [0], custom, answer_only=True).prompts[0].text() == ""
 
     @pytest.mark.parametrize(
-        ("kind", "shown"),
+        ("kind", "example_questions"),
         [("none", []), ("blank", ["\nA. one\nB. two\nAnswer:"]), ("full", ["q1\nA. one\nB. two\nAnswer:"])],
     )
-    def test_its_shots_are_none_blank_or_full(self, kind: str, shown: list[str]) -> None:
+    def test_its_examples_are_none_blank_or_full(self, kind: str, example_questions: list[str]) -> None:
         prompts = make_prompts(["q0", "q1"], splits=["test", "train"])
         options = {"few_shot": 1, "few_shot_split": "train", "answer_only_examples": kind}
-        asked = render_prompts(prompts, [0], PLAIN, answer_only=True, **options)
-        assert [example.question for example in asked.prompts[0].examples] == shown
-        assert asked.few_shot == len(shown)
+        rendered = render_prompts(prompts, [0], PLAIN, answer_only=True, **options)
+        assert [example.question for example in rendered.prompts[0].examples] == example_questions
+        assert rendered.few_shot == len(example_questions)
         assert render_prompts(prompts, [0], PLAIN, **options).few_shot == 1
 
-    def test_without_shots_no_split_is_needed(self) -> None:
+    def test_without_examples_no_split_is_needed(self) -> None:
         assert render_prompts(make_prompts(["q0"]), [0], PLAIN, answer_only=True, few_shot=5).few_shot == 0
 
     @pytest.mark.parametrize("name", ["written", "cnn_dailymail"])
@@ -135,16 +137,16 @@ class TestAnswerOnly:
 
 
 class TestQuestions:
-    def test_what_cannot_be_asked_is_counted_by_reason(self) -> None:
+    def test_what_cannot_be_rendered_is_counted_by_reason(self) -> None:
         two = ["x", "y"]
         prompts = make_prompts(
             ["q0", None, " ", "q3", "q4", "q5", "q6"],
             [two, two, two, None, two, two, ["B", "A"]],
             answers=["y", "A", "A", "A", None, "z", "A"],
         )
-        asked = render_prompts(prompts, range(7), PLAIN)
-        assert [(question.prompt_id, question.correct_option) for question in asked.prompts] == [(1, 1)]
-        assert dict(asked.skipped) == {
+        rendered = render_prompts(prompts, range(7), PLAIN)
+        assert [(question.prompt_id, question.correct_option) for question in rendered.prompts] == [(1, 1)]
+        assert dict(rendered.skipped) == {
             "no text": 2, "no options": 1, "no gold answer": 1, "gold answer is none of the options": 1,
             "gold answer names several options": 1,
         }  # fmt: skip
@@ -179,22 +181,22 @@ class TestQuestions:
         assert render_prompts(make_prompts(["q0"]), [0], PLAIN, method="loglikelihood").prompts[0].options == ("A", "B")
 
     @pytest.mark.parametrize(
-        ("made", "method", "words"),
+        ("custom", "method", "words"),
         [
             (WRITTEN, "letters", "has the model write its answer, and method letters compares options"),
             (CLOZE, "letters", "answered by the text of an option, and method letters compares labels"),
             (PLAIN, "argmax", r"No method 'argmax'\. Known: letters, loglikelihood, generation"),
         ],
     )
-    def test_a_method_that_does_not_fit_is_refused(self, made: object, method: str, words: str) -> None:
+    def test_a_method_that_does_not_fit_is_refused(self, custom: object, method: str, words: str) -> None:
         with pytest.raises(SelectionError, match=words):
-            render_prompts(make_prompts(["q0"]), [0], made, method=method)  # type: ignore[arg-type]
+            render_prompts(make_prompts(["q0"]), [0], custom, method=method)  # type: ignore[arg-type]
 
-    def test_a_benchmark_without_options_says_which_template_asks_it(self) -> None:
+    def test_a_benchmark_without_options_is_an_error_with_a_template_for_it(self) -> None:
         with pytest.raises(SelectionError, match=r"template smart \(no options: 2\)\. .* --template written"):
             render_prompts(make_prompts(["q0", "q1"], [None, []]), [0, 1], load_template("smart"))
 
-    def test_prompts_without_texts_say_how_to_take_them_in(self) -> None:
+    def test_prompts_without_texts_are_an_error_with_how_to_import_them(self) -> None:
         with pytest.raises(
             SelectionError, match=r"\(no text: 1\)\. Take in texts.*suffrage prompts import BENCHMARK SOURCE"
         ):
@@ -216,16 +218,16 @@ class TestDigest:
         moved = in_order(prompts, order, first_id)
         options = {"few_shot": 2, "few_shot_split": "train", "example_choice": "per-prompt"}
         options |= {"answer_only": True, "answer_only_examples": answer_only_examples}
-        one, other = (render_prompts(of, select_rows(of), PLAIN, **options) for of in (prompts, moved))
-        assert one.digest == other.digest
+        first, second = (render_prompts(of, select_rows(of), PLAIN, **options) for of in (prompts, moved))
+        assert first.digest == second.digest
 
-    def test_whatever_is_asked_otherwise_changes_it(self) -> None:
+    def test_whatever_is_rendered_otherwise_changes_it(self) -> None:
         def prompts(**changes: object) -> Prompts:
             plain = {"texts": ["q0", "q1", "q2", "q3"], "splits": ["test", "test", "train", "train"]}
             return make_prompts(**{**plain, **changes})  # type: ignore[arg-type]
 
         plain, examples = prompts(), {"few_shot": 1, "few_shot_split": "train"}
-        asked = [
+        rendered = [
             render_prompts(plain, [0, 1], PLAIN),
             render_prompts(plain, [0], PLAIN),
             render_prompts(plain, [0, 1], PLAIN, method="generation"),
@@ -239,4 +241,4 @@ class TestDigest:
             render_prompts(prompts(answers=["A", "B", "A", "A"]), [0, 1], PLAIN),
             render_prompts(prompts(tasks=["s", "t", "s", "s"]), [0, 1], PLAIN),
         ]
-        assert len({one.digest for one in asked}) == len(asked)
+        assert len({first.digest for first in rendered}) == len(rendered)

@@ -13,7 +13,7 @@ from tracker.evaluating.prompt_templates.rendering import render_prompts
 from tracker.evaluating.prompt_templates.template import default_template, load_template
 from tracker.queries.prompts import Prompts
 
-ONE = make_prompts(
+PROMPT = make_prompts(
     ["Why?"],
     [["sun", "rain"]],
     tasks=["high_weather"],
@@ -23,7 +23,7 @@ ONE = make_prompts(
 )
 
 
-def said(tmp_path: Path, source: str, prompts: Prompts = ONE, **options: object) -> RenderedPrompt:
+def render(tmp_path: Path, source: str, prompts: Prompts = PROMPT, **options: object) -> RenderedPrompt:
     return render_prompts(prompts, [0], template(tmp_path, source), **options).prompts[0]
 
 
@@ -31,20 +31,20 @@ class TestFiles:
     def test_a_few_lines_without_blocks_are_a_template(self, tmp_path: Path) -> None:
         lines = ["{{ question }}", "{% for c in choices %}", "{{ c.label }}) {{ c.text }}", "{% endfor %}", "=>\n"]
         source = '{% set labels = "digits" %}\n\n' + "\n".join(lines)
-        question = said(tmp_path, source)
+        question = render(tmp_path, source)
         assert question.text() == "Why?\n1) sun\n2) rain\n=>"
         assert question.options == ("1", "2")
 
     def test_a_block_is_the_lines_between_its_tags(self, tmp_path: Path) -> None:
         source = "{% block header %}\nHead.\n\n{% endblock %}\n\n{% block question %}\n\n  Q\n{% endblock %}\n"
-        question = said(tmp_path, source)
+        question = render(tmp_path, source)
         assert (question.header, question.question) == ("Head.\n", "\n  Q")
 
     def test_tags_that_stand_alone_leave_nothing_behind_though_they_are_indented(self, tmp_path: Path) -> None:
         source = (
             "{{ question }}\n{% for c in choices %}\n  {% if c.label %}\n- {{ c }}\n  {% endif %}\n{% endfor %}\nend"
         )
-        assert said(tmp_path, source).text() == "Why?\n- sun\n- rain\nend"
+        assert render(tmp_path, source).text() == "Why?\n- sun\n- rain\nend"
 
     @pytest.mark.parametrize(
         ("source", "has_options"),
@@ -54,53 +54,53 @@ class TestFiles:
     def test_who_writes_may_be_shown_options(self, tmp_path: Path, source: str, has_options: bool) -> None:
         assert template(tmp_path, '{% set answer = "written" %}' + source).has_options is has_options
 
-    def test_every_setting_is_taken(self, tmp_path: Path) -> None:
+    def test_every_setting_is_accepted(self, tmp_path: Path) -> None:
         settings = 'labels="words" answer="written" join="\\t" separator="##" blank="?" isolated_labels=true '
         settings += 'stop=["."] max_tokens=7'
-        source = "".join(f"{{% set {one} %}}\n" for one in settings.split()) + "{{ choices | join('/') }}"
-        made = template(tmp_path, source)
-        recorded = made.as_settings()
-        assert [recorded[one.split("=")[0]] for one in settings.split()] == [
+        source = "".join(f"{{% set {setting} %}}\n" for setting in settings.split()) + "{{ choices | join('/') }}"
+        loaded = template(tmp_path, source)
+        recorded = loaded.as_settings()
+        assert [recorded[setting.split("=")[0]] for setting in settings.split()] == [
             "words", "written", "\t", "##", "?", True, ["."], 7,
         ]  # fmt: skip
-        assert (made.name, made.source) == ("own.jinja", source)
+        assert (loaded.name, loaded.source) == ("own.jinja", source)
 
-    def test_written_answers_end_at_the_separator_where_nothing_else_is_said(self, tmp_path: Path) -> None:
+    def test_written_answers_end_at_the_separator_by_default(self, tmp_path: Path) -> None:
         start = '{% set answer = "written" %}{% set separator = "%%" %}'
         assert template(tmp_path, start + "x").stop == ("%%",)
         assert template(tmp_path, start + "{% set stop = [] %}x").stop == ()
 
-    def test_the_block_answer_says_how_an_option_is_said(self, tmp_path: Path) -> None:
+    def test_the_block_answer_renders_options(self, tmp_path: Path) -> None:
         source = "{% block question %}Q{% endblock %}{% block answer %}({{ label }}) {{ answer }}{% endblock %}"
-        assert said(tmp_path, source).options == ("(A) sun", "(B) rain")
+        assert render(tmp_path, source).options == ("(A) sun", "(B) rain")
 
     def test_further_fields_are_had_by_name_whatever_their_name(self, tmp_path: Path) -> None:
         source = (
             "{{ details.source }}|{{ details.year }}|{{ details.pages[1] }}|{{ details.by.name }}|{{ details.items }}"
         )
-        assert said(tmp_path, source).text() == "a book|1999|4|Ann|shadowed"
-        assert said(tmp_path, source, answer_only=True).text() == "||||"
+        assert render(tmp_path, source).text() == "a book|1999|4|Ann|shadowed"
+        assert render(tmp_path, source, answer_only=True).text() == "||||"
 
     def test_task_words_are_a_task_without_underscores(self, tmp_path: Path) -> None:
-        assert said(tmp_path, "{{ task }}: {{ task_words }}").text() == "high_weather: high weather"
+        assert render(tmp_path, "{{ task }}: {{ task_words }}").text() == "high_weather: high weather"
 
-    def test_a_field_that_may_be_missing_can_be_asked_for(self, tmp_path: Path) -> None:
+    def test_a_field_that_may_be_missing_can_be_tested_for(self, tmp_path: Path) -> None:
         source = "{{ details.hint is defined }} {{ 'source' in details }} {% if details.no %}no{% endif %}"
-        assert said(tmp_path, source).text() == "False True "
+        assert render(tmp_path, source).text() == "False True "
 
     def test_line_ends_of_another_system_change_neither_text_nor_digest(self, tmp_path: Path) -> None:
         plain = template(tmp_path, "{{ question }}\nAnswer:\n")
         (tmp_path / "other.jinja").write_bytes(b"\xef\xbb\xbf{{ question }}\r\nAnswer:\r\n")
-        other = load_template(str(tmp_path / "other.jinja"))
-        assert other.digest == plain.digest
-        assert render_prompts(ONE, [0], other).prompts[0].text() == "Why?\nAnswer:"
+        second = load_template(str(tmp_path / "other.jinja"))
+        assert second.digest == plain.digest
+        assert render_prompts(PROMPT, [0], second).prompts[0].text() == "Why?\nAnswer:"
 
     def test_another_word_is_another_digest(self, tmp_path: Path) -> None:
         assert template(tmp_path, "{{ question }} a").digest != template(tmp_path, "{{ question }} b").digest
 
     def test_beyond_the_alphabet_labels_are_numbers(self, tmp_path: Path) -> None:
         many = make_prompts(["Why?"], [[f"option {i}" for i in range(28)]])
-        assert said(tmp_path, "{{ question }}", many).options[24:] == ("Y", "Z", "27", "28")
+        assert render(tmp_path, "{{ question }}", many).options[24:] == ("Y", "Z", "27", "28")
 
 
 class TestDefault:
@@ -108,10 +108,10 @@ class TestDefault:
         ("choices", "name"),
         [([["a"], ["b"]], "multiple_choice"), ([["a"], None], "multiple_choice"), ([[], None], "written")],
     )
-    def test_prompts_with_options_are_asked_to_choose(self, choices: list[list[str] | None], name: str) -> None:
+    def test_prompts_with_options_get_a_choice(self, choices: list[list[str] | None], name: str) -> None:
         assert default_template(choices).name == name
 
-    def test_no_prompts_are_asked_to_write(self) -> None:
+    def test_without_prompts_answers_are_written(self) -> None:
         assert default_template([]).name == "written"
 
 
@@ -145,7 +145,9 @@ class TestErrors:
             ("{% block header %}x{% endblock %}", "nothing is asked"),
         ],
     )  # fmt: skip
-    def test_what_is_misspelt_is_found_before_anything_is_asked(self, tmp_path: Path, source: str, words: str) -> None:
+    def test_what_is_misspelt_is_found_before_anything_is_rendered(
+        self, tmp_path: Path, source: str, words: str
+    ) -> None:
         with pytest.raises(BadInputError) as error:
             template(tmp_path, source)
         assert str(error.value).startswith(f"{tmp_path / 'own.jinja'}: ")
@@ -168,14 +170,14 @@ class TestErrors:
     )  # fmt: skip
     def test_what_a_prompt_does_not_have_names_line_and_prompt(self, tmp_path: Path, source: str, words: str) -> None:
         with pytest.raises(BadInputError) as error:
-            said(tmp_path, source)
+            render(tmp_path, source)
         assert words in str(error.value)
 
-    def test_what_cannot_be_computed_without_the_question_says_that_it_is_withheld(self, tmp_path: Path) -> None:
+    def test_what_cannot_be_computed_without_the_question_is_an_error_with_the_reason(self, tmp_path: Path) -> None:
         source = "{% if details.year > 1900 %}new{% endif %}"
-        assert said(tmp_path, source).text() == "new"
+        assert render(tmp_path, source).text() == "new"
         with pytest.raises(BadInputError, match="Here its question and further fields are withheld"):
-            said(tmp_path, source, answer_only=True)
+            render(tmp_path, source, answer_only=True)
 
     def test_an_unknown_name_is_answered_with_those_there_are(self) -> None:
         with pytest.raises(
@@ -184,12 +186,12 @@ class TestErrors:
             load_template("anly")
 
     @pytest.mark.parametrize("name", ["none.jinja", "./none", "folder/"])
-    def test_a_file_that_is_not_there_is_said(self, name: str, tmp_path: Path) -> None:
+    def test_a_missing_file_is_an_error(self, name: str, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         with pytest.raises(BadInputError, match="no such file"):
             load_template(name)
 
-    def test_a_file_that_is_no_text_is_said(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_text_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "own.jinja").write_bytes(b"ab\xff")
         with pytest.raises(BadInputError, match=r"no UTF-8 text \(byte 3\)"):
             load_template("own.jinja")

@@ -39,7 +39,7 @@ class TestPage:
             (1, "You are asked about the sky.\nIt shines.\nQ: Why?\nA:", ("sun", "rain")),
         ],
     )
-    def test_its_examples_say_what_they_seem_to(
+    def test_its_examples_render_as_shown(
         self, tmp_path: Path, example: int, text: str, options: tuple[str, ...]
     ) -> None:
         prompts = make_prompts(["Why?"], [["sun", "rain"]], tasks=["the_sky"], details=[{"context": "It shines."}])

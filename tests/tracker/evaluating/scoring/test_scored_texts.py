@@ -23,31 +23,37 @@ LETTERS = ("A", "B", "C", "D")
 TOKENS = st.lists(st.sampled_from(["w1", "w2", "w3", "w4"]), max_size=7)
 
 
-def judged(text: str, references: Any = ("Paris",), **more: Any) -> Any:
-    asked = RenderedPrompt(prompt_id=1, question="Where?", references=tuple(references))
-    return score_response(asked, Response(prompt_id=1, text=text), method="generation", **more)
+def score_answer(text: str, references: Any = ("Paris",), **more: Any) -> Any:
+    prompt = RenderedPrompt(prompt_id=1, question="Where?", references=tuple(references))
+    return score_response(prompt, Response(prompt_id=1, text=text), method="generation", **more)
 
 
 def score(text: str, references: Any = ("Paris",), metric: str = "exact_match", **more: Any) -> float:
-    return float(judged(text, references, metrics=(metric,), **more).scores[metric])
+    return float(score_answer(text, references, metrics=(metric,), **more).scores[metric])
 
 
-def rouge_plainly(kind: str, said: list[str], reference: list[str]) -> float:
+def rouge_plainly(kind: str, answer_words: list[str], reference: list[str]) -> float:
     """ROUGE by its definition: sequences counted one by one, the common subsequence by trying all."""
     if kind == "rougeL":
         parts = [
-            chosen for n in range(len(said), 0, -1) for chosen in combinations(said, n) if _is_within(chosen, reference)
+            chosen
+            for n in range(len(answer_words), 0, -1)
+            for chosen in combinations(answer_words, n)
+            if _is_within(chosen, reference)
         ]
-        n_shared, n_said, n_reference = len(parts[0]) if parts else 0, len(said), len(reference)
+        n_shared, n_words, n_reference = len(parts[0]) if parts else 0, len(answer_words), len(reference)
     else:
         n = int(kind[-1])
-        ours, theirs = ([tuple(one[at : at + n]) for at in range(len(one) - n + 1)] for one in (said, reference))
-        n_said, n_reference, n_shared = len(ours), len(theirs), 0
-        for gram in ours:
-            if gram in theirs:
-                theirs.remove(gram)
+        answer_grams, reference_grams = (
+            [tuple(sequence[at : at + n]) for at in range(len(sequence) - n + 1)]
+            for sequence in (answer_words, reference)
+        )
+        n_words, n_reference, n_shared = len(answer_grams), len(reference_grams), 0
+        for gram in answer_grams:
+            if gram in reference_grams:
+                reference_grams.remove(gram)
                 n_shared += 1
-    return 2 * n_shared / (n_said + n_reference) if n_shared else 0.0
+    return 2 * n_shared / (n_words + n_reference) if n_shared else 0.0
 
 
 def _is_within(chosen: tuple[str, ...], words: list[str]) -> bool:
@@ -59,10 +65,10 @@ class TestAgainstReference:
     @given(TOKENS, st.lists(TOKENS, min_size=1, max_size=3), st.sampled_from(["rouge1", "rouge2", "rougeL"]))
     @settings(max_examples=80)
     def test_rouge_is_as_defined_for_the_nearest_reference(
-        self, said: list[str], references: list[list[str]], kind: str
+        self, answer_words: list[str], references: list[list[str]], kind: str
     ) -> None:
-        expected = max(rouge_plainly(kind, said, reference) for reference in references)
-        text = " ".join(said) or "-"
+        expected = max(rouge_plainly(kind, answer_words, reference) for reference in references)
+        text = " ".join(answer_words) or "-"
         assert score(text, [" ".join(reference) for reference in references], kind) == pytest.approx(expected)
 
     def test_words_are_stemmed(self) -> None:
@@ -70,9 +76,9 @@ class TestAgainstReference:
 
     @given(TOKENS, TOKENS)
     @settings(max_examples=60)
-    def test_f1_counts_shared_words_one_by_one(self, said: list[str], reference: list[str]) -> None:
-        expected = rouge_plainly("rouge1", said, reference) if said or reference else 1.0
-        assert f1(" ".join(said), [" ".join(reference)]) == pytest.approx(expected)
+    def test_f1_counts_shared_words_one_by_one(self, answer_words: list[str], reference: list[str]) -> None:
+        expected = rouge_plainly("rouge1", answer_words, reference) if answer_words or reference else 1.0
+        assert f1(" ".join(answer_words), [" ".join(reference)]) == pytest.approx(expected)
 
 
 class TestExactMatch:
@@ -82,32 +88,32 @@ class TestExactMatch:
     def test_any_reference_will_do(self) -> None:
         assert score("Lutetia", ["Paris", "Lutetia"]) == 1.0
 
-    @pytest.mark.parametrize("said", ["paris", "Paris.", "the Paris", "Pariss", "P aris"])
-    def test_nothing_else_is_overlooked_by_default(self, said: str) -> None:
-        assert score(said) == 0.0
+    @pytest.mark.parametrize("answer_words", ["paris", "Paris.", "the Paris", "Pariss", "P aris"])
+    def test_nothing_else_is_overlooked_by_default(self, answer_words: str) -> None:
+        assert score(answer_words) == 0.0
 
     @pytest.mark.parametrize(
-        ("said", "ignored"),
+        ("answer_words", "ignored"),
         [("pARIS", ["case"]), ("«Paris!»", ["punctuation"]), ("the Paris", ["articles"]),
          ("The PARIS, ...", ["case", "punctuation", "articles"])],
     )  # fmt: skip
-    def test_what_is_to_be_ignored_is(self, said: str, ignored: list[str]) -> None:
-        assert score(said, ignore=ignored) == 1.0
+    def test_what_is_to_be_ignored_is(self, answer_words: str, ignored: list[str]) -> None:
+        assert score(answer_words, ignore=ignored) == 1.0
 
     @pytest.mark.parametrize(
-        ("said", "reference", "equal"),
+        ("answer_words", "reference", "equal"),
         [("1,000", "1000", True), ("$1,000.00", "1000", True), ("-5", "-5.0", True), ("-0", "0", True),
          ("0.50", "0.5", True), ("1,00", "100", False), ("10", "1", False), ("100", "1", False), ("1.5", "15", False),
          ("12 cats", "12", False)],
     )  # fmt: skip
     def test_numbers_are_compared_as_numbers_where_their_form_is_ignored(
-        self, said: str, reference: str, equal: bool
+        self, answer_words: str, reference: str, equal: bool
     ) -> None:
-        assert exact_match(said, [reference], ["number-format"]) == float(equal)
+        assert exact_match(answer_words, [reference], ["number-format"]) == float(equal)
 
-    @pytest.mark.parametrize(("said", "reference"), [("1.5", "15"), ("-5", "5"), ("3-4", "34")])
-    def test_ignoring_punctuation_leaves_numbers_what_they_are(self, said: str, reference: str) -> None:
-        assert exact_match(said, [reference], ["punctuation"]) == 0.0
+    @pytest.mark.parametrize(("answer_words", "reference"), [("1.5", "15"), ("-5", "5"), ("3-4", "34")])
+    def test_ignoring_punctuation_leaves_numbers_what_they_are(self, answer_words: str, reference: str) -> None:
+        assert exact_match(answer_words, [reference], ["punctuation"]) == 0.0
 
     @given(st.text(max_size=20), st.sets(st.sampled_from(["case", "punctuation", "number-format"])))
     @settings(max_examples=100)
@@ -117,39 +123,39 @@ class TestExactMatch:
         assert normalize(once, ignored - {"punctuation"}) == once
 
     def test_an_empty_answer_is_empty_and_wrong(self) -> None:
-        found = judged(" \n")
-        assert dict(found.scores) == {"exact_match": 0.0}
-        assert [(answer.text, answer.status) for answer in found.answers] == [(None, "empty")]
+        scored = score_answer(" \n")
+        assert dict(scored.scores) == {"exact_match": 0.0}
+        assert [(answer.text, answer.status) for answer in scored.answers] == [(None, "empty")]
 
     def test_without_references_there_are_answers_and_no_scores(self) -> None:
-        found = judged("Paris", ())
-        assert not found.scores
-        assert found.answers[0].text == "Paris"
+        scored = score_answer("Paris", ())
+        assert not scored.scores
+        assert scored.answers[0].text == "Paris"
 
 
 class TestExtraction:
     @pytest.mark.parametrize(
-        ("pattern", "text", "found"),
+        ("pattern", "text", "scored"),
         [(r"#### (\d+)", "#### 3 ... #### 42", "42"), (r"\d+", "3 then 42.", "42"), (r"(\d+)|none", "7, none", None),
          (r"x(\d)|y(\d)", "x1 y2", "2"), (r"is (\w*)", "it is ", None), (r"(?s)<a>(.*?)</a>", "<a>\nb\n</a>", "b")],
     )  # fmt: skip
     def test_the_last_match_counts_and_of_it_the_first_group_that_takes_part(
-        self, pattern: str, text: str, found: str | None
+        self, pattern: str, text: str, scored: str | None
     ) -> None:
-        assert extract_answer(text, pattern) == found
+        assert extract_answer(text, pattern) == scored
 
     def test_what_was_found_is_scored_and_both_are_kept(self) -> None:
-        found = judged("I think: Paris!", extract=r": (\w+)")
-        assert dict(found.scores) == {"exact_match": 1.0}
-        assert [(answer.extraction, answer.text) for answer in found.answers] == [
+        scored = score_answer("I think: Paris!", extract=r": (\w+)")
+        assert dict(scored.scores) == {"exact_match": 1.0}
+        assert [(answer.extraction, answer.text) for answer in scored.answers] == [
             ("", "I think: Paris!"),
             ("regex", "Paris"),
         ]
 
     def test_nothing_found_is_empty_and_scores_zero(self) -> None:
-        found = judged("Paris", extract=r"#### (\w+)", metrics=("exact_match", "rouge1"))
-        assert dict(found.scores) == {"exact_match": 0.0, "rouge1": 0.0}
-        assert [answer.status for answer in found.answers] == ["ok", "empty"]
+        scored = score_answer("Paris", extract=r"#### (\w+)", metrics=("exact_match", "rouge1"))
+        assert dict(scored.scores) == {"exact_match": 0.0, "rouge1": 0.0}
+        assert [answer.status for answer in scored.answers] == ["ok", "empty"]
 
 
 class TestOptionsInText:
@@ -185,39 +191,39 @@ class TestOptionsInText:
     def test_words_as_labels_are_found_in_any_letter_case(self, text: str, place: int) -> None:
         assert find_option(text, ("True", "Neither", "False")) == place
 
-    def test_labels_that_are_empty_or_alike_find_nothing(self) -> None:
+    def test_labels_that_are_empty_or_equal_find_nothing(self) -> None:
         assert find_option("the answer is x", ("", "x")) is None
         assert find_option("so yes it is", ("Yes", "yes")) is None
 
     @given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=3), max_size=5))
     @settings(max_examples=150)
     def test_any_text_and_labels_give_a_place_or_nothing(self, text: str, labels: list[str]) -> None:
-        found = find_option(text, labels)
-        assert found is None or 0 <= found < len(labels)
+        scored = find_option(text, labels)
+        assert scored is None or 0 <= scored < len(labels)
 
     @pytest.mark.parametrize(("method", "metric"), [("letters", "accuracy"), ("generation", "exact_match")])
     def test_a_written_option_is_scored_without_a_probability(self, method: str, metric: str) -> None:
-        asked = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=1)
-        found = score_response(asked, Response(prompt_id=1, text="B. Rain"), method=method)
-        assert dict(found.scores) == {metric: 1.0}
-        assert [(answer.extraction, answer.text) for answer in found.answers] == [("", "B"), ("text", "B. Rain")]
-        assert {answer.probability for answer in found.answers} == {None}
+        prompt = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=1)
+        scored = score_response(prompt, Response(prompt_id=1, text="B. Rain"), method=method)
+        assert dict(scored.scores) == {metric: 1.0}
+        assert [(answer.extraction, answer.text) for answer in scored.answers] == [("", "B"), ("text", "B. Rain")]
+        assert {answer.probability for answer in scored.answers} == {None}
 
     def test_a_pattern_finds_the_option_within_reasoning(self) -> None:
-        asked = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=2)
+        prompt = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=2)
         response = Response(prompt_id=1, text="A, B or D? No: <C>")
-        found = score_response(asked, response, method="generation", extract=r"<(.)>", choices=["w", "x", "y", "z"])
-        assert dict(found.scores) == {"exact_match": 1.0}
-        assert [(answer.extraction, answer.text) for answer in found.answers] == [
+        scored = score_response(prompt, response, method="generation", extract=r"<(.)>", choices=["w", "x", "y", "z"])
+        assert dict(scored.scores) == {"exact_match": 1.0}
+        assert [(answer.extraction, answer.text) for answer in scored.answers] == [
             ("", "A, B or D? No: <C>"),
             ("regex", "C"),
         ]
 
     def test_an_option_that_cannot_be_read_off_is_empty_and_wrong(self) -> None:
-        asked = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=0)
-        found = score_response(asked, Response(prompt_id=1, text="I do not know"), method="letters")
-        assert dict(found.scores) == {"accuracy": 0.0}
-        assert found.answers[0].status == "empty"
+        prompt = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=0)
+        scored = score_response(prompt, Response(prompt_id=1, text="I do not know"), method="letters")
+        assert dict(scored.scores) == {"accuracy": 0.0}
+        assert scored.answers[0].status == "empty"
 
 
 class TestErrors:
@@ -225,7 +231,7 @@ class TestErrors:
         with pytest.raises(SelectionError, match="exact_match, f1, rouge1, rouge2, rougeL"):
             check_scoring(["bleu"])
         with pytest.raises(SelectionError, match="exact_match"):
-            judged("Paris", metrics=("bleu",))
+            score_answer("Paris", metrics=("bleu",))
 
     @pytest.mark.parametrize("pattern", ["(", "[a", "*", "(?P<1>a)", "a{2,1}"])
     def test_a_pattern_that_is_none_is_refused(self, pattern: str) -> None:
@@ -249,12 +255,12 @@ class TestDocument:
 
     def test_metrics_and_differences_are_those_that_there_are(self) -> None:
         rows = re.findall(r"^\| (`.+?`) \|", self.DOCUMENT, re.M)
-        named = [word for row in rows for word in re.findall(r"`([^`]+)`", row) if not word.startswith("--")]
-        assert named == [*METHODS, *METRICS, *IGNORABLE]
+        documented = [word for row in rows for word in re.findall(r"`([^`]+)`", row) if not word.startswith("--")]
+        assert documented == [*METHODS, *METRICS, *IGNORABLE]
 
-    def test_its_example_does_what_it_says(self) -> None:
+    def test_its_example_runs_as_written(self) -> None:
         (example,) = re.findall(r"```python\n(.+?)```", self.DOCUMENT, re.S)
-        found: dict[str, Any] = {}
-        exec(example, found)
-        assert found["scored"].scores == {"exact_match": 1.0}
-        assert found["scored"].answers[1].text == "$1,000"
+        scored: dict[str, Any] = {}
+        exec(example, scored)
+        assert scored["scored"].scores == {"exact_match": 1.0}
+        assert scored["scored"].answers[1].text == "$1,000"

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODEL = "parrot"
-LISTED = (*(f"{space}{label}" for label in "ABCDE" for space in ("", " ")), " The", "\n")
+LISTED_TOKENS = (*(f"{space}{label}" for label in "ABCDE" for space in ("", " ")), " The", "\n")
 EVERYTHING = frozenset({"completions", "logprobs", "echo", "chat", "chat_logprobs", "max_tokens"})
 
 
@@ -36,7 +36,7 @@ def token_logprob(before: str, token: str) -> float:
 
 def first_tokens(text: str) -> dict[str, float]:
     """Log-probabilities of all the tokens that may come next; they add up to one."""
-    weights = {token: math.exp(4.0 * drawn("first", text, token)) for token in LISTED}
+    weights = {token: math.exp(4.0 * drawn("first", text, token)) for token in LISTED_TOKENS}
     total = sum(weights.values())
     return {token: math.log(weight / total) for token, weight in weights.items()}
 
@@ -57,7 +57,7 @@ def continuation_logprob(text: str, continuation: str) -> float:
     return total
 
 
-def said(text: str, seed: object = None) -> str:
+def generate(text: str, seed: object = None) -> str:
     """What it writes, before the limit and the stops."""
     return "".join(f" w{int(1000 * drawn('said', text, seed, n))}" for n in range(12))
 
@@ -97,7 +97,7 @@ class ProtocolServer:
     counts: bool = True
     most_top: int = 20
     context: int = 10**9
-    refuse: Callable[[Request], tuple[int, Any] | None] = lambda request: None
+    reject: Callable[[Request], tuple[int, Any] | None] = lambda request: None
     extra_headers: dict[str, str] = field(default_factory=dict)
     first_marks: tuple[str, ...] = ()
     spell: Callable[[str], str] = str
@@ -128,9 +128,9 @@ class ProtocolServer:
         return [request for request in self.requests if "capital of France" not in json.dumps(request.body)]
 
     def response(self, request: Request) -> tuple[int, Any]:
-        refusal = self.refuse(request)
-        if refusal is not None:
-            return refusal
+        rejection = self.reject(request)
+        if rejection is not None:
+            return rejection
         if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
             return 401, {"error": {"message": f"Incorrect API key provided: {request.headers.get('authorization')}"}}
         if request.path == "/v1/models":
@@ -150,10 +150,10 @@ class ProtocolServer:
         text = body["prompt"] if kind == "completions" else json.dumps(body["messages"])
         if len(tokens(text)) > self.context:
             return 400, {"error": {"message": f"This model's maximum context length is {self.context} tokens."}}
-        asked_top = body.get("top_logprobs" if kind == "chat" else "logprobs") or 0
-        if asked_top > self.most_top:
+        requested_top = body.get("top_logprobs" if kind == "chat" else "logprobs") or 0
+        if requested_top > self.most_top:
             return 400, {"error": {"message": f"logprobs must be at most {self.most_top}"}}
-        return 200, (self._completed if kind == "completions" else self._conversed)(text, body, asked_top)
+        return 200, (self._completed if kind == "completions" else self._conversed)(text, body, requested_top)
 
     def _completed(self, text: str, body: dict[str, Any], n_top: int) -> dict[str, Any]:
         n = body["max_tokens"]
@@ -163,7 +163,7 @@ class ProtocolServer:
             choice["text"] = text + out
             choice["logprobs"] = self._echoed(text + out)
         elif n_top and "logprobs" in self.offers:
-            top = sorted(first_tokens(text).items(), key=lambda one: -one[1])[:n_top]
+            top = sorted(first_tokens(text).items(), key=lambda item: -item[1])[:n_top]
             choice["logprobs"] = {"tokens": [top[0][0]], "token_logprobs": [top[0][1]], "top_logprobs": [dict(top)]}
         return self._counted({"choices": [choice]}, text, out)
 
@@ -171,22 +171,24 @@ class ProtocolServer:
         out = self._out(text, body, body.get("max_tokens", body.get("max_completion_tokens")))
         choice: dict[str, Any] = {"message": {"role": "assistant", "content": out}}
         if body.get("logprobs") and "chat_logprobs" in self.offers:
-            top = sorted(first_tokens(text).items(), key=lambda one: -one[1])[:n_top]
+            top = sorted(first_tokens(text).items(), key=lambda item: -item[1])[:n_top]
             entries = [{"token": token, "logprob": logprob} for token, logprob in top]
             choice["logprobs"] = {"content": [{**entries[0], "top_logprobs": entries}]}
         return self._counted({"choices": [choice]}, text, out)
 
     def _echoed(self, text: str) -> dict[str, Any]:
-        before, found = "", []
+        before, tokens_found = "", []
         for token in tokens(text):
-            found.append((self.spell(token), token_logprob(before, token) if before or self.first_marks else None))
+            tokens_found.append(
+                (self.spell(token), token_logprob(before, token) if before or self.first_marks else None)
+            )
             before += token
         marks = [(mark, None) for mark in self.first_marks]
-        spelt, values = zip(*(marks + found), strict=True)
+        spelt, values = zip(*(marks + tokens_found), strict=True)
         return {"tokens": list(spelt), "token_logprobs": list(values), "top_logprobs": None}
 
     def _out(self, text: str, body: dict[str, Any], n: int) -> str:
-        out = "".join(tokens(said(text, body.get("seed")))[:n])
+        out = "".join(tokens(generate(text, body.get("seed")))[:n])
         for stop in body.get("stop", ()):
             out = out.split(stop)[0]
         return out

@@ -43,15 +43,13 @@ class ModelServer(ProtocolServer):
             choice["logprobs"] = {"tokens": [spelt[token] for token in ids], "token_logprobs": values}
         else:
             top = torch.topk(logprobs[-1], n_top)
-            listed = {
-                spelt[token]: value for token, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-            }
-            choice["logprobs"] = {"top_logprobs": [listed]}
+            lp = {spelt[token]: value for token, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)}
+            choice["logprobs"] = {"top_logprobs": [lp]}
         return self._counted({"choices": [choice]}, text, "")
 
 
 @pytest.fixture
-def asked() -> list[RenderedPrompt]:
+def sent_prompts() -> list[RenderedPrompt]:
     examples = (FewShotExample(question="Which of these was why?\nAnswer:", answer="B"),)
     texts = ("the one", "what is π", "not in these", "how many")
     return [
@@ -66,35 +64,37 @@ def asked() -> list[RenderedPrompt]:
 
 
 def served(
-    model: LanguageModel, asked: list[RenderedPrompt], opened: Open, method: str, **options: Any
+    model: LanguageModel, sent_prompts: list[RenderedPrompt], opened: Open, method: str, **options: Any
 ) -> list[Response]:
     server = ModelServer(most_top=10**6)
     server.model = model
     with server:
-        return every(opened(server, method, concurrency=2, **options).respond(asked, nothing_stored))
+        return every(opened(server, method, concurrency=2, **options).respond(sent_prompts, nothing_stored))
 
 
 class TestAgainstModel:
     @pytest.mark.parametrize("family", ["gpt2", "llama"])
     def test_likelihoods_are_those_of_the_model(
-        self, language_model_folders: dict[str, Path], asked: list[RenderedPrompt], family: str, opened: Open
+        self, language_model_folders: dict[str, Path], sent_prompts: list[RenderedPrompt], family: str, opened: Open
     ) -> None:
         model = load_language_model(str(language_model_folders[family]), device="cpu")
-        here = every(OptionScorer(model, method="loglikelihood").respond(asked, nothing_stored))
-        there = {response.prompt_id: response for response in served(model, asked, opened, "loglikelihood")}
-        assert sorted(there) == [prompt.prompt_id for prompt in asked]
-        for response in here:
-            np.testing.assert_allclose(there[response.prompt_id].logprobs, response.logprobs, atol=1e-4)
+        local_responses = every(OptionScorer(model, method="loglikelihood").respond(sent_prompts, nothing_stored))
+        server_responses = {
+            response.prompt_id: response for response in served(model, sent_prompts, opened, "loglikelihood")
+        }
+        assert sorted(server_responses) == [prompt.prompt_id for prompt in sent_prompts]
+        for response in local_responses:
+            np.testing.assert_allclose(server_responses[response.prompt_id].logprobs, response.logprobs, atol=1e-4)
 
     def test_letters_are_those_of_the_model_with_its_other_spellings(
-        self, language_model_folders: dict[str, Path], asked: list[RenderedPrompt], opened: Open
+        self, language_model_folders: dict[str, Path], sent_prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         import torch
 
         model = load_language_model(str(language_model_folders["gpt2"]), device="cpu")
         vocabulary = {token.replace("Ġ", " "): n for token, n in model.tokenizer.get_vocab().items()}
-        lettered = [prompt for prompt in asked if prompt.options[0] == "A"]
-        there = {
+        lettered = [prompt for prompt in sent_prompts if prompt.options[0] == "A"]
+        server_responses = {
             response.prompt_id: response
             for response in served(model, lettered, opened, "letters", n_top=len(model.tokenizer))
         }
@@ -102,6 +102,9 @@ class TestAgainstModel:
             ids = model.tokenizer(prompt.text(), return_tensors="pt")["input_ids"]
             with torch.no_grad():
                 logprobs = torch.log_softmax(model.model(ids).logits[0, -1].double(), dim=-1).numpy()
-            spellings = [[vocabulary[said] for said in (label, f" {label}") if said in vocabulary] for label in "ABCD"]
-            wanted = [np.logaddexp.reduce(logprobs[places]) for places in spellings]
-            np.testing.assert_allclose(there[prompt.prompt_id].logprobs, wanted, atol=1e-9)
+            spellings = [
+                [vocabulary[spelling] for spelling in (label, f" {label}") if spelling in vocabulary]
+                for label in "ABCD"
+            ]
+            expected = [np.logaddexp.reduce(logprobs[places]) for places in spellings]
+            np.testing.assert_allclose(server_responses[prompt.prompt_id].logprobs, expected, atol=1e-9)

@@ -46,12 +46,12 @@ def interruptible() -> Iterator[None]:
 
 def contents(responses: list[Response]) -> dict[tuple[int, int], Any]:
     """Each response once, by what the model did."""
-    found = {
+    contents_by_key = {
         (r.prompt_id, r.trial): (r.text, None if r.logprobs is None else r.logprobs.tobytes(), r.n_examples, r.error)
         for r in responses
     }
-    assert len(found) == len(responses)
-    return found
+    assert len(contents_by_key) == len(responses)
+    return contents_by_key
 
 
 class TestFaults:
@@ -77,25 +77,25 @@ class TestFaults:
     def test_so_they_are_for_any_schedule_and_any_number_of_threads(
         self, share: float, seed: int, concurrency: int, n: int
     ) -> None:
-        asked = [RenderedPrompt(prompt_id=7 * at, question=f"{at}?", options=("A", "B")) for at in range(n)]
+        sent_prompts = [RenderedPrompt(prompt_id=7 * at, question=f"{at}?", options=("A", "B")) for at in range(n)]
         kinds = ("429", "500", "503", "cut", "closed", "broken", "empty")
         with ProtocolServer(faults=Faults(share=share, seed=seed, kinds=kinds)) as server:
             settings = ServerSettings(api_base=server.url, concurrency=concurrency, key_env="NO_KEY")
             backend = open_server(MODEL, settings, method="generation", back_off=replace(QUICK, tries=60))
-            faulty = contents(every(backend.respond(asked, nothing_stored)))
+            faulty = contents(every(backend.respond(sent_prompts, nothing_stored)))
             server.faults = Faults()
-            assert faulty == contents(every(backend.respond(asked, nothing_stored)))
+            assert faulty == contents(every(backend.respond(sent_prompts, nothing_stored)))
         assert len(faulty) == n
 
     @pytest.mark.soak
     @pytest.mark.parametrize("seed", range(20))
     def test_so_they_are_a_thousand_times(self, opened: Open, seed: int) -> None:
-        asked = [RenderedPrompt(prompt_id=at, question=f"{at}?", options=("A", "B", "C")) for at in range(1_000)]
+        sent_prompts = [RenderedPrompt(prompt_id=at, question=f"{at}?", options=("A", "B", "C")) for at in range(1_000)]
         with ProtocolServer(faults=Faults(share=0.3, seed=seed), stall_s=0.1) as server:
             backend = opened(server, timeout=0.08, concurrency=16, back_off=replace(QUICK, tries=40))
-            faulty = contents(every(backend.respond(asked, nothing_stored)))
+            faulty = contents(every(backend.respond(sent_prompts, nothing_stored)))
             server.faults = Faults()
-            assert faulty == contents(every(opened(server).respond(asked, nothing_stored)))
+            assert faulty == contents(every(opened(server).respond(sent_prompts, nothing_stored)))
 
     @pytest.mark.parametrize("kind", ["429", "500", "503", "stall", "cut", "closed", "broken", "empty"])
     def test_after_so_many_tries_a_prompt_has_an_error_and_others_go_on(
@@ -112,14 +112,12 @@ class TestFaults:
         assert "did not answer, asked 3 times" in responses[prompts[5].prompt_id].error
         assert sum("Number 5?" in str(request.body) for request in server.prompt_requests()) == 3
 
-    def test_one_refused_prompt_is_asked_once_and_others_go_on(
-        self, prompts: list[RenderedPrompt], opened: Open
-    ) -> None:
-        def refuse(request: Any) -> tuple[int, Any] | None:
+    def test_a_rejected_prompt_is_sent_once_and_others_go_on(self, prompts: list[RenderedPrompt], opened: Open) -> None:
+        def reject(request: Any) -> tuple[int, Any] | None:
             bad = "Number 7?" in str(request.body)
             return (400, {"error": {"message": "content is not allowed"}}) if bad else None
 
-        with ProtocolServer(refuse=refuse) as server:
+        with ProtocolServer(reject=reject) as server:
             responses = every(opened(server).respond(prompts, nothing_stored))
         failed = [response for response in responses if response.error]
         assert [(response.prompt_id, response.error) for response in failed] == [
@@ -142,26 +140,26 @@ class TestStopping:
                 every(backend.respond(prompts, nothing_stored))
         assert len(server.prompt_requests()) < 60
 
-    def test_so_is_one_that_refuses_the_first_ten(self, prompts: list[RenderedPrompt], opened: Open) -> None:
+    def test_so_is_a_server_that_rejects_the_first_ten(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer() as server:
             backend = opened(server, concurrency=1)
-            server.refuse = lambda request: (400, {"error": "no"})
+            server.reject = lambda request: (400, {"error": "no"})
             with pytest.raises(ServerError, match="10 prompts in a row"):
                 every(backend.respond(prompts, nothing_stored))
         assert 10 <= len(server.prompt_requests()) < 60
 
-    def test_when_it_goes_away_half_way_all_that_was_answered_is_handed_on_and_the_rest_is_left(
+    def test_when_it_stops_halfway_all_answers_are_handed_on_and_the_rest_waits(
         self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         got: list[Response] = []
         with ProtocolServer() as server:
             backend = opened(server, back_off=replace(QUICK, tries=2), concurrency=1)
-            server.refuse = lambda request: (503, {}) if len(server.requests) > 31 else None
+            server.reject = lambda request: (503, {}) if len(server.requests) > 31 else None
             with pytest.raises(ServerError, match="10 prompts in a row"):
                 got.extend(response for portion in backend.respond(prompts, nothing_stored) for response in portion)
             assert len(got) == 30
             assert not any(response.error for response in got)
-            server.refuse = lambda request: None
+            server.reject = lambda request: None
             done = {response.prompt_id for response in got}
             got += every(backend.respond(prompts, done.__contains__))
             assert contents(got) == contents(every(backend.respond(prompts, nothing_stored)))
@@ -181,48 +179,48 @@ class TestStopping:
     ) -> None:
         with ProtocolServer() as server:
             backend = opened(server, concurrency=2)
-            server.refuse = lambda request: (status, {"error": {"message": error}})
+            server.reject = lambda request: (status, {"error": {"message": error}})
             with pytest.raises(ServerError, match=words):
                 every(backend.respond(prompts, nothing_stored))
         assert len(server.prompt_requests()) <= 2
         assert request_threads() == []
 
     def test_no_credit_left_is_not_waited_for(self, opened: Open) -> None:
-        said = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+        quota_error = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
         with (
-            ProtocolServer(refuse=lambda request: (429, said)) as server,
+            ProtocolServer(reject=lambda request: (429, quota_error)) as server,
             pytest.raises(ServerError, match="no credit"),
         ):
             opened(server)
         assert len(server.requests) == 1
 
-    def test_killed_half_way_and_run_again_it_ends_as_an_uninterrupted_run(
+    def test_killed_halfway_and_run_again_it_ends_as_an_uninterrupted_run(
         self, prompts: list[RenderedPrompt], opened: Open, interruptible: None
     ) -> None:
         prompts = prompts[:40]
         with ProtocolServer(faults=Faults(share=0.2, kinds=("500", "cut"))) as server:
             whole = contents(every(opened(server).respond(prompts, nothing_stored)))
         stored: dict[int, Response] = {}
-        n_killed = n_asked = 0
+        n_killed = n_requests = 0
         while len(stored) < len(prompts):
             with ProtocolServer() as server:
                 running = opened(server, concurrency=2).respond(prompts, stored.__contains__)
-                server.refuse = _Killer(at=12, over=server.over)
+                server.reject = _Killer(at=12, over=server.over)
                 try:
                     for portion in running:
                         stored |= {response.prompt_id: response for response in portion}
                 except KeyboardInterrupt:
                     n_killed += 1
                     assert request_threads() == []
-            n_asked += len(server.prompt_requests())
+            n_requests += len(server.prompt_requests())
         assert contents(list(stored.values())) == whole
         assert n_killed == 3
-        assert n_asked <= 40 + 3 * n_killed  # what was under way, and at most one that was just being handed on
+        assert n_requests <= 40 + 3 * n_killed  # what was under way, and at most one that was just being handed on
 
-    def test_closed_it_ends_at_once_whatever_is_under_way(self, prompts: list[RenderedPrompt], opened: Open) -> None:
+    def test_closed_it_ends_at_once_during_requests(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer() as server:
             backend = opened(server, timeout=60.0, concurrency=8)
-            server.refuse = _slow
+            server.reject = _slow
             running = backend.respond(prompts, nothing_stored)
             first = next(running)
             began = time.monotonic()
@@ -233,7 +231,7 @@ class TestStopping:
 
 
 class TestWaiting:
-    def test_a_wait_that_the_server_asks_for_is_kept_by_all_threads(
+    def test_a_wait_that_the_server_requests_is_kept_by_all_threads(
         self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         with ProtocolServer(faults=_At(20, retry_after="0.5")) as server:
@@ -257,7 +255,7 @@ class TestWaiting:
         date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
         assert 95 < (parse_retry_after(date) or 0) <= 100
         assert parse_retry_after(format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)) == 0.0
-        assert [parse_retry_after(said) for said in ("3", "0.5", "-1", "soon", "", None, "inf", "nan")] == [
+        assert [parse_retry_after(header) for header in ("3", "0.5", "-1", "soon", "", None, "inf", "nan")] == [
             3.0, 0.5, 0.0, None, None, None, None, None,
         ]  # fmt: skip
 
@@ -321,14 +319,14 @@ class TestLimits:
 
 
 class TestPortions:
-    def test_replies_come_while_others_are_still_asked(self, opened: Open) -> None:
-        asked = [RenderedPrompt(prompt_id=at, question=f"{at}?") for at in range(150)]
+    def test_responses_come_while_others_are_pending(self, opened: Open) -> None:
+        sent_prompts = [RenderedPrompt(prompt_id=at, question=f"{at}?") for at in range(150)]
         with ProtocolServer() as server:
-            portions = list(opened(server, "generation").respond(asked, nothing_stored))
+            portions = list(opened(server, "generation").respond(sent_prompts, nothing_stored))
         assert len(portions) >= 3
         assert max(len(portion) for portion in portions) <= 64 + 8
 
-    def test_what_is_stored_is_not_asked(self, prompts: list[RenderedPrompt], opened: Open) -> None:
+    def test_stored_prompts_are_not_sent(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer(offers=EVERYTHING) as server:
             responses = every(opened(server).respond(prompts, lambda prompt_id: prompt_id > 10))
             assert every(opened(server).respond(prompts, lambda prompt_id: True)) == []

@@ -50,12 +50,12 @@ def everything_of(error: BaseException) -> str:
 
 class TestNowhere:
     @pytest.mark.parametrize("method", ["letters", "generation"])
-    def test_not_in_replies_settings_remarks_or_output_even_if_the_server_repeats_it(
+    def test_not_in_replies_settings_warnings_or_output_even_if_the_server_repeats_it(
         self, prompts: list[RenderedPrompt], opened: Open, method: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(0)
 
-        def tells(request: Any) -> tuple[int, Any] | None:
+        def echo_headers(request: Any) -> tuple[int, Any] | None:
             if "Number 3?" in str(request.body):
                 return 400, {
                     "error": {"message": f"{request.headers['authorization']} in {json.dumps(request.headers)}"}
@@ -65,13 +65,13 @@ class TestNowhere:
             return None
 
         out = io.StringIO()
-        with redirect_stdout(out), redirect_stderr(out), ProtocolServer(key=SECRET, refuse=tells) as server:
+        with redirect_stdout(out), redirect_stderr(out), ProtocolServer(key=SECRET, reject=echo_headers) as server:
             backend = opened(server, method, key_env="THEIR_KEY")
             server.faults = Faults(share=0.4, kinds=("500", "429", "broken", "cut"))
             responses = every(backend.respond(prompts, nothing_stored))
             assert all(request.headers["authorization"] == f"Bearer {SECRET}" for request in server.requests)
         assert len(responses) == 60
-        said = [
+        outputs = [
             responses,
             backend,
             vars(backend),
@@ -79,20 +79,20 @@ class TestNowhere:
             backend.list_warnings(),
             backend.initial_warnings,
         ]
-        said += [vars(backend._client), caplog.text, out.getvalue()]
-        assert SECRET not in repr(said)
-        assert SECRET[3:-3] not in repr(said)
+        outputs += [vars(backend._client), caplog.text, out.getvalue()]
+        assert SECRET not in repr(outputs)
+        assert SECRET[3:-3] not in repr(outputs)
         assert any("***" in response.error for response in responses)
 
     @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 302])
     def test_not_in_any_error_nor_its_causes_nor_their_variables(self, opened: Open, status: int) -> None:
-        def tells(request: Any) -> tuple[int, Any]:
+        def echo_headers(request: Any) -> tuple[int, Any]:
             return status, {"error": {"message": f"{request.headers['authorization'][7:20]}... {request.headers}"}}
 
-        with ProtocolServer(refuse=tells) as server, pytest.raises(ServerError) as caught:
+        with ProtocolServer(reject=echo_headers) as server, pytest.raises(ServerError) as caught:
             opened(server, key_env="THEIR_KEY")
-        shown = everything_of(caught.value)
-        assert SECRET not in shown
+        printed = everything_of(caught.value)
+        assert SECRET not in printed
         assert SECRET[:11] not in str(caught.value)
 
     def test_not_where_the_server_cannot_be_reached(self) -> None:
@@ -123,17 +123,17 @@ class TestNowhere:
 class TestWhereItGoes:
     def test_a_redirect_is_not_followed(self, opened: Open) -> None:
         with (
-            ProtocolServer() as other,
+            ProtocolServer() as second,
             ProtocolServer(
-                refuse=lambda request: (307, {}), extra_headers={"Location": f"{other.url}/completions?token=abc"}
+                reject=lambda request: (307, {}), extra_headers={"Location": f"{second.url}/completions?token=abc"}
             ) as server,
             pytest.raises(
                 ServerError, match=r"sends one elsewhere \(HTTP 307, to http://127.*/v1/completions\)"
-            ) as told,
+            ) as caught_error,
         ):
             opened(server, key_env="THEIR_KEY")
-        assert other.requests == []
-        assert "abc" not in str(told.value)
+        assert second.requests == []
+        assert "abc" not in str(caught_error.value)
 
     def test_without_a_key_nothing_is_sent_not_even_from_netrc(
         self, opened: Open, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
@@ -146,16 +146,16 @@ class TestWhereItGoes:
             opened(server)
         assert "authorization" not in server.requests[0].headers
 
-    def test_a_missing_or_wrong_key_is_told_with_the_variable_to_set(
+    def test_a_missing_or_wrong_key_is_an_error_with_the_variable_to_set(
         self, opened: Open, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("OTHER_KEY", "a-key-entirely-wrong")
         with ProtocolServer(key=SECRET) as server:
             with pytest.raises(ServerError, match="There is no key in the variable MISSING_KEY"):
                 opened(server, key_env="MISSING_KEY")
-            with pytest.raises(ServerError, match="The environment variable OTHER_KEY holds a key") as told:
+            with pytest.raises(ServerError, match="The environment variable OTHER_KEY holds a key") as caught_error:
                 opened(server, key_env="OTHER_KEY")
-        assert "entirely" not in str(told.value)
+        assert "entirely" not in str(caught_error.value)
 
     def test_spaces_and_line_ends_around_it_are_no_part_of_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTHER_KEY", f" {SECRET}\n")
@@ -163,14 +163,14 @@ class TestWhereItGoes:
 
     def test_what_cannot_be_a_key_is_refused_unseen(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTHER_KEY", f"{SECRET}\nX-Other: 1")
-        with pytest.raises(ServerError, match="OTHER_KEY holds no key") as told:
+        with pytest.raises(ServerError, match="OTHER_KEY holds no key") as caught_error:
             read_key("OTHER_KEY")
-        assert SECRET not in everything_of(told.value)
+        assert SECRET not in everything_of(caught_error.value)
 
 
 class TestAddress:
     @pytest.mark.parametrize(
-        ("given", "base"),
+        ("url", "base"),
         [
             ("http://localhost:8000/v1", "http://localhost:8000/v1"),
             ("https://api.example.org/v1/", "https://api.example.org/v1"),
@@ -179,26 +179,24 @@ class TestAddress:
             ("http://[::1]:8080", "http://[::1]:8080"),
         ],
     )
-    def test_it_is_read_up_to_where_the_endpoints_begin(self, given: str, base: str) -> None:
-        assert read_address(given).base == base
+    def test_it_is_read_up_to_where_the_endpoints_begin(self, url: str, base: str) -> None:
+        assert read_address(url).base == base
+
+    @pytest.mark.parametrize("url", ["https://me:hidden@host/v1", "https://hidden@host/v1", "https://h/v1?key=hidden"])
+    def test_credentials_in_it_are_refused_and_not_repeated(self, url: str) -> None:
+        with pytest.raises(ServerError) as caught_error:
+            read_address(url)
+        assert "hidden" not in str(caught_error.value)
 
     @pytest.mark.parametrize(
-        "given", ["https://me:hidden@host/v1", "https://hidden@host/v1", "https://h/v1?key=hidden"]
+        "url", ["", "localhost:8000", "ftp://host", "http://", "http://host:port/v1", "http://[::1"]
     )
-    def test_credentials_in_it_are_refused_and_not_repeated(self, given: str) -> None:
-        with pytest.raises(ServerError) as told:
-            read_address(given)
-        assert "hidden" not in str(told.value)
-
-    @pytest.mark.parametrize(
-        "given", ["", "localhost:8000", "ftp://host", "http://", "http://host:port/v1", "http://[::1"]
-    )
-    def test_what_is_none_is_refused_with_an_example(self, given: str) -> None:
+    def test_what_is_none_is_refused_with_an_example(self, url: str) -> None:
         with pytest.raises(ServerError, match="http://localhost:8000/v1"):
-            read_address(given)
+            read_address(url)
 
     @pytest.mark.parametrize(
-        ("given", "is_warned"),
+        ("url", "is_warned"),
         [
             ("http://10.0.0.5:8000/v1", True),
             ("http://host.example/v1", True),
@@ -208,13 +206,13 @@ class TestAddress:
             ("http://localhost/v1", False),
         ],
     )
-    def test_it_is_said_where_a_key_goes_unencrypted(self, given: str, is_warned: bool) -> None:
-        assert bool(list_address_warnings(read_address(given), ApiKey(SECRET))) == is_warned
-        assert list_address_warnings(read_address(given), ApiKey("")) == []
+    def test_an_unencrypted_key_is_warned_of(self, url: str, is_warned: bool) -> None:
+        assert bool(list_address_warnings(read_address(url), ApiKey(SECRET))) == is_warned
+        assert list_address_warnings(read_address(url), ApiKey("")) == []
 
 
 class TestOpening:
-    def test_a_wrong_model_is_told_with_those_there_are(self, opened: Open) -> None:
+    def test_a_wrong_model_is_an_error_with_those_there_are(self, opened: Open) -> None:
         with ProtocolServer() as server, pytest.raises(ServerError, match=r"'parot'.*It has: parrot.*--model"):
             opened(server, model="parot")
 
@@ -239,7 +237,7 @@ class TestOpening:
                 opened(server, **options)
             assert server.requests == []
 
-    def test_settings_say_what_decides_the_answers(self, opened: Open) -> None:
+    def test_settings_hold_what_decides_the_answers(self, opened: Open) -> None:
         with ProtocolServer() as server:
             letters, written = opened(server).as_settings(), opened(server, "generation").as_settings()
         assert letters == {

@@ -32,12 +32,12 @@ class TestLetters:
             responses = every(backend.respond(prompts, NOTHING_STORED))
         assert f"/{'chat/' if api == 'chat' else ''}completions" in backend.description
         assert sorted(response.prompt_id for response in responses) == [prompt.prompt_id for prompt in prompts]
-        asked = {prompt.prompt_id: prompt for prompt in prompts}
+        prompts_by_id = {prompt.prompt_id: prompt for prompt in prompts}
         for response in responses:
-            prompt = asked[response.prompt_id]
+            prompt = prompts_by_id[response.prompt_id]
             text = prompt.text() if api == "completions" else json.dumps(prompt.messages())
-            wanted = [label_logprob(text, label) for label in prompt.options]
-            np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+            expected = [label_logprob(text, label) for label in prompt.options]
+            np.testing.assert_allclose(response.logprobs, expected, rtol=0, atol=1e-12)
             assert (response.text, response.error, response.n_examples, response.trial) == (None, "", 2, 0)
 
     def test_labels_that_are_not_listed_are_impossible_and_counted_with_what_they_can_have_had(
@@ -46,10 +46,10 @@ class TestLetters:
         with ProtocolServer() as server:
             backend = opened(server, n_top=3)
             responses = every(backend.respond(prompts, NOTHING_STORED))
-        asked = {prompt.prompt_id: prompt for prompt in prompts}
+        prompts_by_id = {prompt.prompt_id: prompt for prompt in prompts}
         n_unlisted, largest, bounds, n_without = 0, 0.0, [], 0
         for response in responses:
-            first = first_tokens(asked[response.prompt_id].text())
+            first = first_tokens(prompts_by_id[response.prompt_id].text())
             top = sorted(first, key=first.__getitem__)[-3:]
             bounds.append(1.0 - sum(math.exp(first[token]) for token in top))
             if response.logprobs is None:
@@ -59,27 +59,27 @@ class TestLetters:
             for label, logprob in zip(
                 "ABCD", np.full(4, -np.inf) if response.error else response.logprobs, strict=True
             ):
-                listed = [token for token in top if token.strip() == label]
-                assert np.isneginf(logprob) == (not listed)
-                if not listed:
+                spellings = [token for token in top if token.strip() == label]
+                assert np.isneginf(logprob) == (not spellings)
+                if not spellings:
                     n_unlisted += 1
                     largest = max(largest, sum(math.exp(first[token]) for token in (label, f" {label}")))
             if response.logprobs is not None:
-                truth = np.array([label_logprob(asked[response.prompt_id].text(), label) for label in "ABCD"])
+                truth = np.array([label_logprob(prompts_by_id[response.prompt_id].text(), label) for label in "ABCD"])
                 unlisted = np.exp(truth[np.isneginf(response.logprobs)]).sum() / np.exp(truth).sum()
                 assert unlisted <= response.unlisted_share + 1e-9 <= 1
         assert backend.n_unlisted == n_unlisted > 4 * n_without > 0
         assert largest <= backend.unlisted_bound == pytest.approx(max(bounds))
         assert f"{n_unlisted:,} labels were not among the 3 likeliest" in " ".join(backend.list_warnings())
 
-    def test_a_space_said_before_a_digit_is_read_on(self, opened: Open) -> None:
+    def test_a_space_token_before_a_digit_is_read_on(self, opened: Open) -> None:
         def spaced(request: object) -> tuple[int, object] | None:
             text = request.body["prompt"]  # type: ignore[attr-defined]
             top = {"1": -0.2, "2": -2.0} if text.endswith(" ") else {" ": -0.1, "1": -4.0, "The": -5.0}
             return 200, {"choices": [{"text": " ", "logprobs": {"top_logprobs": [top]}}]}
 
         prompt = RenderedPrompt(prompt_id=5, question="Which?\nAnswer:", options=("1", "2"))
-        with ProtocolServer(refuse=spaced) as server:
+        with ProtocolServer(reject=spaced) as server:
             (response,) = every(opened(server).respond([prompt], NOTHING_STORED))
         both = [math.log(math.exp(-0.1 - 0.2) + math.exp(-4.0)), -2.1]
         np.testing.assert_allclose(response.logprobs, both)
@@ -95,7 +95,7 @@ class TestLetters:
         assert all(response.logprobs is None and response.text.startswith(" w") for response in responses)
 
     @pytest.mark.parametrize(
-        ("offers", "way"),
+        ("offers", "described"),
         [
             (EVERYTHING, "labels from /completions"),
             (EVERYTHING - {"logprobs"}, "labels from /chat/completions"),
@@ -106,17 +106,17 @@ class TestLetters:
             (EVERYTHING - {"completions", "max_tokens"}, "labels from /chat/completions"),
         ],
     )
-    def test_what_a_server_offers_is_found_out(self, opened: Open, offers: frozenset[str], way: str) -> None:
+    def test_what_a_server_offers_is_found_out(self, opened: Open, offers: frozenset[str], described: str) -> None:
         with ProtocolServer(offers=offers) as server:
-            assert way in opened(server).description
+            assert described in opened(server).description
             assert len(server.requests) <= 3
 
-    def test_one_request_is_enough_where_the_first_way_is_offered(self, opened: Open) -> None:
+    def test_one_request_is_enough_where_the_first_request_is_supported(self, opened: Open) -> None:
         with ProtocolServer() as server:
             opened(server)
             assert len(server.requests) == 1
 
-    def test_fewer_likeliest_tokens_are_asked_for_where_the_server_lists_no_more(self, opened: Open) -> None:
+    def test_fewer_likeliest_tokens_are_requested_where_the_server_lists_no_more(self, opened: Open) -> None:
         with ProtocolServer(most_top=5) as server:
             assert opened(server).as_settings()["n_top"] == 5
 
@@ -136,14 +136,14 @@ class TestLikelihoods:
         self, prompts: list[RenderedPrompt], opened: Open, quirk: dict[str, object]
     ) -> None:
         texts = ("a red fish", "a bird", "12", "fish")
-        asked = {prompt.prompt_id: replace(prompt, options=texts) for prompt in prompts[:12]}
+        prompts_by_id = {prompt.prompt_id: replace(prompt, options=texts) for prompt in prompts[:12]}
         with ProtocolServer(**quirk) as server:  # type: ignore[arg-type]
             backend = opened(server, "loglikelihood")
-            responses = every(backend.respond(list(asked.values()), NOTHING_STORED))
+            responses = every(backend.respond(list(prompts_by_id.values()), NOTHING_STORED))
         for response in responses:
-            text = asked[response.prompt_id].text()
-            wanted = [continuation_logprob(text, f" {option}") for option in texts]
-            np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+            text = prompts_by_id[response.prompt_id].text()
+            expected = [continuation_logprob(text, f" {option}") for option in texts]
+            np.testing.assert_allclose(response.logprobs, expected, rtol=0, atol=1e-12)
             assert response.n_tokens_read > 4 * len(text.split())
         assert len(server.prompt_requests()) == 4 * 12
 
@@ -151,23 +151,23 @@ class TestLikelihoods:
         prompt = RenderedPrompt(prompt_id=1, question="How long? π\nAnswer:", options=("2 π", "½"))
         with ProtocolServer(spell=lambda token: re_ascii(token)) as server:
             (response,) = every(opened(server, "loglikelihood").respond([prompt], NOTHING_STORED))
-        wanted = [continuation_logprob(prompt.text(), f" {option}") for option in prompt.options]
-        np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+        expected = [continuation_logprob(prompt.text(), f" {option}") for option in prompt.options]
+        np.testing.assert_allclose(response.logprobs, expected, rtol=0, atol=1e-12)
         assert len(server.prompt_requests()) == 3  # the text alone, once
 
     def test_spaces_at_the_end_of_the_text_go_to_the_option(self, opened: Open) -> None:
         prompt = RenderedPrompt(prompt_id=1, question="Which?\nAnswer: ", join="", options=("a fish", "birds"))
         with ProtocolServer() as server:
             (response,) = every(opened(server, "loglikelihood").respond([prompt], NOTHING_STORED))
-        wanted = [continuation_logprob("Which?\nAnswer:", f" {option}") for option in prompt.options]
-        np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+        expected = [continuation_logprob("Which?\nAnswer:", f" {option}") for option in prompt.options]
+        np.testing.assert_allclose(response.logprobs, expected, rtol=0, atol=1e-12)
 
-    def test_probabilities_of_what_was_written_are_not_taken_for_those_of_what_was_sent(self, opened: Open) -> None:
+    def test_probabilities_of_what_was_written_are_not_those_of_what_was_sent(self, opened: Open) -> None:
         def writes(request: object) -> tuple[int, object] | None:
             logprobs = {"tokens": [" Paris", " is", " Paris"], "token_logprobs": [-1.0, -1.0, -1.0]}
             return 200, {"choices": [{"text": " Paris is Paris", "logprobs": logprobs}]}
 
-        with ProtocolServer(refuse=writes) as server, pytest.raises(ServerError, match="--method letters"):
+        with ProtocolServer(reject=writes) as server, pytest.raises(ServerError, match="--method letters"):
             opened(server, "loglikelihood")
 
     def test_a_server_that_does_not_echo_names_the_method_that_works(self, opened: Open) -> None:
@@ -183,13 +183,13 @@ class TestLikelihoods:
         self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         def at_least_one(request: object) -> tuple[int, object] | None:
-            wanted = request.body["max_tokens"]  # type: ignore[attr-defined]
-            return None if wanted else (400, {"message": "max_tokens must be at least 1"})
+            expected = request.body["max_tokens"]  # type: ignore[attr-defined]
+            return None if expected else (400, {"message": "max_tokens must be at least 1"})
 
-        with ProtocolServer(refuse=at_least_one) as server:
+        with ProtocolServer(reject=at_least_one) as server:
             (response,) = every(opened(server, "loglikelihood").respond(prompts[:1], NOTHING_STORED))
-        wanted = [continuation_logprob(prompts[0].text(), f" {option}") for option in "ABCD"]
-        np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+        expected = [continuation_logprob(prompts[0].text(), f" {option}") for option in "ABCD"]
+        np.testing.assert_allclose(response.logprobs, expected, rtol=0, atol=1e-12)
 
 
 class TestGeneration:
@@ -232,7 +232,7 @@ class TestGeneration:
         assert by_prompt[1000].error == ""
         assert "maximum context length" in by_prompt[1001].error
         assert backend.n_shortened == 5
-        assert any("5 prompts were too long" in remark for remark in backend.list_warnings())
+        assert any("5 prompts were too long" in warning for warning in backend.list_warnings())
 
 
 class TestCosts:
@@ -246,7 +246,7 @@ class TestCosts:
         assert backend.cost(1_000_000, 500_000) == pytest.approx(7.0)
         assert backend.list_warnings() == []
 
-    def test_it_is_said_where_they_are_estimated(self, prompts: list[RenderedPrompt], opened: Open) -> None:
+    def test_estimated_tokens_are_warned_of(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer(counts=False) as server:
             backend = opened(server, "generation")
             responses = every(backend.respond(prompts, NOTHING_STORED))
@@ -260,20 +260,20 @@ class TestCosts:
 
 class TestReading:
     def test_labels_are_matched_whole(self) -> None:
-        found = match_labels(
+        matched = match_labels(
             [(" True", -1.0), ("True", -2.0), ("Tru", -0.9), ("▁False", -3.0)], ["True", "False", "Neither"]
         )
-        np.testing.assert_allclose(found.logprobs, [math.log(math.exp(-1) + math.exp(-2)), -3.0, -np.inf])
-        assert found.n_unlisted == 1
-        assert found.unlisted_bound == pytest.approx(max(0.0, 1 - sum(map(math.exp, (-1, -2, -0.9, -3)))))
+        np.testing.assert_allclose(matched.logprobs, [math.log(math.exp(-1) + math.exp(-2)), -3.0, -np.inf])
+        assert matched.n_unlisted == 1
+        assert matched.unlisted_bound == pytest.approx(max(0.0, 1 - sum(map(math.exp, (-1, -2, -0.9, -3)))))
 
     def test_probabilities_that_cannot_be_are_no_reply(self) -> None:
         with pytest.raises(MalformedError, match="add up to more than 1"):
             match_labels([("A", -0.001), ("B", -0.001)], ["A", "B"])
 
     def test_an_empty_list_leaves_everything_open(self) -> None:
-        found = match_labels([], ["A", "B"])
-        assert (found.n_unlisted, found.unlisted_bound) == (2, 1.0)
+        matched = match_labels([], ["A", "B"])
+        assert (matched.n_unlisted, matched.unlisted_bound) == (2, 1.0)
 
     @pytest.mark.parametrize(
         ("spelt", "continuation", "n"),

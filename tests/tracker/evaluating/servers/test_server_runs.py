@@ -47,7 +47,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_model, "open_server", open_quickly)
 
 
-def asked(server: ProtocolServer, url: str, *more: object) -> Result:
+def run_evaluate(server: ProtocolServer, url: str, *more: object) -> Result:
     words = ("evaluate", "quiz", "--model", MODEL, "--api-base", server.url, "--timeout", 2, "--database", url, *more)
     result = CliRunner().invoke(suffrage, [str(word) for word in words])
     if result.exception and not isinstance(result.exception, SystemExit | SuffrageError):
@@ -67,31 +67,31 @@ ANSWERS = "SELECT run_id, prompt_id, trial, text, probability FROM answer ORDER 
 @pytest.mark.usefixtures("quick")
 class TestFaults:
     def test_every_prompt_is_answered_once_as_by_a_server_without_faults(self, url: str, tmp_path: Path) -> None:
-        other = f"sqlite:///{tmp_path / 'sound.db'}"
+        sound_url = f"sqlite:///{tmp_path / 'sound.db'}"
         Path(tmp_path / "sound.db").write_bytes(Path(url.removeprefix("sqlite:///")).read_bytes())
         with ProtocolServer() as sound, ProtocolServer(faults=Faults(share=0.3, seed=5)) as server:
-            assert asked(sound, other, "--tries", 12).exit_code == 0
-            done = asked(server, url, "--tries", 12, "--timeout", 0.2)
+            assert run_evaluate(sound, sound_url, "--tries", 12).exit_code == 0
+            done = run_evaluate(server, url, "--tries", 12, "--timeout", 0.2)
         assert done.exit_code == 0, done.output
         assert "Requests that had to be sent again" in done.stderr
-        assert rows(url, SCORES) == rows(other, SCORES)
-        assert rows(url, ANSWERS) == rows(other, ANSWERS)
+        assert rows(url, SCORES) == rows(sound_url, SCORES)
+        assert rows(url, ANSWERS) == rows(sound_url, ANSWERS)
         assert len(rows(url, ANSWERS)) == N_PROMPTS
 
-    def test_what_got_no_answer_is_asked_again_by_the_same_command(self, url: str) -> None:
-        def refuse(request: Any) -> tuple[int, Any] | None:
+    def test_the_same_command_retries_what_got_no_answer(self, url: str) -> None:
+        def reject(request: Any) -> tuple[int, Any] | None:
             lost = broken and any(f"Number {n}?" in json.dumps(request.body) for n in (3, 17))
             return (400, {"error": {"message": "cannot do that one"}}) if lost else None
 
         broken = True
-        with ProtocolServer(refuse=refuse) as server:
-            first = asked(server, url)
+        with ProtocolServer(reject=reject) as server:
+            first = run_evaluate(server, url)
             assert first.exit_code == 1
             assert "2 prompts have no answer, so the run is not finished" in first.stderr
             assert "cannot do that one" in first.stderr
             n_before = len(server.requests)
             broken = False
-            again = asked(server, url)
+            again = run_evaluate(server, url)
             assert again.exit_code == 0, again.output
             assert "2 of 30 prompts asked now" in again.stdout
             assert len(server.requests) - n_before <= 4
@@ -100,11 +100,11 @@ class TestFaults:
 
     @pytest.mark.parametrize(("errored", "n"), [("missing", 29), ("wrong", 30)])
     def test_it_can_be_ended_without_them(self, url: str, errored: str, n: int) -> None:
-        def refuse(request: Any) -> tuple[int, Any] | None:
+        def reject(request: Any) -> tuple[int, Any] | None:
             return (400, {"error": {"message": "no"}}) if "Number 3?" in json.dumps(request.body) else None
 
-        with ProtocolServer(refuse=refuse) as server:
-            ended = asked(server, url, "--errored", errored)
+        with ProtocolServer(reject=reject) as server:
+            ended = run_evaluate(server, url, "--errored", errored)
         assert ended.exit_code == 0, ended.output
         scored = rows(
             url, "SELECT prompt_id, value FROM score JOIN metric ON metric.id = metric_id WHERE name = 'accuracy'"
@@ -121,10 +121,10 @@ class TestKeyAndCost:
         monkeypatch.setenv("MY_KEY", KEY)
         prices = ("--price-read", 1000000, "--price-written", 2000000)
         with ProtocolServer(key=KEY) as server:
-            done = asked(server, url, "--key-env", "MY_KEY", *prices)
+            done = run_evaluate(server, url, "--key-env", "MY_KEY", *prices)
             assert done.exit_code == 0, done.output
             monkeypatch.setenv("MY_KEY", f"{KEY}wrong")
-            refused = asked(server, url, "--key-env", "MY_KEY", "--again")
+            refused = run_evaluate(server, url, "--key-env", "MY_KEY", "--again")
         assert refused.exit_code == 1
         usage = json.loads(rows(url, "SELECT settings FROM run")[0][0])["usage"]
         assert usage["cost"] == usage["tokens_read"] + 2 * usage["tokens_written"] > 0

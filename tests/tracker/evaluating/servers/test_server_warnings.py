@@ -38,39 +38,39 @@ def url(filled: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:///{tmp_path / 'store.db'}"
 
 
-def evaluated(url: str, server: ProtocolServer, **said: Any) -> tuple[Any, list[str]]:
-    told: list[str] = []
+def evaluated(url: str, server: ProtocolServer, **options: Any) -> tuple[Any, list[str]]:
+    reported: list[str] = []
     with tracker.open(url) as store:
-        plan = Plan.from_options("quiz", MODEL, api_base=server.url, tries=1, **said)
-        (made,) = evaluate(store.engine, plan, report=told.append)
-    return made, [*told, *made.warnings]
+        plan = Plan.from_options("quiz", MODEL, api_base=server.url, tries=1, **options)
+        (outcome,) = evaluate(store.engine, plan, report=reported.append)
+    return outcome, [*reported, *outcome.warnings]
 
 
-class TestNotes:
+class TestWarnings:
     def test_answers_off_which_nothing_can_be_read_are_counted(self, url: str) -> None:
         with ProtocolServer(offers=CHAT) as server:
-            made, warnings = evaluated(url, server)
-        assert made.means == {"accuracy": 0.0}
+            outcome, warnings = evaluated(url, server)
+        assert outcome.means == {"accuracy": 0.0}
         assert "6 of 6 answers are empty, or nothing could be read off them: they score 0" in warnings
 
-    def test_a_trial_that_stands_before_a_whole_run_is_told_and_how_to_undo_it(self, url: str) -> None:
+    def test_a_trial_that_stands_before_a_whole_run_is_warned_of_with_a_fix(self, url: str) -> None:
         with ProtocolServer() as server:
             whole, warnings = evaluated(url, server)
-            assert not any("leaderboards" in note for note in warnings)
+            assert not any("leaderboards" in warning for warning in warnings)
             trial, warnings = evaluated(url, server, limit=2)
             assert f"fewer prompts than run {whole.run_id}" in " ".join(warnings)
             assert f"`suffrage runs hide {trial.run_id}`" in " ".join(warnings)
             _, warnings = evaluated(url, server, limit=2, method="generation")
-            assert not any("leaderboards" in note for note in warnings), "another metric is another leaderboard"
-            found, warnings = evaluated(url, server)
-            assert found.run_id == whole.run_id
+            assert not any("leaderboards" in warning for warning in warnings), "another metric is another leaderboard"
+            second, warnings = evaluated(url, server)
+            assert second.run_id == whole.run_id
             assert f"run {trial.run_id} of the same model is newer" in " ".join(warnings)
 
-    def test_what_a_server_cost_is_told_where_prices_are(self, url: str) -> None:
+    def test_the_cost_of_a_server_is_reported_where_prices_are_known(self, url: str) -> None:
         with ProtocolServer() as server:
-            made, warnings = evaluated(url, server, price_read=2.0, price_written=0.5)
-        cost = (2 * made.usage["tokens_read"] + made.usage["tokens_written"] / 2) / 1e6
-        assert made.usage["cost"] == pytest.approx(cost)
+            outcome, warnings = evaluated(url, server, price_read=2.0, price_written=0.5)
+        cost = (2 * outcome.usage["tokens_read"] + outcome.usage["tokens_written"] / 2) / 1e6
+        assert outcome.usage["cost"] == pytest.approx(cost)
         assert f"cost {format_price(cost)} by the prices given" in " ".join(warnings)
 
     @pytest.mark.parametrize("n_read", [-5, 10**30, "12", None])
@@ -79,14 +79,14 @@ class TestNotes:
         assert counted == Usage(n_read=100, n_written=1, is_estimated=True)
 
     def test_a_run_that_was_ended_without_an_answer_was_not_all_stored_before(self, url: str) -> None:
-        with ProtocolServer(refuse=lambda r: (400, {"error": "no"}) if "is 3?" in str(r.body) else None) as server:
+        with ProtocolServer(reject=lambda r: (400, {"error": "no"}) if "is 3?" in str(r.body) else None) as server:
             assert "5 of 6 prompts asked now" in evaluated(url, server)[0].summary()
             ended = evaluated(url, server, errored="missing")[0]
         assert ended.is_complete
         assert "0 of 6 prompts asked now" in ended.summary()
 
     @pytest.mark.parametrize(
-        ("said", "named"),
+        ("options", "expected"),
         [
             ({"metrics": ("f1",), "temperature": 0.5}, "--metric, --temperature changes nothing: --method letters"),
             ({"api": "chat"}, "--api changes nothing: without --api-base"),
@@ -94,26 +94,26 @@ class TestNotes:
             ({"price_read": 1.0, "few_shot": 2}, None),
         ],
     )
-    def test_options_that_change_nothing_are_named(self, said: dict[str, Any], named: str | None) -> None:
-        told = list_option_warnings(Plan.from_options("quiz", "m", **said), "letters")
-        assert [one[: len(named or "")] for one in told] == ([named] if named else [])
+    def test_options_that_change_nothing_are_named(self, options: dict[str, Any], expected: str | None) -> None:
+        reported = list_option_warnings(Plan.from_options("quiz", "m", **options), "letters")
+        assert [sentence[: len(expected or "")] for sentence in reported] == ([expected] if expected else [])
 
     def test_small_costs_are_not_nothing(self) -> None:
         assert [format_price(cost) for cost in (0, 0.0018, 0.5, 1234.5)] == ["0.00", "0.0018", "0.5", "1,234.50"]
 
 
 class TestErrors:
-    def test_a_server_for_conversations_is_not_said_to_lack_its_model(self, url: str) -> None:
+    def test_the_error_of_a_chat_server_does_not_blame_the_model(self, url: str) -> None:
         with ProtocolServer(offers=CHAT) as server, pytest.raises(ServerError, match="Use --method letters"):
             evaluated(url, server, method="loglikelihood")
 
-    def test_a_server_that_always_fails_is_not_said_to_lack_a_model(self, url: str) -> None:
+    def test_the_error_of_a_failing_server_does_not_blame_the_model(self, url: str) -> None:
         with (
-            ProtocolServer(refuse=lambda _: (500, {"error": {"message": "boom"}})) as server,
+            ProtocolServer(reject=lambda _: (500, {"error": {"message": "boom"}})) as server,
             pytest.raises(ServerError, match=r"fails whatever it is asked \(.*boom.*Look into its log"),
         ):
             evaluated(url, server)
 
-    def test_an_address_that_is_empty_is_not_taken_for_none(self) -> None:
+    def test_an_empty_address_is_an_error(self) -> None:
         with pytest.raises(SelectionError, match="that variable is not set"):
             Plan.from_options("quiz", "m", api_base="")
