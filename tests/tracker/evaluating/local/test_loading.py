@@ -203,7 +203,7 @@ class TestHub:
         encoder = load_encoder("org/small", device="cpu")
         assert (encoder.name, encoder.revision) == ("org/small (last token)", COMMIT[:12])
 
-    @pytest.mark.parametrize("options", [{"name_or_path": "org/none"}, {"said": "org/small", "revision": "v2"}])
+    @pytest.mark.parametrize("options", [{"name_or_path": "org/none"}, {"name_or_path": "org/small", "revision": "v2"}])
     def test_what_it_does_not_hold_is_one_sentence(
         self, cached: Path, capfd: pytest.CaptureFixture[str], options: dict[str, str]
     ) -> None:
