@@ -30,12 +30,12 @@ EVERYTHING = max(OLD.glob("*.sql"))
 
 def contents(engine: sa.Engine) -> dict[str, list[dict[str, Any]]]:
     """Every row of every table as the tables of the schema read it: the slow, obvious way."""
-    found = {}
+    contents_found = {}
     with transaction(engine, write=False) as session:
         for table in metadata.sorted_tables:
             rows = session.execute(sa.select(table).order_by(*table.primary_key)).mappings().all()
-            found[table.name] = [{name: moment(value) for name, value in row.items()} for row in rows]
-    return found
+            contents_found[table.name] = [{name: moment(value) for name, value in row.items()} for row in rows]
+    return contents_found
 
 
 def moment(value: Any) -> Any:
@@ -119,7 +119,7 @@ class TestAgainstReference:
         for table in (metadata.tables["score"], metadata.tables["task_score"]):
             rows = [(1, 1, prompt, place, value) for place, (prompt, value) in enumerate(values)]
             rows = rows if table.name == "score" else [(*row, None) for row in rows]
-            plain, mixed, other = Checksum(table), Checksum(table), Checksum(table)
+            plain, mixed, second = Checksum(table), Checksum(table), Checksum(table)
             plain.add(rows)
             shuffled = np.random.default_rng(seed).permutation(len(rows)).tolist()
             for place in shuffled:
@@ -127,21 +127,21 @@ class TestAgainstReference:
             assert (mixed.value, mixed.n_rows) == (plain.value, len(rows))
             if rows:
                 changed = rows[seed % len(rows)]
-                other.add(
+                second.add(
                     [
                         (*changed[:4], np.nextafter(changed[4], np.inf), *changed[5:]) if row is changed else row
                         for row in rows
                     ]
                 )
-                assert other.value != plain.value
+                assert second.value != plain.value
 
 
 class TestIdentity:
-    def test_it_is_the_same_store_or_another_as_asked(self, everything: sa.Engine, tmp_path: Path) -> None:
-        same, other = (bare_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("same", "other"))
+    def test_it_is_the_same_store_or_another_on_request(self, everything: sa.Engine, tmp_path: Path) -> None:
+        same, second = (bare_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("same", "other"))
         copy_store(everything, same)
-        copy_store(everything, other, new_identity=True)
-        before, moved, beside = (contents(one) for one in (everything, same, other))
+        copy_store(everything, second, new_identity=True)
+        before, moved, beside = (contents(engine) for engine in (everything, same, second))
         assert moved["database"] == before["database"] != beside["database"]
         assert (len(moved["publication"]), len(beside["publication"])) == (1, 0)
         assert moved["score"] == beside["score"]
@@ -198,7 +198,7 @@ class TestCommand:
 
 @pytest.mark.soak
 class TestAtScale:
-    def test_millions_of_scores_go_both_ways(self, tmp_path: Path, postgres_url: str) -> None:
+    def test_millions_of_scores_go_in_both_directions(self, tmp_path: Path, postgres_url: str) -> None:
         rows = 3_000_000
         source = connect(f"sqlite:///{tmp_path}/large.db")
         with transaction(source) as session:
@@ -220,10 +220,10 @@ class TestAtScale:
                     {"run": run},
                 )
         target, back = connect(postgres_url), bare_engine(f"sqlite:///{tmp_path}/back.db")
-        there = copy_store(source, target)
+        result = copy_store(source, target)
         home = copy_store(target, back)
-        assert there.tables == home.tables
-        assert next(table.n_rows for table in there.tables if table.name == "score") == rows
-        print(f"to PostgreSQL {rows / there.seconds:,.0f} scores/s, to SQLite {rows / home.seconds:,.0f} scores/s")
+        assert result.tables == home.tables
+        assert next(table.n_rows for table in result.tables if table.name == "score") == rows
+        print(f"to PostgreSQL {rows / result.seconds:,.0f} scores/s, to SQLite {rows / home.seconds:,.0f} scores/s")
         for engine in (source, target, back):
             engine.dispose()

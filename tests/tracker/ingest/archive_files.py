@@ -29,9 +29,16 @@ RUN = {
 def prompt(task: int, text: str | None, choices: list[str] | None = None, occurrence: int = 0, **more: Any) -> Any:
     """A row of a prompt."""
     hashed = None if text is None else content_hash(text, choices)
-    told = {"answer": None, "split": None, "details": None} | more
-    listed = None if choices is None else json.dumps(choices)
-    return {"task": task, "content_hash": hashed, "occurrence": occurrence, "text": text, "choices": listed, **told}
+    table_facts = {"answer": None, "split": None, "details": None} | more
+    choices_json = None if choices is None else json.dumps(choices)
+    return {
+        "task": task,
+        "content_hash": hashed,
+        "occurrence": occurrence,
+        "text": text,
+        "choices": choices_json,
+        **table_facts,
+    }
 
 
 def counted(rows: Rows) -> dict[str, list[dict[str, Any]]]:
@@ -52,19 +59,19 @@ def packed(
         change: tables that stand in it instead.
         manifest: fields of the manifest that are others.
     """
-    whole, told = counted(rows), {}
+    whole, table_facts = counted(rows), {}
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(MARK, "1\n")
         for table in ROW_ORDER:
-            made = (change or {}).get(table)
-            made = pa.Table.from_pylist(whole[table], schema_of(table)) if made is None else made
+            changed = (change or {}).get(table)
+            changed = pa.Table.from_pylist(whole[table], schema_of(table)) if changed is None else changed
             sink = io.BytesIO()
-            pq.write_table(made, sink)
+            pq.write_table(changed, sink)
             archive.writestr(f"{table}.parquet", sink.getvalue())
-            told[table] = {"rows": made.num_rows, "sha256": hashlib.sha256(sink.getvalue()).hexdigest()}
-        said = {"format": MARK, "version": 1, "schema": "0005", "tables": told, **(manifest or {})}
-        archive.writestr(MANIFEST, json.dumps(said))
+            table_facts[table] = {"rows": changed.num_rows, "sha256": hashlib.sha256(sink.getvalue()).hexdigest()}
+        manifest_fields = {"format": MARK, "version": 1, "schema": "0005", "tables": table_facts, **(manifest or {})}
+        archive.writestr(MANIFEST, json.dumps(manifest_fields))
     return file.getvalue()
 
 

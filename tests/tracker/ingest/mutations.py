@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 WORDS = (b",", b'"', b"\n", b"nan", b"-1", b"1e999", b"null", b"[]", b"{}", b"[[1]]", b"\0", b"\xff", b"true")
 DEEP = "deep nesting stands here"
-OTHERS: tuple[Any, ...] = (
+FOREIGN_VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 3, 0.5, 1e308, -1e308, 10**400, -(10**30), 2**31, 2**53 + 1, 2**63, 2**64,
     float("nan"), float("inf"), "", " ", "x", "0", "nan", "\ud800", "\0", "9" * 400, [], {}, [[1]], [None], {"": None},
     {"a": {"b": [1, "c"]}}, DEEP,
@@ -132,7 +132,7 @@ def _other_value(value: Any, chance: random.Random) -> Any:
     places = list(_places(value))
     place = chance.choice(places) if places else None
     if place is None:
-        return chance.choice(OTHERS)
+        return chance.choice(FOREIGN_VALUES)
     owner, key = place
     kind = chance.randrange(4)
     if kind == 0:
@@ -142,7 +142,7 @@ def _other_value(value: Any, chance: random.Random) -> Any:
     elif kind == 1:
         owner[chance.choice((f"{key}_", "", key.upper()))] = owner.pop(key)
     else:
-        owner[key] = chance.choice(OTHERS)
+        owner[key] = chance.choice(FOREIGN_VALUES)
     return value
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from readings import everything, keep, prompts, scores
+from measurement_blocks import all_rows, prompts, scores, store_blocks
 
 from tracker.database import bare_engine, connect, transaction
 from tracker.errors import DatabaseError
@@ -56,13 +56,13 @@ def started(url: str, *paths: Path, **options: Any) -> subprocess.Popen[str]:
 
 def counts(engine: sa.Engine) -> dict[str, int]:
     """Scores by the file whose models they are of."""
-    asked = "SELECT model.name, count(*) FROM score JOIN run ON run.id = run_id JOIN model ON model.id = model_id"
-    found: dict[str, int] = {}
+    query = "SELECT model.name, count(*) FROM score JOIN run ON run.id = run_id JOIN model ON model.id = model_id"
+    counts: dict[str, int] = {}
     with engine.connect() as connection:
-        for model, n in connection.execute(sa.text(f"{asked} GROUP BY model.name")):
+        for model, n in connection.execute(sa.text(f"{query} GROUP BY model.name")):
             name = model.rsplit("-", 1)[0]
-            found[name] = found.get(name, 0) + n
-    return found
+            counts[name] = counts.get(name, 0) + n
+    return counts
 
 
 def assert_sound(engine: sa.Engine) -> None:
@@ -119,10 +119,10 @@ class TestCrowded:
         paths = [table(folder, f"file{i}", n_prompts=500, n_models=10) for i in range(n)]
         processes = [started(url, path) for path in paths]
         for process in processes:
-            _, said = process.communicate(timeout=180)
-            assert process.returncode == 0, said
-            assert "Error" not in said
-            assert "locked" not in said
+            _, output = process.communicate(timeout=180)
+            assert process.returncode == 0, output
+            assert "Error" not in output
+            assert "locked" not in output
         engine = connect(url)
         assert counts(engine) == {path.stem: 5000 for path in paths}
         assert_sound(engine)
@@ -144,8 +144,8 @@ class TestCrowded:
 class TestDiskFull:
     def test_a_full_disk_is_one_sentence_and_leaves_the_store_as_it_was(self, sqlite_url: str, tmp_path: Path) -> None:
         engine = connect(sqlite_url)
-        keep(engine, scores({("t0", "q0"): 1, ("t1", "q1"): 0}))
-        before = everything(engine)
+        store_blocks(engine, scores({("t0", "q0"): 1, ("t1", "q1"): 0}))
+        before = all_rows(engine)
         with engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         size = (tmp_path / "store.db").stat().st_size
@@ -156,12 +156,12 @@ class TestDiskFull:
 
         # Python would cut off its own bytecode where the limit does, and stumble over it the next time.
         process = started(sqlite_url, path, preexec_fn=limit, env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
-        _, said = process.communicate(timeout=120)
+        _, output = process.communicate(timeout=120)
         assert process.returncode == 1
-        assert "Traceback" not in said
-        assert "the disk is full" in said
-        assert "free some space and run it again" in said
-        assert everything(engine) == before
+        assert "Traceback" not in output
+        assert "the disk is full" in output
+        assert "free some space and run it again" in output
+        assert all_rows(engine) == before
         assert_sound(engine)
         assert subprocess.run(command(sqlite_url, path), capture_output=True, timeout=120).returncode == 0
         assert counts(engine)["big"] == N_PROMPTS * N_MODELS
@@ -175,9 +175,9 @@ class TestServerGone:
         administrator = bare_engine(postgres_server.render_as_string(hide_password=False))
 
         def end() -> int:
-            asked = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = :name"
+            query = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = :name"
             with administrator.connect() as connection:
-                n: int = connection.scalar(sa.text(asked), {"name": sa.make_url(postgres_url).database})
+                n: int = connection.scalar(sa.text(query), {"name": sa.make_url(postgres_url).database})
             return n
 
         yield end
@@ -198,17 +198,17 @@ class TestServerGone:
 
         sa.event.listen(engine, "before_cursor_execute", count)
         with pytest.raises(DatabaseError, match="Check that the server runs"):
-            keep(
+            store_blocks(
                 engine, scores({("t", f"q{n}"): 1 for n in range(50)}, of=prompts([("t", f"q{n}") for n in range(50)]))
             )
         sa.event.remove(engine, "before_cursor_execute", count)
         assert left <= 0
         engine.dispose()
         fresh = connect(postgres_url)
-        assert {name: rows for name, rows in everything(fresh).items() if rows and name != "database"} == {}
+        assert {name: rows for name, rows in all_rows(fresh).items() if rows and name != "database"} == {}
         fresh.dispose()
 
-    def test_a_command_that_is_cut_off_says_so_and_stores_nothing(
+    def test_a_command_that_is_interrupted_reports_it_and_stores_nothing(
         self, postgres_url: str, cut: Callable[[], int], tmp_path: Path
     ) -> None:
         process = started(postgres_url, table(tmp_path, "big", n_prompts=10_000, n_models=100))
@@ -216,11 +216,11 @@ class TestServerGone:
         while process.poll() is None:
             n_cut += cut()
             time.sleep(0.02)
-        _, said = process.communicate()
+        _, output = process.communicate()
         assert n_cut > 0
         assert process.returncode == 1
-        assert "Traceback" not in said
-        assert "Check that the server runs" in said
+        assert "Traceback" not in output
+        assert "Check that the server runs" in output
         engine = connect(postgres_url)
         assert counts(engine) == {}
         engine.dispose()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inspect_readings import prompts, read, scores, until_damage, write
+from inspect_logs import prompts, read, scores, until_damage, write
 from sound.inspect_ai import DEFLATED, STORED, ZSTD, archive, header, reported, sample, whole
 
 from tracker.errors import BadInputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from inspect_readings import read, scores, until_damage, write
+from inspect_logs import read, scores, until_damage, write
 from sound.inspect_ai import DEFLATED, STORED, ZSTD, archive, header, sample, start, whole
 
 from tracker.errors import BadInputError

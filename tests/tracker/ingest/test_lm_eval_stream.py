@@ -21,7 +21,7 @@ from tracker.ingest.resolve.sorted_int_map import SortedIntMap
 STAMP = "2026-01-02T03-04-05"
 
 
-def sample(number: int, kind: int, filter_name: str, right: float | None, listed: bool) -> dict[str, Any]:
+def sample(number: int, kind: int, filter_name: str, right: float | None, with_names: bool) -> dict[str, Any]:
     """A sample of one of four documents, two of which are alike."""
     return {
         "doc_id": number,
@@ -32,10 +32,10 @@ def sample(number: int, kind: int, filter_name: str, right: float | None, listed
         else {"gen_args_0": {"arg_0": "Q", "arg_1": {"until": []}}},
         "filtered_resps": [[str(-1.0 - number), "False"], ["-2.0", "False"]] if kind else ["said"],
         "filter": filter_name,
-        "metrics": ["acc", *(["f1"] if listed else [])],
+        "metrics": ["acc", *(["f1"] if with_names else [])],
         "doc_hash": f"hash{number // 2}",
         "acc": right,
-        **({"f1": [0, 1]} if listed else {}),
+        **({"f1": [0, 1]} if with_names else {}),
     }
 
 
@@ -46,7 +46,7 @@ rows = st.lists(
         kind=st.just(1),
         filter_name=st.sampled_from(["strict", "loose"]),
         right=st.sampled_from([1.0, 0.0, None]),
-        listed=st.booleans(),
+        with_names=st.booleans(),
     ),
     min_size=1,
     max_size=24,
@@ -60,24 +60,26 @@ def written(folder: Path, lines: list[dict[str, Any]]) -> Path:
 
 
 def cells_of(measurements: list[Measurement]) -> set[Cell]:
-    found: list[Cell] = []
+    cells: list[Cell] = []
     for block in measurements:
         if isinstance(block, Scores):
             name = "probability" if block.metric.name == stream.PROBABILITY else block.metric.name
             values = zip(block.prompts.keys, block.values.tolist(), strict=True)
-            found += [(name, key, value) for key, value in values if not np.isnan(value)]
+            cells += [(name, key, value) for key, value in values if not np.isnan(value)]
         elif isinstance(block, Answers):
             assert block.predicted is not None
-            said = zip(block.prompts.keys, block.text, block.predicted.tolist(), strict=True)
-            found += [(f"answer,{block.extraction}", key, text) for key, text, held in said if held]
-    assert len(found) == len(set(found))
-    return set(found)
+            answers_of_rows = zip(block.prompts.keys, block.text, block.predicted.tolist(), strict=True)
+            cells += [
+                (f"answer,{block.extraction}", key, text) for key, text, predicted in answers_of_rows if predicted
+            ]
+    assert len(cells) == len(set(cells))
+    return set(cells)
 
 
 class TestAgainstReference:
     @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(lines=rows, size=st.integers(1, 7))
-    def test_blocks_of_any_size_say_what_the_whole_file_says(
+    def test_blocks_of_any_size_hold_what_the_whole_file_holds(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, Any]], size: int
     ) -> None:
         monkeypatch.setattr(stream, "PROMPTS_PER_BLOCK", size)
@@ -101,13 +103,13 @@ class TestAgainstReference:
     @given(
         st.lists(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 9)), max_size=6), max_size=12),
     )
-    def test_a_ledger_is_a_dictionary(self, parts: list[list[tuple[int, int]]]) -> None:
-        ledger, plain = SortedIntMap(), dict[int, int]()
-        asked = np.arange(-6, 7)
+    def test_a_sorted_int_map_is_a_dictionary(self, parts: list[list[tuple[int, int]]]) -> None:
+        int_map, plain = SortedIntMap(), dict[int, int]()
+        keys = np.arange(-6, 7)
         for part in parts:
-            ledger.put(np.array([k for k, _ in part], dtype=np.int64), np.array([v for _, v in part], dtype=np.int64))
+            int_map.put(np.array([k for k, _ in part], dtype=np.int64), np.array([v for _, v in part], dtype=np.int64))
             plain.update(part)
-            assert ledger.get(asked, -1).tolist() == [plain.get(key, -1) for key in asked.tolist()]
+            assert int_map.get(keys, -1).tolist() == [plain.get(key, -1) for key in keys.tolist()]
 
 
 class TestErrors:

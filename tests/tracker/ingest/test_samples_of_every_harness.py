@@ -52,11 +52,11 @@ def test_what_holds_no_results_is_refused_with_the_formats_that_were_tried(sampl
 
 def test_all_of_them_go_into_one_store_which_stays_sound(samples: Path, store: sa.Engine) -> None:
     for path in find_files([samples], ReadOptions()):
-        told = "org/model" if "lm_eval" in path.parts else None
-        taken = ingest_file(
-            store, path, ReadOptions(model=told, benchmark="small" if "tabular" in path.parts else None)
+        model_name = "org/model" if "lm_eval" in path.parts else None
+        result = ingest_file(
+            store, path, ReadOptions(model=model_name, benchmark="small" if "tabular" in path.parts else None)
         )
-        assert taken.changes is not None
+        assert result.changes is not None
     with transaction(store, write=False) as session:
         assert verify_checksums(session) == []
         of_formats = set(session.scalars(sa.text("SELECT DISTINCT format FROM source")))

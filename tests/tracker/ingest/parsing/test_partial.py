@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from readings import everything, held, keep, prompts, scores
+from measurement_blocks import all_rows, prompts, scores, store_blocks, stored_contents
 
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
@@ -55,22 +55,22 @@ def statuses(engine: sa.Engine) -> list[str]:
 def contents(engine: sa.Engine) -> dict[str, Any]:
     with transaction(engine, write=False) as session:
         assert verify_checksums(session) == []
-        return held(session)
+        return stored_contents(session)
 
 
 class TestRefused:
-    def test_it_is_said_what_could_be_read_and_nothing_is_stored(self, store: sa.Engine, tmp_path: Path) -> None:
+    def test_the_error_counts_what_could_be_read_and_nothing_is_stored(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, *map(sample, range(4)))
         path.write_bytes(path.read_bytes()[:-30])
-        before = everything(store)
+        before = all_rows(store)
         with pytest.raises(BadInputError) as refused:
             ingest_file(store, path, OPTIONS)
-        said = str(refused.value)
-        assert "line 4: the JSON is broken or ends too early" in said
-        assert "What could be read: 3 prompts, 3 scores, 3 answers\n" in said
-        assert "m (2026-01-02T03-04-05), acc: mean 0.333333 of 3" in said
-        assert "Nothing was stored; --partial stores this much." in said
-        assert everything(store) == before
+        message = str(refused.value)
+        assert "line 4: the JSON is broken or ends too early" in message
+        assert "What could be read: 3 prompts, 3 scores, 3 answers\n" in message
+        assert "m (2026-01-02T03-04-05), acc: mean 0.333333 of 3" in message
+        assert "Nothing was stored; --partial stores this much." in message
+        assert all_rows(store) == before
 
     def test_of_many_wrong_lines_ten_are_shown_with_the_count(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, sample(0), *(sample(number, acc="good") for number in range(1, 15)))
@@ -89,17 +89,17 @@ class TestRefused:
 class TestStored:
     def test_what_is_sound_is_stored_and_its_runs_are_partial(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, sample(0), sample(1, acc="good"), sample(2))
-        taken = ingest_file(store, path, OPTIONS, partial=True)
-        assert (taken.changes.n_scores, taken.changes.n_runs_partial, statuses(store)) == (2, 1, ["partial"])
-        assert "line 2: acc is 'good', not a number" in taken.changes.damage
+        result = ingest_file(store, path, OPTIONS, partial=True)
+        assert (result.changes.n_scores, result.changes.n_runs_partial, statuses(store)) == (2, 1, ["partial"])
+        assert "line 2: acc is 'good', not a number" in result.changes.damage
         again = ingest_file(store, path, OPTIONS, partial=True)
         assert again.changes.already_known
         assert statuses(store) == ["partial"]
 
     def test_a_sound_file_is_stored_as_without_the_option(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, *map(sample, range(3)))
-        taken = ingest_file(store, path, OPTIONS, partial=True)
-        assert (taken.changes.damage, statuses(store)) == ("", ["complete"])
+        result = ingest_file(store, path, OPTIONS, partial=True)
+        assert (result.changes.damage, statuses(store)) == ("", ["complete"])
         assert ingest_file(store, path, OPTIONS).changes.already_known
 
     @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -139,22 +139,22 @@ class TestStored:
 class TestLeftOut:
     def test_scores_out_of_bounds_and_contradictions_are_left_out_and_counted(self, store: sa.Engine) -> None:
         of = prompts([("t", "q1"), ("t", "q2"), ("t", "q3"), ("t", "q3")])
-        said = keep(store, scores({"a": 1, "b": 7, "c": 0, "d": 1}, of=of), partial=True)
-        assert (said.n_scores, said.n_runs_partial) == (1, 1)
-        assert "2 values were left out" in said.damage
-        assert "prompt 'q2': 7 is outside [0, 1]" in said.damage
-        assert "prompt 'q3' has the score 0" in said.damage
+        message = store_blocks(store, scores({"a": 1, "b": 7, "c": 0, "d": 1}, of=of), partial=True)
+        assert (message.n_scores, message.n_runs_partial) == (1, 1)
+        assert "2 values were left out" in message.damage
+        assert "prompt 'q2': 7 is outside [0, 1]" in message.damage
+        assert "prompt 'q3' has the score 0" in message.damage
 
     def test_prompts_that_contradict_the_stored_are_left_out_and_counted(self, store: sa.Engine) -> None:
-        keep(store, prompts([("t", "q1"), ("t", "q2")], text=["one?", "two?"]))
+        store_blocks(store, prompts([("t", "q1"), ("t", "q2")], text=["one?", "two?"]))
         of = prompts([("t", "q1"), ("t", "q2")], text=["one?", "another?"])
-        said = keep(store, scores({"a": 1, "b": 1}, of=of), partial=True)
-        assert said.n_scores == 1
-        assert re.search(r"(?s)1 prompts were left out:.*'q2': a prompt whose text contradicts", said.damage)
+        message = store_blocks(store, scores({"a": 1, "b": 1}, of=of), partial=True)
+        assert message.n_scores == 1
+        assert re.search(r"(?s)1 prompts were left out:.*'q2': a prompt whose text contradicts", message.damage)
 
 
 class TestCommand:
-    def test_it_says_what_was_stored_and_what_became_of_the_run(self, sqlite_url: str, tmp_path: Path) -> None:
+    def test_it_reports_what_was_stored_and_the_status_of_the_run(self, sqlite_url: str, tmp_path: Path) -> None:
         path = written(tmp_path, sample(0), sample(2), sample(4, acc="good"))
         words = ["ingest", str(path), "--model", "m", "--benchmark", "b", "--no-mlflow", "--database", sqlite_url]
         refused = CliRunner().invoke(suffrage, words)
@@ -164,5 +164,5 @@ class TestCommand:
         assert stored.exit_code == 0, stored.stderr
         assert "line 3: acc is 'good'" in stored.stderr
         assert "partial: no ranking takes them" in stored.stderr
-        shown = CliRunner().invoke(suffrage, ["leaderboard", "b", "--database", sqlite_url])
-        assert shown.exit_code != 0
+        output = CliRunner().invoke(suffrage, ["leaderboard", "b", "--database", sqlite_url])
+        assert output.exit_code != 0

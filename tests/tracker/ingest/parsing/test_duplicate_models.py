@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-
 from tests.tracker.ingest.readings import answers, scores, task_scores
+
 from tracker.ingest.files.tabular.column_means import column_means
 from tracker.ingest.measurement import Measurement, ReadOptions
 from tracker.ingest.parsing.detection import parse_file
@@ -54,22 +54,23 @@ def mean(columns: Sequence[Sequence[float]], digits: int = 2) -> list[float]:
 class TestModels:
     def test_models_with_the_same_scores_are_named_together(self, write: Write) -> None:
         columns = {task: [*cells[:9], *[cells[9]] * 3] for task, cells in drawn(4).items()}
-        (note,) = read(write(leaderboard(columns)))
-        assert "3 models have the same scores as another: 'm9', 'm10', 'm11'." in note
-        assert "--models" in note
+        (warning,) = read(write(leaderboard(columns)))
+        assert "3 models have the same scores as another: 'm9', 'm10', 'm11'." in warning
+        assert "--models" in warning
 
-    def test_two_sorts_are_told_apart_and_many_names_are_cut_short(self) -> None:
+    def test_two_sorts_are_distinguished_and_many_names_are_cut_short(self) -> None:
         blocks: list[Measurement] = [task_scores({"x": 1, "y": 2, "z": 3}, f"a{n}") for n in range(7)]
         blocks += [task_scores({"x": 1, "z": 3, "y": 4}, f"b{n}") for n in range(2)]
-        (note,) = describe_duplicates(blocks)
+        (warning,) = describe_duplicates(blocks)
         assert (
-            "9 models have the same scores as another, 2 sorts of them: 'a0', 'a1', 'a2', 'a3', 'a4' and 2 more" in note
+            "9 models have the same scores as another, 2 sorts of them: 'a0', 'a1', 'a2', 'a3', 'a4' and 2 more"
+            in warning
         )
-        assert "'b0', 'b1'." in note
+        assert "'b0', 'b1'." in warning
 
     def test_the_order_of_tasks_a_missing_score_and_the_sign_of_zero_make_no_difference(self) -> None:
-        one = task_scores({"x": 0.0, "y": 2, "z": 3}, "one")
-        assert list(describe_duplicates([one, task_scores({"z": 3, "y": 2, "x": -0.0, "w": np.nan}, "two")]))
+        single = task_scores({"x": 0.0, "y": 2, "z": 3}, "one")
+        assert list(describe_duplicates([single, task_scores({"z": 3, "y": 2, "x": -0.0, "w": np.nan}, "two")]))
 
     def test_runs_under_another_condition_or_of_the_same_model_are_no_copies(self) -> None:
         cells = {"x": 1, "y": 2, "z": 3}
@@ -80,17 +81,17 @@ class TestModels:
 
     def test_models_of_a_wide_table_are_compared_on_all_prompts(self, write: Write) -> None:
         lines = [f"q{n},{n % 2},{n % 2},{n % 2 if n else 1},{'' if n == 3 else n % 2}" for n in range(40)]
-        (note,) = read(write("\n".join(["prompt_id,A,B,C,D", *lines]) + "\n"))
-        assert "'A', 'B'." in note
+        (warning,) = read(write("\n".join(["prompt_id,A,B,C,D", *lines]) + "\n"))
+        assert "'A', 'B'." in warning
 
     def test_models_of_a_long_table_too(self, write: Write) -> None:
         lines = [f"{model},q{n},{n % 3 == 0:d}" for model in ("A", "B") for n in range(40)]
         assert "'A', 'B'." in read(write("\n".join(["model,prompt_id,score", *lines]) + "\n"))[0]
 
     def test_equal_answers_count_as_equal_scores(self) -> None:
-        said: dict[Any, str | None] = dict.fromkeys(KEYS, "A") | {"q0": None}
-        assert list(describe_duplicates([answers(said, "a"), answers(said, "b")]))
-        assert not list(describe_duplicates([answers(said, "a"), answers(said | {"q0": ""}, "b")]))
+        texts: dict[Any, str | None] = dict.fromkeys(KEYS, "A") | {"q0": None}
+        assert list(describe_duplicates([answers(texts, "a"), answers(texts, "b")]))
+        assert not list(describe_duplicates([answers(texts, "a"), answers(texts | {"q0": ""}, "b")]))
 
     def test_the_same_values_of_other_prompts_or_trials_are_no_copies(self) -> None:
         first = scores(dict.fromkeys(KEYS, 1.0), "a")
@@ -114,9 +115,9 @@ class TestTasks:
     def test_equal_columns_are_named_in_their_groups(self, write: Write) -> None:
         columns = drawn(2)
         table = {f"Retrieval-{n}": columns["task 0"] for n in range(1, 13)} | {"STS": columns["task 1"]}
-        (note,) = read(write(leaderboard(table)))
-        assert "12 tasks have the same scores as another: Retrieval-1 … -12. 2 of 13 tasks differ" in note
-        assert "--tasks" in note
+        (warning,) = read(write(leaderboard(table)))
+        assert "12 tasks have the same scores as another: Retrieval-1 … -12. 2 of 13 tasks differ" in warning
+        assert "--tasks" in warning
 
     def test_names_that_do_not_count_up_are_listed(self, write: Write) -> None:
         columns = drawn(2)
@@ -136,16 +137,16 @@ class TestTasks:
         lines = [f"m{n},{task},acc,{n / 7:.3f}" for n in range(5) for task in ("x", "y")]
         lines += [f"m{n},{task},f1,{n / (7 + len(task)):.3f}" for n in range(5) for task in ("x", "yy")]
         warnings = read(write("\n".join(["model,task,metric,score", *lines]) + "\n"))
-        assert [note.partition(" tasks")[0] for note in warnings] == ["under 'acc': 2"]
+        assert [warning.partition(" tasks")[0] for warning in warnings] == ["under 'acc': 2"]
 
 
 class TestAverages:
     def test_a_column_that_is_the_mean_of_all_others(self, write: Write) -> None:
         columns = drawn(6)
         table = {"Average (6 datasets)": mean(list(columns.values()))} | columns
-        (note,) = read(write(leaderboard(table)))
-        assert note.startswith("'Average (6 datasets)' is the mean of all other tasks, within rounding. ")
-        assert "--tasks" in note
+        (warning,) = read(write(leaderboard(table)))
+        assert warning.startswith("'Average (6 datasets)' is the mean of all other tasks, within rounding. ")
+        assert "--tasks" in warning
 
     @pytest.mark.parametrize("digits", [0, 1, 15])
     def test_it_may_be_rounded_to_fewer_digits_or_not_at_all(self, write: Write, digits: int) -> None:
@@ -157,8 +158,8 @@ class TestAverages:
         unit = 1e306
         scores = {name: [value * unit for value in column] for name, column in drawn(6).items()}
         total = np.mean([np.array(column) / unit for column in scores.values()], axis=0) * unit
-        (note,) = read(write(leaderboard(scores | {"total": total.tolist()})))
-        assert note.startswith("'total' is the mean of all other tasks")
+        (warning,) = read(write(leaderboard(scores | {"total": total.tolist()})))
+        assert warning.startswith("'total' is the mean of all other tasks")
         assert not read(write(leaderboard(scores | {"total": [unit] * 4 + [2 * unit] * 8})))
 
     def test_an_average_over_copies_that_was_copied_itself(self, write: Write) -> None:
@@ -181,7 +182,7 @@ class TestAverages:
         table = dict(list(columns.items())[:4]) | {"maths": mean(list(columns.values())[:4])}
         table |= {"total": mean(list(columns.values())), "languages": mean(list(columns.values())[4:])} | columns
         warnings = read(write(leaderboard(table)))
-        assert [note.partition(", within")[0] for note in warnings] == [
+        assert [warning.partition(", within")[0] for warning in warnings] == [
             "'maths' is the mean of task 0 … 3",
             "'total' is the mean of all other tasks",
             "'languages' is the mean of task 4 … 8",
@@ -191,8 +192,8 @@ class TestAverages:
         columns = drawn(4)
         total = mean(list(columns.values()))
         columns["task 1"][3] = columns["task 2"][5] = ""  # type: ignore[call-overload]
-        (note,) = read(write(leaderboard(columns | {"total": total})))
-        assert "for the 10 models that have all of them" in note
+        (warning,) = read(write(leaderboard(columns | {"total": total})))
+        assert "for the 10 models that have all of them" in warning
 
     def test_a_mean_of_two_models_or_of_coarse_scores_may_be_chance(self, write: Write) -> None:
         assert not read(write("model,x,y,z\nA,10.5,20.5,15.5\nB,1.25,2.25,1.75\n"))
@@ -202,26 +203,26 @@ class TestAverages:
     @given(arrays(np.float64, (12, 5), elements=st.integers(0, 10_000).map(lambda n: n / 100)), st.integers(0, 4))
     def test_what_is_found_is_a_mean_and_a_mean_that_varies_is_found(self, T: np.ndarray, at: int) -> None:
         table = np.insert(T, at, np.round(T.mean(axis=1), 2), axis=1)
-        alike: dict[bytes, list[int]] = {}
+        equal: dict[bytes, list[int]] = {}
         for place, column in enumerate(table.T):
-            alike.setdefault(column.tobytes(), []).append(place)
-        groups = list(alike.values())
-        found = column_means(table, groups)
-        for one in found:
-            assert np.abs(table[:, list(one.of)].mean(axis=1) - table[:, one.column]).max() <= 0.0101
+            equal.setdefault(column.tobytes(), []).append(place)
+        groups = list(equal.values())
+        means = column_means(table, groups)
+        for single in means:
+            assert np.abs(table[:, list(single.of)].mean(axis=1) - table[:, single.column]).max() <= 0.0101
         if len(groups) == 6 and table[:, at].std() > 1:
-            assert at in [one.column for one in found]
+            assert at in [single.column for single in means]
 
 
 class TestRealData:
     def test_leaderboards_as_published(self, shared: Path) -> None:
         folder = shared / "data" / "leaderboards"
         warnings = {path.stem: " | ".join(read(path)) for path in folder.glob("*.csv")}
-        quiet = {name for name, said in warnings.items() if not said}
+        quiet = {name for name, texts in warnings.items() if not texts}
         assert "Classification-1 … -12; Clustering-1 … -11; " in warnings["cardinal_mteb"]
         assert "7 of 56 tasks differ" in warnings["cardinal_mteb"]
         assert warnings["ordinal_heim_black_out"].startswith("14 models have the same scores as another: ")
         assert "'KerasNLP XLM-R', 'KerasNLP RoBERTa'" in warnings["cardinal_glue"]
         assert "'CultriX/MistralTrixTest' (line 48)" in warnings["cardinal_openllm"]
         assert quiet >= {"cardinal_vtab", "cardinal_superglue", "cardinal_bigbenchhard", "ordinal_bigcode"}
-        assert not any("mean of" in said for said in warnings.values())
+        assert not any("mean of" in texts for texts in warnings.values())

@@ -37,7 +37,7 @@ def read(path, options):
 
 
 class TestFormats:
-    def test_ours_are_found_and_say_what_they_are(self) -> None:
+    def test_built_in_formats_are_discovered_and_described(self) -> None:
         assert {"wide-table", "long-table", "leaderboard-table", "prompt-table", "lm-eval"} <= set(load_formats())
         for module in load_formats().values():
             assert (module.__doc__ or "").split("\n")[0].endswith(".")
@@ -59,13 +59,13 @@ class TestFormats:
         }
         install("many_formats", modules, group=GROUP)
         with pytest.warns(UserWarning, match="many_formats") as caught:
-            found = load_formats()
-        said = " ".join(str(warning.message) for warning in caught)
-        assert "many_formats.broken" in said
-        assert "no such library" in said
-        assert "many_formats.nothing is no format" in said
-        assert {"good-one", "wide-table"} <= set(found)
-        assert "broken" not in found
+            formats_found = load_formats()
+        messages = " ".join(str(warning.message) for warning in caught)
+        assert "many_formats.broken" in messages
+        assert "no such library" in messages
+        assert "many_formats.nothing is no format" in messages
+        assert {"good-one", "wide-table"} <= set(formats_found)
+        assert "broken" not in formats_found
 
     def test_where_two_formats_recognise_a_file_the_more_specific_has_it(self, install, tmp_path: Path) -> None:
         modules = {
@@ -84,7 +84,7 @@ class TestFormats:
 
 
 class TestSplits:
-    def test_a_format_that_takes_files_whole_refuses_a_choice_of_splits(self, tmp_path: Path) -> None:
+    def test_a_format_that_reads_files_whole_rejects_a_choice_of_splits(self, tmp_path: Path) -> None:
         path = tmp_path / "long.csv"
         path.write_text("model,prompt_id,split,score\nm,p,train,1\nm,q,test,0\n")
         with pytest.raises(BadInputError, match=r"files of the format long-table are taken whole") as caught:
@@ -101,8 +101,12 @@ class TestFind:
         (folder / "z_prompts.csv").write_text(PROMPTS)
         (folder / "notes.md").write_text("# notes")
         skipped: dict[Path, str] = {}
-        found = find_files([folder], skipped=skipped.__setitem__)
-        assert [path.relative_to(folder).as_posix() for path in found] == ["z_prompts.csv", "a.csv", "deep/c.csv"]
+        formats_found = find_files([folder], skipped=skipped.__setitem__)
+        assert [path.relative_to(folder).as_posix() for path in formats_found] == [
+            "z_prompts.csv",
+            "a.csv",
+            "deep/c.csv",
+        ]
         assert list(skipped) == [folder / "notes.md"]
         assert "wide-table" in skipped[folder / "notes.md"]
 
@@ -125,14 +129,14 @@ class TestFind:
         assert find_files([tmp_path]) == find_files([samples, results]) == find_files([results]) == [results]
         assert find_files([samples]) == [samples]
 
-    def test_only_one_format_may_be_asked_for(self, tmp_path: Path) -> None:
+    def test_a_single_format_may_be_requested(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text(WIDE)
         (tmp_path / "b.csv").write_text(PROMPTS)
         assert find_files([tmp_path], format="prompt-table") == [tmp_path / "b.csv"]
         with pytest.raises(NotFoundError, match="Did you mean wide-table"):
             find_files([tmp_path], format="wide-tabel")
 
-    def test_a_folder_without_results_says_what_was_looked_for(self, tmp_path: Path) -> None:
+    def test_a_folder_without_results_is_an_error_that_names_the_formats(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         with pytest.raises(BadInputError, match=r"holds no files \(looked for .*wide-table"):
             find_files([tmp_path / "empty"])
@@ -148,18 +152,18 @@ class TestPrepare:
         path, copy = tmp_path / "a.csv", tmp_path / "b.csv"
         path.write_text(WIDE)
         copy.write_text(WIDE)
-        one, other = parse_file(path, ReadOptions()), parse_file(path, ReadOptions(metric="accuracy"))
-        assert one.digest == other.digest == hashlib.sha256(WIDE.encode()).hexdigest()
-        assert one.identity != other.identity
-        assert one.identity == parse_file(copy, ReadOptions()).identity
-        assert one.identity == parse_file(path, ReadOptions(), format="wide-table").identity
+        first, second = parse_file(path, ReadOptions()), parse_file(path, ReadOptions(metric="accuracy"))
+        assert first.digest == second.digest == hashlib.sha256(WIDE.encode()).hexdigest()
+        assert first.identity != second.identity
+        assert first.identity == parse_file(copy, ReadOptions()).identity
+        assert first.identity == parse_file(path, ReadOptions(), format="wide-table").identity
 
     def test_progress_ends_at_the_size_of_all_files(self, tmp_path: Path) -> None:
         path = tmp_path / "a.csv"
         path.write_text(WIDE)
-        told: list[tuple[int, int]] = []
-        parse_file(path, ReadOptions(), progress=lambda done, total: told.append((done, total)))
-        assert told[-1] == (len(WIDE), len(WIDE))
+        reported: list[tuple[int, int]] = []
+        parse_file(path, ReadOptions(), progress=lambda done, total: reported.append((done, total)))
+        assert reported[-1] == (len(WIDE), len(WIDE))
 
     def test_what_cannot_be_read_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match="is a folder"):

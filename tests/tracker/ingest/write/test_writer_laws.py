@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from readings import ACCURACY, B, held, prompts, reading
+from measurement_blocks import ACCURACY, B, parsed_file, prompts, stored_contents
 from sqlmodel import Session
 
 from tracker.database import connect
@@ -51,9 +51,9 @@ def file_of(truth: dict[Cell, float], *, with_tasks: bool = True, with_text: boo
                 trials = np.array([c[3] for c, _ in rows])
                 values = np.array([value for _, value in rows])
                 blocks.append(Scores(run=run, metric=metric, prompts=of, values=values, trials=trials))
-                said = [str(value) for _, value in rows]
-                blocks.append(Answers(run=run, prompts=of, text=said, trials=trials, extraction=metric.name))
-    return reading(*blocks)
+                numbers = [str(value) for _, value in rows]
+                blocks.append(Answers(run=run, prompts=of, text=numbers, trials=trials, extraction=metric.name))
+    return parsed_file(*blocks)
 
 
 def outcome(engine: sa.Engine, files: Sequence[ParsedFile]) -> dict[str, set[tuple[Any, ...]]]:
@@ -62,7 +62,7 @@ def outcome(engine: sa.Engine, files: Sequence[ParsedFile]) -> dict[str, set[tup
             store_file(session, file, B)
         session.flush()
         assert verify_checksums(session) == []
-        return held(session)
+        return stored_contents(session)
 
 
 class TestLaws:
@@ -96,12 +96,12 @@ class TestLaws:
     @LAW
     @given(truth=truths)
     def test_what_is_stored_is_what_was_read(self, store: sa.Engine, truth: Any) -> None:
-        found = outcome(store, [file_of(truth)])["scores"]
+        stored = outcome(store, [file_of(truth)])["scores"]
         expected = {
             ("b", model, "full", "", metric.name, TASKS[q], "", f"q{q}", trial, value)
             for (q, model, metric, trial), value in truth.items()
         }
-        assert found == expected
+        assert stored == expected
 
     def test_every_bit_of_many_values_arrives(self, store: sa.Engine) -> None:
         for n in (1, 199, 200, 201, 1000):
@@ -109,9 +109,9 @@ class TestLaws:
             of = prompts([f"q{i}" for i in range(n)])
             block = Scores(run=RunDescription(model="m"), metric=LOSS, prompts=of, values=values)
             with undone(store) as session:
-                store_file(session, reading(block), B)
-                found = session.execute(sa.text("SELECT value FROM score ORDER BY prompt_id")).all()
-                assert np.array([value for (value,) in found]).tobytes() == values.tobytes()
+                store_file(session, parsed_file(block), B)
+                stored = session.execute(sa.text("SELECT value FROM score ORDER BY prompt_id")).all()
+                assert np.array([value for (value,) in stored]).tobytes() == values.tobytes()
 
 
 class TestSameOnBothEngines:
@@ -142,12 +142,12 @@ class TestColumns:
     @given(columns, st.randoms(use_true_random=False))
     def test_checksums_add_up_in_any_order(self, column: ScoreColumn, random: Any) -> None:
         chosen = np.array([random.random() < 0.5 for _ in range(len(column))], dtype=bool)
-        one, other = checksum([column.where(chosen)]), checksum([column.where(~chosen)])
-        assert combine_checksums(one, other) == combine_checksums(other, one) == checksum([column])
-        assert combine_checksums(checksum([column]), other, -1) == one
+        first, second = checksum([column.where(chosen)]), checksum([column.where(~chosen)])
+        assert combine_checksums(first, second) == combine_checksums(second, first) == checksum([column])
+        assert combine_checksums(checksum([column]), second, -1) == first
 
     @given(columns)
-    def test_packed_keys_come_apart_again(self, column: ScoreColumn) -> None:
+    def test_packed_keys_can_be_unpacked(self, column: ScoreColumn) -> None:
         prompts_, trials = unpack(column.keys)
         assert (pack(prompts_, trials) == column.keys).all()
 

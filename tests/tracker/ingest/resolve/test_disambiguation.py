@@ -22,15 +22,15 @@ class TestLaws:
     def test_a_stored_number_finds_its_prompt_and_different_prompts_stay_different(
         self, file: list[int], stored: list[int]
     ) -> None:
-        told, held = counted(list(file)), counted(list(stored))
-        renamed = disambiguate(told, held)
-        assert renamed.keys() == told.keys()
-        assert len(set(renamed.values())) == len(told)
-        for name, number in told.items():
+        in_file, in_store = counted(list(file)), counted(list(stored))
+        renamed = disambiguate(in_file, in_store)
+        assert renamed.keys() == in_file.keys()
+        assert len(set(renamed.values())) == len(in_file)
+        for name, number in in_file.items():
             if number in stored:
-                assert held[renamed[name]] == number
+                assert in_store[renamed[name]] == number
             elif set(file) & set(stored):
-                assert renamed[name] not in held
+                assert renamed[name] not in in_store
             else:
                 assert renamed[name] == name
 
@@ -41,11 +41,11 @@ class TestLaws:
     ) -> None:
         store: dict[Name, int | None] = {}
         for part in parts:
-            told = counted([number for number in numbers if number in part])
-            if store and not set(store.values()) & set(told.values()):
+            in_file = counted([number for number in numbers if number in part])
+            if store and not set(store.values()) & set(in_file.values()):
                 continue
-            renamed = disambiguate(told, store)
-            for name, number in told.items():
+            renamed = disambiguate(in_file, store)
+            for name, number in in_file.items():
                 assert store.setdefault(renamed[name], number) == number
         assert len(set(store.values())) == len(store)
 
@@ -62,10 +62,10 @@ class TestCases:
         for stored in (counted([None, None]), counted([4, 5])):
             assert disambiguate(counted([None, None]), stored) == {(1, "k"): (1, "k"), (1, "k#1"): (1, "k#1")}
 
-    def test_tasks_and_keys_are_apart(self) -> None:
-        told = counted([7], 1) | counted([7], 2) | counted([7], 1, "other")
-        renamed = disambiguate(told, counted([2, 7], 2))
+    def test_tasks_and_keys_are_separate(self) -> None:
+        in_file = counted([7], 1) | counted([7], 2) | counted([7], 1, "other")
+        renamed = disambiguate(in_file, counted([2, 7], 2))
         assert renamed == {(1, "k"): (1, "k"), (2, "k"): (2, "k#1"), (1, "other"): (1, "other")}
 
-    def test_only_names_that_are_counted_are_alike(self) -> None:
+    def test_only_counted_names_are_duplicates(self) -> None:
         assert find_duplicated_names([(1, "k"), (2, "k")], [(1, "m#1"), (1, "n")]) == {(1, "m")}

@@ -37,25 +37,25 @@ class TestAgainstReference:
     def test_are_the_elements_of_the_list_and_what_stands_beside_it(
         self, elements: list[Any], before: Any, after: Any, size: int, indent: int | None, ascii: bool
     ) -> None:
-        def told(data: Any, **options: Any) -> list[tuple[str | None, Any]]:
+        def streamed(data: Any, **options: Any) -> list[tuple[str | None, Any]]:
             text = json.dumps(data, indent=indent, ensure_ascii=ascii).encode()
             chunks: Iterator[bytes] = (text[at : at + size] for at in range(0, len(text), size))
             return [(name, json.loads(part)) for name, part in stream_parts(chunks, Path("x"), **options)]
 
         alone = [(None, element) for element in elements]
-        assert told(elements) == alone
+        assert streamed(elements) == alone
         data = {"before": before, "in": {"b": before, "list": elements, "lists": after}, "after": after}
         beside = [("before", before), ("b", before)]
-        assert told(data, of=("in", "list")) == [*beside, *alone, ("lists", after), ("after", after)]
+        assert streamed(data, of=("in", "list")) == [*beside, *alone, ("lists", after), ("after", after)]
         slim = [
             (None, {k: v for k, v in element.items() if k in ("a", "list")} if isinstance(element, dict) else element)
             for element in elements
         ]
-        kept = told(data, of=("in", "list"), only=("a", "list"), beside=("b", "after"))
+        kept = streamed(data, of=("in", "list"), only=("a", "list"), beside=("b", "after"))
         assert kept == [("b", before), *slim, ("after", after)]
 
     @settings(max_examples=40)
-    @given(data=JSON.map(lambda one: json.dumps([one]).encode()), at=st.integers(0, 60))
+    @given(data=JSON.map(lambda value: json.dumps([value]).encode()), at=st.integers(0, 60))
     def test_what_breaks_off_is_refused(self, data: bytes, at: int) -> None:
         if at < len(data):
             with pytest.raises(BadInputError, match="ends too early"):

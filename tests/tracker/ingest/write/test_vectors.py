@@ -40,9 +40,9 @@ def take(engine: sa.Engine, path: Path, encoder: EncoderName = ADA, benchmark: i
 
 def stored(engine: sa.Engine) -> dict[str, bytes]:
     embedding, alias = tables.embedding.c, tables.prompt_alias.c
-    asked = sa.select(alias.key, embedding.vector).join(tables.prompt_alias, alias.prompt_id == embedding.prompt_id)
+    query = sa.select(alias.key, embedding.vector).join(tables.prompt_alias, alias.prompt_id == embedding.prompt_id)
     with engine.connect() as connection:
-        return {key: bytes(vector) for key, vector in connection.execute(asked)}
+        return {key: bytes(vector) for key, vector in connection.execute(query)}
 
 
 def n_encoders(engine: sa.Engine) -> int:
@@ -61,8 +61,8 @@ class TestStored:
         ids=["list of doubles", "large list", "fixed-size list"],
     )
     def test_a_parquet_file_is_stored_bit_for_bit(self, filled: sa.Engine, tmp_path: Path, column: pa.Array) -> None:
-        taken = take(filled, parquet(tmp_path / "v.parquet", KEYS, column))
-        assert taken == VectorIngestResult(n_new=40, n_unchanged=0, dimensions=6)
+        result = take(filled, parquet(tmp_path / "v.parquet", KEYS, column))
+        assert result == VectorIngestResult(n_new=40, n_unchanged=0, dimensions=6)
         assert stored(filled) == {key: row.tobytes() for key, row in zip(KEYS, E, strict=True)}
 
     def test_an_npz_file_is_stored_as_the_same_vectors(self, filled_file: sa.Engine, tmp_path: Path) -> None:
@@ -77,9 +77,9 @@ class TestStored:
         take(filled_file, npz(tmp_path / "h.npz", prompt_id=np.array(KEYS), vector=E.astype(np.float16)), half)
         with filled_file.connect() as connection:
             rows = connection.execute(sa.select(tables.embedding.c.vector).order_by(tables.embedding.c.id)).scalars()
-            found = [np.frombuffer(row, "<f4") for row in rows]
-        assert np.array_equal(found[:40], counts.astype(np.float32))
-        assert np.array_equal(found[40:], E.astype(np.float16).astype(np.float32))
+            vectors_found = [np.frombuffer(row, "<f4") for row in rows]
+        assert np.array_equal(vectors_found[:40], counts.astype(np.float32))
+        assert np.array_equal(vectors_found[40:], E.astype(np.float16).astype(np.float32))
 
     def test_the_same_file_again_and_more_prompts_later(self, filled: sa.Engine, tmp_path: Path) -> None:
         some, every = (npz(tmp_path / f"{n}.npz", prompt_id=np.array(KEYS[:n]), vector=E[:n]) for n in (10, 40))
@@ -89,7 +89,7 @@ class TestStored:
         assert len(stored(filled)) == 40
         assert n_encoders(filled) == 1
 
-    def test_encoders_are_told_apart_by_name_revision_and_template(
+    def test_encoders_are_distinguished_by_name_revision_and_template(
         self, filled_file: sa.Engine, tmp_path: Path
     ) -> None:
         path = npz(tmp_path / "v.npz", prompt_id=np.array(KEYS), vector=E)
@@ -126,7 +126,7 @@ class TestTasks:
             connection.execute(sa.text("UPDATE prompt_alias SET key = 'p' || ((prompt_id - 1) / 3)"))
         return filled_file
 
-    def test_a_column_task_tells_prompts_of_one_name_apart(self, twice: sa.Engine, tmp_path: Path) -> None:
+    def test_a_column_task_distinguishes_prompts_of_one_name(self, twice: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "v.npz"
         npz(path, prompt_id=np.array(["p0", "p0"]), task=np.array(["task 0", "task 1"]), vector=E[:2])
         assert take(twice, path).n_new == 2
@@ -158,8 +158,8 @@ class TestRefused:
         rows[7] = [1.0, None, *[0.5] * 4]
         with pytest.raises(BadInputError) as refused:
             take(filled_file, parquet(tmp_path / "v.parquet", KEYS[:8], rows))
-        said = str(refused.value)
-        assert "7 problems, nothing was stored" in said
+        message = str(refused.value)
+        assert "7 problems, nothing was stored" in message
         for part in (
             "row 2, column 'vector': NaN, infinity",
             "row 3, column 'vector': NaN, infinity",
@@ -169,7 +169,7 @@ class TestRefused:
             "row 7, column 'vector': NaN, infinity, nothing, or a number beyond float32",
             "row 8, column 'vector': NaN",
         ):
-            assert part in said
+            assert part in message
 
     def test_unknown_and_repeated_prompts_keep_all_out(self, filled: sa.Engine, tmp_path: Path) -> None:
         path = npz(tmp_path / "v.npz", prompt_id=np.array(["p0", "zz", "p1", "p0"]), vector=E[:4])
@@ -218,7 +218,7 @@ class TestRefused:
         with pytest.raises(BadInputError, match=words):
             read_vectors(tmp_path / name)
 
-    def test_a_file_that_is_not_there_is_said_so(self, tmp_path: Path) -> None:
+    def test_a_missing_file_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match=r"none\.npz: cannot be opened: No such file"):
             read_vectors(tmp_path / "none.npz")
 

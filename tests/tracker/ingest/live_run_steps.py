@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from readings import keep, prompts
+from measurement_blocks import prompts, store_blocks
 
 from tracker.database import transaction
 from tracker.ingest.write.live.live_runs import (
@@ -21,7 +21,7 @@ from tracker.queries import tables
 from tracker.schema.run_fields import RUN_FIELDS, RunFields
 
 IDENTITY = "0123456789abcdef" * 4
-OTHER = "f" * 64
+OTHER_IDENTITY = "f" * 64
 
 
 def n_stored(engine: sa.Engine, run: LiveRun) -> int:
@@ -30,15 +30,15 @@ def n_stored(engine: sa.Engine, run: LiveRun) -> int:
         return len(count_stored_trials(session, run.id))
 
 
-def ask(engine: sa.Engine, n_prompts: int, benchmark: str = "b") -> None:
+def add_prompts(engine: sa.Engine, n_prompts: int, benchmark: str = "b") -> None:
     """A benchmark of multiple-choice prompts."""
     keys = [f"q{n}" for n in range(n_prompts)]
     texts = [f"What is {n} + 1?" for n in range(n_prompts)]
     options = [[str(n + 1), str(n + 2)] for n in range(n_prompts)]
-    keep(engine, prompts(keys, text=texts, choices=options, answer=["A"] * n_prompts))
+    store_blocks(engine, prompts(keys, text=texts, choices=options, answer=["A"] * n_prompts))
 
 
-def asked(engine: sa.Engine) -> list[int]:
+def prompt_ids(engine: sa.Engine) -> list[int]:
     """The keys of all prompts."""
     with engine.connect() as connection:
         return list(connection.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)))
@@ -59,16 +59,16 @@ def portion(*prompt_ids: int) -> list[ScoredResponse]:
     return [numbered(prompt, 1 / (1 + prompt)) for prompt in prompt_ids]
 
 
-def opened(engine: sa.Engine, *portions: Sequence[ScoredResponse], end: bool = False, **more: Any) -> LiveRun:
+def make_run(engine: sa.Engine, *portions: Sequence[ScoredResponse], end: bool = False, **more: Any) -> LiveRun:
     """A run of the first benchmark with some portions, each in a transaction of its own."""
     fields = RunFields(**{name: more.pop(name) for name in RUN_FIELDS if name in more})
     arguments: dict[str, Any] = {"benchmark_id": 1, "model": "org/m", "fields": fields, "identity": IDENTITY, **more}
     with transaction(engine, exclusive=True) as session:
-        found = open_run(session, **arguments)
+        run = open_run(session, **arguments)
     for rows in portions:
         with transaction(engine, exclusive=True) as session:
-            add_responses(session, found.id, rows)
+            add_responses(session, run.id, rows)
     if end:
         with transaction(engine, exclusive=True) as session:
-            complete_run(session, found.id)
-    return found
+            complete_run(session, run.id)
+    return run

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from readings import B, answers, held, prompts, reading, scores, task_scores
+from measurement_blocks import B, answers, parsed_file, prompts, scores, stored_contents, task_scores
 from sqlmodel import Session
 
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, Scores
@@ -29,84 +29,86 @@ keys = st.lists(st.text(max_size=5), min_size=1, max_size=6, unique=True)
 
 @st.composite
 def blocks(draw: st.DrawFn) -> list[Measurement]:
-    found: list[Measurement] = []
+    rows_found: list[Measurement] = []
     for _ in range(draw(st.integers(1, 6))):
         of = prompts([("t", key) for key in draw(keys)], text=[draw(st.text(max_size=20))] * 1 or None)
         of = Prompts(keys=of.keys, tasks=of.tasks, details=[{"n": n, "é\ud800": [n]} for n in range(len(of))])
-        found += [
+        rows_found += [
             scores({str(n): float(n % 2) for n in range(len(of))}, of=of),
-            Answers(run=found[0].run, prompts=of, text=[None, *"x" * (len(of) - 1)])
-            if found and isinstance(found[0], Scores)
+            Answers(run=rows_found[0].run, prompts=of, text=[None, *"x" * (len(of) - 1)])
+            if rows_found and isinstance(rows_found[0], Scores)
             else of,
             task_scores({"t": 0.5}, draw(st.sampled_from("mn"))),
         ]
-    return found
+    return rows_found
 
 
-def spooled(measurements: list[Measurement], limit: int) -> BlockBuffer:
-    spool = BlockBuffer(limit)
+def buffered(measurements: list[Measurement], limit: int) -> BlockBuffer:
+    buffer = BlockBuffer(limit)
     for block in measurements:
-        spool.append(block)
-    return spool
+        buffer.append(block)
+    return buffer
 
 
-def told(block: Measurement) -> list[Any]:
+def describe_block(block: Measurement) -> list[Any]:
     """A block as plain values."""
-    own = [block] if isinstance(block, Prompts) else [block, getattr(block, "prompts", None)]
+    parts = [block] if isinstance(block, Prompts) else [block, getattr(block, "prompts", None)]
     return [
         [np.asarray(value).tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
          if name != "prompts"]
-        for part in own if part is not None
+        for part in parts if part is not None
     ]  # fmt: skip
 
 
 class TestLaws:
     @settings(max_examples=40)
     @given(measurements=blocks(), limit=st.sampled_from([0, 500, 1 << 20]))
-    def test_what_comes_out_is_what_was_put_in_as_often_as_asked(
+    def test_what_comes_out_is_what_was_put_in_as_often_as_read(
         self, measurements: list[Measurement], limit: int
     ) -> None:
-        spool = spooled(measurements, limit)
-        assert len(spool) == len(measurements)
+        buffer = buffered(measurements, limit)
+        assert len(buffer) == len(measurements)
         for _ in range(2):
-            assert [told(block) for block in spool] == [told(block) for block in measurements]
-        assert told(spool[-1]) == told(measurements[-1])
-        assert [told(block) for block in spool[1:3]] == [told(block) for block in measurements[1:3]]
-        spool.close()
+            assert [describe_block(block) for block in buffer] == [describe_block(block) for block in measurements]
+        assert describe_block(buffer[-1]) == describe_block(measurements[-1])
+        assert [describe_block(block) for block in buffer[1:3]] == [
+            describe_block(block) for block in measurements[1:3]
+        ]
+        buffer.close()
 
     def test_blocks_that_share_prompts_and_runs_still_do(self) -> None:
         of = prompts(["a", "b"])
         first = scores({"a": 1, "b": 0}, of=of)
         second = Scores(run=first.run, metric=first.metric, prompts=of, values=first.values)
-        spool = spooled([first, second], 0)
-        assert spool.is_in_file
-        one, other = list(spool)
-        assert isinstance(one, Scores)
-        assert isinstance(other, Scores)
-        assert one.prompts is other.prompts
-        assert one.run is other.run is first.run
-        assert one.metric is other.metric
+        buffer = buffered([first, second], 0)
+        assert buffer.is_in_file
+        first_read, second_read = list(buffer)
+        assert isinstance(first_read, Scores)
+        assert isinstance(second_read, Scores)
+        assert first_read.prompts is second_read.prompts
+        assert first_read.run is second_read.run is first.run
+        assert first_read.metric is second_read.metric
 
     def test_few_prompts_are_in_memory_at_a_time(self) -> None:
-        spool = spooled([scores({f"q{n}": 1.0}) for n in range(50)], 0)
-        for _ in spool:
+        buffer = buffered([scores({f"q{n}": 1.0}) for n in range(50)], 0)
+        for _ in buffer:
             pass
         gc.collect()
-        assert len(spool._loaded) < 10
-        assert len(spool._weighed) == 0
+        assert len(buffer._loaded) < 10
+        assert len(buffer._weighed) == 0
 
     def test_what_cannot_be_copied_is_kept_as_it_is(self) -> None:
         odd = Prompts(keys=["a"], details=[{"f": lambda: 1}])
-        spool = spooled([prompts(["b"]), odd], 0)
-        assert spool[1] is odd
-        assert told(spool[0]) == told(prompts(["b"]))
+        buffer = buffered([prompts(["b"]), odd], 0)
+        assert buffer[1] is odd
+        assert describe_block(buffer[0]) == describe_block(prompts(["b"]))
 
     def test_no_file_is_left_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-        spool = spooled([scores({"a": 1})], 0)
-        assert spool.is_in_file
+        buffer = buffered([scores({"a": 1})], 0)
+        assert buffer.is_in_file
         assert list(tmp_path.iterdir()) == []  # it has no name even while it is in use
-        spool.close()
+        buffer.close()
 
 
 class TestAgainstMemory:
@@ -115,9 +117,9 @@ class TestAgainstMemory:
             for file in files:
                 store_file(session, file, B)
             session.flush()
-            found = held(session)
+            rows_found = stored_contents(session)
             session.rollback()
-        return found
+        return rows_found
 
     @pytest.mark.parametrize("sought", [False, True])
     def test_the_store_makes_the_same_of_it(
@@ -134,9 +136,9 @@ class TestAgainstMemory:
             whole = prompts(names, details=[{"n": n} for n in details], **content)
             values = {name: float(n % 2) for name, n in zip(names, details, strict=True)}
             files.append([scores(values, "m", of=whole), answers({"j": "x"}, "m"), scores({"k": 1}, "n", of=None)][:2])
-        plain = self.outcome(store, *(reading(*file) for file in files))
+        plain = self.outcome(store, *(parsed_file(*file) for file in files))
         assert len(plain["prompts"]) == 4
-        spools = [spooled(file, 0) for file in files]
+        spools = [buffered(file, 0) for file in files]
         read_back = [
             ParsedFile(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n), measurements=blocks)
             for n, blocks in enumerate(spools)
@@ -144,19 +146,19 @@ class TestAgainstMemory:
         assert self.outcome(store, *read_back) == plain
         cut = []
         for n, details in enumerate(([3, 4, 5, 6], [4, 3, 5, 6])):
-            spool = BlockBuffer(0)
+            buffer = BlockBuffer(0)
             for name, text, number in zip(names, ["same", "same", "same", "other"], details, strict=True):
                 of = prompts([name], text=[text], details=[{"n": number}], disambiguated_by="n")
-                spool.append(scores({name: float(number % 2)}, "m", of=of))
-            spool.append(answers({"j": "x"}, "m"))
+                buffer.append(scores({name: float(number % 2)}, "m", of=of))
+            buffer.append(answers({"j": "x"}, "m"))
             cut.append(ParsedFile(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n),
-                               measurements=spool))  # fmt: skip
+                               measurements=buffer))  # fmt: skip
         assert self.outcome(store, *cut) == plain
 
 
 @pytest.mark.soak
 class TestMemory:
-    def test_a_gigabyte_of_samples_is_taken_in_with_less_than_300_megabytes(
+    def test_a_gigabyte_of_samples_is_ingested_with_less_than_300_megabytes(
         self, tmp_path: Path, sqlite_url: str
     ) -> None:
         from benchmarks.harness_samples import write_samples

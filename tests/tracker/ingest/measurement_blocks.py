@@ -74,20 +74,20 @@ def task_scores(values: Mapping[str, float], model: str = "m", **run: Any) -> Ta
     )
 
 
-def reading(*blocks: Measurement, identity: str | None = None) -> ParsedFile:
+def parsed_file(*blocks: Measurement, identity: str | None = None) -> ParsedFile:
     identity = identity or uuid.uuid4().hex
     return ParsedFile(
         path=Path("results.csv"), files=(), format="made", digest=identity, identity=identity, measurements=blocks
     )
 
 
-def keep(engine: sa.Engine, *blocks: Measurement, identity: str | None = None, **options: Any) -> StoreChanges:
+def store_blocks(engine: sa.Engine, *blocks: Measurement, identity: str | None = None, **options: Any) -> StoreChanges:
     """Store blocks as one file, in a transaction of its own."""
     with transaction(engine, exclusive=True) as session:
-        return store_file(session, reading(*blocks, identity=identity), options.pop("options", B), **options)
+        return store_file(session, parsed_file(*blocks, identity=identity), options.pop("options", B), **options)
 
 
-def held(session: Session) -> dict[str, set[tuple[Any, ...]]]:
+def stored_contents(session: Session) -> dict[str, set[tuple[Any, ...]]]:
     """Scores, answers, task scores, prompts and runs, in names."""
     names = (
         "JOIN run ON run.id = {0}.run_id JOIN model ON model.id = run.model_id "
@@ -114,7 +114,7 @@ def held(session: Session) -> dict[str, set[tuple[Any, ...]]]:
     }
 
 
-def everything(engine: sa.Engine) -> dict[str, list[tuple[Any, ...]]]:
+def all_rows(engine: sa.Engine) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table."""
     with engine.connect() as connection:
         return {
@@ -126,4 +126,6 @@ def everything(engine: sa.Engine) -> dict[str, list[tuple[Any, ...]]]:
 def values(engine: sa.Engine, model: str = "m", label: str = "") -> dict[tuple[str, str], float]:
     """Scores of one run by task and key."""
     with transaction(engine, write=False) as session:
-        return {(row[5], row[7]): row[9] for row in held(session)["scores"] if (row[1], row[3]) == (model, label)}
+        return {
+            (row[5], row[7]): row[9] for row in stored_contents(session)["scores"] if (row[1], row[3]) == (model, label)
+        }

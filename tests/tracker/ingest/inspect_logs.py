@@ -17,9 +17,9 @@ from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts
 from tracker.ingest.parsing.detection import parse_file
 
 
-def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **result: Any) -> Path:
+def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **log_fields: Any) -> Path:
     """A log in the shape that the name of the file says."""
-    head = header(*scores, **result)
+    head = header(*scores, **log_fields)
     if path.suffix == ".json":
         path.write_text(json.dumps({**head, "samples": [whole(sample) for sample in samples]}))
     else:
@@ -33,25 +33,25 @@ def read(path: Path, **options: Any) -> ParsedFile:
 
 def until_damage(path: Path, **options: Any) -> tuple[list[Measurement | str], str]:
     """What a reading yields, and what is wrong with the file."""
-    result: list[Measurement | str] = []
+    blocks: list[Measurement | str] = []
     try:
         for block in inspect_ai.read(path, ReadOptions(**options)):
-            result.append(block)
+            blocks.append(block)
     except BadInputError as error:
-        return result, str(error)
-    return result, ""
+        return blocks, str(error)
+    return blocks, ""
 
 
 def scores(reading: ParsedFile | Sequence[Measurement | str]) -> dict[str, dict[tuple[str, int], float]]:
     """Scores by metric, prompt and trial; those that are missing are left out."""
-    result: dict[str, dict[tuple[str, int], float]] = {}
+    scores_found: dict[str, dict[tuple[str, int], float]] = {}
     for block in reading.measurements if isinstance(reading, ParsedFile) else reading:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, block.values.shape)
             for key, trial, value in zip(block.prompts.keys, trials.tolist(), block.values.tolist(), strict=True):
                 if not math.isnan(value):
-                    result.setdefault(block.metric.name, {})[key, trial] = value
-    return result
+                    scores_found.setdefault(block.metric.name, {})[key, trial] = value
+    return scores_found
 
 
 def prompts(reading: ParsedFile) -> Prompts:

@@ -54,17 +54,17 @@ def took(file_store: sa.Engine, tmp_path: Path) -> Callable[..., Any]:
     """Takes rows in as an archive; what that changed."""
     path = tmp_path / "a.suffrage.zip"
 
-    def taken(rows: Rows, *, options: ReadOptions | None = None, **more: Any) -> Any:
+    def ingested(rows: Rows, *, options: ReadOptions | None = None, **more: Any) -> Any:
         path.write_bytes(packed(rows))
         return ingest_file(file_store, path, options, **more).changes
 
-    return taken
+    return ingested
 
 
-def column(engine: sa.Engine, asked: sa.ColumnElement[Any]) -> list[Any]:
+def column(engine: sa.Engine, query: sa.ColumnElement[Any]) -> list[Any]:
     with transaction(engine, write=False) as session:
         assert verify_checksums(session) == []
-        return list(session.scalars(sa.select(asked)))
+        return list(session.scalars(sa.select(query)))
 
 
 class TestMerging:
@@ -91,7 +91,7 @@ class TestMerging:
         stored = took(two)
         assert [run.label for run in stored.runs_new] == ["#2", "#3"]
         assert any(
-            "1 of 2 values differ from those stored: stored as a new run, #2" in note for note in stored.warnings
+            "1 of 2 values differ from those stored: stored as a new run, #2" in warning for warning in stored.warnings
         )
         again = took(two)
         assert again.summary() == "nothing new"
@@ -101,13 +101,13 @@ class TestMerging:
         self, took: Callable[..., Any], file_store: sa.Engine
     ) -> None:
         took(rows_of(1.0, 0.0, label="2024"))
-        other = rows_of(1.0, 1.0, label="2024")
+        changed_rows = rows_of(1.0, 1.0, label="2024")
         for how in ("rerun", "error"):
             with pytest.raises(ConflictError, match=r"m: 1 of 2 values differ .* for the run '2024'"):
-                took(other, on_conflict=how)
-        assert took(other, on_conflict="skip").n_scores_skipped == 1
+                took(changed_rows, on_conflict=how)
+        assert took(changed_rows, on_conflict="skip").n_scores_skipped == 1
         assert column(file_store, tables.score.c.value) == [1.0, 0.0]
-        assert took(other, on_conflict="update").n_scores_updated == 1
+        assert took(changed_rows, on_conflict="update").n_scores_updated == 1
         assert column(file_store, tables.score.c.value) == [1.0, 1.0]
 
     def test_a_prompt_is_known_by_its_content_and_gets_the_names_of_both(
@@ -136,16 +136,16 @@ class TestMerging:
         assert column(file_store, tables.prompt.c.choices) == [["a", "b"]]
         assert column(file_store, tables.prompt.c.details) == [{"n": 1}]
 
-    def test_a_text_that_contradicts_the_stored_one_is_refused_and_a_gold_answer_as_is_said(
+    def test_a_text_that_contradicts_the_stored_one_is_rejected_and_a_gold_answer_on_request(
         self, took: Callable[..., Any], file_store: sa.Engine
     ) -> None:
         took(rows_of(1.0, prompt=[prompt(0, "0?", answer="A")]))
         with pytest.raises(BadInputError, match="line 1, prompt 'q0': a prompt whose text contradicts the stored one"):
             took(rows_of(1.0, prompt=[prompt(0, "another?")]))
-        other = rows_of(1.0, prompt=[prompt(0, "0?", answer="B")])
+        changed_rows = rows_of(1.0, prompt=[prompt(0, "0?", answer="B")])
         with pytest.raises(BadInputError, match="gold answer 'B' contradicts the stored one, 'A'"):
-            took(other)
-        took(other, on_conflict="update")
+            took(changed_rows)
+        took(changed_rows, on_conflict="update")
         assert column(file_store, tables.prompt.c.answer) == ["B"]
 
     def test_models_are_known_by_any_name_and_get_facts_that_lack(
@@ -182,15 +182,15 @@ class TestMerging:
         with pytest.raises(BadInputError, match="holds 3 benchmarks"):
             took(AWKWARD, options=ReadOptions(benchmark="other"))
 
-    def test_a_file_that_an_archive_names_counts_as_taken_in(
+    def test_a_file_that_an_archive_names_counts_as_ingested(
         self, took: Callable[..., Any], file_store: sa.Engine, tmp_path: Path
     ) -> None:
         from tracker.ingest.parsing.detection import parse_file
 
         table = tmp_path / "scores.csv"
         table.write_text("benchmark,model,prompt_id,score\nb,m,q0,1\n")
-        told = parse_file(table, ReadOptions())
-        source = {"identity": told.identity, "digest": told.digest, "path": "x", "format": told.format,
+        parsed = parse_file(table, ReadOptions())
+        source = {"identity": parsed.identity, "digest": parsed.digest, "path": "x", "format": parsed.format,
                   "harness": None, "ingested": RUN["ingested"]}  # fmt: skip
         took(rows_of(1.0, source=[source], run_source=[{"run": 0, "source": 0}]))
         assert ingest_file(file_store, table).changes.already_known
@@ -227,19 +227,21 @@ class TestDamage:
         with pytest.raises(BadInputError, match="another program has packed it"):
             ingest_file(file_store, path)
 
-    def test_an_archive_of_a_newer_program_says_so(self, file_store: sa.Engine, tmp_path: Path) -> None:
+    def test_an_archive_of_a_newer_program_is_an_error_that_names_it(
+        self, file_store: sa.Engine, tmp_path: Path
+    ) -> None:
         path = tmp_path / "a.zip"
         wider = pa.table({"name": ["b"], "revision": [""], "colour": ["red"]})
-        for data, said in (
+        for data, problem in (
             (packed({}, manifest={"version": 2}), "is an archive of version 2; this program knows 1"),
             (packed({}, change={"benchmark": wider}), "the columns 'colour', unknown here"),
         ):
             path.write_bytes(data)
-            with pytest.raises(BadInputError, match=said) as caught:
+            with pytest.raises(BadInputError, match=problem) as caught:
                 ingest_file(file_store, path)
             assert "newer program" in str(caught.value)
 
-    def test_an_older_archive_without_a_column_that_may_be_null_is_taken_in(
+    def test_an_older_archive_without_a_column_that_may_be_null_is_ingested(
         self, file_store: sa.Engine, tmp_path: Path
     ) -> None:
         runs = pa.Table.from_pylist([{**rows_of(1.0)["run"][0], "n_scores": 1}], schema_of("run"))
@@ -251,7 +253,7 @@ class TestDamage:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("rows", "said"),
+        ("rows", "problem"),
         [
             ({"benchmark": [{"name": "b", "revision": ""}] * 2}, "benchmark.parquet, row 2: '' is there already"),
             ({"benchmark": [{"name": "a\0", "revision": ""}]}, "its name holds a zero byte"),
@@ -272,20 +274,20 @@ class TestErrors:
         ],
     )  # fmt: skip
     def test_what_no_store_holds_is_refused_and_nothing_stored(
-        self, took: Callable[..., Any], file_store: sa.Engine, rows: Rows, said: str
+        self, took: Callable[..., Any], file_store: sa.Engine, rows: Rows, problem: str
     ) -> None:
         with pytest.raises(BadInputError) as caught:
             took(rows)
-        assert said in str(caught.value)
+        assert problem in str(caught.value)
         assert column(file_store, tables.benchmark.c.id) == []
 
     @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
-    def test_rows_that_were_changed_and_sealed_again_are_stored_or_refused_in_words(
+    def test_rows_that_were_changed_and_sealed_again_are_stored_or_rejected_with_a_message(
         self, file_store: sa.Engine, tmp_path: Path, data: st.DataObject
     ) -> None:
-        rows = {table: [dict(row) for row in listed] for table, listed in AWKWARD.items()}
-        table = data.draw(st.sampled_from([one for one in ROW_ORDER if rows.get(one)]))
+        rows = {table: [dict(row) for row in table_rows] for table, table_rows in AWKWARD.items()}
+        table = data.draw(st.sampled_from([name for name in ROW_ORDER if rows.get(name)]))
         row = data.draw(st.sampled_from(rows[table]))
         name = data.draw(st.sampled_from(list(row)))
         kind = schema_of(table).field(name).type
@@ -301,9 +303,9 @@ class TestErrors:
             rows[table].append(dict(data.draw(st.sampled_from(rows[table]))))
         path = tmp_path / "a.zip"
         loose = pa.schema([field.with_nullable(True) for field in schema_of(table)])
-        whole = {table: [dict(one) for one in rows[table]]}
-        for place, one in enumerate(whole[table]) if table == "run" else ():
-            one.setdefault("n_scores", sum(score["run"] == place for score in rows["score"]))
+        whole = {table: [dict(row) for row in rows[table]]}
+        for place, run in enumerate(whole[table]) if table == "run" else ():
+            run.setdefault("n_scores", sum(score["run"] == place for score in rows["score"]))
         path.write_bytes(packed(rows, change={table: pa.Table.from_pylist(whole[table], loose)}))
         before = column(file_store, tables.score.c.value)
         try:
