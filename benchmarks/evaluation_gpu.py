@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks._peers import DeviceMissingError
-from benchmarks.evaluation import N_SHOTS, Method, prompts
+from benchmarks.evaluation import N_EXAMPLES, Method, prompts
 from tests.tracker.language_model_files import write_language_model
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.option_scorer import OptionScorer
@@ -66,7 +66,7 @@ def measured(device: str, shape: Shape, label: str) -> Iterator[dict[str, Any]]:
                 spent = seconds(device, partial(_respond, model, method, rendered))
             card = matrix_rate(device)
             done = 2 * weights * count.n_tokens / spent
-            examples = f"{N_SHOTS} {'fixed' if fixed else 'own'} shots"
+            examples = f"{N_EXAMPLES} {'fixed' if fixed else 'own'} shots"
             yield {
                 "name": f"{label}: {shape.n_prompts:,} prompts by {method}, {examples}, "
                 f"Llama of random weights, {model.n_parameters / 1e9:.2f} billion parameters, {model.dtype}",

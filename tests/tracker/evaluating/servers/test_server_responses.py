@@ -8,7 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from protocol_server import EVERYTHING, ProtocolServer, continuation_logprob, every, first_tokens, label_logprob, said
+from protocol_server import (
+    EVERYTHING,
+    ProtocolServer,
+    continuation_logprob,
+    every,
+    first_tokens,
+    generate,
+    label_logprob,
+)
 
 from tracker.errors import SelectionError, ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
@@ -210,7 +218,7 @@ class TestGeneration:
     def test_text_ends_before_the_first_stop_string_however_many_there_are(
         self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
-        whole = said(prompts[0].text())
+        whole = generate(prompts[0].text())
         stops = ("#", "@", "%", "~", whole.split()[4])  # a server is sent four
         with ProtocolServer() as server:
             backend = opened(server, "generation", sampling=Sampling(stop=stops))
@@ -228,7 +236,7 @@ class TestGeneration:
             responses = every(backend.respond([*prompts[:5], short, long], NOTHING_STORED))
         by_prompt = {response.prompt_id: response for response in responses}
         assert [by_prompt[prompt.prompt_id].n_examples for prompt in prompts[:5]] == [1] * 5
-        assert by_prompt[1].text == said(prompts[0].text(1))
+        assert by_prompt[1].text == generate(prompts[0].text(1))
         assert by_prompt[1000].error == ""
         assert "maximum context length" in by_prompt[1001].error
         assert backend.n_shortened == 5
