@@ -77,10 +77,10 @@ class TestDocumentation:
 
     @pytest.mark.parametrize("name", NAMES)
     def test_every_command_explains_itself(self, name: str) -> None:
-        shown = run(name, "--help")
-        assert shown.exit_code == 0
-        assert "Usage: suffrage" in shown.output or "Usage: " in shown.output
-        assert len(shown.output.splitlines()) > 4
+        printed = run(name, "--help")
+        assert printed.exit_code == 0
+        assert "Usage: suffrage" in printed.output or "Usage: " in printed.output
+        assert len(printed.output.splitlines()) > 4
 
     def test_these_are_all_commands_and_groups(self) -> None:
         groups = {name: command for name in NAMES if isinstance(command := load_command(name), click.Group)}
@@ -96,7 +96,7 @@ class TestDocumentation:
 
     def test_every_option_has_help(self) -> None:
         def silent(command: click.Command, path: str) -> list[str]:
-            found = [
+            stored = [
                 f"{path} {p.name}"
                 for p in command.params
                 if isinstance(p, click.Option) and not p.help and not p.hidden
@@ -106,8 +106,8 @@ class TestDocumentation:
                 for name in command.list_commands(context):
                     child = command.get_command(context, name)
                     assert child is not None
-                    found += silent(child, f"{path} {name}")
-            return found
+                    stored += silent(child, f"{path} {name}")
+            return stored
 
         assert silent(suffrage, "suffrage") == []
 
@@ -120,9 +120,9 @@ class TestErrors:
         with pytest.raises(SystemExit) as stopped:
             main(["leaderboard", "nowhere", "--database", sqlite_url])
         assert stopped.value.code == 1
-        said = capsys.readouterr().err
-        assert said.startswith("Error: No benchmark 'nowhere'")
-        assert "Traceback" not in said
+        message = capsys.readouterr().err
+        assert message.startswith("Error: No benchmark 'nowhere'")
+        assert "Traceback" not in message
 
     def test_a_full_disk_behind_stdout_is_one_sentence(self, sqlite_url: str) -> None:
         command = f"{sys.executable} -m tracker.cli db current --database {sqlite_url} > /dev/full"
@@ -164,9 +164,9 @@ class TestData:
         url = f"sqlite:///{tmp_path}/new.db"
         run("db", "upgrade", "--database", url)
         breaks = "'one' || char(13) || 'two', 'one' || char(10) || 'two', 'one' || char(13) || char(10) || 'two'"
-        said = run("sql", f"SELECT {breaks}", "--format", "csv", "--database", url).stdout_bytes.decode()
-        assert said.endswith('two"\n')
-        _, row = csv.reader(io.StringIO(said, newline=""))
+        message = run("sql", f"SELECT {breaks}", "--format", "csv", "--database", url).stdout_bytes.decode()
+        assert message.endswith('two"\n')
+        _, row = csv.reader(io.StringIO(message, newline=""))
         assert row == ["one\rtwo", "one\ntwo", "one\r\ntwo"]
 
 

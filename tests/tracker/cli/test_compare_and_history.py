@@ -44,7 +44,7 @@ def url(sqlite_url: str, tmp_path: Path) -> str:
 
 
 class TestCompare:
-    def test_it_says_who_is_better_and_shows_tasks_and_flipped_prompts(self, url: str) -> None:
+    def test_it_prints_the_better_model_tasks_and_flipped_prompts(self, url: str) -> None:
         result = call("compare", "b", "org/a", "org/b", "--flips", "2", "--database", url)
         assert result.stdout.startswith("org/a is better than org/b by 0.")
         assert "on 239 shared prompts" in result.stdout
@@ -55,28 +55,28 @@ class TestCompare:
         assert "1 prompts of org/a are left out" in result.stderr
 
     def test_as_json_it_holds_everything_that_is_printed(self, url: str) -> None:
-        found = json.loads(call("compare", "b", "org/a", "org/b", "--format", "json", "--database", url).stdout)
-        assert found["metrics"]["n_prompts"] == 239
-        assert found["metrics"]["n_a_better"] - found["metrics"]["n_b_better"] == pytest.approx(
-            239 * found["metrics"]["difference"]
+        stored = json.loads(call("compare", "b", "org/a", "org/b", "--format", "json", "--database", url).stdout)
+        assert stored["metrics"]["n_prompts"] == 239
+        assert stored["metrics"]["n_a_better"] - stored["metrics"]["n_b_better"] == pytest.approx(
+            239 * stored["metrics"]["difference"]
         )
-        assert len(found["tasks"]) == 12
-        assert {row["better"] for row in found["flips"]} == {"org/a", "org/b"}
+        assert len(stored["tasks"]) == 12
+        assert {row["better"] for row in stored["flips"]} == {"org/a", "org/b"}
 
     def test_two_runs_of_one_model_are_compared_by_their_keys(self, url: str) -> None:
-        found = json.loads(call("compare", "b", "run:3", "run:1", "--format", "json", "--database", url).stdout)
-        assert (found["model_a"], found["model_b"]) == ("org/a (run 3)", "org/a (run 1)")
-        assert found["metrics"]["difference"] > 0.1
+        stored = json.loads(call("compare", "b", "run:3", "run:1", "--format", "json", "--database", url).stdout)
+        assert (stored["model_a"], stored["model_b"]) == ("org/a (run 3)", "org/a (run 1)")
+        assert stored["metrics"]["difference"] > 0.1
         mixed = json.loads(call("compare", "b", "org/b", "run:1", "--format", "json", "--database", url).stdout)
         assert (mixed["model_a"], mixed["model_b"]) == ("org/b", "org/a")
 
-    def test_nothing_is_recorded_unless_asked_for(self, url: str) -> None:
+    def test_nothing_is_recorded_without_the_option(self, url: str) -> None:
         call("compare", "b", "org/a", "org/b", "--database", url)
         assert call("findings", "--format", "json", "--database", url).stdout.strip() == "[]"
-        said = call("compare", "b", "org/a", "org/b", "--record", "--no-mlflow", "--database", url).stderr
-        assert "Recorded as finding 1" in said
-        listed = json.loads(call("findings", "--format", "json", "--database", url).stdout)
-        assert [row["name"] for row in listed] == ["comparison"]
+        message = call("compare", "b", "org/a", "org/b", "--record", "--no-mlflow", "--database", url).stderr
+        assert "Recorded as finding 1" in message
+        listing = json.loads(call("findings", "--format", "json", "--database", url).stdout)
+        assert [row["name"] for row in listing] == ["comparison"]
 
     def test_the_picture_goes_where_it_is_wanted(self, url: str, tmp_path: Path) -> None:
         call("compare", "b", "org/a", "org/b", "--output", str(tmp_path / "x.png"), "--database", url)
@@ -107,16 +107,16 @@ class TestHistory:
             ("org/b", "4", ""),
         ]
 
-    def test_rows_of_benchmarks_asked_once_and_twice_have_the_same_columns(self, url: str, tmp_path: Path) -> None:
+    def test_rows_of_benchmarks_run_once_and_twice_have_the_same_columns(self, url: str, tmp_path: Path) -> None:
         path = tmp_path / "other.csv"
         path.write_text("model,prompt_id,correct,condition\norg/a,p,1,answer_only\norg/a,q,0,full\n")
         call("ingest", str(path), "--benchmark", "a", "--database", url, "--no-mlflow")
-        told = json.loads(call("history", "org/a", "--format", "json", "--database", url).stdout)
-        assert {tuple(row) for row in told} == {tuple(told[0])}
-        places = [(row["benchmark"], row["condition"]) for row in told]
+        values = json.loads(call("history", "org/a", "--format", "json", "--database", url).stdout)
+        assert {tuple(row) for row in values} == {tuple(values[0])}
+        places = [(row["benchmark"], row["condition"]) for row in values]
         assert sorted(places) == [("a", "answer_only"), ("a", "full"), *[("b", "full")] * 3]
-        said = csv.DictReader(io.StringIO(call("history", "org/a", "--format", "csv", "--database", url).stdout))
-        assert [row["run"] for row in said] == [str(row["run"]) for row in told]
+        message = csv.DictReader(io.StringIO(call("history", "org/a", "--format", "csv", "--database", url).stdout))
+        assert [row["run"] for row in message] == [str(row["run"]) for row in values]
 
     def test_a_single_run_has_a_mean_and_no_change(self, url: str, tmp_path: Path) -> None:
         result = call("history", "org/b", "--database", url)
@@ -133,11 +133,11 @@ class TestHistory:
 
     def test_a_picture_that_is_there_is_not_replaced_unasked(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "x.png").write_text("mine")
-        asked = ("history", "b", "--output", str(tmp_path / "x.png"), "--database", url)
+        query = ("history", "b", "--output", str(tmp_path / "x.png"), "--database", url)
         with pytest.raises(OutputError, match="is there already"):
-            call(*asked)
+            call(*query)
         assert (tmp_path / "x.png").read_text() == "mine"
-        call(*asked, "--force")
+        call(*query, "--force")
         assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
     def test_a_name_that_is_neither_is_answered_with_both(self, url: str) -> None:
@@ -146,7 +146,7 @@ class TestHistory:
 
 
 class TestLeaderboard:
-    def test_ranks_have_intervals_and_what_cannot_be_told_apart_is_said(self, url: str) -> None:
+    def test_ranks_have_intervals_and_indistinguishable_groups_are_listed(self, url: str) -> None:
         result = call("leaderboard", "b", "--missing", "complete", "--database", url)
         assert "Every two neighbours in rank can be told apart." in result.stderr
         rows = json.loads(
@@ -155,9 +155,9 @@ class TestLeaderboard:
         assert [(row["rank"], row["rank_low"], row["rank_high"]) for row in rows] == [(1, 1, 1), (2, 2, 2)]
 
     def test_a_model_without_a_rank_points_to_missing(self, url: str) -> None:
-        said = call("leaderboard", "b", "--database", url).stderr
-        assert "org/b has no rank: 1 of 240 prompts are missing." in said
-        assert "--missing says what missing scores are to mean." in said
+        message = call("leaderboard", "b", "--database", url).stderr
+        assert "org/b has no rank: 1 of 240 prompts are missing." in message
+        assert "--missing says what missing scores are to mean." in message
 
     def test_missing_scores_can_be_refused(self, url: str) -> None:
         with pytest.raises(SelectionError, match="org/b 1"):

@@ -23,25 +23,25 @@ def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     assert "simulated" in first.stdout.splitlines()[0]
     assert {path.name for path in tmp_path.iterdir()} == {"suffrage-demo"}
-    for said in (
+    for message in (
         "$ suffrage ingest suffrage-demo/scores.parquet",
         "--encoder planted-meaning",
         "150 easy prompts",
         "p = ",
         "suffrage ui",
     ):
-        assert said in first.stdout
-    asked = re.findall(r"\$ suffrage analyze ([\w-]+)", first.stdout)
-    made = asked.index("smart-filtering")
-    assert made < asked.index("filter-baselines")  # which looks at its filter
-    assert made < asked.index("filter-stability")
+        assert message in first.stdout
+    query = re.findall(r"\$ suffrage analyze ([\w-]+)", first.stdout)
+    built = query.index("smart-filtering")
+    assert built < query.index("filter-baselines")  # which looks at its filter
+    assert built < query.index("filter-stability")
     assert "Not run:" not in first.stdout
     assert not [line for line in first.stdout.splitlines() if len(line) > 100]
     assert "\x1b" not in first.stdout
 
-    heard, remarks = begun_again(tmp_path)
+    heard, warnings = begun_again(tmp_path)
     assert "were there already" in heard
-    assert remarks.count("taken in before, nothing changed") == 4
+    assert warnings.count("taken in before, nothing changed") == 4
     assert "observed" in heard
     assert answers(heard)
     assert answers(first.stdout)[: len(answers(heard))] == answers(heard)
@@ -51,12 +51,12 @@ def begun_again(folder: Path) -> tuple[str, str]:
     """What a second demonstration prints until it has answered a question by chance; it is stopped then."""
     command = [sys.executable, "-m", "tracker.cli", "demo", "--no-mlflow"]
     with (
-        (folder / "remarks").open("w") as remarks,
+        (folder / "remarks").open("w") as warnings,
         subprocess.Popen(
             command,
             cwd=folder,
             stdout=subprocess.PIPE,
-            stderr=remarks,
+            stderr=warnings,
             text=True,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         ) as process,
@@ -71,14 +71,14 @@ def begun_again(folder: Path) -> tuple[str, str]:
     return heard, (folder / "remarks").read_text()
 
 
-def answers(said: str) -> list[str]:
+def answers(message: str) -> list[str]:
     """Every line from the leaderboard on, but for the findings' own numbers."""
-    lines = said.partition("$ suffrage leaderboard")[2].splitlines()
+    lines = message.partition("$ suffrage leaderboard")[2].splitlines()
     return [re.sub(r"suffrage show \d+", "suffrage show", line) for line in lines]
 
 
 @pytest.mark.soak
-def test_all_of_it_is_said_again(tmp_path: Path) -> None:
+def test_its_texts_are_reproducible(tmp_path: Path) -> None:
     first, again = (suffrage("demo", "--no-mlflow", folder=tmp_path) for _ in range(2))
     assert (first.returncode, again.returncode) == (0, 0)
     assert answers(again.stdout) == answers(first.stdout)

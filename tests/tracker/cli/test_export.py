@@ -56,26 +56,26 @@ def log(folder: Path, model: str, *, tasks: tuple[str, ...] = TASKS, shift: int 
         ]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"samples_{task}_{STAMP}.jsonl").write_text(lines)
-    told = {"results": {task: {"alias": task} for task in tasks}, "model_name": model, "configs": {}}
-    told["configs"] = {task: {"test_split": "test"} for task in tasks}
-    (folder / f"results_{STAMP}.json").write_text(json.dumps(told))
+    values = {"results": {task: {"alias": task} for task in tasks}, "model_name": model, "configs": {}}
+    values["configs"] = {task: {"test_split": "test"} for task in tasks}
+    (folder / f"results_{STAMP}.json").write_text(json.dumps(values))
     return folder
 
 
 def numbered(engine: sa.Engine, benchmark: str) -> dict[tuple[str, int], int]:
     """Key of each prompt by task and number of the document, as its text tells it."""
     prompt, task, owner = tables.prompt.c, tables.task.c, tables.benchmark.c
-    asked = sa.select(task.name, prompt.text, prompt.id).join(tables.task, task.id == prompt.task_id)
-    asked = asked.join(tables.benchmark, owner.id == task.benchmark_id).where(owner.name == benchmark)
+    query = sa.select(task.name, prompt.text, prompt.id).join(tables.task, task.id == prompt.task_id)
+    query = query.join(tables.benchmark, owner.id == task.benchmark_id).where(owner.name == benchmark)
     with transaction(engine, write=False) as session:
-        return {(name, int(text.split()[1].rstrip("?"))): key for name, text, key in session.execute(asked)}
+        return {(name, int(text.split()[1].rstrip("?"))): key for name, text, key in session.execute(query)}
 
 
 def recorded(engine: sa.Engine, benchmark: str, kept: Mapping[int, bool], **reasons: Mapping[int, Any]) -> int:
     """Record a filter; its key."""
     with transaction(engine) as session:
         owner = session.scalar(sa.select(tables.benchmark.c.id).where(tables.benchmark.c.name == benchmark))
-        said = {
+        message = {
             "analysis": "smart-filtering",
             "benchmark_id": owner,
             "parameters": {},
@@ -83,15 +83,15 @@ def recorded(engine: sa.Engine, benchmark: str, kept: Mapping[int, bool], **reas
             "status": "complete",
         }
         now = sa.func.current_timestamp()
-        made = sa.insert(tables.finding).values(**said, input_digest="", code_version="", recorded=now)
-        key = int(session.execute(made).inserted_primary_key[0])
+        built = sa.insert(tables.finding).values(**message, input_digest="", code_version="", recorded=now)
+        key = int(session.execute(built).inserted_primary_key[0])
         if kept:
-            decided = [{"finding_id": key, "prompt_id": one, "kept": stays} for one, stays in kept.items()]
+            decided = [{"finding_id": key, "prompt_id": item, "kept": stays} for item, stays in kept.items()]
             session.execute(sa.insert(tables.filter_decision), decided)
         for step, out in reasons.items():
             rows = [
-                {"finding_id": key, "prompt_id": one, "step": step, "retained": stays, "cluster": group}
-                for one, (stays, group) in out.items()
+                {"finding_id": key, "prompt_id": item, "step": step, "retained": stays, "cluster": group}
+                for item, (stays, group) in out.items()
             ]
             session.execute(sa.insert(tables.filter_reason), rows)
         return key
@@ -103,7 +103,7 @@ def fill(engine: sa.Engine, folder: Path) -> int:
     prompts = numbered(engine, "b")
     kept = {key: number in KEPT[task] for (task, number), key in prompts.items()}
     easy = {key: (kept[key], None) for (task, _), key in prompts.items() if task == "physics"}
-    return recorded(engine, "b", kept, easy=easy, similar={prompts[one]: told for one, told in SIMILAR.items()})
+    return recorded(engine, "b", kept, easy=easy, similar={prompts[item]: values for item, values in SIMILAR.items()})
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def harness_file(sqlite_url: str, tmp_path: Path) -> Iterator[sa.Engine]:
 
 
 class TestKeptPrompts:
-    def test_csv_goes_to_the_screen_and_remarks_beside_it(self, harness: sa.Engine) -> None:
+    def test_csv_goes_to_stdout_and_warnings_to_stderr(self, harness: sa.Engine) -> None:
         result = run(harness, "export", "filter", "1")
         assert result.stdout == (
             "prompt_id,task,text,choices,answer,split,reasons,groups,other_names\n"
@@ -134,7 +134,7 @@ class TestKeptPrompts:
         assert "3 of 8 prompts that filter 1 keeps" in result.stderr
 
     @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-    def test_the_format_is_told_from_the_name_of_the_file(
+    def test_the_format_follows_from_the_name_of_the_file(
         self, harness_file: sa.Engine, tmp_path: Path, kind: str
     ) -> None:
         path = tmp_path / f"kept.{kind}"
@@ -142,7 +142,7 @@ class TestKeptPrompts:
         rows = pq.read_table(path).to_pylist() if kind == "parquet" else map(json.loads, path.read_text().splitlines())
         assert [row["prompt_id"] for row in rows] == ["algebra3", "algebra0", "physics2"]
 
-    def test_every_name_of_a_prompt_is_told(self, harness_file: sa.Engine, tmp_path: Path) -> None:
+    def test_every_name_of_a_prompt_is_exported(self, harness_file: sa.Engine, tmp_path: Path) -> None:
         table = tmp_path / "prompts.csv"
         table.write_text('prompt_id,task,question,choices\nq1,algebra,algebra 3?,"[""yes"", ""no""]"\n')
         run(harness_file, "ingest", str(table), "--benchmark", "b", "--no-mlflow")
@@ -154,24 +154,24 @@ class TestKeptPrompts:
         run(harness, "ingest", str(log(tmp_path / "grown", "org/n", n=7)), "--benchmark", "b", "--no-mlflow")
         result = run(harness, "export", "filter", "1")
         assert result.stdout == before
-        (said,) = [line for line in result.stderr.splitlines() if "never judged" in line]
-        assert "never judged 6 of" in said
-        assert all(f"algebra{number}" in said for number in (4, 5, 6))
-        assert said.count("physics") == 4  # two names, each with its task
+        (message,) = [line for line in result.stderr.splitlines() if "never judged" in line]
+        assert "never judged 6 of" in message
+        assert all(f"algebra{number}" in message for number in (4, 5, 6))
+        assert message.count("physics") == 4  # two names, each with its task
 
-    def test_it_can_be_taken_in_as_a_benchmark_of_its_own(self, harness_file: sa.Engine, tmp_path: Path) -> None:
+    def test_it_can_be_ingested_as_a_separate_benchmark(self, harness_file: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "kept.parquet"
         run(harness_file, "export", "filter", "1", "--output", str(path))
-        said = run(harness_file, "ingest", str(path), "--benchmark", "b-smart", "--no-mlflow").stderr
-        assert "(prompt-table): 3 new prompts" in said
+        message = run(harness_file, "ingest", str(path), "--benchmark", "b-smart", "--no-mlflow").stderr
+        assert "(prompt-table): 3 new prompts" in message
 
 
 class TestHarnessFile:
     def test_it_lists_the_kept_documents_of_each_task(self, harness: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "samples.json"
-        said = run(harness, "export", "filter", "1", "--output", str(path)).stderr
+        message = run(harness, "export", "filter", "1", "--output", str(path)).stderr
         assert json.loads(path.read_text()) == KEPT
-        assert "Name in --tasks only those of the file" in said
+        assert "Name in --tasks only those of the file" in message
         assert run(harness, "export", "filter", "1", "--format", "lm-eval").stdout == path.read_text()
 
     def test_a_store_from_before_gets_the_numbers_by_taking_the_files_in_again(
@@ -186,12 +186,12 @@ class TestHarnessFile:
         assert "nothing changed" in run(harness, *again).stderr
         with pytest.raises(SelectionError, match="Numbers of documents are not known"):
             run(harness, *lm_eval)
-        said = run(harness, *again, "--on-conflict", "update").stderr
-        assert "nothing new" in said
-        assert "details added to stored prompts: lm_eval_doc_id (8)" in said
+        message = run(harness, *again, "--on-conflict", "update").stderr
+        assert "nothing new" in message
+        assert "details added to stored prompts: lm_eval_doc_id (8)" in message
         assert json.loads(run(harness, *lm_eval).stdout) == KEPT
 
-    def test_a_run_on_the_kept_documents_is_of_the_kept_prompts_even_where_documents_are_alike(
+    def test_a_run_on_the_kept_documents_is_of_the_kept_prompts_even_where_documents_are_duplicates(
         self, sqlite_url: str, tmp_path: Path
     ) -> None:
         engine = connect(sqlite_url)
@@ -204,17 +204,17 @@ class TestHarnessFile:
             run(engine, "ingest", str(folder), "--benchmark", "b", "--no-mlflow")
         prompt, score, of = tables.prompt.c, tables.score.c, tables.run.c
         with transaction(engine, write=False) as session:
-            asked = sa.select(prompt.details).join(tables.score, score.prompt_id == prompt.id)
-            asked = asked.join(tables.run, of.id == score.run_id).join(tables.model, tables.model.c.id == of.model_id)
-            found = session.scalars(asked.where(tables.model.c.name == "org/n")).all()
+            query = sa.select(prompt.details).join(tables.score, score.prompt_id == prompt.id)
+            query = query.join(tables.run, of.id == score.run_id).join(tables.model, tables.model.c.id == of.model_id)
+            actual = session.scalars(query.where(tables.model.c.name == "org/n")).all()
             assert session.scalar(sa.select(sa.func.count()).select_from(tables.prompt)) == 4
-        assert {one["lm_eval_doc_id"] for one in found} == {3}
+        assert {item["lm_eval_doc_id"] for item in actual} == {3}
         engine.dispose()
 
     def test_of_files_that_number_otherwise_the_first_stands(self, harness_file: sa.Engine, tmp_path: Path) -> None:
-        other = log(tmp_path / "shifted", "org/n", tasks=("algebra",), shift=1)
-        said = run(harness_file, "ingest", str(other), "--benchmark", "b", "--no-mlflow").stderr
-        assert "details that differ from those stored, which were kept: lm_eval_doc_id (4)" in said
+        second = log(tmp_path / "shifted", "org/n", tasks=("algebra",), shift=1)
+        message = run(harness_file, "ingest", str(second), "--benchmark", "b", "--no-mlflow").stderr
+        assert "details that differ from those stored, which were kept: lm_eval_doc_id (4)" in message
         assert json.loads(run(harness_file, "export", "filter", "1", "--format", "lm-eval").stdout) == KEPT
 
     def test_prompts_of_other_files_are_numbered_in_their_order_on_request(
@@ -225,7 +225,7 @@ class TestHarnessFile:
         table.write_text("\n".join(["prompt_id,task,question", *lines, ""]))
         run(store, "ingest", str(table), "--benchmark", "b", "--no-mlflow")
         prompts = numbered(store, "b")
-        key = recorded(store, "b", {one: number in KEPT[task] for (task, number), one in prompts.items()})
+        key = recorded(store, "b", {item: number in KEPT[task] for (task, number), item in prompts.items()})
         lm_eval = ("export", "filter", str(key), "--format", "lm-eval")
         with pytest.raises(SelectionError, match="--number-by-order counts them instead"):
             run(store, *lm_eval)
@@ -236,16 +236,16 @@ class TestHarnessFile:
 
 class TestReview:
     def test_it_is_the_same_on_both_engines(self, sqlite_url: str, postgres_url: str, tmp_path: Path) -> None:
-        told = []
+        values = []
         for place, url in enumerate((sqlite_url, postgres_url)):
             engine = connect(url)
             fill(engine, tmp_path / f"logged{place}")
             result = run(engine, "export", "filter", "1", "--review", "2", "--seed", "3")
-            told.append(result.stdout)
+            values.append(result.stdout)
             assert result.stderr == "Drawn for review: 2 of 4 easy, 2 of 2 similar.\n"
             engine.dispose()
-        assert told[0] == told[1]
-        rows = list(csv.DictReader(io.StringIO(told[0])))
+        assert values[0] == values[1]
+        rows = list(csv.DictReader(io.StringIO(values[0])))
         assert [row["reason"] for row in rows] == ["easy", "easy", "similar", "similar"]
         assert rows[2] == {
             "reason": "similar",
@@ -270,16 +270,16 @@ class TestReview:
 
 class TestErrors:
     def test_a_finding_that_is_no_filter_is_met_with_those_that_are(self, harness_file: sa.Engine) -> None:
-        other = recorded(harness_file, "b", {})
+        second = recorded(harness_file, "b", {})
         with pytest.raises(
-            SelectionError, match=rf"Finding {other} \(smart-filtering\) is no filter\. Those that are: 1\."
+            SelectionError, match=rf"Finding {second} \(smart-filtering\) is no filter\. Those that are: 1\."
         ):
-            run(harness_file, "export", "filter", str(other))
+            run(harness_file, "export", "filter", str(second))
         for unknown in (0, 77, 2**40):
             with pytest.raises(NotFoundError, match=rf"No finding '{unknown}' with a filter\. Known: 1\."):
                 run(harness_file, "export", "filter", str(unknown))
 
-    def test_a_store_without_filters_says_how_to_make_one(self, store: sa.Engine) -> None:
+    def test_a_store_without_filters_explains_how_to_make_one(self, store: sa.Engine) -> None:
         with pytest.raises(NotFoundError, match=r"No finding '1' with a filter\. None are stored yet\."):
             run(store, "export", "filter", "1")
 
@@ -301,7 +301,7 @@ class TestErrors:
         assert path.read_text() == run(harness_file, "export", "filter", "1").stdout
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "message"),
         [
             ("--format parquet", "Parquet is not for the screen: add --output PATH."),
             ("--format lm-eval --review 9", "--review is for people: choose --format csv, jsonl or parquet."),
@@ -312,6 +312,6 @@ class TestErrors:
         ],
     )
     def test_options_that_do_not_belong_together_are_refused(
-        self, harness_file: sa.Engine, options: str, said: str
+        self, harness_file: sa.Engine, options: str, message: str
     ) -> None:
-        assert said in refused(harness_file, "export", "filter", "1", *options.split())
+        assert message in refused(harness_file, "export", "filter", "1", *options.split())

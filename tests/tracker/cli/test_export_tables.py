@@ -62,16 +62,16 @@ def fill(engine: sa.Engine, folder: Path) -> sa.Engine:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[sa.Engine]:
+def another(tmp_path: Path) -> Iterator[sa.Engine]:
     """Another, empty store."""
     engine = connect(f"sqlite:///{tmp_path / 'other.db'}")
     yield engine
     engine.dispose()
 
 
-def told(engine: sa.Engine) -> dict[str, list[tuple[Any, ...]]]:
+def values(engine: sa.Engine) -> dict[str, list[tuple[Any, ...]]]:
     """What flat tables bring back, in plain SQL."""
-    asked = {
+    query = {
         "scores": "SELECT m.name, t.name, a.key, k.name, s.trial, s.value, r.condition, r.variant, r.label, r.few_shot "
         "FROM score s JOIN run r ON r.id = s.run_id JOIN model m ON m.id = r.model_id JOIN prompt p ON "
         "p.id = s.prompt_id JOIN task t ON t.id = p.task_id JOIN prompt_alias a ON a.prompt_id = p.id JOIN metric k "
@@ -83,12 +83,12 @@ def told(engine: sa.Engine) -> dict[str, list[tuple[Any, ...]]]:
         "JOIN task t ON t.id = p.task_id JOIN prompt_alias a ON a.prompt_id = p.id",
     }
     with transaction(engine, write=False) as session:
-        rows = {name: session.execute(sa.text(sql)).all() for name, sql in asked.items()}
+        rows = {name: session.execute(sa.text(sql)).all() for name, sql in query.items()}
     plain = {
-        name: [tuple(json.loads(v) if isinstance(v, str) and v[:1] == "[" else v for v in row) for row in listed]
-        for name, listed in rows.items()
+        name: [tuple(json.loads(v) if isinstance(v, str) and v[:1] == "[" else v for v in row) for row in listing]
+        for name, listing in rows.items()
     }
-    return {name: sorted(listed, key=repr) for name, listed in plain.items()}
+    return {name: sorted(listing, key=repr) for name, listing in plain.items()}
 
 
 def usage(engine: sa.Engine, *arguments: str) -> str:
@@ -99,16 +99,16 @@ def usage(engine: sa.Engine, *arguments: str) -> str:
 
 class TestComesBack:
     @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-    def test_scores_answers_and_prompts(self, filled: sa.Engine, other: sa.Engine, tmp_path: Path, kind: str) -> None:
-        for what in (["prompts", "b"], ["scores", "b", "--all-runs"]):
-            path = str(tmp_path / f"{what[0]}.{kind}")
-            run(filled, "export", *what, "-o", path)
-            run(other, "ingest", path, "--no-mlflow")
-        assert told(other) == told(filled)
+    def test_scores_answers_and_prompts(self, filled: sa.Engine, another: sa.Engine, tmp_path: Path, kind: str) -> None:
+        for part in (["prompts", "b"], ["scores", "b", "--all-runs"]):
+            path = str(tmp_path / f"{part[0]}.{kind}")
+            run(filled, "export", *part, "-o", path)
+            run(another, "ingest", path, "--no-mlflow")
+        assert values(another) == values(filled)
 
-    def test_prompts_of_several_harnesses_keep_apart(self, other: sa.Engine, sqlite_url: str, tmp_path: Path) -> None:
-        here = connect(sqlite_url)
-        with transaction(here) as session:
+    def test_prompts_of_harnesses_stay_distinct(self, another: sa.Engine, sqlite_url: str, tmp_path: Path) -> None:
+        source_store = connect(sqlite_url)
+        with transaction(source_store) as session:
             for table, rows in {
                 tables.benchmark: [{"id": 1, "name": "b", "revision": ""}],
                 tables.task: [{"id": 1, "benchmark_id": 1, "name": "t"}],
@@ -119,9 +119,9 @@ class TestComesBack:
                 ],
             }.items():
                 session.execute(sa.insert(table), rows)
-        rows = list(csv.DictReader(io.StringIO(run(here, "export", "prompts", "b").stdout)))
+        rows = list(csv.DictReader(io.StringIO(run(source_store, "export", "prompts", "b").stdout)))
         assert [row["prompt_id"] for row in rows] == ["q", "lm_eval:q", "3", "4"]
-        here.dispose()
+        source_store.dispose()
 
     @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
     def test_weights(self, filled_file: sa.Engine, tmp_path: Path, kind: str) -> None:
@@ -139,31 +139,31 @@ class TestComesBack:
         assert len(by_finding[0]) == 3
         assert by_finding[0] == by_finding[1]
 
-    def test_a_store(self, filled: sa.Engine, other: sa.Engine, tmp_path: Path) -> None:
+    def test_a_store(self, filled: sa.Engine, another: sa.Engine, tmp_path: Path) -> None:
         path = str(tmp_path / "all.suffrage.zip")
-        said = run(filled, "export", "archive", "-o", path).stderr
-        assert f"Wrote {path}: 1 benchmark, 3 prompts, 5 runs, 9 scores, 5 answers." in said
-        run(other, "ingest", path, "--no-mlflow")
-        assert told(other) == told(filled)
+        message = run(filled, "export", "archive", "-o", path).stderr
+        assert f"Wrote {path}: 1 benchmark, 3 prompts, 5 runs, 9 scores, 5 answers." in message
+        run(another, "ingest", path, "--no-mlflow")
+        assert values(another) == values(filled)
         with pytest.raises(OutputError, match="is there already"):
             run(filled, "export", "archive", "-o", path)
 
-    def test_every_eval_ever(self, filled_file: sa.Engine, other: sa.Engine, tmp_path: Path) -> None:
+    def test_every_eval_ever(self, filled_file: sa.Engine, another: sa.Engine, tmp_path: Path) -> None:
         folder = tmp_path / "eee"
-        asked = ("export", "scores", "b", "--all-runs", "--format", "every-eval-ever", "-o", str(folder))
-        assert "Wrote" in run(filled_file, *asked).stderr
-        run(other, "ingest", str(folder), "--no-mlflow")
-        assert told(other)["scores"] == told(filled_file)["scores"]
+        query = ("export", "scores", "b", "--all-runs", "--format", "every-eval-ever", "-o", str(folder))
+        assert "Wrote" in run(filled_file, *query).stderr
+        run(another, "ingest", str(folder), "--no-mlflow")
+        assert values(another)["scores"] == values(filled_file)["scores"]
         with pytest.raises(OutputError, match="holds files already"):
-            run(filled_file, *asked)
+            run(filled_file, *query)
         (folder / "mine.txt").write_text("kept")
-        run(filled_file, *asked, "--force")
+        run(filled_file, *query, "--force")
         assert (folder / "mine.txt").read_text() == "kept"
         assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
 class TestChoice:
-    def test_the_latest_run_of_each_model_unless_all_are_asked_for(self, filled: sa.Engine) -> None:
+    def test_the_latest_run_of_each_model_unless_all_are_selected(self, filled: sa.Engine) -> None:
         def rows(*options: str) -> list[dict[str, str]]:
             return list(csv.DictReader(io.StringIO(run(filled, "export", "scores", "b", *options).stdout)))
 
@@ -180,21 +180,21 @@ class TestChoice:
         assert {row["model"] for row in rows("--all-runs", "--models", "org/b")} == {"org/b"}
         assert "predicted" not in rows("--no-answers")[0]
 
-    def test_runs_that_are_left_out_are_told(self, filled_file: sa.Engine) -> None:
-        said = run(filled_file, "export", "scores", "b").stderr
-        assert "2 other runs with such scores are left out; --all-runs takes every complete one." in said
+    def test_runs_that_are_left_out_are_counted(self, filled_file: sa.Engine) -> None:
+        message = run(filled_file, "export", "scores", "b").stderr
+        assert "2 other runs with such scores are left out; --all-runs takes every complete one." in message
 
-    def test_scores_of_tasks_where_there_are_no_others(self, other: sa.Engine, tmp_path: Path) -> None:
+    def test_scores_of_tasks_where_there_are_no_others(self, another: sa.Engine, tmp_path: Path) -> None:
         lines = "model,task,metric,score,stderr,n\nm,ARC,acc,0.5,0.01,10\nm,MMLU,acc,0.25,,\n"
-        run(other, "ingest", written(tmp_path / "t.csv", lines), "--benchmark", "l", "--no-mlflow")
+        run(another, "ingest", written(tmp_path / "t.csv", lines), "--benchmark", "l", "--no-mlflow")
         path = tmp_path / "out.csv"
-        run(other, "export", "scores", "l", "-o", str(path))
+        run(another, "export", "scores", "l", "-o", str(path))
         rows = list(csv.DictReader(path.open()))
         assert [(row["task"], row["score"], row["stderr"], row["n_prompts"]) for row in rows] == [
             ("ARC", "0.5", "0.01", "10"),
             ("MMLU", "0.25", "", ""),
         ]
-        assert "nothing new" in run(other, "ingest", str(path), "--no-mlflow").stderr
+        assert "nothing new" in run(another, "ingest", str(path), "--no-mlflow").stderr
 
     def test_runs_and_findings(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         rows = list(csv.DictReader(io.StringIO(run(filled_file, "export", "runs", "b").stdout)))
@@ -205,13 +205,15 @@ class TestChoice:
         assert json.loads(rows[0]["sources"])[0].endswith("scores.csv")
         lines = "prompt_id,task,weight\nq1,algebra,0.1\nq2,algebra,3\n"
         run(filled_file, "weights", "b", written(tmp_path / "mine.csv", lines), "--no-mlflow")
-        for which in ("1", "b"):
-            found = [
+        for selector in ("1", "b"):
+            stored = [
                 json.loads(line)
-                for line in run(filled_file, "export", "findings", which, "--format", "jsonl").stdout.split("\n")[:-1]
+                for line in run(filled_file, "export", "findings", selector, "--format", "jsonl").stdout.split("\n")[
+                    :-1
+                ]
             ]
-            assert {row["question"] for row in found} == {"custom-weights"}
-            assert all((row["value"] is None) == (row["reason"] is not None) for row in found if row["metric"])
+            assert {row["question"] for row in stored} == {"custom-weights"}
+            assert all((row["value"] is None) == (row["reason"] is not None) for row in stored if row["metric"])
 
     def test_further_fields_of_prompts_have_columns_that_nothing_mistakes(
         self, filled_file: sa.Engine, tmp_path: Path
@@ -219,14 +221,14 @@ class TestChoice:
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.prompt).values(details={"model": "x", "n": 3, "deep": [1], "text": 2.5}))
         path = tmp_path / "p.parquet"
-        said = run(filled_file, "export", "prompts", "b", "-o", str(path)).stderr
+        message = run(filled_file, "export", "prompts", "b", "-o", str(path)).stderr
         table = pq.read_table(path)
         assert table.schema.names[7:] == ["detail_model", "n", "deep", "detail_text"]
         assert table.slice(0, 1).to_pylist()[0]["deep"] == "[1]"
         assert [str(table.schema.field(name).type) for name in ("n", "detail_text")] == ["int64", "double"]
-        assert "The field 'model' stands in the column 'detail_model'." in said
+        assert "The field 'model' stands in the column 'detail_model'." in message
 
-    def test_spreadsheets_are_given_no_formula(self, filled_file: sa.Engine, tmp_path: Path) -> None:
+    def test_spreadsheets_get_no_formula(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         plain = run(filled_file, "export", "prompts", "b").stdout
         assert '"=1+1?\nreally"' in plain
         safe = run(filled_file, "export", "prompts", "b", "--for-spreadsheets").stdout
@@ -239,15 +241,15 @@ class TestChoice:
 class TestErrors:
     def test_a_file_is_replaced_only_by_force(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path / "out.csv", "mine")
-        for what in (["scores", "b"], ["prompts", "b"], ["runs"], ["findings"], ["weights", "1"]):
+        for part in (["scores", "b"], ["prompts", "b"], ["runs"], ["findings"], ["weights", "1"]):
             with pytest.raises(OutputError, match="is there already"):
-                run(filled_file, "export", *what, "-o", path)
+                run(filled_file, "export", *part, "-o", path)
         assert Path(path).read_text() == "mine"
         run(filled_file, "export", "runs", "-o", path, "--force")
         assert Path(path).read_text().startswith("run_id,")
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["scores", "b", "-o", "x.xlsx"], "does not say what to write: add --format"),
             (["scores", "b", "--format", "parquet"], "Parquet is not for the screen"),
@@ -257,11 +259,13 @@ class TestErrors:
             (["scores", "b", "--format", "every-eval-ever", "--for-spreadsheets", "-o", "x"], "Ever has room for all"),
         ],
     )
-    def test_what_does_not_go_together_is_told(self, filled_file: sa.Engine, arguments: list[str], said: str) -> None:
-        assert said in usage(filled_file, "export", *arguments)
+    def test_contradicting_options_are_an_error(
+        self, filled_file: sa.Engine, arguments: list[str], message: str
+    ) -> None:
+        assert message in usage(filled_file, "export", *arguments)
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["scores", "c"], "No benchmark 'c'"),
             (["scores", "b", "--metric", "x"], "No metric 'x'"),
@@ -280,8 +284,8 @@ class TestErrors:
             (["archive", "c", "-o", "c.zip"], "No benchmark 'c'"),
         ],
     )
-    def test_what_is_not_there_is_told(self, filled_file: sa.Engine, arguments: list[str], said: str) -> None:
+    def test_an_unknown_name_is_an_error(self, filled_file: sa.Engine, arguments: list[str], message: str) -> None:
         with pytest.raises((NotFoundError, SelectionError)) as caught:
             run(filled_file, "export", *arguments)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert not Path("c.zip").exists()

@@ -49,14 +49,14 @@ class TestForms:
     )
     def test_json_and_csv_hold_what_the_table_holds(self, sqlite_url: str, results: Path, command: list[str]) -> None:
         assert run("ingest", results, "--benchmark", "b", "--no-mlflow", "--database", sqlite_url).exit_code == 0
-        shown = {form: run(*command, "--database", sqlite_url, "--format", form) for form in ("table", "json", "csv")}
-        assert [one.exit_code for one in shown.values()] == [0, 0, 0]
-        objects = json.loads(shown["json"].stdout)
-        rows = list(csv.DictReader(io.StringIO(shown["csv"].stdout)))
+        printed = {form: run(*command, "--database", sqlite_url, "--format", form) for form in ("table", "json", "csv")}
+        assert [item.exit_code for item in printed.values()] == [0, 0, 0]
+        objects = json.loads(printed["json"].stdout)
+        rows = list(csv.DictReader(io.StringIO(printed["csv"].stdout)))
         assert len(objects) == len(rows)
         assert [list(row) for row in objects] == [list(row) for row in rows]
         if command != ["benchmarks"]:
-            assert MODEL in shown["table"].stdout
+            assert MODEL in printed["table"].stdout
             assert any(MODEL in row.values() for row in objects)
             assert any(MODEL in row.values() for row in rows)
 
@@ -69,8 +69,8 @@ class TestNumbers:
         assert [line.split()[0] for line in lines[2:]] == ["1.5", "1.5", "3"]
 
     def test_decimal_numbers_of_the_engine_are_numbers_in_json(self, postgres_url: str) -> None:
-        asked = run("sql", "SELECT 0.5 AS half, 3.0 AS three", "--format", "json", "--database", postgres_url)
-        assert json.loads(asked.stdout) == [{"half": 0.5, "three": 3}]
+        query = run("sql", "SELECT 0.5 AS half, 3.0 AS three", "--format", "json", "--database", postgres_url)
+        assert json.loads(query.stdout) == [{"half": 0.5, "three": 3}]
 
 
 class TestErrors:
@@ -82,7 +82,7 @@ class TestErrors:
             assert str(refused.exception) == f"{tmp_path / name}: does not exist."
 
     @pytest.mark.parametrize("bounds", [("1", "0"), ("nan", "1"), ("1", "1")])
-    def test_bounds_are_given_in_their_order(self, sqlite_url: str, results: Path, bounds: tuple[str, str]) -> None:
+    def test_bounds_are_passed_in_their_order(self, sqlite_url: str, results: Path, bounds: tuple[str, str]) -> None:
         refused = run("ingest", results, "--benchmark", "b", "--database", sqlite_url, "--bounds", *bounds)
         assert refused.exit_code == 2
         assert "smaller number first" in refused.stderr
@@ -101,7 +101,7 @@ class TestErrors:
         assert checked.exit_code == 0
         assert "Sound" in checked.stderr
 
-    def test_an_interrupt_says_how_to_go_on_and_leaves_a_sound_store(
+    def test_an_interrupt_explains_how_to_go_on_and_leaves_a_sound_store(
         self, sqlite_url: str, results: Path, tmp_path: Path, install: Callable[..., None]
     ) -> None:
         install("impatient", IMPATIENT, group="suffrage.formats")
@@ -132,17 +132,17 @@ class TestModel:
         folder.mkdir()
         self.wide(folder, "a.csv", "org/one")
         self.wide(folder, "b.csv", "org/two")
-        asked = ("ingest", str(folder), "--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
-        result = CliRunner().invoke(suffrage, (*asked, "--model", "mine"))
+        query = ("ingest", str(folder), "--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
+        result = CliRunner().invoke(suffrage, (*query, "--model", "mine"))
         assert result.exit_code == 1
         assert "calls its model 'org/two'" in result.stderr
         assert "--model mine would make them one" in result.stderr
-        assert CliRunner().invoke(suffrage, asked).exit_code == 0
+        assert CliRunner().invoke(suffrage, query).exit_code == 0
 
     def test_files_of_one_model_may_be_named_together(self, tmp_path: Path, sqlite_url: str) -> None:
         folder = tmp_path / "results"
         folder.mkdir()
         self.wide(folder, "a.csv", "org/one")
         (folder / "b.csv").write_text("prompt_id,score,model\nq9,1,org/one\n")
-        asked = ("ingest", str(folder), "--benchmark", "b", "--model", "mine", "--no-mlflow", "--database", sqlite_url)
-        assert CliRunner().invoke(suffrage, asked).exit_code == 0
+        query = ("ingest", str(folder), "--benchmark", "b", "--model", "mine", "--no-mlflow", "--database", sqlite_url)
+        assert CliRunner().invoke(suffrage, query).exit_code == 0

@@ -56,8 +56,8 @@ def three_file(empty_file: sa.Engine, tmp_path: Path) -> sa.Engine:
     return empty_file
 
 
-class TestTakingIn:
-    def test_what_the_store_lacks_is_filled_in_and_told(self, three: sa.Engine, tmp_path: Path) -> None:
+class TestImport:
+    def test_missing_facts_are_filled_in_and_listed(self, three: sa.Engine, tmp_path: Path) -> None:
         text = (
             "Model,Organization,Family,Parameters,Released,Open weights,alias\n"
             "lab-tiny,Lab,tiny,1.5B,2024-05-31,yes,tiny-chat\n"
@@ -94,7 +94,7 @@ class TestTakingIn:
         assert known(three_file) == before
 
     @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl"])
-    def test_every_kind_of_file_says_the_same(self, three_file: sa.Engine, tmp_path: Path, kind: str) -> None:
+    def test_every_kind_of_file_means_the_same(self, three_file: sa.Engine, tmp_path: Path, kind: str) -> None:
         path = tmp_path / f"facts.{kind}"
         rows = {
             "model": ["lab-tiny", "org/small"],
@@ -114,9 +114,9 @@ class TestTakingIn:
             ]
             path.write_text("".join((("," if kind == "csv" else "\t").join(row)) + "\n" for row in cells))
         run(three_file, "models", "import", str(path))
-        found = known(three_file)
-        assert found["lab-tiny"] == (None, None, 7_000_000_000, date(2024, 2, 29), True, ())
-        assert found["org/small"] == ("org", None, None, None, False, ())
+        actual = known(three_file)
+        assert actual["lab-tiny"] == (None, None, 7_000_000_000, date(2024, 2, 29), True, ())
+        assert actual["org/small"] == ("org", None, None, None, False, ())
 
     def test_another_name_is_understood_from_then_on(self, three_file: sa.Engine, tmp_path: Path) -> None:
         run(three_file, "models", "import", written(tmp_path / "a.csv", "model,alias\nlab-tiny,tiny\n"))
@@ -126,7 +126,7 @@ class TestTakingIn:
         assert "new model" not in run(three_file, "ingest", more, "--benchmark", "b", "--no-mlflow").stderr
         assert "lab-tiny" in run(three_file, "leaderboard", "b", "--models", "tiny").stdout
 
-    def test_stored_facts_are_changed_only_where_that_is_asked_for(self, three: sa.Engine, tmp_path: Path) -> None:
+    def test_stored_facts_are_changed_only_by_overwrite(self, three: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,organization,family\norg/small,Other,f\norg/large,org,f\n")
         before = known(three)
         with pytest.raises(BadInputError) as caught:
@@ -134,23 +134,23 @@ class TestTakingIn:
         assert caught.value.problems == ["line 2: the store holds organization 'org' of org/small, not 'Other'"]
         assert str(caught.value).endswith("--overwrite changes what the store holds.")
         assert known(three) == before
-        said = run(three, "models", "import", file, "--overwrite").stderr
-        assert "2 filled in, 1 changed, 1 stored before" in said
-        assert "  changed: org/small: organization 'Other', before 'org'\n" in said
+        message = run(three, "models", "import", file, "--overwrite").stderr
+        assert "2 filled in, 1 changed, 1 stored before" in message
+        assert "  changed: org/small: organization 'Other', before 'org'\n" in message
         assert known(three)["org/small"][:2] == ("Other", "f")
 
     def test_columns_that_are_no_facts_are_named(self, three_file: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,family,licence\nlab-tiny,f,MIT\n")
         assert "passed over: licence" in run(three_file, "models", "import", file).stderr
 
-    def test_of_many_facts_twenty_are_told(self, empty_file: sa.Engine, tmp_path: Path) -> None:
+    def test_of_many_facts_twenty_are_listed(self, empty_file: sa.Engine, tmp_path: Path) -> None:
         names = [f"m{i}" for i in range(23)]
         scores = written(tmp_path / "s.csv", f"prompt_id,{','.join(names)}\np,{','.join('1' * 23)}\n")
         run(empty_file, "ingest", scores, "--benchmark", "b", "--no-mlflow")
         file = written(tmp_path / "f.csv", "model,family\n" + "".join(f"{name},f\n" for name in names))
-        said = run(empty_file, "models", "import", file).stderr.splitlines()
-        assert said[1] == "  m0: family 'f'"
-        assert said[20:] == ["  m19: family 'f'", "  and 3 more"]
+        message = run(empty_file, "models", "import", file).stderr.splitlines()
+        assert message[1] == "  m0: family 'f'"
+        assert message[20:] == ["  m19: family 'f'", "  and 3 more"]
 
 
 class TestErrors:
@@ -193,7 +193,7 @@ class TestErrors:
         ]
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("name,family\nm,f\n", "there is no column model; it has: name, family."),
             ("model,licence\nm,MIT\n", "no column says anything of the models; it has: model, licence."),
@@ -201,12 +201,14 @@ class TestErrors:
             ("", "is empty."),
         ],
     )
-    def test_a_file_without_facts_is_refused(self, empty_file: sa.Engine, tmp_path: Path, text: str, said: str) -> None:
+    def test_a_file_without_facts_is_refused(
+        self, empty_file: sa.Engine, tmp_path: Path, text: str, message: str
+    ) -> None:
         with pytest.raises(BadInputError) as caught:
             run(empty_file, "models", "import", written(tmp_path / "facts.csv", text))
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
-    def test_an_empty_store_says_so(self, empty_file: sa.Engine, tmp_path: Path) -> None:
+    def test_an_empty_store_is_an_error(self, empty_file: sa.Engine, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match="the store holds no model 'm'; it holds none yet"):
             run(empty_file, "models", "import", written(tmp_path / "facts.csv", "model,family\nm,f\n"))
 
@@ -240,7 +242,7 @@ class TestNumbersOfParameters:
             read_model_facts(Path(written(tmp_path / "f.tsv", f"model\tparameters\nm\t{cell}\n")))
 
 
-def test_tables_hold_what_was_taken_in(three: sa.Engine, tmp_path: Path) -> None:
+def test_tables_hold_the_imported_facts(three: sa.Engine, tmp_path: Path) -> None:
     run(
         three,
         "models",
@@ -249,5 +251,5 @@ def test_tables_hold_what_was_taken_in(three: sa.Engine, tmp_path: Path) -> None
     )
     with transaction(three, write=False) as session:
         model = tables.model.c
-        found = session.execute(sa.select(model.released, model.open_weights).where(model.name == "lab-tiny")).one()
-    assert tuple(found) == (date(2024, 1, 2), True)
+        actual = session.execute(sa.select(model.released, model.open_weights).where(model.name == "lab-tiny")).one()
+    assert tuple(actual) == (date(2024, 1, 2), True)

@@ -33,6 +33,6 @@ def test_what_belongs_to_a_statistic_stands_beside_it(capsys: pytest.CaptureFixt
     assert lines[2:] == [["variance", "1.5000", "0.0100"]]
 
 
-def test_why_a_number_is_not_given_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reason_of_a_missing_number_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, Recorded("diversity"), Recorded("diversity.complete_tasks", None, "no task is complete"))
     assert lines[3] == ["diversity.complete_tasks", "–", "no", "task", "is", "complete"]

@@ -16,9 +16,9 @@ from tracker.database import connect
 
 @pytest.fixture
 def engine(sqlite_url: str) -> Any:
-    made = connect(sqlite_url)
-    yield made
-    made.dispose()
+    built = connect(sqlite_url)
+    yield built
+    built.dispose()
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ MAP = ("--map", "text=q", "--map", "choices=o", "--map", "answer=a", "--map", "t
 
 
 class TestCommand:
-    def test_it_says_what_was_taken_in_and_how_fields_were_read(self, engine: Any, source: str) -> None:
+    def test_it_reports_what_was_imported_and_how_fields_were_read(self, engine: Any, source: str) -> None:
         first = run(engine, "prompts", "import", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
         assert first.stdout == ""
         assert "colours: 10 prompts (" in first.stderr
@@ -76,10 +76,12 @@ class TestCommand:
         assert result.exit_code == 2
         assert words in result.stderr
 
-    def test_a_task_that_is_not_there_cannot_be_called_otherwise(self, engine: Any, source: str) -> None:
-        said = run(engine, "prompts", "import", "c", source, *MAP, "--task-name", "k=x", "--task-name", "kk=y").stderr
-        assert "no task is called 'kk'" in said
-        assert "'k'" not in said
+    def test_an_unknown_task_cannot_be_renamed(self, engine: Any, source: str) -> None:
+        message = run(
+            engine, "prompts", "import", "c", source, *MAP, "--task-name", "k=x", "--task-name", "kk=y"
+        ).stderr
+        assert "no task is called 'kk'" in message
+        assert "'k'" not in message
 
     def test_a_benchmark_has_a_name(self, engine: Any, source: str) -> None:
         result = CliRunner().invoke(suffrage, ["prompts", "import", "", source, *MAP, "--database", str(engine.url)])

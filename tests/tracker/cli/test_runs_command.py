@@ -20,34 +20,39 @@ from tracker.recording.pipeline import run_analysis
 ARITHMETIC = Selection(benchmark="arithmetic")
 
 
-def listed(engine: sa.Engine, *options: str) -> dict[int, str]:
+def listing(engine: sa.Engine, *options: str) -> dict[int, str]:
     """Status of each run that is listed."""
     return {row["id"]: row["status"] for row in json.loads(run(engine, "runs", *options, "--format", "json").stdout)}
 
 
 @pytest.mark.usefixtures("toys")
-class TestSettingAside:
+class TestRunStatus:
     def test_hidden_runs_are_listed_on_request_only(self, filled: sa.Engine) -> None:
-        said = run(filled, "runs", "hide", "2", "3", "--reason", "odd", "--no-mlflow").stderr
-        assert said == "Runs 2, 3 are hidden.\n"
-        assert set(listed(filled)) == set(listed(filled, "list")) == {1, 4, 5}
-        assert listed(filled, "list", "--all") == listed(filled, "--all") == {
+        message = run(filled, "runs", "hide", "2", "3", "--reason", "odd", "--no-mlflow").stderr
+        assert message == "Runs 2, 3 are hidden.\n"
+        assert set(listing(filled)) == set(listing(filled, "list")) == {1, 4, 5}
+        assert listing(filled, "list", "--all") == listing(filled, "--all") == {
             1: "complete", 2: "hidden", 3: "hidden", 4: "complete", 5: "complete",
         }  # fmt: skip
         table = run(filled, "runs")
         assert "Not listed: 2 hidden or superseded. --all lists them too." in table.stderr
         assert "odd" in run(filled, "runs", "list", "--all").stdout
         assert run(filled, "runs", "unhide", "2", "--no-mlflow").stderr == "Run 2 is in use again.\n"
-        assert set(listed(filled)) == {1, 2, 4, 5}
+        assert set(listing(filled)) == {1, 2, 4, 5}
 
     def test_one_run_is_shown_whole(self, filled_file: sa.Engine) -> None:
         run_analysis(filled_file, "toy", ARITHMETIC)
         run(filled_file, "runs", "hide", "2", "--reason", "odd", "--no-mlflow")
-        found = json.loads(run(filled_file, "runs", "show", "2", "--format", "json").stdout)
-        assert (found["status"], found["reason"], found["findings"], found["n_scores"]) == ("hidden", "odd", [1], 40)
-        assert found["settings"]["temperature"] == 0.5
+        stored = json.loads(run(filled_file, "runs", "show", "2", "--format", "json").stdout)
+        assert (stored["status"], stored["reason"], stored["findings"], stored["n_scores"]) == (
+            "hidden",
+            "odd",
+            [1],
+            40,
+        )
+        assert stored["settings"]["temperature"] == 0.5
 
-    def test_deleting_says_what_goes_and_wants_a_word(self, filled_file: sa.Engine) -> None:
+    def test_deleting_previews_the_loss_and_needs_confirmation(self, filled_file: sa.Engine) -> None:
         run_analysis(filled_file, "toy", ARITHMETIC)
         url = filled_file.url.render_as_string(hide_password=False)
         refused = CliRunner().invoke(suffrage, ["runs", "delete", "2", "--database", url])
@@ -55,12 +60,12 @@ class TestSettingAside:
         assert "With it go 40 scores. Prompts, models and findings stay." in refused.stderr
         assert "Stale from then on: finding 1." in refused.stderr
         assert "Nothing was deleted. To delete them, say so with --yes." in refused.stderr
-        assert len(listed(filled_file)) == 5
-        said = run(filled_file, "runs", "delete", "2", "--yes", "--no-mlflow").stderr
-        assert "Run 2 is deleted.\nStale now: finding 1." in said
-        assert set(listed(filled_file)) == {1, 3, 4, 5}
-        shown = run(filled_file, "show", "1")
-        assert "Stale: deleted since: run 2 of arithmetic/model 1. Ask again with" in shown.stderr
+        assert len(listing(filled_file)) == 5
+        message = run(filled_file, "runs", "delete", "2", "--yes", "--no-mlflow").stderr
+        assert "Run 2 is deleted.\nStale now: finding 1." in message
+        assert set(listing(filled_file)) == {1, 3, 4, 5}
+        printed = run(filled_file, "show", "1")
+        assert "Stale: deleted since: run 2 of arithmetic/model 1. Ask again with" in printed.stderr
 
     def test_mlflow_shows_it_at_once_and_is_missed_with_a_warning(
         self, filled_file: sa.Engine, tracking_uri: str
@@ -74,14 +79,14 @@ class TestSettingAside:
         assert "Warning: " in away.stderr
         assert publish_missing(filled_file, tracking_uri).n_marked == 1
 
-    def test_taking_in_what_belongs_to_a_hidden_run_says_so(self, sqlite_url: str, tmp_path: Path) -> None:
+    def test_ingesting_results_of_a_hidden_run_is_a_warning(self, sqlite_url: str, tmp_path: Path) -> None:
         engine = connect(sqlite_url)
         known = ("--benchmark", "b", "--metric", "accuracy", "--no-mlflow")
         run(engine, "ingest", written(tmp_path / "a.csv", "prompt_id,m\np1,1\n"), *known)
         run(engine, "runs", "hide", "1", "--no-mlflow")
-        said = run(engine, "ingest", written(tmp_path / "b.csv", "prompt_id,m\np1,1\np2,0\n"), *known).stderr
-        assert "m: run 1 is hidden and stays so; to use it again: suffrage runs unhide 1" in said
-        assert listed(engine, "--all") == {1: "hidden"}
+        message = run(engine, "ingest", written(tmp_path / "b.csv", "prompt_id,m\np1,1\np2,0\n"), *known).stderr
+        assert "m: run 1 is hidden and stays so; to use it again: suffrage runs unhide 1" in message
+        assert listing(engine, "--all") == {1: "hidden"}
         engine.dispose()
 
 

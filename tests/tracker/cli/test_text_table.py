@@ -13,25 +13,25 @@ ROWS = [["1", "Meta-Llama-3.1-70B-Instruct", "0.6280", "7"], ["–", "🦙/模�
 
 
 def table(width: int | None, spare: list[str] | None = None) -> tuple[list[str], list[str]]:
-    printed, left_out = text_table(NAMES, ROWS, numeric={"rank", "mean", "run"}, width=width, spare=spare or [])
-    return printed.splitlines(), left_out
+    printed, omitted = text_table(NAMES, ROWS, numeric={"rank", "mean", "run"}, width=width, spare=spare or [])
+    return printed.splitlines(), omitted
 
 
 class TestWidth:
     def test_without_a_terminal_a_row_is_a_line(self) -> None:
-        lines, left_out = table(None)
+        lines, omitted = table(None)
         assert lines[2] == "   1   Meta-Llama-3.1-70B-Instruct   0.6280     7"
         assert len(lines) == 4
-        assert left_out == []
+        assert omitted == []
 
     def test_names_are_folded_after_a_dash(self) -> None:
-        lines, left_out = table(42)
+        lines, omitted = table(42)
         assert lines[2:4] == ["   1   Meta-Llama-3.1-70B-    0.6280     7", "       Instruct"]
-        assert left_out == []
+        assert omitted == []
 
     def test_spare_columns_make_room_and_are_named(self) -> None:
-        lines, left_out = table(34, ["run"])
-        assert left_out == ["run"]
+        lines, omitted = table(34, ["run"])
+        assert omitted == ["run"]
         assert max(map(cell_len, lines)) <= 34
 
     def test_what_does_not_fit_sticks_out_whole(self) -> None:
@@ -39,9 +39,9 @@ class TestWidth:
         assert "0.6280" in "\n".join(lines)
 
     def test_a_column_without_a_word_goes_first(self) -> None:
-        printed, left_out = text_table(["a", "label", "b"], [["x" * 30, "", "y" * 30]], width=40, spare=["b"])
+        printed, omitted = text_table(["a", "label", "b"], [["x" * 30, "", "y" * 30]], width=40, spare=["b"])
         assert "label" not in printed
-        assert left_out == []
+        assert omitted == []
 
 
 class TestLaws:

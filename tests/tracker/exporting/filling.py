@@ -33,23 +33,23 @@ def fill(engine: sa.Engine, rows: Rows) -> None:
     with transaction(engine) as session:
         for table in ROW_ORDER:
             for row in whole[table]:
-                told = {name: value for name, value in row.items() if name not in REFERENCES}
-                told |= {f"{name}_id": keys[name][row[name]] for name in REFERENCES if name in row}
+                values = {name: value for name, value in row.items() if name not in REFERENCES}
+                values |= {f"{name}_id": keys[name][row[name]] for name in REFERENCES if name in row}
                 for name in ("choices", "details", "settings"):
-                    if name in told:
-                        told[name] = None if told[name] is None else json.loads(told[name])
+                    if name in values:
+                        values[name] = None if values[name] is None else json.loads(values[name])
                 if table == "prompt_alias":
-                    told["task_id"] = keys["task"][whole["prompt"][row["prompt"]]["task"]]
-                after = told.pop("superseded_by", None)
-                made = TABLES[table](**told)
-                session.add(made)
+                    values["task_id"] = keys["task"][whole["prompt"][row["prompt"]]["task"]]
+                after = values.pop("superseded_by", None)
+                built = TABLES[table](**values)
+                session.add(built)
                 session.flush()
                 if after is not None:
-                    later.append((made, after))
-                if hasattr(made, "id"):
-                    keys[table].append(made.id)
-        for made, after in later:
-            made.superseded_by = keys["run"][after]
+                    later.append((built, after))
+                if hasattr(built, "id"):
+                    keys[table].append(built.id)
+        for built, after in later:
+            built.superseded_by = keys["run"][after]
         for key in keys["run"]:
             session.get_one(schema.Run, key).checksum = checksum(list(stored_scores(session, key).values()))
 
@@ -100,32 +100,32 @@ def stores(draw: st.DrawFn) -> Rows:
          "upper": draw(st.sampled_from([None, 1.7e308]))}
         for name in some(TEXTS, 2)
     ]  # fmt: skip
-    called = some(TEXTS, 5)
+    aliases = some(TEXTS, 5)
     model = [
         {"name": name, "organization": maybe(TEXTS), "family": maybe(TEXTS),
          "parameters": maybe(st.integers(0, 2**63 - 1)), "released": maybe(st.dates()),
          "open_weights": maybe(st.booleans())}
-        for name in called[:3]
+        for name in aliases[:3]
     ]  # fmt: skip
-    model_alias = [{"model": draw(places(model)), "name": name} for name in called[3:]]
+    model_alias = [{"model": draw(places(model)), "name": name} for name in aliases[3:]]
     source = [
         {"identity": name, "digest": draw(TEXTS), "path": draw(TEXTS), "format": draw(TEXTS), "harness": maybe(TEXTS),
          "ingested": draw(MOMENTS)}
         for name in some(TEXTS, 2)
     ]  # fmt: skip
-    asked: list[Any] = []
+    query: list[Any] = []
     times: dict[Any, int] = defaultdict(int)
     contents = st.tuples(places(task), st.none() | TEXTS, st.none() | st.lists(TEXTS, max_size=2))
     for owner, text, choices in some(contents, 6, once=False):
-        made = prompt(owner, text, choices if text is not None else None, answer=maybe(TEXTS), split=maybe(TEXTS))
-        place = (owner, made["content_hash"])
-        made |= {"occurrence": times[place] if text is not None else 0, "details": draw(MAPPINGS)}
+        built = prompt(owner, text, choices if text is not None else None, answer=maybe(TEXTS), split=maybe(TEXTS))
+        place = (owner, built["content_hash"])
+        built |= {"occurrence": times[place] if text is not None else 0, "details": draw(MAPPINGS)}
         times[place] += 1
-        asked.append(made)
+        query.append(built)
     prompt_alias, met = [], set()
-    for place, namespace, key in some(st.tuples(places(asked), st.sampled_from(["", "lm_eval"]), TEXTS), 8):
-        if (asked[place]["task"], namespace, key) not in met:
-            met.add((asked[place]["task"], namespace, key))
+    for place, namespace, key in some(st.tuples(places(query), st.sampled_from(["", "lm_eval"]), TEXTS), 8):
+        if (query[place]["task"], namespace, key) not in met:
+            met.add((query[place]["task"], namespace, key))
             prompt_alias.append({"prompt": place, "namespace": namespace, "key": key})
     identities = some(
         st.tuples(
@@ -135,15 +135,15 @@ def stores(draw: st.DrawFn) -> Rows:
         5,
     )  # fmt: skip
     run = [
-        {**RUN, "benchmark": owner, "model": who, "condition": condition, "variant": variant, "label": label,
+        {**RUN, "benchmark": owner, "model": model_id, "condition": condition, "variant": variant, "label": label,
          "few_shot": maybe(st.integers(0, 2**31 - 1)), "settings": draw(MAPPINGS), "limited": draw(st.booleans()),
          "status": draw(st.sampled_from(["complete", "partial", "hidden", "superseded"])), "reason": maybe(TEXTS),
          "superseded_by": maybe(st.integers(0, len(identities) - 1)), "started": maybe(MOMENTS),
          "ingested": draw(MOMENTS)}
-        for owner, who, condition, variant, label in identities
+        for owner, model_id, condition, variant, label in identities
     ]  # fmt: skip
-    owner_of = [task[one["task"]]["benchmark"] for one in asked]
-    pairs = [(r, p) for r, one in enumerate(run) for p, owner in enumerate(owner_of) if owner == one["benchmark"]]
+    owner_of = [task[item["task"]]["benchmark"] for item in query]
+    pairs = [(r, p) for r, item in enumerate(run) for p, owner in enumerate(owner_of) if owner == item["benchmark"]]
     trials = st.integers(0, 2**31 - 1)
     cells = st.tuples(st.sampled_from(pairs) if pairs else st.nothing(), trials)
     score = [
@@ -155,7 +155,7 @@ def stores(draw: st.DrawFn) -> Rows:
          "probability": maybe(st.floats(0, 1)), "status": draw(st.sampled_from(["ok", "error", "empty"]))}
         for ((r, p), trial), how in some(st.tuples(cells, st.sampled_from(["", "strict"])), 6)
     ]  # fmt: skip
-    whole = [(r, t) for r, one in enumerate(run) for t, of in enumerate(task) if of["benchmark"] == one["benchmark"]]
+    whole = [(r, t) for r, item in enumerate(run) for t, of in enumerate(task) if of["benchmark"] == item["benchmark"]]
     task_score = [
         {"run": r, "metric": how, "task": t, "value": draw(st.floats(-1e308, 1e308)) + 0.0, "stderr": maybe(NUMBERS),
          "n_prompts": maybe(st.integers(0, 2**31 - 1))}
@@ -167,12 +167,12 @@ def stores(draw: st.DrawFn) -> Rows:
     ]
     embedding = [
         {"encoder": e, "prompt": p, "vector": draw(st.binary(min_size=4 * n, max_size=4 * n))}
-        for e, p in some(st.tuples(places(encoder), places(asked)), 4)
+        for e, p in some(st.tuples(places(encoder), places(query)), 4)
         for n in [encoder[e]["dimensions"]]
     ]
     run_source = [{"run": r, "source": s} for r, s in some(st.tuples(places(run), places(source)), 3)]
     return {
         "benchmark": benchmark, "task": task, "metric": metric, "model": model, "model_alias": model_alias,
-        "source": source, "prompt": asked, "prompt_alias": prompt_alias, "run": run, "run_source": run_source,
+        "source": source, "prompt": query, "prompt_alias": prompt_alias, "run": run, "run_source": run_source,
         "score": score, "answer": answer, "task_score": task_score, "encoder": encoder, "embedding": embedding,
     }  # fmt: skip

@@ -29,7 +29,7 @@ def written(path: Path, rows: list[list[object]]) -> Path:
     return path
 
 
-def take_in(store: Store, folder: Path, *, benchmark: str = BENCHMARK) -> None:
+def ingest_into(store: Store, folder: Path, *, benchmark: str = BENCHMARK) -> None:
     """Prompts with texts, and scores of five models; the last lacks one."""
     rng = np.random.default_rng(5)
     keys = [f"p{row}" for row in range(N_PROMPTS)]

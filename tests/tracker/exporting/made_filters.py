@@ -37,13 +37,13 @@ def filtered(
     """A filter's decisions on prompts 10, 13, 16, …; None where it never judged one."""
     n = len(kept)
     ids = 10 + 3 * np.arange(n)
-    judged = [row for row in range(n) if kept[row] is not None]
+    scored = [row for row in range(n) if kept[row] is not None]
     decided = PromptFilter(
         finding_id=5,
         made_by="smart-filtering",
         benchmark="b",
-        prompt_ids=ids[judged],
-        kept=np.array([kept[row] for row in judged], dtype=bool),
+        prompt_ids=ids[scored],
+        kept=np.array([kept[row] for row in scored], dtype=bool),
         reasons={step: reason(out, ids) for step, out in (reasons or {}).items()},
         models=(),
         parameters={},
@@ -56,7 +56,7 @@ def filtered(
         texts=tuple(texts or [f"Question {row}?" for row in range(n)]),
         choices=tuple(choices or [["yes", "no"]] * n),
         answers=("A",) * n,
-        details=tuple({} if one is None else {"lm_eval_doc_id": one} for one in doc_ids or [None] * n),
+        details=tuple({} if item is None else {"lm_eval_doc_id": item} for item in doc_ids or [None] * n),
     )
-    given: dict[str, Any] = {"splits": (None,) * n, "other_names": ((),) * n, **more}
-    return FilteredPrompts(filter=decided, prompts=every, **given)
+    options: dict[str, Any] = {"splits": (None,) * n, "other_names": ((),) * n, **more}
+    return FilteredPrompts(filter=decided, prompts=every, **options)

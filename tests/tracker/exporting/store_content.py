@@ -23,10 +23,10 @@ TABLES = {
     name: described
     for name, described in schema.metadata.tables.items()
     if any(
-        getattr(one, "__tablename__", None) == name
+        getattr(item, "__tablename__", None) == name
         for module in (catalogue, measurements)
-        for one in vars(module).values()
-        if getattr(one, "__module__", None) == module.__name__
+        for item in vars(module).values()
+        if getattr(item, "__module__", None) == module.__name__
     )
 } | {}
 OF_THE_STORE = {"database"}
@@ -56,33 +56,36 @@ def content_of(engine: sa.Engine) -> dict[str, list[Any]]:
     for name in rows:
         if "id" in TABLES[name].c:
             rows[name].sort(key=lambda row: row["id"])
-    called: dict[str, dict[int, Any]] = {}
+    aliases: dict[str, dict[int, Any]] = {}
     for name, parts in NATURAL.items():
         met: Counter[Any] = Counter()
-        called[name] = {}
+        aliases[name] = {}
         for row in rows[name]:
-            told = tuple(_told(name, part, row[part], called) for part in parts)
-            called[name][row["id"]] = (*told, met[told])  # prompts without text or names: one after the other
-            met[told] += 1
-    found = {}
-    for name, listed in rows.items():
+            values = tuple(_resolve_value(name, part, row[part], aliases) for part in parts)
+            aliases[name][row["id"]] = (
+                *values,
+                met[values],
+            )  # prompts without text or names: one after the other
+            met[values] += 1
+    result = {}
+    for name, listing in rows.items():
         kept = [
             {
-                column: _told(name, column, value, called)
+                column: _resolve_value(name, column, value, aliases)
                 for column, value in row.items()
                 if column != "id" and (name, column) not in OF_KEYS
             }
-            for row in listed
+            for row in listing
         ]
-        found[name] = kept if name in NATURAL else sorted(kept, key=repr)
-    return found
+        result[name] = kept if name in NATURAL else sorted(kept, key=repr)
+    return result
 
 
-def _told(table: str, column: str, value: Any, called: dict[str, dict[int, Any]]) -> Any:
+def _resolve_value(table: str, column: str, value: Any, aliases: dict[str, dict[int, Any]]) -> Any:
     described = TABLES[table].c[column]
     if described.foreign_keys and value is not None:
         (key,) = described.foreign_keys
-        return called[key.column.table.name][value]
+        return aliases[key.column.table.name][value]
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     if isinstance(described.type, sa.JSON):

@@ -29,7 +29,7 @@ def archived(engine: sa.Engine, path: Path, *benchmarks: str) -> ArchiveSummary:
         return write_archive(session, file, [find_benchmark(session, benchmark) for benchmark in benchmarks])
 
 
-def taken_in(engine: sa.Engine, path: Path, **options: Any) -> IngestResult:
+def ingest_archive(engine: sa.Engine, path: Path, **options: Any) -> IngestResult:
     return ingest_file(engine, path, **options)
 
 
@@ -52,16 +52,16 @@ def pair(request: pytest.FixtureRequest) -> Iterator[tuple[sa.Engine, sa.Engine]
         engine.dispose()
 
 
-def same_after(there: sa.Engine, here: sa.Engine, rows: Rows, path: Path) -> None:
+def same_after(target_store: sa.Engine, source_store: sa.Engine, rows: Rows, path: Path) -> None:
     """Fill a store, take its archive into the other, twice, and look."""
-    fill(there, rows)
-    archived(there, path)
-    taken_in(here, path)
-    expected = content_of(there)
-    assert content_of(here) == expected
-    again = taken_in(here, path)
+    fill(target_store, rows)
+    archived(target_store, path)
+    ingest_archive(source_store, path)
+    expected = content_of(target_store)
+    assert content_of(source_store) == expected
+    again = ingest_archive(source_store, path)
     assert again.changes.summary() == "nothing new"
-    assert content_of(here) == expected
+    assert content_of(source_store) == expected
 
 
 class TestRoundTrip:
@@ -71,11 +71,11 @@ class TestRoundTrip:
     @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(rows=stores())
     def test_any_store_comes_back_on_sqlite(self, sqlite_url: str, other_url: str, tmp_path: Path, rows: Rows) -> None:
-        there, here = connect(sqlite_url), connect(other_url)
+        target_store, source_store = connect(sqlite_url), connect(other_url)
         try:
-            same_after(there, here, rows, tmp_path / "a.zip")
+            same_after(target_store, source_store, rows, tmp_path / "a.zip")
         finally:
-            for engine in (there, here):
+            for engine in (target_store, source_store):
                 empty(engine)
                 engine.dispose()
 
@@ -86,8 +86,8 @@ class TestRoundTrip:
     ) -> None:
         sqlite, postgres = connect(sqlite_url), connect(postgres_url)
         try:
-            for there, here in ((sqlite, postgres), (postgres, sqlite)):
-                same_after(there, here, rows, tmp_path / "a.zip")
+            for target_store, source_store in ((sqlite, postgres), (postgres, sqlite)):
+                same_after(target_store, source_store, rows, tmp_path / "a.zip")
                 empty(sqlite)
                 empty(postgres)
         finally:
@@ -99,36 +99,39 @@ class TestRoundTrip:
     @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(rows=stores())
     def test_hundreds_of_stores_come_back(self, sqlite_url: str, other_url: str, tmp_path: Path, rows: Rows) -> None:
-        there, here = connect(sqlite_url), connect(other_url)
+        target_store, source_store = connect(sqlite_url), connect(other_url)
         try:
-            same_after(there, here, rows, tmp_path / "a.zip")
+            same_after(target_store, source_store, rows, tmp_path / "a.zip")
         finally:
-            for engine in (there, here):
+            for engine in (target_store, source_store):
                 empty(engine)
                 engine.dispose()
 
-    def test_the_archive_of_what_was_taken_in_is_the_same_file(
+    def test_the_archive_of_an_ingested_archive_is_the_same_file(
         self, sqlite_url: str, other_url: str, tmp_path: Path
     ) -> None:
-        there, here = connect(sqlite_url), connect(other_url)
-        fill(there, AWKWARD)
-        archived(there, tmp_path / "a.zip")
-        taken_in(here, tmp_path / "a.zip")
-        archived(here, tmp_path / "b.zip")
+        target_store, source_store = connect(sqlite_url), connect(other_url)
+        fill(target_store, AWKWARD)
+        archived(target_store, tmp_path / "a.zip")
+        ingest_archive(source_store, tmp_path / "a.zip")
+        archived(source_store, tmp_path / "b.zip")
         assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
     def test_the_smaller_archives_of_benchmarks_make_up_the_runs_of_the_store(
         self, sqlite_url: str, other_url: str, tmp_path: Path
     ) -> None:
-        there, here = connect(sqlite_url), connect(other_url)
-        fill(there, AWKWARD)
+        target_store, source_store = connect(sqlite_url), connect(other_url)
+        fill(target_store, AWKWARD)
         for place, name in enumerate(("grüße ☂", "grüße ☂@v2", "empty")):
-            archived(there, tmp_path / f"{place}.zip", name)
-            taken_in(here, tmp_path / f"{place}.zip")
-        expected, found = content_of(there), content_of(here)
+            archived(target_store, tmp_path / f"{place}.zip", name)
+            ingest_archive(source_store, tmp_path / f"{place}.zip")
+        expected, result = content_of(target_store), content_of(source_store)
         for table in ("benchmark", "task", "prompt", "prompt_alias", "score", "answer", "task_score", "embedding"):
-            assert sorted(map(repr, found[table])) == sorted(map(repr, expected[table])), table
-        assert {one["name"] for one in found["model"]} == {"org/m", "模型"}  # who answered nothing is in none of them
+            assert sorted(map(repr, result[table])) == sorted(map(repr, expected[table])), table
+        assert {item["name"] for item in result["model"]} == {
+            "org/m",
+            "模型",
+        }  # who answered nothing is in none of them
 
 
 class TestDefinition:
@@ -160,17 +163,17 @@ class TestDefinition:
             keys = list(described.primary_key.columns)
             with engine.begin() as connection:
                 first = connection.execute(sa.select(*keys).order_by(*keys)).first()
-                row = sa.and_(*(key == held for key, held in zip(keys, first, strict=True)))
+                row = sa.and_(*(key == content for key, content in zip(keys, first, strict=True)))
                 connection.execute(sa.update(described).where(row).values({column: value}))
             assert content_of(engine)[table] != before[table], table
 
 
 class TestFile:
-    def test_it_says_what_it_holds(self, sqlite_url: str, tmp_path: Path) -> None:
+    def test_its_summary_counts_its_rows(self, sqlite_url: str, tmp_path: Path) -> None:
         engine = connect(sqlite_url)
         fill(engine, AWKWARD)
-        told = archived(engine, tmp_path / "a.zip")
-        assert told.n_rows == {table: len(AWKWARD[table]) for table in ROW_ORDER}
+        values = archived(engine, tmp_path / "a.zip")
+        assert values.n_rows == {table: len(AWKWARD[table]) for table in ROW_ORDER}
         with zipfile.ZipFile(io.BytesIO((tmp_path / "a.zip").read_bytes())) as archive:
             assert archive.testzip() is None
             assert archive.namelist() == [
@@ -179,14 +182,14 @@ class TestFile:
                 "manifest.json",
             ]
 
-    def test_a_file_of_which_only_a_part_is_archived_can_still_be_taken_in(
+    def test_a_file_of_which_only_a_part_is_archived_can_still_be_ingested(
         self, sqlite_url: str, other_url: str, tmp_path: Path
     ) -> None:
         table = tmp_path / "two.csv"
         table.write_text("benchmark,model,prompt_id,score\na,m,1,1\nb,m,1,0\n")
-        there, here = connect(sqlite_url), connect(other_url)
-        taken_in(there, table)
-        assert archived(there, tmp_path / "a.zip", "a").n_files_left_out == 1
-        taken_in(here, tmp_path / "a.zip")
-        assert "1 new run, 1 score" in taken_in(here, table).changes.summary()
-        assert len(content_of(here)["run"]) == 2
+        target_store, source_store = connect(sqlite_url), connect(other_url)
+        ingest_archive(target_store, table)
+        assert archived(target_store, tmp_path / "a.zip", "a").n_files_left_out == 1
+        ingest_archive(source_store, tmp_path / "a.zip")
+        assert "1 new run, 1 score" in ingest_archive(source_store, table).changes.summary()
+        assert len(content_of(source_store)["run"]) == 2

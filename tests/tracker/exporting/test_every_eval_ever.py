@@ -44,7 +44,7 @@ ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, 
 LOSS = MetricDescription(name="loss,strict match", higher_is_better=False)
 POINTS = MetricDescription(name="acc", higher_is_better=True, lower=0.0, upper=100.0)
 
-NAMED = Prompts(
+PROMPT_NAMES = Prompts(
     keys=["p1", "p2", "p3", "p4"],
     tasks=["alpha", "alpha", "beta/γ", ""],
     text=["Why?", "How?\nSo.", 'Lone \U0001f600 "quote"', None],
@@ -74,41 +74,41 @@ def scores(
 
 
 def blocks() -> list[Measurement]:
-    said = Answers(
+    message = Answers(
         run=FIRST,
-        prompts=NAMED,
+        prompts=PROMPT_NAMES,
         text=["B", None, "  ", "left out"],
         probability=np.array([0.1 + 0.2, NAN, NAN, NAN]),
         status=["ok", "empty", "ok", "ok"],
     )
     strict = Answers(
         run=FIRST,
-        prompts=NAMED,
+        prompts=PROMPT_NAMES,
         text=["b", None, None, None],
         status=["ok", "error", "error", "ok"],
         extraction="strict, first",
         predicted=np.array([True, True, True, False]),
     )
     return [
-        scores(FIRST, ACCURACY, NAMED, [1, 0, 1, NAN]),
-        scores(FIRST, ACCURACY, NAMED, [0, NAN, 1, NAN], trials=1),
-        scores(FIRST, ACCURACY, NAMED, [1, NAN, NAN, NAN], trials=5),
-        scores(FIRST, LOSS, NAMED, [0.1 + 0.2, -1e-7, NAN, NAN]),
+        scores(FIRST, ACCURACY, PROMPT_NAMES, [1, 0, 1, NAN]),
+        scores(FIRST, ACCURACY, PROMPT_NAMES, [0, NAN, 1, NAN], trials=1),
+        scores(FIRST, ACCURACY, PROMPT_NAMES, [1, NAN, NAN, NAN], trials=5),
+        scores(FIRST, LOSS, PROMPT_NAMES, [0.1 + 0.2, -1e-7, NAN, NAN]),
         scores(FIRST, LOSS, HASHED, [3.5, 1e6]),
-        said,
+        message,
         strict,
-        scores(SECOND, POINTS, NAMED, [12.5, 100, 0, 99.9]),
+        scores(SECOND, POINTS, PROMPT_NAMES, [12.5, 100, 0, 99.9]),
         scores(SECOND, ACCURACY, HASHED, [1, 0]),
         TaskScores(run=SECOND, metric=POINTS, tasks=["alpha", "gamma"], values=np.array([71.5, 1 / 3]),
                    stderr=np.array([0.25, NAN]), n_prompts=[200, None]),
     ]  # fmt: skip
 
 
-def keep(engine: sa.Engine, those: Sequence[Measurement], benchmark: str = "bench@v2") -> None:
-    told = ParsedFile(path=Path("a"), files=(), format="made", digest=benchmark, identity=benchmark, measurements=those,
-                   harness="asker 1.2")  # fmt: skip
+def keep(engine: sa.Engine, blocks: Sequence[Measurement], benchmark: str = "bench@v2") -> None:
+    file = ParsedFile(path=Path("a"), files=(), format="made", digest=benchmark, identity=benchmark,
+                      measurements=blocks, harness="asker 1.2")  # fmt: skip
     with transaction(engine, exclusive=True) as session:
-        store_file(session, told, ReadOptions(benchmark=benchmark))
+        store_file(session, file, ReadOptions(benchmark=benchmark))
 
 
 def written(engine: sa.Engine, folder: Path, chosen: Any = None) -> dict[str, bytes]:
@@ -122,7 +122,7 @@ def written(engine: sa.Engine, folder: Path, chosen: Any = None) -> dict[str, by
     return files
 
 
-def taken_in(folder: Path, name: str = "again") -> sa.Engine:
+def reimported(folder: Path, name: str = "again") -> sa.Engine:
     """A new store with the files of a folder."""
     engine = connect(f"sqlite:///{folder / name}.db")
     for path in find_files([folder / "data"]):
@@ -134,7 +134,7 @@ def taken_in(folder: Path, name: str = "again") -> sa.Engine:
 RUN = "b.name || '@' || b.revision, m.name, r.condition, r.variant, r.label"
 OF_RUN = "JOIN run r ON r.id = x.run_id JOIN benchmark b ON b.id = r.benchmark_id JOIN model m ON m.id = r.model_id"
 OF_PROMPT = "JOIN prompt_alias a ON a.prompt_id = x.prompt_id JOIN task t ON t.id = a.task_id"
-HELD = {
+STORED_QUERIES = {
     "scores": f"SELECT {RUN}, k.name, t.name, a.namespace, a.key, x.trial, x.value FROM score x {OF_RUN} {OF_PROMPT} "
     "JOIN metric k ON k.id = x.metric_id",
     "answers": f"SELECT {RUN}, t.name, a.namespace, a.key, x.trial, x.extraction, x.text, x.probability, x.status "
@@ -151,16 +151,16 @@ HELD = {
 }
 
 
-def held(engine: sa.Engine) -> dict[str, list[str]]:
+def content(engine: sa.Engine) -> dict[str, list[str]]:
     """Everything a store holds, in names instead of keys."""
     with engine.connect() as connection:
-        found = {}
-        for name, query in HELD.items():
+        result = {}
+        for name, query in STORED_QUERIES.items():
             if engine.dialect.name == "postgresql":
                 query = re.sub(r"(\w+) \+ 0", r"\1::int", query)
             rows = connection.execute(sa.text(query)).all()
-            found[name] = sorted(str(tuple(map(_plain, row))) for row in rows)
-        return found
+            result[name] = sorted(str(tuple(map(_plain, row))) for row in rows)
+        return result
 
 
 def _plain(value: Any) -> Any:
@@ -176,18 +176,18 @@ def _plain(value: Any) -> Any:
 
 def aggregates(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """Aggregates by the model's name."""
-    told = [json.loads(data) for path, data in files.items() if path.endswith(".json")]
-    return {one["model_info"]["id"]: one for one in told}
+    values = [json.loads(data) for path, data in files.items() if path.endswith(".json")]
+    return {item["model_info"]["id"]: item for item in values}
 
 
 class TestRoundTrip:
-    def test_what_is_exported_and_taken_in_again_is_what_was_there(self, store: sa.Engine, tmp_path: Path) -> None:
+    def test_an_export_that_is_ingested_gives_the_same_store(self, store: sa.Engine, tmp_path: Path) -> None:
         keep(store, blocks())
         written(store, tmp_path)
-        before, after = held(store), held(taken_in(tmp_path))
-        left_out = [row for row in before["answers"] if "left out" in row]
-        assert len(left_out) == 1, "the answer to a prompt without a score"
-        before["answers"].remove(left_out[0])
+        before, after = content(store), content(reimported(tmp_path))
+        omitted = [row for row in before["answers"] if "left out" in row]
+        assert len(omitted) == 1, "the answer to a prompt without a score"
+        before["answers"].remove(omitted[0])
         for name, rows in before.items():
             assert after[name] == rows, name
 
@@ -196,30 +196,30 @@ class TestRoundTrip:
         rng = np.random.default_rng(seed)
         engine = connect(sqlite_url)
         n = int(rng.integers(1, 60))
-        those: list[Measurement] = []
+        group: list[Measurement] = []
         of = Prompts(keys=[f"k{i}" for i in range(n)], tasks=[f"t{i % 3}" for i in range(n)],
                      text=[f"Question {i % 7}?" for i in range(n)])  # fmt: skip
         for model in ("m1", "m2", "m3"):
             for trial in range(int(rng.integers(1, 4))):
                 values = rng.normal(size=n) * 10.0 ** rng.integers(-9, 9, size=n)
                 values[rng.random(n) < 0.2] = NAN
-                those.append(scores(RunDescription(model=model), LOSS, of, values.tolist(), trials=trial))
-        keep(engine, those)
+                group.append(scores(RunDescription(model=model), LOSS, of, values.tolist(), trials=trial))
+        keep(engine, group)
         written(engine, tmp_path)
-        before, after = held(engine), held(taken_in(tmp_path))
+        before, after = content(engine), content(reimported(tmp_path))
         assert (after["scores"], after["runs"]) == (before["scores"], before["runs"])
         assert before["scores"]
 
     def test_into_the_same_store_nothing_changes(self, sqlite_url: str, tmp_path: Path) -> None:
         engine = connect(sqlite_url)
         keep(engine, blocks())
-        before = held(engine)
+        before = content(engine)
         written(engine, tmp_path)
         for path in find_files([tmp_path / "data"]):
             with transaction(engine, exclusive=True) as session:
                 stored = store_file(session, parse_file(path, ReadOptions()), ReadOptions())
             assert (stored.n_scores, stored.n_answers, stored.n_task_scores, len(stored.runs_new)) == (0, 0, 0, 0)
-        assert held(engine) == before
+        assert content(engine) == before
 
 
 class TestFiles:
@@ -254,43 +254,46 @@ class TestFiles:
         for path, data in files.items():
             if not path.endswith(".json"):
                 continue
-            told = json.loads(data)
-            detailed = told["detailed_evaluation_results"]
+            values = json.loads(data)
+            detailed = values["detailed_evaluation_results"]
             rows = files[detailed["file_path"]]
             assert detailed["checksum"] == hashlib.sha256(rows).hexdigest()
             assert detailed["total_rows"] == len(rows.splitlines())
-            ids = [one["evaluation_result_id"] for one in told["evaluation_results"]]
+            ids = [item["evaluation_result_id"] for item in values["evaluation_results"]]
             assert len(set(ids)) == len(ids)
-            names = {one["evaluation_result_id"]: one["evaluation_name"] for one in told["evaluation_results"]}
+            names = {item["evaluation_result_id"]: item["evaluation_name"] for item in values["evaluation_results"]}
             for row in map(json.loads, rows.splitlines()):
                 assert names[row["evaluation_result_id"]] == row["evaluation_name"]
-                assert (row["evaluation_id"], row["model_id"]) == (told["evaluation_id"], told["model_info"]["id"])
+                assert (row["evaluation_id"], row["model_id"]) == (
+                    values["evaluation_id"],
+                    values["model_info"]["id"],
+                )
                 assert (row["schema_version"], row["interaction_type"]) == ("0.3.0", "single_turn")
                 assert isinstance(row["evaluation"]["score"], float)
                 assert isinstance(row["evaluation"]["is_correct"], bool)
                 assert isinstance(row["input"]["raw"], str)
-                assert all(isinstance(one, str) for one in row["input"]["reference"] + row["output"]["raw"])
-                assert all(isinstance(one, str) for one in row.get("metadata", {}).values())
+                assert all(isinstance(item, str) for item in row["input"]["reference"] + row["output"]["raw"])
+                assert all(isinstance(item, str) for item in row.get("metadata", {}).values())
 
     def test_every_metric_has_a_result_for_each_task_and_one_over_all(self, files: dict[str, bytes]) -> None:
-        found = {
+        result = {
             (
-                one["evaluation_name"],
-                one["metric_config"]["metric_id"],
-                one["evaluation_result_id"].endswith("/all tasks"),
+                item["evaluation_name"],
+                item["metric_config"]["metric_id"],
+                item["evaluation_result_id"].endswith("/all tasks"),
             )
-            for one in aggregates(files)["org/model-7b"]["evaluation_results"]
+            for item in aggregates(files)["org/model-7b"]["evaluation_results"]
         }
         per_task = {
             (f"bench@v2.{task}", metric, False) for task in ("alpha", "beta/γ") for metric in (ACCURACY.name, LOSS.name)
         }
-        assert found == per_task | {("bench@v2", metric, True) for metric in (ACCURACY.name, LOSS.name)}
+        assert result == per_task | {("bench@v2", metric, True) for metric in (ACCURACY.name, LOSS.name)}
 
     def test_direction_and_bounds_are_those_of_the_metric(self, files: dict[str, bytes]) -> None:
-        told = aggregates(files)
+        values = aggregates(files)
         configs = {
-            one["metric_config"]["metric_id"]: one["metric_config"]
-            for one in told["org/model-7b"]["evaluation_results"]
+            item["metric_config"]["metric_id"]: item["metric_config"]
+            for item in values["org/model-7b"]["evaluation_results"]
         }
         assert configs[ACCURACY.name]["score_type"] == "binary"
         assert (configs[LOSS.name]["lower_is_better"], configs[LOSS.name]["score_type"]) == (True, "continuous")
@@ -303,14 +306,14 @@ class TestFiles:
         assert points == {12.5: False, 100: True, 0: False, 99.9: False}
 
     def test_what_was_published_for_a_task_stands_beside_what_its_prompts_give(self, files: dict[str, bytes]) -> None:
-        found = {
-            one["evaluation_result_id"]: one["score_details"]
-            for one in aggregates(files)["plain"]["evaluation_results"]
+        result = {
+            item["evaluation_result_id"]: item["score_details"]
+            for item in aggregates(files)["plain"]["evaluation_results"]
         }
         published = {"score": 71.5, "uncertainty": {"num_samples": 200, "standard_error": {"value": 0.25}}}
-        assert found["bench@v2.alpha/acc/published"] == published
-        assert found["bench@v2.alpha/acc"]["score"] == 56.25
-        assert found["bench@v2.gamma/acc"] == {"score": 1 / 3}
+        assert result["bench@v2.alpha/acc/published"] == published
+        assert result["bench@v2.alpha/acc"]["score"] == 56.25
+        assert result["bench@v2.gamma/acc"] == {"score": 1 / 3}
 
 
 class TestAgainstReference:
@@ -318,23 +321,23 @@ class TestAgainstReference:
         engine = connect(sqlite_url)
         keep(engine, blocks())
         files = written(engine, tmp_path)
-        told = aggregates(files)["org/model-7b"]["evaluation_results"]
-        details = {one["evaluation_result_id"]: one["score_details"] for one in told}
+        values = aggregates(files)["org/model-7b"]["evaluation_results"]
+        details = {item["evaluation_result_id"]: item["score_details"] for item in values}
         for name, means in {
             "bench@v2/accuracy/all tasks": [2 / 3, 0, 1],
             "bench@v2.alpha/accuracy": [2 / 3, 0],
             "bench@v2/loss,strict match/all tasks": [0.1 + 0.2, -1e-7, 3.5, 1e6],
         }.items():
-            found, n = details[name], len(means)
+            result, n = details[name], len(means)
             error = statistics.stdev(means) / n**0.5
             reach = stats.t.ppf(0.975, n - 1) * error
-            assert found["score"] == pytest.approx(statistics.fmean(means), rel=1e-12)
-            doubt = found["uncertainty"]
+            assert result["score"] == pytest.approx(statistics.fmean(means), rel=1e-12)
+            doubt = result["uncertainty"]
             assert doubt["num_samples"] == n
             assert doubt["standard_error"]["value"] == pytest.approx(error, rel=1e-12)
             interval = doubt["confidence_interval"]
             assert (interval["lower"], interval["upper"]) == pytest.approx(
-                (found["score"] - reach, found["score"] + reach), rel=1e-9
+                (result["score"] - reach, result["score"] + reach), rel=1e-9
             )
         assert details["bench@v2.beta/γ/accuracy"]["uncertainty"] == {"num_samples": 1}, "one prompt has no spread"
 
@@ -353,13 +356,13 @@ class TestLaws:
         with transaction(store, write=False) as session:
             exported = every_eval_ever(session, Selection(benchmark="bench@v2"))
             pieces = {path: list(exported[path]) for path in exported}
-        assert {path: b"".join(those) for path, those in pieces.items()} == files
+        assert {path: b"".join(group) for path, group in pieces.items()} == files
         assert max(map(len, pieces.values())) > 2
 
     def test_runs_by_key_are_the_same_files_as_their_benchmark(self, sqlite_url: str, tmp_path: Path) -> None:
         engine = connect(sqlite_url)
         keep(engine, blocks())
-        keep(engine, [scores(RunDescription(model="m"), ACCURACY, NAMED, [1, 1, 1, 1])], "other")
+        keep(engine, [scores(RunDescription(model="m"), ACCURACY, PROMPT_NAMES, [1, 1, 1, 1])], "other")
         files = written(engine, tmp_path) | written(engine, tmp_path, Selection(benchmark="other"))
         with engine.connect() as connection:
             keys = list(connection.scalars(sa.select(tables.run.c.id)))
@@ -370,9 +373,9 @@ class TestLaws:
         engine = connect(sqlite_url)
         keep(engine, blocks())
         chosen = Selection(benchmark="bench@v2", models=("org/model-7b",), metric=ACCURACY.name, tasks=("alpha",))
-        (told,) = aggregates(written(engine, tmp_path, chosen)).values()
-        assert [one["evaluation_result_id"] for one in told["evaluation_results"]] == ["bench@v2.alpha/accuracy"]
-        assert told["detailed_evaluation_results"]["total_rows"] == 4
+        (values,) = aggregates(written(engine, tmp_path, chosen)).values()
+        assert [item["evaluation_result_id"] for item in values["evaluation_results"]] == ["bench@v2.alpha/accuracy"]
+        assert values["detailed_evaluation_results"]["total_rows"] == 4
 
     def test_answers_without_a_score_are_counted(self, sqlite_url: str) -> None:
         engine = connect(sqlite_url)
@@ -381,8 +384,8 @@ class TestLaws:
             exported = every_eval_ever(session, Selection(benchmark="bench@v2"))
             for path in exported:
                 assert b"".join(exported[path])
-            (note,) = exported.warnings
-        assert note.startswith("1 answers to prompts without a score were left out")
+            (warning,) = exported.warnings
+        assert warning.startswith("1 answers to prompts without a score were left out")
 
 
 class TestErrors:
@@ -402,6 +405,6 @@ class TestErrors:
 
     def test_a_benchmark_without_scores_is_refused(self, sqlite_url: str) -> None:
         engine = connect(sqlite_url)
-        keep(engine, [NAMED])
+        keep(engine, [PROMPT_NAMES])
         with transaction(engine, write=False) as session, pytest.raises(SelectionError, match="no scores yet"):
             every_eval_ever(session, Selection(benchmark="bench@v2"))

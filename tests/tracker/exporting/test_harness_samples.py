@@ -13,15 +13,15 @@ from tracker.errors import SelectionError
 from tracker.exporting.formats.lm_eval import harness_samples
 
 
-def asked_by_harness(samples: bytes, tasks: dict[str, list[str]]) -> set[tuple[str, str]]:
+def evaluated_by_harness(samples: bytes, tasks: dict[str, list[str]]) -> set[tuple[str, str]]:
     """What lm-evaluation-harness 0.4.13 asks of the tasks that the file lists: documents whose place is in the list,
     all where there is no list or an empty one."""
-    told = json.loads(samples)
+    values = json.loads(samples)
     return {
         (task, document)
-        for task in told
+        for task in values
         for place, document in enumerate(tasks[task])
-        if not told.get(task) or place in told[task]
+        if not values.get(task) or place in values[task]
     }
 
 
@@ -32,62 +32,63 @@ def benchmarks(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[tuple[str, s
     every = [(task, name, place) for task, names in tasks.items() for place, name in enumerate(names)]
     order = draw(st.permutations(every))
     stays = draw(st.lists(st.booleans(), min_size=len(every), max_size=len(every)).filter(any))
-    return tasks, [(*one, kept) for one, kept in zip(order, stays, strict=True)]
+    return tasks, [(*item, kept) for item, kept in zip(order, stays, strict=True)]
 
 
 class TestAgainstReference:
     @settings(max_examples=60)
-    @given(made=benchmarks())
-    def test_the_harness_asks_the_kept_documents_and_no_other(
-        self, made: tuple[dict[str, list[str]], list[tuple[str, str, int, bool]]]
+    @given(built=benchmarks())
+    def test_the_harness_evaluates_exactly_the_kept_documents(
+        self, built: tuple[dict[str, list[str]], list[tuple[str, str, int, bool]]]
     ) -> None:
-        tasks, prompts = made
-        found = harness_samples(
+        tasks, prompts = built
+        result = harness_samples(
             filtered([p[3] for p in prompts], tasks=[p[0] for p in prompts], doc_ids=[p[2] for p in prompts])
         )
-        assert asked_by_harness(found.as_json(), tasks) == {(task, name) for task, name, _, kept in prompts if kept}
-        assert all(numbers == sorted(set(numbers)) for numbers in found.documents.values())
-        assert {*found.omitted_tasks, *found.documents} == set(tasks)
-        assert found.counted == ()
+        expected = {(task, name) for task, name, _, kept in prompts if kept}
+        assert evaluated_by_harness(result.as_json(), tasks) == expected
+        assert all(numbers == sorted(set(numbers)) for numbers in result.documents.values())
+        assert {*result.omitted_tasks, *result.documents} == set(tasks)
+        assert result.counted == ()
 
     @settings(max_examples=40)
     @given(stays=st.lists(st.booleans(), min_size=1, max_size=12).filter(any), known=st.sets(st.integers(0, 11)))
-    def test_prompts_taken_in_in_order_are_numbered_as_the_harness_numbers_them(
+    def test_prompts_ingested_in_order_are_numbered_as_the_harness_numbers_them(
         self, stays: list[bool], known: set[int]
     ) -> None:
         places = range(len(stays))
         expected = {"t": [place for place in places if stays[place]]}
         numbers = [place if place in known else None for place in places]
-        found = harness_samples(filtered(stays, doc_ids=numbers), number_by_order=True)
-        assert found.documents == expected
-        assert found.counted == (() if known >= set(expected["t"]) else ("t",))
+        result = harness_samples(filtered(stays, doc_ids=numbers), number_by_order=True)
+        assert result.documents == expected
+        assert result.counted == (() if known >= set(expected["t"]) else ("t",))
 
 
 class TestWords:
     def test_a_task_in_each_line(self) -> None:
-        made = filtered([True, True, False, True], tasks=["b", "a", "c", "b"], doc_ids=[9, 3, 0, 2])
-        found = harness_samples(made)
-        assert found.as_json() == b'{\n  "a": [3],\n  "b": [2, 9]\n}\n'
-        assert list(found.warnings) == [
+        built = filtered([True, True, False, True], tasks=["b", "a", "c", "b"], doc_ids=[9, 3, 0, 2])
+        result = harness_samples(built)
+        assert result.as_json() == b'{\n  "a": [3],\n  "b": [2, 9]\n}\n'
+        assert list(result.warnings) == [
             "2 tasks in all. Name in --tasks only those of the file: the harness asks every document of a task that "
             "--samples does not list.",
             "Nothing stays of 1 task: c.",
         ]
 
-    def test_who_counts_is_told_what_that_rests_on(self) -> None:
-        made = filtered([None, True, True], tasks=["a", "a", "b"], doc_ids=[None, None, 7])
-        found = harness_samples(made, number_by_order=True)
-        assert found.documents == {"a": [1], "b": [7]}
-        assert next(iter(found.warnings)).startswith(
+    def test_counting_warns_of_its_assumption(self) -> None:
+        built = filtered([None, True, True], tasks=["a", "a", "b"], doc_ids=[None, None, 7])
+        result = harness_samples(built, number_by_order=True)
+        assert result.documents == {"a": [1], "b": [7]}
+        assert next(iter(result.warnings)).startswith(
             "1 task (a): documents were numbered from 0 in the order in which they were taken in. That this is"
         )
 
 
 class TestErrors:
     def test_tasks_without_numbers_are_named_with_what_to_do(self) -> None:
-        made = filtered([True, True, True, False], tasks=["a", "a", "b", "c"], doc_ids=[0, None, 2, None])
+        built = filtered([True, True, True, False], tasks=["a", "a", "b", "c"], doc_ids=[0, None, 2, None])
         with pytest.raises(SelectionError) as caught:
-            harness_samples(made)
+            harness_samples(built)
         assert str(caught.value) == (
             "Numbers of documents are not known in 1 task: a (1 of 2 kept prompts). They come with what the harness "
             "logs (--log_samples): take that in, again if it was taken in before, with `suffrage ingest FOLDER "
@@ -104,10 +105,10 @@ class TestErrors:
             with pytest.raises(SelectionError, match=r"2 kept prompts of b belong to no task.*Choose --format csv"):
                 harness_samples(filtered([True, True], tasks=["", ""], doc_ids=[0, 1]), number_by_order=by_order)
 
-    @pytest.mark.parametrize("other", [True, False, None])
-    def test_a_number_of_two_prompts_says_nothing(self, other: bool | None) -> None:
+    @pytest.mark.parametrize("second", [True, False, None])
+    def test_a_number_of_two_prompts_is_ambiguous(self, second: bool | None) -> None:
         with pytest.raises(SelectionError, match=r"In t two prompts have the same number.*under a benchmark"):
-            harness_samples(filtered([True, other, True], doc_ids=[4, 4, 5]))
+            harness_samples(filtered([True, second, True], doc_ids=[4, 4, 5]))
 
     def test_a_number_of_two_prompts_that_go_is_no_matter(self) -> None:
         assert harness_samples(filtered([False, False, True], doc_ids=[4, 4, 5])).documents == {"t": [5]}

@@ -30,11 +30,13 @@ class TestLaws:
             assert rows == sorted(set(rows) & set(out))
             for row, line in zip(rows, of_step, strict=True):
                 group = out[row][1]
-                others = [f"p{other}" for other in sorted(out) if out[other][1] == group >= 0 and other != row]
+                rest = [f"p{second}" for second in sorted(out) if out[second][1] == group >= 0 and second != row]
                 assert (line["removed"], line["retained"]) == (not stays[row], out[row][0])
-                assert (line["group"], line["n_others"]) == (None if group < 0 else group, len(others))
-                told = [part.split("]")[0][1:] for part in (line["others"] or "").split("\n\n") if part.startswith("[")]
-                assert told == others[:20]
+                assert (line["group"], line["n_others"]) == (None if group < 0 else group, len(rest))
+                values = [
+                    part.split("]")[0][1:] for part in (line["others"] or "").split("\n\n") if part.startswith("[")
+                ]
+                assert values == rest[:20]
 
     @settings(max_examples=20)
     @given(reasons=REASONS, more=FLAGS)
@@ -47,16 +49,16 @@ class TestLaws:
         assert [line for line in after if line["reason"] != "contaminated"] == before
 
     def test_the_same_seed_draws_the_same_and_another_does_not(self) -> None:
-        made = filtered([False] * 200, reasons={"easy": dict.fromkeys(range(200), (False, -1))})
-        first, again, other = (WRITERS["csv"](review_sample(made, 20, seed=seed)) for seed in (0, 0, 1))
+        built = filtered([False] * 200, reasons={"easy": dict.fromkeys(range(200), (False, -1))})
+        first, again, second = (WRITERS["csv"](review_sample(built, 20, seed=seed)) for seed in (0, 0, 1))
         assert first == again
-        assert first != other
+        assert first != second
 
     def test_every_prompt_is_drawn_as_often(self) -> None:
-        made = filtered([False] * 10, reasons={"easy": dict.fromkeys(range(10), (False, -1))})
+        built = filtered([False] * 10, reasons={"easy": dict.fromkeys(range(10), (False, -1))})
         times = dict.fromkeys((f"p{row}" for row in range(10)), 0)
         for seed in range(400):
-            for name in review_sample(made, 3, seed=seed)["prompt_id"].to_pylist():
+            for name in review_sample(built, 3, seed=seed)["prompt_id"].to_pylist():
                 times[name] += 1
         # 400 draws of 3 of 10: 120 each, standard deviation 9.2.
         assert all(abs(n - 120) < 5 * 9.2 for n in times.values())
@@ -64,13 +66,13 @@ class TestLaws:
 
 class TestWords:
     def test_a_reader_finds_options_groups_and_room_for_a_verdict(self) -> None:
-        made = filtered(
+        built = filtered(
             [False, True, True],
             reasons={"similar": {0: (False, 7), 1: (True, 7), 2: (True, 7)}},
             texts=["Why?", None, "Why, then?"],
             choices=[["so", "thus"], None, ["so"]],
         )
-        assert review_sample(made, 3).to_pylist()[0] == {
+        assert review_sample(built, 3).to_pylist()[0] == {
             "reason": "similar",
             "removed": True,
             "retained": False,
@@ -87,8 +89,8 @@ class TestWords:
         }
 
     def test_of_a_large_group_twenty_are_shown(self) -> None:
-        made = filtered([True] * 30, reasons={"similar": dict.fromkeys(range(30), (True, 0))})
-        line = review_sample(made, 1).to_pylist()[0]
+        built = filtered([True] * 30, reasons={"similar": dict.fromkeys(range(30), (True, 0))})
+        line = review_sample(built, 1).to_pylist()[0]
         assert line["n_others"] == 29
         assert line["others"].count("Question") == 20
         assert line["others"].endswith("\n\nand 9 more")

@@ -58,8 +58,8 @@ class TestFormats:
             assert cell["flag"] == ("yes" if flag else "no")
 
     @pytest.mark.parametrize("kind", ["csv", "parquet"])
-    def test_kept_prompts_can_be_taken_in_again(self, tmp_path: Path, kind: str) -> None:
-        made = filtered(
+    def test_kept_prompts_can_be_ingested(self, tmp_path: Path, kind: str) -> None:
+        built = filtered(
             [True, False, True],
             tasks=["a", "a", "b"],
             texts=['Which,\n"one"?', "out", "Wer? ☂"],
@@ -69,7 +69,7 @@ class TestFormats:
             other_names=(("lm_eval:hash",), (), ()),
         )
         path = tmp_path / f"kept.{kind}"
-        path.write_bytes(WRITERS[kind](kept_prompts(made)))
+        path.write_bytes(WRITERS[kind](kept_prompts(built)))
         reading = parse_file(path, ReadOptions(benchmark="b"))
         assert reading.format == "prompt-table"
         (prompts,) = reading.measurements
@@ -78,7 +78,7 @@ class TestFormats:
         assert list(prompts.text or ()) == ['Which,\n"one"?', "Wer? ☂"]
         assert prompts.choices == [["x, y", "[z]"], None]
         assert (prompts.answer, prompts.split) == (["A", "A"], ["test", None])
-        assert kept_prompts(made).select(["reasons", "groups", "other_names"]).to_pylist() == [
+        assert kept_prompts(built).select(["reasons", "groups", "other_names"]).to_pylist() == [
             {
                 "reasons": ["easy (retained)", "similar (retained)"],
                 "groups": ["similar 4"],
@@ -89,7 +89,7 @@ class TestFormats:
 
 
 class TestFiles:
-    def test_a_file_is_replaced_only_when_that_is_asked_for(self, tmp_path: Path) -> None:
+    def test_a_file_is_replaced_only_by_force(self, tmp_path: Path) -> None:
         path = tmp_path / "out.csv"
         write_file(path, b"one", force=False)
         with pytest.raises(OutputError, match=r"out\.csv is there already\. .* or replace it with --force\."):
@@ -114,7 +114,7 @@ class TestFiles:
         assert (tmp_path / "real/out").read_bytes() == b"new"
 
     @pytest.mark.parametrize(
-        ("name", "said"),
+        ("name", "message"),
         [
             (".", "is no plain file"),
             ("none/out.csv", "There is no folder"),
@@ -122,8 +122,10 @@ class TestFiles:
             ("y" * 252, "cannot be written: File name too long"),  # fits, but not with what marks it as unfinished
         ],
     )
-    def test_where_nothing_can_be_written_the_reason_is_told(self, tmp_path: Path, name: str, said: str) -> None:
-        with pytest.raises(OutputError, match=f"{said}.*Give --output another name|{said}.*give --output another name"):
+    def test_an_unwritable_path_is_an_error_with_its_reason(self, tmp_path: Path, name: str, message: str) -> None:
+        with pytest.raises(
+            OutputError, match=f"{message}.*Give --output another name|{message}.*give --output another name"
+        ):
             write_file(tmp_path / name, b"", force=True)
         assert os.listdir(tmp_path) == []
 

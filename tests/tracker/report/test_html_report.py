@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile_benchmark import BENCHMARK, MODELS, N_PROMPTS, SPELLS, TASKS, take_in, written
-from hypothesis import given, settings
+from hostile_benchmark import BENCHMARK, MODELS, N_PROMPTS, SPELLS, TASKS, ingest_into, written
+from hypothesis import options, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
@@ -77,7 +77,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
     folder = tmp_path_factory.mktemp("hostile")
     shutil.copy(sqlite_template, folder / "store.db")
     with tracker.open(f"sqlite:///{folder / 'store.db'}") as store:
-        take_in(store, folder)
+        ingest_into(store, folder)
         store.compare(BENCHMARK, *MODELS[:2], n_resamples=100)
         store.analyze("rank-intervals", BENCHMARK, n_resamples=50)
         store.analyze("rank-intervals", BENCHMARK, n_resamples=60)
@@ -85,13 +85,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def made(hostile: Store) -> BenchmarkReport:
+def built(hostile: Store) -> BenchmarkReport:
     return build_report(hostile.engine, Selection(benchmark=BENCHMARK))
 
 
 @pytest.fixture(scope="module")
-def page(made: BenchmarkReport) -> Page:
-    return Page(made.page)
+def page(built: BenchmarkReport) -> Page:
+    return Page(built.page)
 
 
 class TestNothingActs:
@@ -112,13 +112,15 @@ class TestNothingActs:
         assert sorted(data["tasks"]["columns"]) == sorted(TASKS)
 
     def test_the_policy_allows_these_scripts_by_their_digests_and_no_address_at_all(self, page: Page) -> None:
-        policy = next(one["content"] for one in page.all("meta") if one.get("http-equiv") == "Content-Security-Policy")
+        policy = next(
+            item["content"] for item in page.all("meta") if item.get("http-equiv") == "Content-Security-Policy"
+        )
         assert policy is not None
         rules = {rule.split()[0]: rule.split()[1:] for rule in policy.split("; ")}
-        own = base64.b64encode(hashlib.sha256(page.scripts[2].encode()).digest()).decode()
+        own_rules = base64.b64encode(hashlib.sha256(page.scripts[2].encode()).digest()).decode()
         library = gzip.decompress(base64.b64decode(page.scripts[1]))
         drawing = base64.b64encode(hashlib.sha256(library).digest()).decode()
-        assert rules["script-src"] == [f"'sha256-{own}'", f"'sha256-{drawing}'"]
+        assert rules["script-src"] == [f"'sha256-{own_rules}'", f"'sha256-{drawing}'"]
         assert rules["default-src"] == ["'none'"]
         assert rules["img-src"] == ["data:", "blob:"]
         assert set(rules) == {"default-src", "script-src", "style-src", "img-src", "base-uri", "form-action"}
@@ -136,36 +138,36 @@ class TestNothingActs:
 
 
 class TestContents:
-    def test_every_model_stands_there_with_mean_interval_and_coverage(self, made: BenchmarkReport, page: Page) -> None:
-        for row in made.contents.board.rows:
+    def test_every_model_stands_there_with_mean_interval_and_coverage(self, built: BenchmarkReport, page: Page) -> None:
+        for row in built.contents.board.rows:
             assert score(row.mean) in page.text
             assert f"{score(row.low)} to {score(row.high)}" in page.text
         assert "1 of 60 prompts are missing" in page.text
         assert "98.3 %" in page.text
 
     def test_ranks_have_the_intervals_that_the_leaderboard_gives_them(
-        self, hostile: Store, made: BenchmarkReport
+        self, hostile: Store, built: BenchmarkReport
     ) -> None:
         intervals = hostile.leaderboard(BENCHMARK).rank_intervals
         assert len(intervals) == len(MODELS) - 1
-        assert made.contents.ranks.low == {model: interval.low for model, interval in intervals.items()}
-        assert made.contents.ranks.high == {model: interval.high for model, interval in intervals.items()}
+        assert built.contents.ranks.low == {model: interval.low for model, interval in intervals.items()}
+        assert built.contents.ranks.high == {model: interval.high for model, interval in intervals.items()}
 
-    def test_every_finding_is_told_with_its_summary_and_pictures(
-        self, hostile: Store, made: BenchmarkReport, page: Page
+    def test_every_finding_has_its_summary_and_pictures(
+        self, hostile: Store, built: BenchmarkReport, page: Page
     ) -> None:
-        found = hostile.findings(benchmark=BENCHMARK)
-        assert len(found) == 3
-        for one in found:
-            assert f"Finding {one.id}," in page.text
-            assert one.summary in page.text
-        pictures = [one["src"] or "" for one in page.all("img")]
-        assert len(pictures) == len(made.contents.pictures) > 4
+        result = hostile.findings(benchmark=BENCHMARK)
+        assert len(result) == 3
+        for item in result:
+            assert f"Finding {item.id}," in page.text
+            assert item.summary in page.text
+        pictures = [item["src"] or "" for item in page.all("img")]
+        assert len(pictures) == len(built.contents.pictures) > 4
         for address in pictures:
             Image.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/png;base64,")))).load()
         assert "Which ranks can be told apart?" in page.text
 
-    def test_a_finding_whose_data_changed_says_that_it_is_stale(self, hostile: Store, tmp_path: Path) -> None:
+    def test_a_finding_whose_data_changed_is_marked_stale(self, hostile: Store, tmp_path: Path) -> None:
         copied = tmp_path / "copy.db"
         with hostile.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -187,22 +189,22 @@ class TestContents:
         (tmp_path / "t.csv").write_text("model,task,score\na,x,1\na,y,2\nb,x,3\nb,y,5\n")
         with tracker.open(sqlite_url) as store:
             store.ingest(tmp_path / "t.csv", benchmark="few", metric="points")
-            made = build_report(store.engine, Selection(benchmark="few"))
-        text = Page(made.page).text
-        assert made.contents.scores is None
+            built = build_report(store.engine, Selection(benchmark="few"))
+        text = Page(built.page).text
+        assert built.contents.scores is None
         assert "2 models on 2 tasks" in text
         assert "its scores are of whole tasks" in text
         assert "Nothing has been asked of this benchmark yet" in text
 
-    def test_every_engine_tells_the_same(
-        self, hostile: Store, made: BenchmarkReport, tmp_path: Path, store_url: str
+    def test_every_engine_gives_the_same_page(
+        self, hostile: Store, built: BenchmarkReport, tmp_path: Path, store_url: str
     ) -> None:
         with tracker.open(store_url) as store:
-            take_in(store, tmp_path)
-            found = build_report(store.engine, Selection(benchmark=BENCHMARK)).contents
-        assert found.board.rows == made.contents.board.rows
-        assert found.ranks == made.contents.ranks
-        assert found.examples == made.contents.examples
+            ingest_into(store, tmp_path)
+            result = build_report(store.engine, Selection(benchmark=BENCHMARK)).contents
+        assert result.board.rows == built.contents.board.rows
+        assert result.ranks == built.contents.ranks
+        assert result.examples == built.contents.examples
 
     def test_scores_too_large_to_be_squared_have_no_interval(self, tmp_path: Path, sqlite_url: str) -> None:
         rows = [["prompt_id", "x", "y"], *([f"p{row}", 1e300 * (row % 2), 1] for row in range(9))]
@@ -217,39 +219,39 @@ class TestContents:
         (tmp_path / "t.csv").write_text("prompt_id,a\np1,1\n")
         with tracker.open(sqlite_url) as store:
             store.ingest(tmp_path / "t.csv", benchmark="least", metric="points")
-            made = build_report(store.engine, Selection(benchmark="least"))
-        assert "1 model on 1 prompt," in Page(made.page).text
+            built = build_report(store.engine, Selection(benchmark="least"))
+        assert "1 model on 1 prompt," in Page(built.page).text
 
 
 class TestLaws:
     def test_the_same_store_gives_the_same_bytes_wherever_it_lies(
-        self, hostile: Store, made: BenchmarkReport, tmp_path: Path
+        self, hostile: Store, built: BenchmarkReport, tmp_path: Path
     ) -> None:
         with hostile.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copy(str(hostile.engine.url.database), tmp_path / "elsewhere.db")
         with tracker.open(f"sqlite:///{tmp_path / 'elsewhere.db'}") as store:
-            assert build_report(store.engine, Selection(benchmark=BENCHMARK)).page == made.page
+            assert build_report(store.engine, Selection(benchmark=BENCHMARK)).page == built.page
 
-    def test_it_names_no_folder_of_the_machine_that_made_it(self, hostile: Store, made: BenchmarkReport) -> None:
-        assert str(Path(str(hostile.engine.url.database)).parent) not in made.page.decode()
+    def test_it_names_no_folder_of_the_machine_that_made_it(self, hostile: Store, built: BenchmarkReport) -> None:
+        assert str(Path(str(hostile.engine.url.database)).parent) not in built.page.decode()
 
-    def test_it_is_small(self, made: BenchmarkReport) -> None:
-        assert len(made.page) <= MAX_BYTES < 5_000_000
+    def test_it_is_small(self, built: BenchmarkReport) -> None:
+        assert len(built.page) <= MAX_BYTES < 5_000_000
 
-    def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, made: BenchmarkReport) -> None:
-        every, none_left = pictures_that_fit(made.contents, 10_000_000)
-        last, before, other = (finding.id for finding in made.contents.findings)
+    def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, built: BenchmarkReport) -> None:
+        every, none_left = pictures_that_fit(built.contents, 10_000_000)
+        last, before, second = (finding.id for finding in built.contents.findings)
         assert none_left == 0
-        assert list(dict.fromkeys(key for key, _ in every)) == [last, other, before]
-        latest = {last, other}
+        assert list(dict.fromkeys(key for key, _ in every)) == [last, second, before]
+        latest = {last, second}
         room = sum(len(base64.b64encode(png)) + 22 for (key, _), png in every.items() if key in latest)
-        some, left_out = pictures_that_fit(made.contents, room)
-        assert ({key for key, _ in some}, left_out) == (latest, len(every) - len(some))
-        assert pictures_that_fit(made.contents, -1) == ({}, len(every))
-        told = {question.name: question.findings for question in finding_sections(made.contents, some)}
-        assert [bool(one.pictures) for one in told["rank-intervals"]] == [True, False]
-        assert [bool(one.pictures) for one in told["comparison"]] == [True]
+        some, omitted = pictures_that_fit(built.contents, room)
+        assert ({key for key, _ in some}, omitted) == (latest, len(every) - len(some))
+        assert pictures_that_fit(built.contents, -1) == ({}, len(every))
+        values = {question.name: question.findings for question in finding_sections(built.contents, some)}
+        assert [bool(item.pictures) for item in values["rank-intervals"]] == [True, False]
+        assert [bool(item.pictures) for item in values["comparison"]] == [True]
 
 
 def matrices(low: int = 2) -> st.SearchStrategy[np.ndarray]:
@@ -261,17 +263,17 @@ def matrices(low: int = 2) -> st.SearchStrategy[np.ndarray]:
 
 
 class TestAgainstReference:
-    @given(matrices())
+    @options(matrices())
     @settings(max_examples=30)
     def test_the_share_of_equal_scores_is_counted_pair_by_pair(self, Q: np.ndarray) -> None:
-        found = same_scores(Q)
+        result = same_scores(Q)
         for a in range(Q.shape[1]):
             for b in range(Q.shape[1]):
                 both = ~np.isnan(Q[:, a]) & ~np.isnan(Q[:, b])
-                wanted = np.mean(Q[both, a] == Q[both, b]) if both.any() else np.nan
-                np.testing.assert_allclose(found[a, b], wanted)
+                expected = np.mean(Q[both, a] == Q[both, b]) if both.any() else np.nan
+                np.testing.assert_allclose(result[a, b], expected)
 
-    @given(st.integers(0, 2**32 - 1), st.floats(0, 1e6))
+    @options(st.integers(0, 2**32 - 1), st.floats(0, 1e6))
     @settings(max_examples=30)
     def test_correlations_are_those_of_numpy_over_shared_prompts(self, seed: int, shift: float) -> None:
         rng = np.random.default_rng(seed)
@@ -280,42 +282,42 @@ class TestAgainstReference:
         Q[:, 3] = 0.5
         if np.isnan(Q).all(axis=0).any():
             return
-        found = correlations(Q)
+        result = correlations(Q)
         for a in range(4):
             for b in range(4):
                 both = ~np.isnan(Q[:, a]) & ~np.isnan(Q[:, b])
                 if both.sum() < 2 or 3 in (a, b):
-                    assert np.isnan(found[a, b])
+                    assert np.isnan(result[a, b])
                 else:
-                    np.testing.assert_allclose(found[a, b], np.corrcoef(Q[both, a], Q[both, b])[0, 1], atol=1e-7)
+                    np.testing.assert_allclose(result[a, b], np.corrcoef(Q[both, a], Q[both, b])[0, 1], atol=1e-7)
 
-    @given(matrices(low=1), st.integers(1, 6))
+    @options(matrices(low=1), st.integers(1, 6))
     @settings(max_examples=30)
     def test_means_by_difficulty_are_means_of_sorted_prompts(self, Q: np.ndarray, n_bins: int) -> None:
-        found = by_difficulty(Q, n_bins)
+        result = by_difficulty(Q, n_bins)
         difficulty = [float(np.mean(row[~np.isnan(row)])) for row in Q]
         order = sorted(range(len(Q)), key=lambda row: (difficulty[row], row))
-        assert found.edges[0] == 0
-        assert found.edges[-1] == len(Q)
-        assert (np.diff(found.edges) >= 1).all()
-        assert np.ptp(np.diff(found.edges)) <= 1
-        for place, (first, last) in enumerate(zip(found.edges[:-1], found.edges[1:], strict=True)):
+        assert result.edges[0] == 0
+        assert result.edges[-1] == len(Q)
+        assert (np.diff(result.edges) >= 1).all()
+        assert np.ptp(np.diff(result.edges)) <= 1
+        for place, (first, last) in enumerate(zip(result.edges[:-1], result.edges[1:], strict=True)):
             rows = order[first:last]
-            np.testing.assert_allclose(found.overall[place], np.mean([difficulty[row] for row in rows]))
+            np.testing.assert_allclose(result.overall[place], np.mean([difficulty[row] for row in rows]))
             for model in range(Q.shape[1]):
                 known = [Q[row, model] for row in rows if not np.isnan(Q[row, model])]
-                np.testing.assert_allclose(found.means[model, place], np.mean(known) if known else np.nan)
+                np.testing.assert_allclose(result.means[model, place], np.mean(known) if known else np.nan)
 
 
-class TestWording:
-    @given(st.floats(-1e12, 1e12))
+class TestTexts:
+    @options(st.floats(-1e12, 1e12))
     @settings(max_examples=100)
     def test_a_number_keeps_four_digits(self, value: float) -> None:
-        said = number(value).replace(",", "").replace("−", "-").replace(" × 10", "e")
-        said = said.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-        np.testing.assert_allclose(float(said), value, rtol=6e-4)
+        message = number(value).replace(",", "").replace("−", "-").replace(" × 10", "e")
+        message = message.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+        np.testing.assert_allclose(float(message), value, rtol=6e-4)
 
-    @given(st.floats(0, 1, exclude_min=True, exclude_max=True))
+    @options(st.floats(0, 1, exclude_min=True, exclude_max=True))
     def test_a_share_is_all_or_none_only_where_it_is(self, value: float) -> None:
         assert share(value) not in ("0 %", "100 %")
 
@@ -327,11 +329,11 @@ class TestWording:
             "0.628", "12.35", "1,234.6", "−0.500", "1.234 × 10⁻⁴", "0.000",
         ]  # fmt: skip
 
-    def test_a_docstring_is_told_in_paragraphs_without_marks(self) -> None:
+    def test_a_docstring_becomes_paragraphs_without_marks(self) -> None:
         assert paragraphs("One?\n\nTwo ``Q``\nand `b`.\n\n") == ["One?", "Two Q and b."]
 
-    def test_numbers_with_p_values_stand_with_what_belongs_to_them_and_missing_ones_say_why(self) -> None:
-        given = [
+    def test_numbers_with_p_values_stand_with_what_belongs_to_them_and_missing_ones_with_their_reason(self) -> None:
+        options = [
             MetricRecord(name="n", value=3.0, reason="", headline=True),
             MetricRecord(name="spread", value=None, reason="one prompt only", headline=True),
             MetricRecord(name="mean", value=0.5, reason="", headline=True),
@@ -340,7 +342,7 @@ class TestWording:
             MetricRecord(name="mean.discrete", value=1.0, reason="", headline=False),
             MetricRecord(name="aside", value=1.0, reason="", headline=False),
         ]
-        plain, tested = number_tables(given)
+        plain, tested = number_tables(options)
         assert plain.heads == ("number", "value", "why not")
         assert plain.rows == (("n", "3", ""), ("spread", NOTHING, "one prompt only"))
         assert tested.heads == ("statistic", "value", "by chance, mean", "p-value", "remark")
@@ -391,6 +393,6 @@ class TestWhoMayBeFirst:
             metric="accuracy",
         )
         ranks = RankSpans(low={"a": 1, "b": 2, "c": 2}, high={"a": 1, "b": 3, "c": 3})
-        said = " ".join(in_short(rank_by_prompts(scores), ranks, 0, 0))
-        assert ("no other ranked model could be first" in said) == bool(missing)
-        assert ("no other model could be first" in said) == (not missing)
+        message = " ".join(in_short(rank_by_prompts(scores), ranks, 0, 0))
+        assert ("no other ranked model could be first" in message) == bool(missing)
+        assert ("no other model could be first" in message) == (not missing)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from hostile_benchmark import take_in
+from hostile_benchmark import ingest_into
 from mlflow import MlflowClient
 
 import tracker
@@ -22,11 +22,11 @@ def store(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> It
     folder = tmp_path_factory.mktemp("command")
     shutil.copy(sqlite_template, folder / "store.db")
     with tracker.open(f"sqlite:///{folder / 'store.db'}") as opened:
-        take_in(opened, folder, benchmark="quiz")
+        ingest_into(opened, folder, benchmark="quiz")
         yield opened
 
 
-def asked(store: Store, *arguments: str) -> Result:
+def query(store: Store, *arguments: str) -> Result:
     url = store.engine.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(suffrage, ["report", *arguments, "--database", url])
     if isinstance(result.exception, Exception):
@@ -36,31 +36,31 @@ def asked(store: Store, *arguments: str) -> Result:
 
 class TestFile:
     def test_it_is_written_once_and_replaced_only_by_force(self, store: Store, tmp_path: Path) -> None:
-        done = asked(store, "quiz", "-o", "r.html", "--no-mlflow")
+        done = query(store, "quiz", "-o", "r.html", "--no-mlflow")
         assert "Wrote r.html (2.0 MB)" in done.stderr
         first = Path("r.html").read_bytes()
         with pytest.raises(OutputError, match="is there already"):
-            asked(store, "quiz", "-o", "r.html", "--no-mlflow")
-        asked(store, "quiz", "-o", "r.html", "--no-mlflow", "--force")
+            query(store, "quiz", "-o", "r.html", "--no-mlflow")
+        query(store, "quiz", "-o", "r.html", "--no-mlflow", "--force")
         assert Path("r.html").read_bytes() == first
         assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html"]  # nothing was made beside it
 
     @pytest.mark.parametrize("name", ["r.pdf", "r.csv", "r"])
     def test_a_name_of_another_kind_of_file_is_refused(self, store: Store, name: str) -> None:
-        refused = asked(store, "quiz", "-o", name, "--no-mlflow")
+        refused = query(store, "quiz", "-o", name, "--no-mlflow")
         assert refused.exit_code == 2
         assert "a report is an HTML file: give a name that ends in .html" in refused.stderr
         assert not Path(name).exists()
 
-    def test_a_choice_of_data_is_said(self, store: Store) -> None:
-        asked(store, "quiz", "-o", "r.html", "--no-mlflow", "--missing", "worst", "--cluster", "none")
-        said = Path("r.html").read_text()
-        assert "Asked with these choices: cluster none; missing worst." in said
-        assert "The intervals take every prompt as drawn by itself." in said
+    def test_a_choice_of_data_is_printed(self, store: Store) -> None:
+        query(store, "quiz", "-o", "r.html", "--no-mlflow", "--missing", "worst", "--cluster", "none")
+        message = Path("r.html").read_text()
+        assert "Asked with these choices: cluster none; missing worst." in message
+        assert "The intervals take every prompt as drawn by itself." in message
 
-    def test_a_benchmark_that_is_not_there_is_told_with_those_that_are(self, store: Store) -> None:
+    def test_an_unknown_benchmark_is_an_error_that_lists_the_known_ones(self, store: Store) -> None:
         with pytest.raises(NotFoundError, match="Did you mean quiz"):
-            asked(store, "quix", "--no-mlflow")
+            query(store, "quix", "--no-mlflow")
         assert not Path("report.html").exists()
 
 
@@ -69,7 +69,7 @@ class TestMlflow:
         self, store: Store, tracking_uri: str
     ) -> None:
         for _ in range(2):
-            asked(store, "quiz", "-o", "r.html", "--force", "--tracking-uri", tracking_uri)
+            query(store, "quiz", "-o", "r.html", "--force", "--tracking-uri", tracking_uri)
         client = MlflowClient(tracking_uri)
         experiment = client.get_experiment_by_name("suffrage/reports/quiz")
         assert experiment is not None
@@ -81,9 +81,9 @@ class TestMlflow:
 
     def test_the_file_is_written_though_mlflow_is_away_but_not_where_it_can_never_be(self, store: Store) -> None:
         with pytest.raises(PublishingError, match="no MLflow tracking URI"):
-            asked(store, "quiz", "-o", "r.html", "--tracking-uri", "nowhere")
+            query(store, "quiz", "-o", "r.html", "--tracking-uri", "nowhere")
         assert not Path("r.html").exists()
         Path("broken.db").write_text("no database, but words enough to be mistaken for one" * 20)
-        done = asked(store, "quiz", "-o", "r.html", "--tracking-uri", f"sqlite:///{Path('broken.db').absolute()}")
+        done = query(store, "quiz", "-o", "r.html", "--tracking-uri", f"sqlite:///{Path('broken.db').absolute()}")
         assert "Warning: MLflow" in done.stderr
         assert Path("r.html").exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from browser import chromium
-from hostile_benchmark import BENCHMARK, MODELS, TASKS, take_in
+from hostile_benchmark import BENCHMARK, MODELS, TASKS, ingest_into
 
 import tracker
 
@@ -22,7 +22,7 @@ def file(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Pat
     folder = tmp_path_factory.mktemp("report")
     shutil.copy(sqlite_template, folder / "store.db")
     with tracker.open(f"sqlite:///{folder / 'store.db'}") as store:
-        take_in(store, folder)
+        ingest_into(store, folder)
         store.analyze("rank-intervals", BENCHMARK, n_resamples=50)
         return store.report(BENCHMARK, folder / "report.html")
 
@@ -39,11 +39,11 @@ class Seen:
     def __init__(self, browser: Any, file: Path, size: dict[str, int], **more: Any) -> None:
         self.context = browser.new_context(viewport=size, offline=True, **more)
         self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.logged: list[str] = []
+        self.requested: list[str] = []
+        self.page.on("console", lambda message: self.logged.append(message.text))
+        self.page.on("pageerror", lambda error: self.logged.append(str(error)))
+        self.page.on("request", lambda request: self.requested.append(request.url))
         self.page.goto(file.as_uri())
 
     def drawn(self) -> Seen:
@@ -60,17 +60,17 @@ def wide(browser: Any, file: Path) -> Iterator[Seen]:
 
 class TestOffline:
     def test_every_picture_is_drawn(self, wide: Seen) -> None:
-        names = [one.get_attribute("data-chart") for one in wide.page.query_selector_all("[data-chart]")]
+        names = [item.get_attribute("data-chart") for item in wide.page.query_selector_all("[data-chart]")]
         assert names == ["means", "ranks", "tasks", "difficulty", "agreement"]
         for name in names:
             assert wide.page.query_selector_all(f"[data-chart={name}] svg.main-svg")
         assert len(wide.page.query_selector_all("[data-chart=means] .scatterlayer .point")) == len(MODELS)
         assert wide.page.query_selector_all("[data-chart=agreement] .heatmaplayer image")
 
-    def test_nothing_is_asked_of_anybody_and_nobody_complains(self, wide: Seen, file: Path) -> None:
-        outside = [url for url in wide.asked if not url.startswith(("data:", "blob:"))]
+    def test_nothing_is_requested_and_nothing_is_logged(self, wide: Seen, file: Path) -> None:
+        outside = [url for url in wide.requested if not url.startswith(("data:", "blob:"))]
         assert outside == [file.as_uri()]
-        assert wide.said == []
+        assert wide.logged == []
 
     def test_pictures_of_findings_are_there(self, wide: Seen) -> None:
         sizes = wide.page.evaluate(
@@ -105,8 +105,8 @@ class TestNothingActs:
         box = wide.page.query_selector("[data-chart=tasks] .heatmaplayer image").bounding_box()
         for place, row in enumerate(rows):
             wide.page.mouse.move(box["x"] + 8, box["y"] + (place + 0.5) * box["height"] / len(rows))
-            shown = "document.querySelector('[data-chart=tasks] .hoverlayer').textContent"
-            wide.page.wait_for_function(f"told => {shown}.startsWith(told)", arg=row, timeout=10_000)
+            output = "document.querySelector('[data-chart=tasks] .hoverlayer').textContent"
+            wide.page.wait_for_function(f"told => {output}.startsWith(told)", arg=row, timeout=10_000)
         assert wide.page.evaluate("window.attacked") is None
 
     def test_even_a_script_that_got_in_would_not_run(self, wide: Seen) -> None:
@@ -118,37 +118,37 @@ class TestNothingActs:
         )
         wide.page.wait_for_timeout(200)
         assert wide.page.evaluate("window.attacked") is None
-        assert wide.said  # the browser says what it has refused
-        wide.said.clear()
+        assert wide.logged  # the browser says what it has refused
+        wide.logged.clear()
 
 
 class TestForPeople:
     def test_tables_sort_by_keyboard_and_keep_those_without_a_number_last(self, wide: Seen) -> None:
         head = wide.page.query_selector("table.board th:has-text('rank') button")
         column = "[...document.querySelectorAll('table.board tbody tr')].map(row => row.cells[0].textContent)"
-        for wanted in (["1.5", "1.5", "3", "4", "–"], ["4", "3", "1.5", "1.5", "–"]):
+        for expected in (["1.5", "1.5", "3", "4", "–"], ["4", "3", "1.5", "1.5", "–"]):
             head.focus()
             wide.page.keyboard.press("Enter")
-            assert wide.page.evaluate(column) == wanted
+            assert wide.page.evaluate(column) == expected
         assert wide.page.get_attribute("table.board th:has-text('rank')", "aria-sort") == "descending"
 
     def test_a_phone_shows_it_without_scrolling_sideways(self, browser: Any, file: Path) -> None:
         seen = Seen(browser, file, PHONE).drawn()
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        assert seen.said == []
+        assert seen.logged == []
         seen.context.close()
 
-    def test_without_scripts_tables_and_words_are_there_and_pictures_say_why_they_are_not(
+    def test_without_scripts_tables_and_texts_are_there_and_pictures_explain_their_absence(
         self, browser: Any, file: Path
     ) -> None:
         seen = Seen(browser, file, WIDE, java_script_enabled=False)
         assert seen.page.locator("table.board tbody tr").count() == len(MODELS)
         assert seen.page.locator(".wait").first.is_visible()
         assert "drawn by a script, which has not run here" in seen.page.locator(".wait").first.text_content()
-        assert seen.said == []
+        assert seen.logged == []
         seen.context.close()
 
-    def test_a_browser_that_cannot_unpack_the_drawing_program_says_so(self, browser: Any, file: Path) -> None:
+    def test_a_browser_that_cannot_unpack_the_drawing_program_shows_a_message(self, browser: Any, file: Path) -> None:
         context = browser.new_context(viewport=WIDE, offline=True)
         context.add_init_script("delete window.DecompressionStream")
         page = context.new_page()
