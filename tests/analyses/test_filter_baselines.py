@@ -123,15 +123,15 @@ class TestPlanted:
 
     def test_a_filter_against_the_better_models_lies_below_them_all(self):
         against = TABLE[:, : K // 2].mean(axis=1) - TABLE[:, K // 2 :].mean(axis=1)
-        found = asked(kept=against >= np.median(against))
-        assert number(found, "filter.tau.position") == 0
-        assert number(found, "filter.tau_without_filter_models.position") == 0
+        result = asked(kept=against >= np.median(against))
+        assert number(result, "filter.tau.position") == 0
+        assert number(result, "filter.tau_without_filter_models.position") == 0
 
     def test_dropping_what_all_answer_alike_lowers_agreement_below_random(self):
-        alike = TABLE.mean(axis=1)
-        found = asked(kept=np.abs(alike - 0.5) < 0.35)
-        assert number(found, "filter.agreement.position") == 0
-        assert number(found, "filter.agreement") < number(found, "full.agreement")
+        is_similar = TABLE.mean(axis=1)
+        result = asked(kept=np.abs(is_similar - 0.5) < 0.35)
+        assert number(result, "filter.agreement.position") == 0
+        assert number(result, "filter.agreement") < number(result, "full.agreement")
 
 
 class TestAgainstReference:
@@ -143,10 +143,10 @@ class TestAgainstReference:
         assert number(report, "filter.n_removed") == EASY.sum()
 
     def test_correlations_are_scipys_over_the_models_in_common(self, report):
-        means, other = TABLE[~EASY].mean(axis=0)[2:], np.arange(2, K)
-        assert number(report, "filter.pearson") == pytest.approx(pearsonr(means, other)[0])
-        assert number(report, "filter.spearman") == pytest.approx(spearmanr(means, other)[0])
-        assert number(report, "full.pearson") == pytest.approx(pearsonr(TABLE.mean(axis=0)[2:], other)[0])
+        means, second = TABLE[~EASY].mean(axis=0)[2:], np.arange(2, K)
+        assert number(report, "filter.pearson") == pytest.approx(pearsonr(means, second)[0])
+        assert number(report, "filter.spearman") == pytest.approx(spearmanr(means, second)[0])
+        assert number(report, "full.pearson") == pytest.approx(pearsonr(TABLE.mean(axis=0)[2:], second)[0])
         assert number(report, "n_against") == K - 2
 
     def test_random_subsets_are_those_of_the_seed_one_after_the_other(self, report):
@@ -173,9 +173,9 @@ class TestAgainstReference:
 
     def test_answers_are_compared_where_all_are_stored(self):
         codes = np.random.default_rng(5).integers(0, 3, TABLE.shape).astype(np.int32)
-        found = asked(codes=codes)
-        assert number(found, "filter.agreement") == agreement(codes[~EASY]).mean_share
-        assert number(found, "full.agreement") == agreement(codes).mean_share
+        result = asked(codes=codes)
+        assert number(result, "filter.agreement") == agreement(codes[~EASY]).mean_share
+        assert number(result, "full.agreement") == agreement(codes).mean_share
         codes[:, 4] = -1
         assert number(asked(codes=codes), "full.agreement") == agreement(TABLE.astype(np.int32)).mean_share
 
@@ -189,9 +189,9 @@ class TestLaws:
             np.testing.assert_array_equal(values, again.finding.arrays[name])
 
     def test_another_seed_has_other_random_subsets_and_the_same_selections(self, report):
-        other = asked(seed=1)
-        assert number(other, "item_response.tau") == number(report, "item_response.tau")
-        assert (other.finding.arrays["filter.random.tau"] != report.finding.arrays["filter.random.tau"]).any()
+        second = asked(seed=1)
+        assert number(second, "item_response.tau") == number(report, "item_response.tau")
+        assert (second.finding.arrays["filter.random.tau"] != report.finding.arrays["filter.random.tau"]).any()
 
     def test_errors_counted_instead_of_right_answers_say_the_same(self, report):
         turned = asked(
@@ -208,81 +208,81 @@ class TestLaws:
     def test_models_with_gaps_take_part_in_the_fit_alone(self):
         gaps = TABLE.copy()
         gaps[:50, 1] = np.nan
-        found = asked(gaps)
+        result = asked(gaps)
         fit = fit_two_parameter(gaps)
-        np.testing.assert_array_equal(found.prompt_values["difficulty"].values, fit.difficulty)
-        assert number(found, "n_models") == K - 1
-        assert number(found, "item_response.n_models") == K
+        np.testing.assert_array_equal(result.prompt_values["difficulty"].values, fit.difficulty)
+        assert number(result, "n_models") == K - 1
+        assert number(result, "item_response.n_models") == K
         assert (
-            number(found, "filter.tau")
+            number(result, "filter.tau")
             == ranking_change(np.delete(TABLE, 1, axis=1), ~EASY, np.isin(np.delete(np.arange(K), 1), BEST)).tau
         )
-        assert "model 1" in next(note for note in found.warnings if note.startswith("Not ranked"))
+        assert "model 1" in next(note for note in result.warnings if note.startswith("Not ranked"))
 
     def test_prompts_that_the_filter_never_judged_are_left_out(self):
-        found = asked(kept=~EASY[:100])
+        result = asked(kept=~EASY[:100])
         within = asked(TABLE[:100], ~EASY[:100])
-        assert found.finding.metrics == within.finding.metrics
-        assert any(note.startswith("50 prompts that filter 7 never judged") for note in found.warnings)
+        assert result.finding.metrics == within.finding.metrics
+        assert any(note.startswith("50 prompts that filter 7 never judged") for note in result.warnings)
 
     def test_both_removes_no_more_than_either(self):
         either, both = asked(), asked(combine="both")
-        kept, kept_by_both = (finding(one).methods["item_response"].kept for one in (either, both))
+        kept, kept_by_both = (finding(first).methods["item_response"].kept for first in (either, both))
         assert (kept <= kept_by_both).all()
         assert kept_by_both.sum() > kept.sum()
 
 
 class TestDegenerate:
     def test_scores_that_are_not_right_or_wrong_have_no_item_response(self):
-        found = asked(TABLE * 0.5 + 0.1)
-        assert "right (1) and wrong (0)" in reason(found, "item_response.tau")
-        assert not found.prompt_values
-        assert "no item-response filtering" in found.summary.lower()
-        assert reason(found, "full.agreement")
-        assert set(found.figures) == {"random_subsets"}
-        assert 0 <= number(found, "filter.tau.position") <= 1
+        result = asked(TABLE * 0.5 + 0.1)
+        assert "right (1) and wrong (0)" in reason(result, "item_response.tau")
+        assert not result.prompt_values
+        assert "no item-response filtering" in result.summary.lower()
+        assert reason(result, "full.agreement")
+        assert set(result.figures) == {"random_subsets"}
+        assert 0 <= number(result, "filter.tau.position") <= 1
 
     def test_a_filter_that_keeps_all_lies_in_the_middle_of_its_like(self):
-        found = asked(kept=np.ones(N, bool))
-        assert number(found, "filter.tau") == 1
-        assert number(found, "filter.tau.position") == 0.5
+        result = asked(kept=np.ones(N, bool))
+        assert number(result, "filter.tau") == 1
+        assert number(result, "filter.tau.position") == 0.5
 
     def test_a_filter_that_keeps_nothing_has_no_numbers_but_its_share(self):
-        found = asked(kept=np.zeros(N, bool))
-        assert number(found, "filter.share_removed") == 1
+        result = asked(kept=np.zeros(N, bool))
+        assert number(result, "filter.share_removed") == 1
         for name in ("filter.tau", "filter.agreement", "filter.tau.position"):
-            assert reason(found, name)
-        assert np.isfinite(number(found, "item_response.tau"))
-        found.figures["random_subsets"]()
+            assert reason(result, name)
+        assert np.isfinite(number(result, "item_response.tau"))
+        result.figures["random_subsets"]()
 
     def test_one_model_has_no_ranking_and_no_agreement(self):
-        found = asked(TABLE[:, :1], models=())
-        assert reason(found, "filter.tau")
-        assert reason(found, "full.agreement")
-        assert found.summary
+        result = asked(TABLE[:, :1], models=())
+        assert reason(result, "filter.tau")
+        assert reason(result, "full.agreement")
+        assert result.summary
 
     def test_without_ranked_filter_models_there_is_no_number_without_them(self):
-        found = asked(models=(40,))
-        assert "no ranked model filtered" in reason(found, "filter.tau_without_filter_models")
-        assert "None of the models that filtered is ranked here." in found.warnings
+        result = asked(models=(40,))
+        assert "no ranked model filtered" in reason(result, "filter.tau_without_filter_models")
+        assert "None of the models that filtered is ranked here." in result.warnings
 
     def test_without_another_benchmark_there_are_no_correlations(self):
-        found = asked()
-        assert not any("pearson" in name or "spearman" in name for name in found.finding.metrics)
-        assert "correlation" not in found.summary
+        result = asked()
+        assert not any("pearson" in name or "spearman" in name for name in result.finding.metrics)
+        assert "correlation" not in result.summary
 
     def test_a_percentile_of_100_removes_everything(self):
-        found = asked(percentile=100)
-        assert number(found, "item_response.share_removed") == 1
-        assert reason(found, "item_response.tau")
+        result = asked(percentile=100)
+        assert number(result, "item_response.share_removed") == 1
+        assert reason(result, "item_response.tau")
 
 
 class TestErrors:
     def test_a_filter_of_other_prompts_is_refused(self):
         scores = matrix(TABLE)
-        other = replace(chosen(~EASY), prompt_ids=np.arange(N))
+        second = replace(chosen(~EASY), prompt_ids=np.arange(N))
         with pytest.raises(SelectionError, match="judged none"):
-            analyze(scores, replace(other, prompt_ids=np.arange(9000, 9000 + N)), answers(scores), None)
+            analyze(scores, replace(second, prompt_ids=np.arange(9000, 9000 + N)), answers(scores), None)
 
     def test_tables_without_a_complete_model_are_refused(self):
         table = TABLE.copy()
@@ -295,7 +295,7 @@ class TestErrors:
             asked(against=external_scores({0: 1.0, 1: 2.0}))
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "text"),
         [
             ({"percentile": -1.0}, "percentile is -1"),
             ({"percentile": 101.0}, "percentile is 101"),
@@ -303,8 +303,8 @@ class TestErrors:
             ({"seed": -1}, "seed is -1"),
         ],
     )
-    def test_options_that_mean_nothing_are_refused(self, options, said):
-        with pytest.raises(SelectionError, match=said):
+    def test_options_that_mean_nothing_are_refused(self, options, text):
+        with pytest.raises(SelectionError, match=text):
             asked(**options)
 
     def test_infinite_scores_are_refused(self):
@@ -325,28 +325,28 @@ class TestWords:
     def test_200_models_are_not_warned_of(self):
         random = np.random.default_rng(0)
         table = (random.random((30, 200)) < random.random((30, 1))).astype(float)
-        found = asked(table, random.random(30) < 0.5, n_subsets=3)
-        assert number(found, "item_response.n_models") == 200
-        assert not any(note.startswith("Item response is fitted") for note in found.warnings)
-        assert np.isfinite(number(found, "item_response.difficulty.median_stderr"))
+        result = asked(table, random.random(30) < 0.5, n_subsets=3)
+        assert number(result, "item_response.n_models") == 200
+        assert not any(note.startswith("Item response is fitted") for note in result.warnings)
+        assert np.isfinite(number(result, "item_response.difficulty.median_stderr"))
 
     def test_the_summary_tells_every_number_beside_random_subsets(self, report):
-        said = report.summary
-        assert f"tau-b of {number(report, 'filter.tau'):.3f} with the filter (random: " in said
-        assert f"{number(report, 'item_response.tau'):.3f} with item response (random: " in said
-        assert "95 % of 40 random subsets" in said
-        assert "over 10 models" in said
-        assert "are both right or both wrong" in said
+        text = report.summary
+        assert f"tau-b of {number(report, 'filter.tau'):.3f} with the filter (random: " in text
+        assert f"{number(report, 'item_response.tau'):.3f} with item response (random: " in text
+        assert "95 % of 40 random subsets" in text
+        assert "over 10 models" in text
+        assert "are both right or both wrong" in text
 
     def test_a_number_outside_the_middle_of_random_subsets_is_called_so(self):
         against = TABLE[:, : K // 2].mean(axis=1) - TABLE[:, K // 2 :].mean(axis=1)
-        said = asked(kept=against >= np.median(against)).summary
-        assert ", below)" in said.split("with item response")[0]
+        text = asked(kept=against >= np.median(against)).summary
+        assert ", below)" in text.split("with item response")[0]
 
     def test_a_stale_filter_and_few_models_in_common_are_told(self):
-        found = asked(stale="run 3", against=external_scores({j: float(j) for j in range(5)}))
-        assert any("no longer the latest (run 3)" in note for note in found.warnings)
-        assert "A correlation over 5 models says next to nothing." in found.warnings
+        result = asked(stale="run 3", against=external_scores({j: float(j) for j in range(5)}))
+        assert any("no longer the latest (run 3)" in note for note in result.warnings)
+        assert "A correlation over 5 models says next to nothing." in result.warnings
 
     def test_fewer_filter_models_than_there_were_are_told(self):
         assert "2 of the 3 models that filtered are ranked here." in asked(models=(0, 1, 77)).warnings
@@ -362,14 +362,14 @@ class TestTables:
             "item_response",
             "random, as many as item_response",
         ]
-        everything, own, drawn = rows[:3]
+        everything, row, drawn = rows[:3]
         assert everything["tau"] is None
         assert everything["pearson"] == number(report, "full.pearson")
-        assert own["tau"] == number(report, "filter.tau")
-        assert own["tau_position"] == number(report, "filter.tau.position")
+        assert row["tau"] == number(report, "filter.tau")
+        assert row["tau_position"] == number(report, "filter.tau.position")
         assert drawn["tau"] == number(report, "filter.tau.random_mean")
         assert drawn["tau_low"] == number(report, "filter.tau.random_low")
-        assert own["n_prompts"] == drawn["n_prompts"] == (~EASY).sum()
+        assert row["n_prompts"] == drawn["n_prompts"] == (~EASY).sum()
 
     def test_models_are_listed_best_first_with_what_random_subsets_give(self, report):
         table = report.tables["models"].to_pydict()
@@ -401,8 +401,8 @@ class TestFigures:
             assert number(report, f"{method}.{name}") in [line.get_xdata()[0] for line in axes.lines]
 
     def test_every_prompt_is_shown_once(self, report):
-        shown = report.figures["prompts"]().axes[0].collections
-        assert sum(len(points.get_offsets()) for points in shown) == N
+        drawn = report.figures["prompts"]().axes[0].collections
+        assert sum(len(points.get_offsets()) for points in drawn) == N
 
 
 class TestNumerics:
@@ -418,14 +418,14 @@ class TestNumerics:
 
     def test_without_answers_there_is_no_agreement(self):
         nowhere = np.zeros(K, bool)
-        found = compare_with_random(TABLE, ~EASY, None, excluded=nowhere, external_scores=None, n_subsets=4, seed=0)
-        assert np.isnan(found.values["agreement"])
-        assert np.isnan(found.random["agreement"]).all()
-        assert np.isnan(found.position("agreement"))
+        result = compare_with_random(TABLE, ~EASY, None, excluded=nowhere, external_scores=None, n_subsets=4, seed=0)
+        assert np.isnan(result.values["agreement"])
+        assert np.isnan(result.random["agreement"]).all()
+        assert np.isnan(result.position("agreement"))
         assert np.isnan(full_statistics(TABLE, None, external_scores=None)["agreement"])
 
 
 def test_the_share_is_the_quotient_by_which_other_findings_tell_of_the_filter() -> None:
     none = np.empty(0)
-    found = SelectionComparison(kept=np.arange(1200) < 921, values={}, random={}, means=none, random_means=none)
-    assert found.share_removed == 279 / 1200  # 1 - 921 / 1200 is a little more, and another figure once rounded
+    result = SelectionComparison(kept=np.arange(1200) < 921, values={}, random={}, means=none, random_means=none)
+    assert result.share_removed == 279 / 1200  # 1 - 921 / 1200 is a little more, and another figure once rounded

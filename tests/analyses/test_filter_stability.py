@@ -110,7 +110,7 @@ class World:
         stays = draw_retained(easy, self.options["retain"], seed=self.options["seed"])
         return easy, leaked, (easy & ~stays) | leaked | self.other
 
-    def chosen(self, **others) -> PromptFilter:
+    def chosen(self, **rest) -> PromptFilter:
         easy, leaked, removed = self.decided(FILTER_MODELS)
         stays = draw_retained(easy, self.options["retain"], seed=self.options["seed"])
         order = np.argsort(IDS)
@@ -131,7 +131,7 @@ class World:
             "similar": reason(self.other, nothing),
             "suspect-label": reason(~removed, ~nothing),
         }
-        given = {
+        inputs = {
             "finding_id": 12,
             "made_by": "smart-filtering",
             "benchmark": "bench",
@@ -142,7 +142,7 @@ class World:
             "parameters": self.options,
             "selection": {"benchmark": "bench"},
         }
-        return PromptFilter(**(given | others))
+        return PromptFilter(**(inputs | rest))
 
     def ask(self, *, chosen=None, scores=None, blind=True, encoders=None, **options):
         nothing = ReferenceProbabilities(kinds={}, run_ids=np.empty(0, dtype=np.int64))
@@ -177,8 +177,8 @@ class TestAgainstReference:
         report = world.ask()
         rows = {tuple(row["models"].split("; ")): row for row in report.tables["subsets"].to_pylist()}
         _, _, by_all = world.decided(FILTER_MODELS)
-        wanted = [names for size in (1, 2, 3, 4) for names in itertools.combinations(FILTER_MODELS, size)]
-        assert list(rows) == wanted
+        expected = [names for size in (1, 2, 3, 4) for names in itertools.combinations(FILTER_MODELS, size)]
+        assert list(rows) == expected
         for names, row in rows.items():
             easy, leaked, removed = world.decided(names)
             assert (row["n_easy"], row["n_contaminated"]) == (easy.sum(), leaked.sum())
@@ -189,11 +189,11 @@ class TestAgainstReference:
         assert 0 < rows[FILTER_MODELS[:2]]["n_contaminated"] < rows[FILTER_MODELS[:1]]["n_contaminated"]
 
     def test_numbers_by_size_are_those_of_all_subsets(self):
-        found = World().ask()
+        result = World().ask()
         for size in (1, 2, 3):
-            rows = [row for row in found.tables["subsets"].to_pylist() if row["n_models"] == size]
+            rows = [row for row in result.tables["subsets"].to_pylist() if row["n_models"] == size]
             values = np.array([row["share_removed"] for row in rows])
-            metrics = found.finding.metrics
+            metrics = result.finding.metrics
             assert metrics[f"share_removed.mean.{size}"] == pytest.approx(values.mean())
             assert metrics[f"share_removed.sd.{size}"] == pytest.approx(values.std(ddof=0))
             assert metrics[f"share_removed.min.{size}"] == values.min()
@@ -201,14 +201,14 @@ class TestAgainstReference:
             assert metrics[f"share_easy.mean.{size}"] == pytest.approx(np.mean([row["share_easy"] for row in rows]))
 
     def test_all_models_give_the_recorded_filter(self):
-        found = World().ask()
-        assert found.finding.n_otherwise == 0
-        assert found.finding.metrics["share_removed.all"] == found.finding.metrics["share_removed.recorded"]
-        assert not [note for note in found.warnings if "otherwise" in note]
+        result = World().ask()
+        assert result.finding.n_otherwise == 0
+        assert result.finding.metrics["share_removed.all"] == result.finding.metrics["share_removed.recorded"]
+        assert not [note for note in result.warnings if "otherwise" in note]
 
     def test_encoders_share_what_plain_loops_find(self):
         world = World()
-        found = world.ask()
+        result = world.ask()
         flagged, near = [], []
         for encoder in world.encoders:
             unit = encoder.E / np.linalg.norm(encoder.E, axis=1, keepdims=True)
@@ -218,12 +218,12 @@ class TestAgainstReference:
             flagged.append({*i[pairs].tolist(), *j[pairs].tolist()})
         shared, smaller = len(flagged[0] & flagged[1]), min(map(len, flagged))
         assert 0 < shared < smaller
-        metrics = found.finding.metrics
+        metrics = result.finding.metrics
         assert metrics["overlap.prompts.7.8"] == shared / smaller
         assert metrics["jaccard.prompts.7.8"] == shared / len(flagged[0] | flagged[1])
         assert metrics["expected_overlap.prompts.7.8"] == max(map(len, flagged)) / N_PROMPTS
         assert metrics["overlap.pairs.7.8"] == len(near[0] & near[1]) / min(map(len, near))
-        prompts = found.tables["overlaps"].to_pylist()[0]
+        prompts = result.tables["overlaps"].to_pylist()[0]
         assert prompts["expected"] == len(flagged[0]) * len(flagged[1]) / N_PROMPTS
 
 
@@ -239,30 +239,30 @@ class TestLaws:
             models=tuple(MODELS[j] for j in columns),
             run_ids=scores.run_ids[columns],
         )
-        one, other = world.ask(), world.ask(scores=turned)
-        assert one.tables["subsets"].equals(other.tables["subsets"])
-        assert one.finding.metrics == other.finding.metrics
+        first, second = world.ask(), world.ask(scores=turned)
+        assert first.tables["subsets"].equals(second.tables["subsets"])
+        assert first.finding.metrics == second.finding.metrics
 
     def test_sizes_can_be_chosen_and_all_models_are_always_there(self):
-        found = World().ask(sizes=(2, 4, 2))
-        assert [(row["n_models"], row["n_subsets"]) for row in found.tables["sizes"].to_pylist()] == [(2, 6), (4, 1)]
-        assert found.finding.metrics["n_subsets"] == 6
+        result = World().ask(sizes=(2, 4, 2))
+        assert [(row["n_models"], row["n_subsets"]) for row in result.tables["sizes"].to_pylist()] == [(2, 6), (4, 1)]
+        assert result.finding.metrics["n_subsets"] == 6
 
     def test_the_headline_is_short_and_known_and_the_summary_tells_all_parts(self):
         report = World().ask()
         finding = report.finding
         assert set(finding.headline) <= set(finding.metrics)
         assert len(finding.headline) <= 50
-        said = report.summary
-        for words in (
+        text = report.summary
+        for pattern in (
             "Filter 12, made by 4 models, removes",
             "Made by 3 of them",
             "by construction",
             "Leaving one out",
         ):
-            assert words in said
-        assert "(overlap coefficient)" in said
-        assert said.endswith("Nothing here is a test.")
+            assert pattern in text
+        assert "(overlap coefficient)" in text
+        assert text.endswith("Nothing here is a test.")
 
     def test_the_picture_shows_every_subset_once(self):
         figure = World().ask().figures["subsets"]()
@@ -279,24 +279,24 @@ class TestChangedData:
         world = World()
         recorded = world.chosen()
         world.right[:30], world.gold[:30] = True, 0.99
-        found = world.ask(chosen=recorded)
+        result = world.ask(chosen=recorded)
         _, _, by_all = world.decided(FILTER_MODELS)
-        assert found.finding.metrics["share_removed.all"] == by_all.mean()
-        assert found.finding.metrics["share_removed.recorded"] == (~recorded.kept).mean()
-        assert found.finding.n_otherwise > 0
-        (note,) = [note for note in found.warnings if "otherwise" in note]
+        assert result.finding.metrics["share_removed.all"] == by_all.mean()
+        assert result.finding.metrics["share_removed.recorded"] == (~recorded.kept).mean()
+        assert result.finding.n_otherwise > 0
+        (note,) = [note for note in result.warnings if "otherwise" in note]
         assert f"{by_all.mean():.2%} and not the {(~recorded.kept).mean():.2%} recorded" in note
 
     def test_prompts_that_the_filter_never_judged_are_left_out_and_those_without_scores_too(self):
         world = World()
         full = world.chosen()
-        judged = full.prompt_ids[:70]
-        chosen = replace(full, prompt_ids=judged, kept=full.kept[:70])
-        found = world.ask(chosen=chosen)
-        assert found.finding.metrics["n_prompts"] == 70
-        assert "20 prompts that filter 12 never judged are left out." in found.warnings
-        here = np.isin(IDS, np.sort(IDS)[10:])
-        fewer = world.ask(scores=matrix(world.right).rows(here))
+        scored = full.prompt_ids[:70]
+        chosen = replace(full, prompt_ids=scored, kept=full.kept[:70])
+        result = world.ask(chosen=chosen)
+        assert result.finding.metrics["n_prompts"] == 70
+        assert "20 prompts that filter 12 never judged are left out." in result.warnings
+        place = np.isin(IDS, np.sort(IDS)[10:])
+        fewer = world.ask(scores=matrix(world.right).rows(place))
         assert fewer.finding.metrics["n_prompts"] == 80
         assert any("10 prompts that filter 12 judged have no scores here" in note for note in fewer.warnings)
 
@@ -312,46 +312,49 @@ class TestChangedData:
 
 class TestDegenerate:
     def test_without_answer_only_runs_contaminated_is_absent_with_the_reason(self):
-        found = World().ask(blind=False)
-        assert found.finding.metrics["share_contaminated.mean.2"] == Undefined("no answer-only run is stored")
-        assert any("called contaminated by any subset: no answer-only run" in note for note in found.warnings)
+        result = World().ask(blind=False)
+        assert result.finding.metrics["share_contaminated.mean.2"] == Undefined("no answer-only run is stored")
+        assert any("called contaminated by any subset: no answer-only run" in note for note in result.warnings)
 
     def test_one_encoder_or_none_is_absent_with_the_reason(self):
         world = World()
-        for encoders, words in (((), "no vectors are stored"), (world.encoders[:1], "by one encoder only, encoder 7")):
+        for encoders, pattern in (
+            ((), "no vectors are stored"),
+            (world.encoders[:1], "by one encoder only, encoder 7"),
+        ):
             report = world.ask(encoders=encoders)
-            assert words in report.finding.metrics["overlap.prompts"].reason
+            assert pattern in report.finding.metrics["overlap.prompts"].reason
             assert "cannot be compared between encoders" in report.summary
 
     def test_a_filter_without_the_similar_step_has_none_to_compare(self):
-        found = World(without_similar=True).ask().finding
-        assert found.metrics["overlap.prompts"] == Undefined("the filter left the similar step out")
-        assert found.metrics["n_encoders"] == 0
+        result = World(without_similar=True).ask().finding
+        assert result.metrics["overlap.prompts"] == Undefined("the filter left the similar step out")
+        assert result.metrics["n_encoders"] == 0
 
     def test_encoders_that_lack_vectors_or_flag_nothing_are_told_by_name(self):
         broken = replace(vectors(0, 9), E=np.zeros((N_PROMPTS, 16), dtype=np.float32))
-        apart = replace(vectors(0, 10), E=np.eye(N_PROMPTS, dtype=np.float32))
-        found = World().ask(encoders=(vectors(0, 7), vectors(0, 8, n=50), broken, apart))
-        metrics = found.finding.metrics
+        distinct = replace(vectors(0, 10), E=np.eye(N_PROMPTS, dtype=np.float32))
+        result = World().ask(encoders=(vectors(0, 7), vectors(0, 8, n=50), broken, distinct))
+        metrics = result.finding.metrics
         assert metrics["n_encoders"] == 1
         assert metrics["n_flagged.8"] == Undefined("40 of 90 prompts have no vector by it")
         assert metrics["overlap.prompts.7.8"] == Undefined("the similar step flags nothing with encoder 8")
         assert metrics["threshold.9"] == Undefined("90 of its vectors are zero or not finite")
         assert metrics["threshold.10"] == 0.1
         assert metrics["n_flagged.10"] == 0
-        assert "With encoder 10 the similar step flags nothing: no two prompts are called" in found.summary
-        assert "So no two encoders can be compared." in found.summary
-        assert [row["reason"] == "" for row in found.tables["encoders"].to_pylist()] == [True, False, False, False]
+        assert "With encoder 10 the similar step flags nothing: no two prompts are called" in result.summary
+        assert "So no two encoders can be compared." in result.summary
+        assert [row["reason"] == "" for row in result.tables["encoders"].to_pylist()] == [True, False, False, False]
 
     def test_two_models_have_two_subsets(self):
         world = World()
-        found = world.ask(chosen=world.chosen(models=FILTER_MODELS[:2]))
-        assert [row["n_subsets"] for row in found.tables["sizes"].to_pylist()] == [2, 1]
+        result = world.ask(chosen=world.chosen(models=FILTER_MODELS[:2]))
+        assert [row["n_subsets"] for row in result.tables["sizes"].to_pylist()] == [2, 1]
 
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("filtered", "options", "words"),
+        ("filtered", "options", "pattern"),
         [
             ({"models": ()}, {}, "not by the answers of filter models. Choose one of smart-filtering"),
             ({"parameters": {"seed": 0}, "made_by": "filter-baselines"}, {}, "made by filter-baselines"),
@@ -363,9 +366,9 @@ class TestErrors:
             ({}, {"sizes": (5,)}, "sizes has 5"),
         ],
     )
-    def test_what_cannot_be_asked_is_refused_in_a_sentence(self, filtered, options, words):
+    def test_what_cannot_be_asked_is_refused_in_a_sentence(self, filtered, options, pattern):
         world = World()
-        with pytest.raises(SelectionError, match=words):
+        with pytest.raises(SelectionError, match=pattern):
             world.ask(chosen=world.chosen(**filtered), **options)
 
     def test_scores_of_runs_without_the_question_are_refused(self):
@@ -411,15 +414,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> s
 class TestStored:
     def test_a_recorded_filter_is_made_anew_to_the_prompt(self, filled: sa.Engine) -> None:
         chosen = replace(select_scores(), encoder=VECTORS_FILE.encoder)
-        made = run_analysis(filled, "smart-filtering", chosen, {"n_splits": 2, "n_subsets": 2})
-        asked = run_analysis(filled, "filter-stability", replace(select_scores(), filter=made.finding_id), {})
-        found = asked.report.finding
-        assert found.metrics["n_otherwise"] == 0
-        wanted = made.report.finding.metrics["share_removed"]
-        assert found.metrics["share_removed.recorded"] == pytest.approx(wanted, abs=1e-12)
-        assert found.metrics["n_subsets"] == 63
-        assert found.filter_models == made.report.finding.filter_models
-        assert found.metrics["overlap.prompts.1.2"] > 0.9
-        assert asked.report.tables["encoders"].column("is_recorded").to_pylist()[0]
+        made_decisions = run_analysis(filled, "smart-filtering", chosen, {"n_splits": 2, "n_subsets": 2})
+        calls = run_analysis(filled, "filter-stability", replace(select_scores(), filter=made_decisions.finding_id), {})
+        result = calls.report.finding
+        assert result.metrics["n_otherwise"] == 0
+        expected = made_decisions.report.finding.metrics["share_removed"]
+        assert result.metrics["share_removed.recorded"] == pytest.approx(expected, abs=1e-12)
+        assert result.metrics["n_subsets"] == 63
+        assert result.filter_models == made_decisions.report.finding.filter_models
+        assert result.metrics["overlap.prompts.1.2"] > 0.9
+        assert calls.report.tables["encoders"].column("is_recorded").to_pylist()[0]
         with pytest.raises(SelectionError, match="filters no prompts"):
-            run_analysis(filled, "filter-stability", replace(select_scores(), filter=asked.finding_id), {})
+            run_analysis(filled, "filter-stability", replace(select_scores(), filter=calls.finding_id), {})

@@ -39,31 +39,31 @@ def marks(axes) -> np.ndarray:
 class TestDensity:
     @pytest.mark.parametrize("name", SAMPLES)
     def test_pictures_are_drawn_whatever_the_distances(self, name):
-        found = density(SAMPLES[name])
-        told = threshold(found)
-        for value in (told.value, None, 0.25):
-            figure = similar_prompts.density(found, value, told.reason)
+        result = density(SAMPLES[name])
+        text = threshold(result)
+        for value in (text.value, None, 0.25):
+            figure = similar_prompts.density(result, value, text.reason)
             lines = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
             assert [line.get_xdata()[0] for line in lines] == ([] if value is None else [value])
-            assert told.reason in figure.axes[0].get_title(loc="left")
+            assert text.reason in figure.axes[0].get_title(loc="left")
             assert figure.axes[1].get_xlabel()
-        drawn(similar_prompts.density(found, told.value, told.reason))
+        drawn(similar_prompts.density(result, text.value, text.reason))
 
     @pytest.mark.parametrize("name", ["two crowds", "crowd at 0", "one far away", "few"])
     def test_every_maximum_has_a_mark_on_the_curve(self, name):
-        found = density(SAMPLES[name], 0.05)
-        for axes in similar_prompts.density(found, 0.1, "given").axes:
-            assert list(marks(axes)) == list(found.maxima)
+        result = density(SAMPLES[name], 0.05)
+        for axes in similar_prompts.density(result, 0.1, "given").axes:
+            assert list(marks(axes)) == list(result.maxima)
             left, right = axes.get_xlim()
             assert left == 0
-            assert right > found.maxima[-1]
+            assert right > result.maxima[-1]
 
     def test_no_peak_is_lost_between_the_points_of_a_long_grid(self):
-        found = density(np.r_[RNG.normal(0.3, 1e-4, 3000), RNG.normal(0.31, 1e-4, 3000), 1.9], 0.02)
-        assert found.grid.size > 10 * similar_prompts.MAX_POINTS
-        x, y = similar_prompts._curve(found, 0.3)
+        result = density(np.r_[RNG.normal(0.3, 1e-4, 3000), RNG.normal(0.31, 1e-4, 3000), 1.9], 0.02)
+        assert result.grid.size > 10 * similar_prompts.MAX_POINTS
+        x, y = similar_prompts._curve(result, 0.3)
         assert x.size < 5 * similar_prompts.MAX_POINTS
-        assert y.max() == pytest.approx(found.density.max(), rel=1e-3)
+        assert y.max() == pytest.approx(result.density.max(), rel=1e-3)
         assert np.trapezoid(y, x) == pytest.approx(1, abs=0.05)
 
 

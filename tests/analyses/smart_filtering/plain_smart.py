@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
-from small_benchmarks import Small
+from small_benchmarks import SmallBenchmark
 
 DEFAULTS: dict[str, Any] = {
     "duplicates": "full",
@@ -69,85 +69,87 @@ class Plain:
     largest: int = 0
 
 
-def plain_smart(b: Small, *, near: float | None = None, **given: Any) -> Plain:
+def plain_smart(b: SmallBenchmark, *, near: float | None = None, **changes: Any) -> Plain:
     """All steps of a filter.
 
     Args:
         b: the benchmark.
         near: a threshold to go by; it must agree with the one found here, which is a multiple of a small unit.
-        given: options of the question that differ from their defaults.
+        changes: options of the question that differ from their defaults.
     """
-    o = DEFAULTS | given
+    o = DEFAULTS | changes
     rows = [i for i in range(len(b.scores)) if any(not math.isnan(v) for v in b.scores[i])]
     if b.vectors is None and not o["without_similar"]:
         raise RefusedError("suffrage embed b.*--without-similar")
     columns = _filter_models(b, rows, o)
     kind = "" if o["without_confidence"] else _kind(b, rows, columns, o["probability"])
-    found = Plain(rows=rows, filter_models=[b.models[j] for j in columns], kind=kind)
+    result = Plain(rows=rows, filter_models=[b.models[j] for j in columns], kind=kind)
 
     groups = _duplicates(b, rows, o["duplicates"])  # 3.1: one of each stays
-    found.groups["duplicate"] = groups
-    found.flagged["duplicate"] = {i for group in groups for i in group}
-    found.n_removed["duplicate"] = sum(len(group) - 1 for group in groups)
+    result.groups["duplicate"] = groups
+    result.flagged["duplicate"] = {i for group in groups for i in group}
+    result.n_removed["duplicate"] = sum(len(group) - 1 for group in groups)
 
-    found.flagged["anomalous"] = {i for i in rows if b.tasks[i] in o["exclude_task"]}
-    found.n_removed["anomalous"] = len(found.flagged["anomalous"])
+    result.flagged["anomalous"] = {i for i in rows if b.tasks[i] in o["exclude_task"]}
+    result.n_removed["anomalous"] = len(result.flagged["anomalous"])
 
     gold = b.gold.get(kind)  # 3.2: a random part is retained
     easy = {i for i in rows if all(_right(b.scores, gold, i, j, o["confidence"]) for j in columns)}
-    found.flagged["easy"] = easy
-    found.n_removed["easy"] = len(easy) - round(o["retain"] * len(easy))
+    result.flagged["easy"] = easy
+    result.n_removed["easy"] = len(easy) - round(o["retain"] * len(easy))
 
     if _has_blind(b, rows, columns, kind):  # 3.3
         assert b.blind is not None
         sure = b.blind_gold.get(kind)
         leaked = {i for i in rows if all(_right(b.blind, sure, i, j, o["confidence"]) for j in columns)}
-        found.flagged["contaminated"] = leaked
-        found.n_removed["contaminated"] = len(leaked)
+        result.flagged["contaminated"] = leaked
+        result.n_removed["contaminated"] = len(leaked)
 
-    if not kind or all(any(not math.isnan(b.own[i, j]) for i in rows) for j in columns):  # A.2: reported only
-        own = b.own if kind else None
+    if not kind or all(
+        any(not math.isnan(b.answer_probability[i, j]) for i in rows) for j in columns
+    ):  # A.2: reported only
+        answer_probability = b.answer_probability if kind else None
         wrong = 1 - b.scores
-        found.flagged["suspect-label"] = {
-            i for i in rows if all(_right(wrong, own, i, j, o["confidence"]) for j in columns)
+        result.flagged["suspect-label"] = {
+            i for i in rows if all(_right(wrong, answer_probability, i, j, o["confidence"]) for j in columns)
         }
-        found.n_removed["suspect-label"] = 0
+        result.n_removed["suspect-label"] = 0
 
     if not o["without_similar"]:
-        _similar(b, rows, o, near, found)
-    return found
+        _similar(b, rows, o, near, result)
+    return result
 
 
 def _right(scores: np.ndarray, sure: np.ndarray | None, i: int, j: int, confidence: float) -> bool:
     return bool(scores[i, j] == 1 and (sure is None or sure[i, j] > confidence))
 
 
-def _filter_models(b: Small, rows: list[int], o: dict[str, Any]) -> list[int]:
+def _filter_models(b: SmallBenchmark, rows: list[int], o: dict[str, Any]) -> list[int]:
     """The columns of the models that filter: the best of different organizations, section 4."""
 
     def mean(j: int) -> float:
-        there = [b.scores[i, j] for i in rows if not math.isnan(b.scores[i, j])]
-        return sum(there) / len(there)
+        scores = [b.scores[i, j] for i in rows if not math.isnan(b.scores[i, j])]
+        return sum(scores) / len(scores)
 
-    if b.named:
-        for name in b.named:
+    if b.named_models:
+        for name in b.named_models:
             if name not in b.models:
                 raise RefusedError(f"No model with such scores '{name}'")
-        return sorted((b.models.index(name) for name in b.named), key=lambda j: -mean(j))
+        return sorted((b.models.index(name) for name in b.named_models), key=lambda j: -mean(j))
     able = [j for j in range(len(b.models)) if all(not math.isnan(b.scores[i, j]) for i in rows)]
     if o["open_only"]:
         able = [j for j in able if b.models[j] not in b.makers or b.makers[b.models[j]].open_weights is not False]
     chosen: list[int] = []
-    taken: set[str] = set()
+    used_makers: set[str] = set()
     for j in sorted(able, key=lambda j: -mean(j)):
         if len(chosen) == o["n_models"]:
             break
         maker = b.makers.get(b.models[j])
         name = maker.organization if maker else None
-        if name is None or name not in taken:
+        if name is None or name not in used_makers:
             chosen.append(j)
         if name is not None:
-            taken.add(name)
+            used_makers.add(name)
     if not o["allow_unknown"]:
         for j in chosen:
             maker = b.makers.get(b.models[j])
@@ -160,22 +162,22 @@ def _filter_models(b: Small, rows: list[int], o: dict[str, Any]) -> list[int]:
     return chosen
 
 
-def _kind(b: Small, rows: list[int], columns: list[int], wanted: str | None) -> str:
-    for kind in [wanted] if wanted else ["letters", "likelihoods"]:
+def _kind(b: SmallBenchmark, rows: list[int], columns: list[int], requested: str | None) -> str:
+    for kind in [requested] if requested else ["letters", "likelihoods"]:
         stored = b.gold.get(kind)
         if stored is not None and all(any(not math.isnan(stored[i, j]) for i in rows) for j in columns):
             return kind
     raise RefusedError("No probability of the gold answer.*docs/formats.md.*--models.*--without-confidence")
 
 
-def _has_blind(b: Small, rows: list[int], columns: list[int], kind: str) -> bool:
+def _has_blind(b: SmallBenchmark, rows: list[int], columns: list[int], kind: str) -> bool:
     stored = [b.blind, b.blind_gold.get(kind)] if kind else [b.blind]
     return all(
         matrix is not None and any(not math.isnan(matrix[i, j]) for i in rows) for matrix in stored for j in columns
     )
 
 
-def _duplicates(b: Small, rows: list[int], by: str) -> list[set[int]]:
+def _duplicates(b: SmallBenchmark, rows: list[int], by: str) -> list[set[int]]:
     """A.3. Texts here are plain letters, so that case and spaces are all that may differ."""
     equal: dict[tuple[str, ...], set[int]] = {}
     for i in rows:
@@ -186,7 +188,7 @@ def _duplicates(b: Small, rows: list[int], by: str) -> list[set[int]]:
     return [group for group in equal.values() if len(group) > 1]
 
 
-def _similar(b: Small, rows: list[int], o: dict[str, Any], near: float | None, found: Plain) -> None:
+def _similar(b: SmallBenchmark, rows: list[int], o: dict[str, Any], near: float | None, result: Plain) -> None:
     """3.4 and A.1."""
     assert b.vectors is not None
     D = _distances(b.vectors[rows].astype(np.float32).astype(np.float64))
@@ -197,26 +199,26 @@ def _similar(b: Small, rows: list[int], o: dict[str, Any], near: float | None, f
     for i in range(n):
         nearest = sorted((j for j in range(n) if j != i), key=D[i].tolist().__getitem__)[: o["n_neighbours"]]
         if is_star:  # the authors begin at the first neighbour whose question reads differently
-            alike = [_ratio(texts[i], texts[j]) > o["protect_lexical"] for j in nearest]
-            nearest = nearest[alike.index(False) :] if False in alike else []
+            is_similar = [_ratio(texts[i], texts[j]) > o["protect_lexical"] for j in nearest]
+            nearest = nearest[is_similar.index(False) :] if False in is_similar else []
         kept += [float(D[i, j]) for j in nearest]
-    value, found.unit = first_maximum(np.array(kept), o["bandwidth"], o["unimodal"])
-    found.threshold = value if o["threshold"] is None else o["threshold"]
-    if found.threshold is None:
+    value, result.unit = first_maximum(np.array(kept), o["bandwidth"], o["unimodal"])
+    result.threshold = value if o["threshold"] is None else o["threshold"]
+    if result.threshold is None:
         return
-    below = found.threshold if near is None else near
+    below = result.threshold if near is None else near
     pairs = {
         (i, j) for i, row in enumerate(D.tolist()) for j, distance in enumerate(row) if i != j and distance < below
     }
-    found.n_pairs = len(pairs) // 2
+    result.n_pairs = len(pairs) // 2
     places = _stars(n, pairs, texts, o["protect_lexical"]) if is_star else _components(n, pairs)
-    found.largest = max(map(len, places), default=0)
-    if found.largest > o["largest_group"] * n:
+    result.largest = max(map(len, places), default=0)
+    if result.largest > o["largest_group"] * n:
         return
     groups = [{rows[place] for place in group} for group in places]
-    found.groups["similar"] = groups
-    found.flagged["similar"] = {i for group in groups for i in group}
-    found.n_removed["similar"] = sum(len(group) // 2 for group in groups)
+    result.groups["similar"] = groups
+    result.flagged["similar"] = {i for group in groups for i in group}
+    result.n_removed["similar"] = sum(len(group) // 2 for group in groups)
 
 
 def _distances(E: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Small simulated benchmarks for filters: everything that the store would hand to the question, in memory."""
+"""SmallBenchmark simulated benchmarks for filters: everything that the store would hand to the question, in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST_ID = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Small:
+class SmallBenchmark:
     """A benchmark; rows are prompts, columns are models.
 
     Attributes:
@@ -38,10 +38,10 @@ class Small:
         gold: probability of the gold answer by kind.
         blind: scores without the question; None where there is no such run at all.
         blind_gold: as ``gold``.
-        codes, own: number and probability of each answer.
+        codes, answer_probability: number and probability of each answer.
         vectors: None where there are none.
-        named: models that are to filter; empty where the question chooses.
-        other: scores on another benchmark.
+        named_models: models that are to filter; empty where the question chooses.
+        external_scores: scores on another benchmark.
         prompt_ids: keys; the rows may be in any order of them.
     """
 
@@ -55,17 +55,17 @@ class Small:
     blind: np.ndarray | None
     blind_gold: dict[str, np.ndarray]
     codes: np.ndarray
-    own: np.ndarray
+    answer_probability: np.ndarray
     vectors: np.ndarray | None
     prompt_ids: np.ndarray
-    named: tuple[str, ...] = ()
-    other: dict[str, float] | None = None
+    named_models: tuple[str, ...] = ()
+    external_scores: dict[str, float] | None = None
 
-    def but(self, **changes: Any) -> Small:
+    def but(self, **changes: Any) -> SmallBenchmark:
         """The same with other contents."""
         return replace(self, **changes)
 
-    def asked(self, **options: Any) -> Report:
+    def run(self, **options: Any) -> Report:
         """The report of the question, with few draws of the evidence."""
         return run_filter(*self.inputs(), **FEW | options)
 
@@ -86,12 +86,16 @@ class Small:
                 benchmark="b",
             )
             vectors = StoredEmbeddings(found=embedded)
-        other = self.other and BenchmarkScores(
-            benchmark="arena", metric="elo", scores=self.other, higher_is_better=True, run_ids=np.empty(0, np.int64)
+        benchmark_scores = self.external_scores and BenchmarkScores(
+            benchmark="arena",
+            metric="elo",
+            scores=self.external_scores,
+            higher_is_better=True,
+            run_ids=np.empty(0, np.int64),
         )
         answers = Answers(
             codes=self.codes.astype(np.int32),
-            probability=self.own,
+            probability=self.answer_probability,
             texts=tuple("ABCDEFGH"),
             prompt_ids=self.prompt_ids,
             models=self.models,
@@ -100,7 +104,7 @@ class Small:
         return (
             scores,
             self._prompts(order),
-            FilterModels(named=self.named, makers=self.makers),
+            FilterModels(named=self.named_models, makers=self.makers),
             self._probabilities(self.gold),
             AnswerOnlyRuns(
                 scores=blind,
@@ -109,7 +113,7 @@ class Small:
             ),
             answers,
             vectors,
-            other,
+            benchmark_scores,
         )
 
     def _matrix(self, Q: np.ndarray, metric: str = "accuracy", first_run: int = 0) -> PerformanceMatrix:
@@ -129,9 +133,9 @@ class Small:
         )
 
     def _probabilities(self, kinds: dict[str, np.ndarray], first_run: int = 0) -> ReferenceProbabilities:
-        there = {kind: P for kind, P in kinds.items() if not np.isnan(P).all()}
+        stored = {kind: P for kind, P in kinds.items() if not np.isnan(P).all()}
         return ReferenceProbabilities(
-            kinds={kind: self._matrix(P, KINDS[kind], first_run) for kind, P in there.items()},
+            kinds={kind: self._matrix(P, KINDS[kind], first_run) for kind, P in stored.items()},
             run_ids=np.empty(0, np.int64),
         )
 
@@ -147,7 +151,7 @@ class Small:
         )
 
 
-def small(seed: int, n: int | None = None, m: int | None = None) -> Small:
+def small(seed: int, n: int | None = None, m: int | None = None) -> SmallBenchmark:
     """A random benchmark with easy, contaminated, repeated and mislabelled prompts, and gaps."""
     rng = np.random.default_rng(seed)
     n = n or 60 + int(140 * rng.random() ** 3)
@@ -170,9 +174,9 @@ def small(seed: int, n: int | None = None, m: int | None = None) -> Small:
     for P in gold.values():
         P[np.isnan(scores)] = np.nan
         P[rng.random((n, m)) < 0.005] = np.nan
-    own = np.where(right, gold["letters"], _sure(rng, np.ones((n, m), bool), hopeless))
+    answer_probability = np.where(right, gold["letters"], _sure(rng, np.ones((n, m), bool), hopeless))
     models = tuple(f"model {j}" for j in range(m))
-    return Small(
+    return SmallBenchmark(
         models=models,
         makers={
             name: ModelOrigin(organization=f"maker {rng.choice([j, j // 2])}", open_weights=bool(rng.random() < 0.8))
@@ -186,13 +190,13 @@ def small(seed: int, n: int | None = None, m: int | None = None) -> Small:
         blind=blind,
         blind_gold={kind: _sure(rng, blind_right, leaked) for kind in KINDS},
         codes=np.where(np.isnan(scores), -1, codes),
-        own=np.where(np.isnan(scores), np.nan, own),
+        answer_probability=np.where(np.isnan(scores), np.nan, answer_probability),
         vectors=_vectors(rng, like),
         prompt_ids=FIRST_ID + rng.permutation(n),
     )
 
 
-def asked_of_all() -> Small:
+def complete_benchmark() -> SmallBenchmark:
     """Nine models of nine makers and 120 prompts, without gaps in the scores and the answers."""
     b = small(1, n=120, m=9)
     makers = {name: ModelOrigin(organization=f"maker of {name}", open_weights=True) for name in b.models}
@@ -226,12 +230,12 @@ def _vectors(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
 
 def _words(rng: np.random.Generator, like: np.ndarray) -> tuple[list[str | None], list[list[str] | None]]:
     """Questions: those alike in meaning are often nearly or wholly alike in words; some are not known."""
-    words = ["river", "stone", "engine", "garden", "seven", "paper", "orbit", "silver", "market", "winter"]
+    vocabulary = ["river", "stone", "engine", "garden", "seven", "paper", "orbit", "silver", "market", "winter"]
     texts: list[str | None] = []
     choices: list[list[str] | None] = []
     for i, first in enumerate(like.tolist()):
-        text = f"What is {' '.join(rng.choice(words, 3))} {i}?"
-        offered: list[str] | None = [f"{w}" for w in rng.choice(words, 4)]
+        text = f"What is {' '.join(rng.choice(vocabulary, 3))} {i}?"
+        offered: list[str] | None = [f"{w}" for w in rng.choice(vocabulary, 4)]
         if first != i and texts[first]:
             text = str(texts[first])
             kind = rng.integers(5)
@@ -241,7 +245,7 @@ def _words(rng: np.random.Generator, like: np.ndarray) -> tuple[list[str | None]
             elif kind == 2:
                 text = text.replace("What", "Who")
             elif kind == 3:
-                text = f"Say {' '.join(rng.choice(words, 3))} {i}."
+                text = f"Say {' '.join(rng.choice(vocabulary, 3))} {i}."
         if rng.random() < 0.05:
             text = ["", "  \n"][rng.integers(2)]
         if rng.random() < 0.1:

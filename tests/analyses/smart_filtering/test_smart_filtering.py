@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from plain_smart import Plain, RefusedError, plain_smart
-from small_benchmarks import Small, small
+from small_benchmarks import SmallBenchmark, small
 
 from analyses.smart_filtering import SmartFiltering
 from tracker.errors import NotFoundError, SelectionError
@@ -16,7 +16,7 @@ from tracker.queries.filtering.filter_models import ModelOrigin
 from tracker.recording.finding import Report
 
 
-def any_benchmark(rng: np.random.Generator) -> Small:
+def any_benchmark(rng: np.random.Generator) -> SmallBenchmark:
     """A small benchmark from which some of what is stored is missing."""
     b = small(int(rng.integers(2**31)))
     n, m = b.scores.shape
@@ -58,9 +58,9 @@ def any_benchmark(rng: np.random.Generator) -> Small:
                 for name, maker in b.makers.items()
             }
     if rng.random() < 0.3:
-        changes["named"] = tuple(rng.choice(b.models, int(rng.integers(1, 5)), replace=False).tolist())
+        changes["named_models"] = tuple(rng.choice(b.models, int(rng.integers(1, 5)), replace=False).tolist())
     if rng.random() < 0.15:
-        changes["own"] = without(b.own)
+        changes["answer_probability"] = without(b.answer_probability)
     if rng.random() < 0.2:
         scores = b.scores.copy()
         scores[rng.random(n) < 0.1] = np.nan  # asked of nobody
@@ -72,7 +72,7 @@ def any_benchmark(rng: np.random.Generator) -> Small:
 
 def any_options(rng: np.random.Generator) -> dict[str, Any]:
     """Options, a default as often as another value."""
-    others: dict[str, list[Any]] = {
+    alternatives: dict[str, list[Any]] = {
         "duplicates": ["question"],
         "exclude_task": [("task 2",), ("task 0", "task 4")],
         "n_models": [1, 2, 4],
@@ -89,47 +89,47 @@ def any_options(rng: np.random.Generator) -> dict[str, Any]:
         "largest_group": [0.02, 0.05, 1.0],
         "seed": [1, 2, 3],
     }
-    chosen = {name: values[rng.integers(len(values))] for name, values in others.items() if rng.random() < 0.4}
+    chosen = {name: values[rng.integers(len(values))] for name, values in alternatives.items() if rng.random() < 0.4}
     rare = {name: True for name in ("without_confidence", "without_similar") if rng.random() < 0.15}
     usual = {"n_models": 3, "n_neighbours": 4, "largest_group": 0.3, "allow_unknown": bool(rng.random() < 0.7)}
     return usual | chosen | rare
 
 
-def assert_as_plain(b: Small, options: dict[str, Any]) -> Report | None:
+def assert_as_plain(b: SmallBenchmark, options: dict[str, Any]) -> Report | None:
     """The report is what the slow filter says; None where both refuse."""
     try:
-        report = b.asked(**options)
+        report = b.run(**options)
     except (SelectionError, NotFoundError) as error:
-        said = str(error)
-        with pytest.raises(RefusedError) as refusal:
+        message = str(error)
+        with pytest.raises(RefusedError) as expected_error:
             plain_smart(b, **{name: value for name, value in options.items() if name != "seed"})
-        assert re.search(str(refusal.value), said)
+        assert re.search(str(expected_error.value), message)
         return None
-    found = report.finding
-    assert isinstance(found, SmartFiltering)
-    threshold = found.metrics.get("similar.threshold")
+    result = report.finding
+    assert isinstance(result, SmartFiltering)
+    threshold = result.metrics.get("similar.threshold")
     threshold = threshold if isinstance(threshold, float) else None
     plain = plain_smart(b, near=threshold, **{name: value for name, value in options.items() if name != "seed"})
-    assert ("similar.threshold" in found.metrics) != options.get("without_similar", False)
-    if "similar.threshold" in found.metrics:
+    assert ("similar.threshold" in result.metrics) != options.get("without_similar", False)
+    if "similar.threshold" in result.metrics:
         assert (threshold is None) == (plain.threshold is None)
-        assert found.metrics["similar.n_pairs"] == plain.n_pairs
-        assert found.metrics["similar.largest_group_share"] == plain.largest / len(plain.rows)
+        assert result.metrics["similar.n_pairs"] == plain.n_pairs
+        assert result.metrics["similar.largest_group_share"] == plain.largest / len(plain.rows)
     if threshold is not None:
         assert threshold == pytest.approx(plain.threshold, abs=1.01 * plain.unit)
-    assert list(found.filter_models) == plain.filter_models
+    assert list(result.filter_models) == plain.filter_models
     kinds = set(report.tables["filter_models"]["probability_of"].to_pylist())
     assert kinds == {plain.kind or None}
-    assert set(found.steps) - set(found.skipped) == set(plain.flagged)
-    _assert_steps(found, plain)
+    assert set(result.steps) - set(result.skipped) == set(plain.flagged)
+    _assert_steps(result, plain)
     _assert_decisions(report, b, plain)
     return report
 
 
-def _assert_steps(found: SmartFiltering, plain: Plain) -> None:
+def _assert_steps(result: SmartFiltering, plain: Plain) -> None:
     """Flags and groups are equal; as many go of each group as have to."""
     rows = np.array(plain.rows)
-    for name, step in found.steps.items():
+    for name, step in result.steps.items():
         flagged = plain.flagged.get(name, set())
         assert set(rows[step.flagged].tolist()) == flagged, name
         assert step.removed.sum() == plain.n_removed.get(name, 0), name
@@ -141,7 +141,7 @@ def _assert_steps(found: SmartFiltering, plain: Plain) -> None:
             assert len(group & removed) == {"duplicate": len(group) - 1, "similar": len(group) // 2}[name]
 
 
-def _assert_decisions(report: Report, b: Small, plain: Plain) -> None:
+def _assert_decisions(report: Report, b: SmallBenchmark, plain: Plain) -> None:
     """Every prompt with a score is judged; it stays unless a step removes it, and says why if not."""
     decided = report.filter
     assert decided is not None

@@ -52,13 +52,13 @@ class TestAgreement:
         assert_drawn(figure)
         images = [axes.images[0] for axes in figure.axes if axes.images]
         assert images[0].get_clim() == images[1].get_clim()
-        for image, found in zip(images, (before, after), strict=False):
-            shown = image.get_array()
-            assert np.diag(np.ma.getmaskarray(shown)).all()
-            expected = found.share[np.ix_(order, order)]
+        for image, result in zip(images, (before, after), strict=False):
+            drawn = image.get_array()
+            assert np.diag(np.ma.getmaskarray(drawn)).all()
+            expected = result.share[np.ix_(order, order)]
             off = ~np.eye(5, dtype=bool)
-            assert np.asarray(shown)[off] == pytest.approx(expected[off])
-            assert image.get_clim()[0] <= shown.min() <= shown.max() <= image.get_clim()[1]
+            assert np.asarray(drawn)[off] == pytest.approx(expected[off])
+            assert image.get_clim()[0] <= drawn.min() <= drawn.max() <= image.get_clim()[1]
         written = [text.get_text() for text in figure.axes[0].texts]
         assert written[0] == f"{100 * before.share[3, 0]:.0f}"
         labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
@@ -73,11 +73,11 @@ class TestAgreement:
 
     def test_random_subsets_are_left_out_where_there_are_none(self) -> None:
         answers = answered(4)
-        found = agreement(answers)
-        figure = figures.agreement(names(4), found, found, None, "answers", measure="kappa")
+        result = agreement(answers)
+        figure = figures.agreement(names(4), result, result, None, "answers", measure="kappa")
         assert_drawn(figure)
         assert len(figure.axes) == 3  # two heatmaps and their scale
-        assert f"mean {found.mean_kappa:.3f}" in figure.axes[0].get_title()
+        assert f"mean {result.mean_kappa:.3f}" in figure.axes[0].get_title()
 
     def test_where_no_two_models_have_an_agreement_that_is_said(self) -> None:
         nothing = agreement(np.full((5, 3), -1, np.int32))

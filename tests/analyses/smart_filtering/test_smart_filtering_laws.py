@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_benchmarks import USUAL, Small, asked_of_all, small
+from small_benchmarks import USUAL, SmallBenchmark, complete_benchmark, small
 
 from tracker.database import connect, transaction
 from tracker.ingest.files.vector_file import read_vectors
@@ -62,43 +62,47 @@ def flags(report: Report) -> dict[str, set[int]]:
 def groups(report: Report) -> dict[str, set[frozenset[int]]]:
     """By step, its groups of like prompts."""
     assert report.filter is not None
-    found = {}
+    result = {}
     for name, reason in report.filter.reasons.items():
         numbers = np.full(len(reason.prompt_ids), -1) if reason.groups is None else reason.groups
-        found[name] = {
+        result[name] = {
             frozenset(reason.prompt_ids[numbers == number].tolist()) for number in np.unique(numbers[numbers >= 0])
         }
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
-def complete() -> Small:
-    return asked_of_all()
+def complete() -> SmallBenchmark:
+    return complete_benchmark()
 
 
 @pytest.fixture(scope="module")
-def usual(complete: Small) -> Report:
-    return complete.asked(**USUAL)
+def usual(complete: SmallBenchmark) -> Report:
+    return complete.run(**USUAL)
 
 
 class TestSeeds:
-    def test_the_same_seed_gives_the_same_bytes(self, complete: Small, usual: Report) -> None:
-        again = complete.asked(**USUAL)
+    def test_the_same_seed_gives_the_same_bytes(self, complete: SmallBenchmark, usual: Report) -> None:
+        again = complete.run(**USUAL)
         assert decisions(again) == decisions(usual)
         assert again.finding.metrics == usual.finding.metrics
         for name, values in usual.finding.arrays.items():
             assert again.finding.arrays[name].tobytes() == values.tobytes(), name
 
     def test_another_seed_changes_only_which_of_a_group_and_which_easy_ones_go(
-        self, complete: Small, usual: Report
+        self, complete: SmallBenchmark, usual: Report
     ) -> None:
-        other = complete.asked(**USUAL, seed=1)
-        assert flags(other) == flags(usual)
-        assert groups(other) == groups(usual)
-        changed = {name for name, made in decisions(other).items() if made != decisions(usual)[name]}
+        changed_report = complete.run(**USUAL, seed=1)
+        assert flags(changed_report) == flags(usual)
+        assert groups(changed_report) == groups(usual)
+        changed = {
+            name
+            for name, made_decisions in decisions(changed_report).items()
+            if made_decisions != decisions(usual)[name]
+        }
         assert changed == {"duplicate", "easy", "similar"}
         for name, step in usual.finding.steps.items():
-            assert other.finding.steps[name].removed.sum() == step.removed.sum()
+            assert changed_report.finding.steps[name].removed.sum() == step.removed.sum()
 
     @settings(max_examples=15)
     @given(number=st.integers(0, 2**32), seed=st.integers(0, 2**64))
@@ -106,36 +110,38 @@ class TestSeeds:
         self, number: int, seed: int
     ) -> None:
         b = small(number, n=60)
-        report = b.asked(**USUAL | {"n_models": 2}, seed=seed)
+        report = b.run(**USUAL | {"n_models": 2}, seed=seed)
         assert report.filter is not None
         assert sorted(report.filter.prompt_ids.tolist()) == sorted(b.prompt_ids.tolist())
-        made = decisions(report)
-        assert {stays for _, stays in made["suspect-label"]} <= {True}
-        gone = {prompt for flagged in made.values() for prompt, stays in flagged if not stays}
+        made_decisions = decisions(report)
+        assert {stays for _, stays in made_decisions["suspect-label"]} <= {True}
+        gone = {prompt for flagged in made_decisions.values() for prompt, stays in flagged if not stays}
         assert gone == set(report.filter.prompt_ids[~report.filter.kept].tolist())
 
 
 class TestIndependence:
     @pytest.mark.parametrize(("options", "steps"), CHANGES, ids=[next(iter(options)) for options, _ in CHANGES])
     def test_an_option_changes_the_steps_it_is_of_and_no_other(
-        self, complete: Small, usual: Report, options: dict[str, Any], steps: tuple[str, ...]
+        self, complete: SmallBenchmark, usual: Report, options: dict[str, Any], steps: tuple[str, ...]
     ) -> None:
-        made = decisions(complete.asked(**USUAL | options))
-        changed = {name for name, before in decisions(usual).items() if made[name] != before}
+        made_decisions = decisions(complete.run(**USUAL | options))
+        changed = {name for name, before in decisions(usual).items() if made_decisions[name] != before}
         assert changed <= set(steps)
         assert bool(changed) == bool(steps)
 
-    def test_models_that_do_not_filter_change_nothing_but_what_is_told_of_models(self, complete: Small) -> None:
-        named = complete.but(named=("model 0", "model 3", "model 7"))
+    def test_models_that_do_not_filter_change_nothing_but_what_is_told_of_models(
+        self, complete: SmallBenchmark
+    ) -> None:
+        join = complete.but(named_models=("model 0", "model 3", "model 7"))
         scores, blind = complete.scores.copy(), complete.blind
         assert blind is not None
         scores[:, [1, 2]], blind = 1 - scores[:, [1, 2]], np.where(np.arange(9) == 5, 1 - blind, blind)
-        other = named.but(scores=scores, blind=blind)
-        assert decisions(other.asked(**USUAL)) == decisions(named.asked(**USUAL))
+        changed_report = join.but(scores=scores, blind=blind)
+        assert decisions(changed_report.run(**USUAL)) == decisions(join.run(**USUAL))
 
 
 class TestOrder:
-    def test_models_in_another_order_filter_the_same(self, complete: Small, usual: Report) -> None:
+    def test_models_in_another_order_filter_the_same(self, complete: SmallBenchmark, usual: Report) -> None:
         means = sorted(complete.scores.mean(axis=0).tolist())
         assert len(set(means[-4:])) == 4, "of models that are tied the first is taken"
         order = np.random.default_rng(1).permutation(9)
@@ -146,9 +152,9 @@ class TestOrder:
             blind=complete.blind[:, order] if complete.blind is not None else None,
             blind_gold={kind: P[:, order] for kind, P in complete.blind_gold.items()},
             codes=complete.codes[:, order],
-            own=complete.own[:, order],
+            answer_probability=complete.answer_probability[:, order],
         )
-        report = turned.asked(**USUAL)
+        report = turned.run(**USUAL)
         assert decisions(report) == decisions(usual)
         assert report.finding.filter_models == usual.finding.filter_models
         for name in ("tau", "tau_without_filter_models", "agreement.share.after", "agreement.kappa.before"):
@@ -169,11 +175,11 @@ class TestOrder:
             blind=b.blind[order],
             blind_gold={kind: P[order] for kind, P in b.blind_gold.items()},
             codes=b.codes[order],
-            own=b.own[order],
+            answer_probability=b.answer_probability[order],
             vectors=b.vectors[order],
             prompt_ids=b.prompt_ids[order],
         )
-        first, second = (one.asked(**USUAL | {"n_models": 2}) for one in (b, turned))
+        first, second = (benchmark.run(**USUAL | {"n_models": 2}) for benchmark in (b, turned))
         assert flags(second) == flags(first)
         assert groups(second) == groups(first)
         for name, step in first.finding.steps.items():
@@ -185,33 +191,39 @@ class TestOrder:
 class TestMonotone:
     """More is asked, less is flagged."""
 
-    def test_a_higher_confidence_flags_no_prompt_that_a_lower_does_not(self, complete: Small) -> None:
-        found = [flags(complete.asked(**USUAL, confidence=c)) for c in (0.0, 0.3, 0.6, 0.8, 0.9, 0.999)]
+    def test_a_higher_confidence_flags_no_prompt_that_a_lower_does_not(self, complete: SmallBenchmark) -> None:
+        result = [flags(complete.run(**USUAL, confidence=c)) for c in (0.0, 0.3, 0.6, 0.8, 0.9, 0.999)]
         for name in BY_MODELS:
-            sizes = [len(one[name]) for one in found]
-            assert all(more[name] >= less[name] for more, less in itertools.pairwise(found))
+            sizes = [len(benchmark[name]) for benchmark in result]
+            assert all(more[name] >= less[name] for more, less in itertools.pairwise(result))
             assert sizes[0] > sizes[-1], name
 
-    def test_a_further_filter_model_flags_no_prompt_that_was_not_flagged(self, complete: Small) -> None:
+    def test_a_further_filter_model_flags_no_prompt_that_was_not_flagged(self, complete: SmallBenchmark) -> None:
         names = complete.models
-        found = [flags(complete.but(named=names[:m]).asked(**USUAL)) for m in range(1, 10)]
+        result = [flags(complete.but(named_models=names[:m]).run(**USUAL)) for m in range(1, 10)]
         for name in BY_MODELS:
-            assert all(more[name] >= less[name] for more, less in itertools.pairwise(found))
+            assert all(more[name] >= less[name] for more, less in itertools.pairwise(result))
 
-    def test_right_and_wrong_alone_flag_whatever_confidence_flags(self, complete: Small, usual: Report) -> None:
-        alone = flags(complete.asked(**USUAL, without_confidence=True))
+    def test_right_and_wrong_alone_flag_whatever_confidence_flags(
+        self, complete: SmallBenchmark, usual: Report
+    ) -> None:
+        alone = flags(complete.run(**USUAL, without_confidence=True))
         assert all(alone[name] > flags(usual)[name] for name in BY_MODELS)
 
-    def test_a_larger_threshold_parts_no_group(self, complete: Small) -> None:
-        given = USUAL | {"largest_group": 1.0}
-        found = [groups(complete.asked(**given | {"threshold": t}))["similar"] for t in (0.005, 0.02, 0.1, 0.4, 1.2)]
-        for small_ones, large_ones in itertools.pairwise(found):
+    def test_a_larger_threshold_parts_no_group(self, complete: SmallBenchmark) -> None:
+        all_options = USUAL | {"largest_group": 1.0}
+        result = [
+            groups(complete.run(**all_options | {"threshold": t}))["similar"] for t in (0.005, 0.02, 0.1, 0.4, 1.2)
+        ]
+        for small_ones, large_ones in itertools.pairwise(result):
             assert all(any(group <= larger for larger in large_ones) for group in small_ones)
-        assert [len(set().union(*one)) for one in found] == sorted(len(set().union(*one)) for one in found)
+        assert [len(set().union(*benchmark)) for benchmark in result] == sorted(
+            len(set().union(*benchmark)) for benchmark in result
+        )
 
-    def test_of_a_larger_share_that_is_retained_a_smaller_one_is_part(self, complete: Small) -> None:
-        kept = [decisions(complete.asked(**USUAL, retain=share))["easy"] for share in (0.0, 0.1, 0.35, 0.7, 1.0)]
-        stays = [{prompt for prompt, is_retained in one if is_retained} for one in kept]
+    def test_of_a_larger_share_that_is_retained_a_smaller_one_is_part(self, complete: SmallBenchmark) -> None:
+        kept = [decisions(complete.run(**USUAL, retain=share))["easy"] for share in (0.0, 0.1, 0.35, 0.7, 1.0)]
+        stays = [{prompt for prompt, is_retained in benchmark if is_retained} for benchmark in kept]
         assert all(less <= more for less, more in itertools.pairwise(stays))
         assert [len(stay) for stay in stays] == [round(share * len(kept[0])) for share in (0.0, 0.1, 0.35, 0.7, 1.0)]
 
@@ -238,22 +250,22 @@ def recorded(engine: sa.Engine, workers: int) -> tuple[RecordedFinding, dict[str
     finding = run_analysis(
         engine, "smart-filtering", Selection(benchmark=BENCHMARK, metric=METRIC), options, workers=workers
     )
-    named = "JOIN prompt_alias p ON p.prompt_id = d.prompt_id WHERE finding_id = :key"
-    asked = {
-        "decisions": f"SELECT p.key, d.kept FROM filter_decision d {named}",
-        "reasons": f"SELECT p.key, step, retained, cluster FROM filter_reason d {named}",
+    join = "JOIN prompt_alias p ON p.prompt_id = d.prompt_id WHERE finding_id = :key"
+    queries = {
+        "decisions": f"SELECT p.key, d.kept FROM filter_decision d {join}",
+        "reasons": f"SELECT p.key, step, retained, cluster FROM filter_reason d {join}",
         "rankings": "SELECT scheme, name, rank, score FROM ranking JOIN model ON model.id = model_id "
         "WHERE finding_id = :key",
         "numbers": "SELECT name, value, reason FROM finding_metric WHERE finding_id = :key",
         "artifacts": "SELECT name, content FROM finding_artifact WHERE finding_id = :key",
     }
     with transaction(engine, write=False) as session:
-        found = {
+        result = {
             name: sorted(map(tuple, session.execute(sa.text(sql), {"key": finding.finding_id})), key=repr)
-            for name, sql in asked.items()
+            for name, sql in queries.items()
         }
-    found["artifacts"] = [(name, bytes(content)) for name, content in found["artifacts"]]
-    return finding, found
+    result["artifacts"] = [(name, bytes(content)) for name, content in result["artifacts"]]
+    return finding, result
 
 
 class TestStores:

@@ -31,54 +31,54 @@ def rows(table) -> list[dict]:
 
 class TestBySteps:
     def test_every_step_is_counted_by_hand(self) -> None:
-        found = {row.pop("step"): row for row in rows(tables.by_step(STEPS, KEPT))}
-        assert [*found] == ["easy", "similar", "suspect-label", "all steps"]
-        counts = {name: [row[f"n_{what}"] for what in ("flagged", "retained", "removed", "removed_alone")]
-                  for name, row in found.items()}  # fmt: skip
+        result = {row.pop("step"): row for row in rows(tables.by_step(STEPS, KEPT))}
+        assert [*result] == ["easy", "similar", "suspect-label", "all steps"]
+        counts = {name: [row[f"n_{count_name}"] for count_name in ("flagged", "retained", "removed", "removed_alone")]
+                  for name, row in result.items()}  # fmt: skip
         assert counts == {
             "easy": [5, 2, 3, 2],
             "similar": [3, 1, 2, 1],
             "suspect-label": [1, 1, 0, 0],
             "all steps": [7, 3, 4, None],
         }
-        for row in found.values():
-            for what in ("flagged", "retained", "removed", "removed_alone"):
-                share = None if row[f"n_{what}"] is None else row[f"n_{what}"] / 8
-                assert row[f"share_{what}"] == share
+        for row in result.values():
+            for count_name in ("flagged", "retained", "removed", "removed_alone"):
+                share = None if row[f"n_{count_name}"] is None else row[f"n_{count_name}"] / 8
+                assert row[f"share_{count_name}"] == share
 
     def test_a_step_that_was_not_taken_has_no_numbers(self) -> None:
-        found = {row.pop("step"): row for row in rows(tables.by_step(STEPS, KEPT, {"similar": "no vectors"}))}
-        assert set(found["similar"].values()) == {None}
-        assert found["easy"]["n_flagged"] == 5
+        result = {row.pop("step"): row for row in rows(tables.by_step(STEPS, KEPT, {"similar": "no vectors"}))}
+        assert set(result["similar"].values()) == {None}
+        assert result["easy"]["n_flagged"] == 5
 
     def test_without_prompts_all_shares_are_nought(self) -> None:
-        found = tables.by_step({"easy": make_flags(np.zeros(0, bool))}, np.zeros(0, bool))
-        assert [row["share_removed"] for row in rows(found)] == [0, 0]
+        result = tables.by_step({"easy": make_flags(np.zeros(0, bool))}, np.zeros(0, bool))
+        assert [row["share_removed"] for row in rows(result)] == [0, 0]
 
 
 class TestByTask:
     def test_tasks_that_lose_most_come_first_and_are_counted_by_hand(self) -> None:
-        found = tables.by_task(TASKS, STEPS, KEPT)
-        assert found["task"].to_pylist() == ["law", "art", ""]
-        assert found["n_prompts"].to_pylist() == [3, 2, 3]
-        assert found["n_kept"].to_pylist() == [0, 1, 3]
-        assert found["n_removed"].to_pylist() == [3, 1, 0]
-        assert found["share_removed"].to_pylist() == [1, 0.5, 0]
-        assert found["n_easy_flagged"].to_pylist() == [2, 2, 1]
-        assert found["n_easy_removed"].to_pylist() == [2, 1, 0]
-        assert found["n_similar_removed"].to_pylist() == [1, 1, 0]
-        assert found["n_suspect_label_flagged"].to_pylist() == [0, 0, 1]
+        result = tables.by_task(TASKS, STEPS, KEPT)
+        assert result["task"].to_pylist() == ["law", "art", ""]
+        assert result["n_prompts"].to_pylist() == [3, 2, 3]
+        assert result["n_kept"].to_pylist() == [0, 1, 3]
+        assert result["n_removed"].to_pylist() == [3, 1, 0]
+        assert result["share_removed"].to_pylist() == [1, 0.5, 0]
+        assert result["n_easy_flagged"].to_pylist() == [2, 2, 1]
+        assert result["n_easy_removed"].to_pylist() == [2, 1, 0]
+        assert result["n_similar_removed"].to_pylist() == [1, 1, 0]
+        assert result["n_suspect_label_flagged"].to_pylist() == [0, 0, 1]
 
 
 class TestByModel:
     def test_models_stand_in_order_of_rank_with_what_changes(self) -> None:
         Q = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1], [0, 1, 1]], float)
         change = ranking_change(Q, np.arange(5) > 1, np.array([False, True, False]))
-        found = rows(tables.by_model(["b", "c", "a"], change, np.array([False, True, False])))
-        assert [row["model"] for row in found] == ["c", "a", "b"]
-        assert [row["is_filter_model"] for row in found] == [True, False, False]
-        assert [row["score_change"] for row in found] == pytest.approx([2 / 3 - 4 / 5, 2 / 5, 1 / 3 - 3 / 5])
-        assert [(row["rank_before"], row["rank_after"], row["rank_change"]) for row in found] == [
+        result = rows(tables.by_model(["b", "c", "a"], change, np.array([False, True, False])))
+        assert [row["model"] for row in result] == ["c", "a", "b"]
+        assert [row["is_filter_model"] for row in result] == [True, False, False]
+        assert [row["score_change"] for row in result] == pytest.approx([2 / 3 - 4 / 5, 2 / 5, 1 / 3 - 3 / 5])
+        assert [(row["rank_before"], row["rank_after"], row["rank_change"]) for row in result] == [
             (1, 2, 1),
             (2.5, 1, -1.5),
             (2.5, 3, 0.5),
@@ -96,9 +96,9 @@ class TestAgreement:
         answers = RNG.integers(-1, 3, (40, 4)).astype(np.int32)
         answers[:20, 3] = -1
         before, after = agreement(answers), agreement(answers[:20])
-        found = rows(tables.agreement(list("wxyz"), before, after))
-        assert len(found) == 6
-        for row in found:
+        result = rows(tables.agreement(list("wxyz"), before, after))
+        assert len(result) == 6
+        for row in result:
             i, j = "wxyz".index(row["model"]), "wxyz".index(row["other"])
             assert i < j
             assert row["share_before"] == before.share[i, j]
@@ -109,11 +109,11 @@ class TestAgreement:
 
 class TestCorrelations:
     def test_every_correlation_has_a_row_and_no_number_where_it_is_not_defined(self) -> None:
-        before, other = RNG.random(12), RNG.random(12)
-        changes = correlation_changes(before, np.ones(12), other, n_draws=20, seed=0)
-        found = rows(tables.correlations(changes))
-        assert [row["correlation"] for row in found] == ["pearson", "spearman"]
-        for row in found:
+        before, external_scores = RNG.random(12), RNG.random(12)
+        changes = correlation_changes(before, np.ones(12), external_scores, n_draws=20, seed=0)
+        result = rows(tables.correlations(changes))
+        assert [row["correlation"] for row in result] == ["pearson", "spearman"]
+        for row in result:
             assert row["before"] == changes[row["correlation"]].before
             assert row["after"] is row["low"] is row["share_not_above"] is None
             assert (row["n_models"], row["n_draws"], row["n_undefined"]) == (12, 20, 20)
@@ -122,24 +122,24 @@ class TestCorrelations:
 
 class TestDecisions:
     def test_every_prompt_has_its_reasons_and_its_groups(self) -> None:
-        found = tables.decisions([f"p{i}" for i in range(8)], TASKS, STEPS, KEPT)
-        assert found["prompt"].to_pylist() == [f"p{i}" for i in range(8)]
-        assert found["task"].to_pylist() == TASKS.tolist()
-        assert found["kept"].to_pylist() == KEPT.tolist()
-        assert found["reasons"].to_pylist() == [
+        result = tables.decisions([f"p{i}" for i in range(8)], TASKS, STEPS, KEPT)
+        assert result["prompt"].to_pylist() == [f"p{i}" for i in range(8)]
+        assert result["task"].to_pylist() == TASKS.tolist()
+        assert result["kept"].to_pylist() == KEPT.tolist()
+        assert result["reasons"].to_pylist() == [
             "easy; similar", "easy", "similar", "easy; similar", "easy", "", "suspect-label", "easy",
         ]  # fmt: skip
-        assert found["removed_by"].to_pylist() == ["easy", "easy", "similar", "easy; similar", "", "", "", ""]
-        assert found["similar_group"].to_pylist() == [0, None, 0, 7, None, None, None, None]
-        assert "easy_group" not in found.column_names
+        assert result["removed_by"].to_pylist() == ["easy", "easy", "similar", "easy; similar", "", "", "", ""]
+        assert result["similar_group"].to_pylist() == [0, None, 0, 7, None, None, None, None]
+        assert "easy_group" not in result.column_names
 
     def test_many_prompts_are_what_a_loop_makes_of_them(self) -> None:
         flags = RNG.random((3, 500)) < 0.4
         steps = dict(zip("abc", map(make_flags, flags), strict=True))
-        found = tables.decisions([""] * 500, np.full(500, "t"), steps, find_kept(steps.values(), 500)).to_pandas()
+        result = tables.decisions([""] * 500, np.full(500, "t"), steps, find_kept(steps.values(), 500)).to_pandas()
         expected = ["; ".join(name for name, flag in zip("abc", flags[:, p], strict=True) if flag) for p in range(500)]
-        pd.testing.assert_series_equal(found["reasons"], pd.Series(expected), check_names=False, check_dtype=False)
-        assert (found["kept"] == ~flags.any(axis=0)).all()
+        pd.testing.assert_series_equal(result["reasons"], pd.Series(expected), check_names=False, check_dtype=False)
+        assert (result["kept"] == ~flags.any(axis=0)).all()
 
     def test_without_prompts_the_table_is_empty(self) -> None:
         nobody = np.zeros(0, bool)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_benchmarks import USUAL, Small, asked_of_all, run_filter, small
+from small_benchmarks import USUAL, SmallBenchmark, complete_benchmark, run_filter, small
 
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
 from analyses.presentation.filter_effects import describe_effects
@@ -18,13 +18,13 @@ from tracker.recording.finding import Undefined
 
 
 @pytest.fixture(scope="module")
-def complete() -> Small:
-    return asked_of_all()
+def complete() -> SmallBenchmark:
+    return complete_benchmark()
 
 
 class TestWords:
-    def test_the_summary_of_all_steps_is_short_and_in_order(self, complete: Small) -> None:
-        said = complete.asked(**USUAL, exclude_task=("task 1",)).summary
+    def test_the_summary_of_all_steps_is_short_and_in_order(self, complete: SmallBenchmark) -> None:
+        text = complete.run(**USUAL, exclude_task=("task 1",)).summary
         assert re.search(
             r"^\d+ of 120 prompts stay; \d+\.\d% could be left out\. "
             r"Repeated word for word: \d+ \(\d+\.\d%\), \d+ removed\. "
@@ -36,12 +36,12 @@ class TestWords:
             r"\d+ removed\. "
             r"Suspect labels, which all 3 filter models get wrong though sure of it: \d+ \(.*?%\), none removed\. "
             r"(\d+|None) of 9 ranked models changes? (its|their) rank: tau-b of the rankings before and after is",
-            said,
+            text,
         )
-        assert len(said) < 1400
+        assert len(text) < 1400
 
     @pytest.mark.parametrize(
-        ("options", "words"),
+        ("options", "pattern"),
         [
             ({"without_confidence": True}, "Easy, which all 3 filter models get right: "),
             ({"probability": "likelihoods"}, r"above 0\.8 \(by option likelihoods\)"),
@@ -59,52 +59,58 @@ class TestWords:
             ),
         ],
     )
-    def test_the_summary_says_by_what_rule(self, complete: Small, options: dict[str, Any], words: str) -> None:
-        assert re.search(words, complete.asked(**USUAL | options).summary)
+    def test_the_summary_says_by_what_rule(
+        self, complete: SmallBenchmark, options: dict[str, Any], pattern: str
+    ) -> None:
+        assert re.search(pattern, complete.run(**USUAL | options).summary)
 
-    def test_why_a_step_was_not_taken_stands_once_among_the_numbers(self, complete: Small) -> None:
-        metrics = complete.but(blind=None, blind_gold={}).asked(**USUAL).finding.metrics
+    def test_why_a_step_was_not_taken_stands_once_among_the_numbers(self, complete: SmallBenchmark) -> None:
+        metrics = complete.but(blind=None, blind_gold={}).run(**USUAL).finding.metrics
         assert metrics["contaminated.n_flagged"] == Undefined("no answer-only run is stored")
         for name in ("share_flagged", "n_removed", "share_removed"):
             assert metrics[f"contaminated.{name}"] == Undefined("the step was not taken")
 
     @pytest.mark.parametrize(
-        ("model", "changes", "words"),
+        ("model", "changes", "pattern"),
         [
             (None, {"blind": None, "blind_gold": {}}, "contaminated was not taken: no answer-only run is stored"),
             ("blind", {}, "contaminated was not taken: no answer-only run is stored of model"),
             ("blind_gold", {}, "no probability of the option letters is stored of the answer-only runs of model"),
-            ("own", {}, "suspect-label was not taken: how sure they were of their own answers is not stored of model"),
+            (
+                "answer_probability",
+                {},
+                "suspect-label was not taken: how sure they were of their own answers is not stored of model",
+            ),
         ],
     )
     def test_a_step_without_evidence_is_skipped_and_said(
-        self, complete: Small, model: str | None, changes: dict[str, Any], words: str
+        self, complete: SmallBenchmark, model: str | None, changes: dict[str, Any], pattern: str
     ) -> None:
-        first = complete.asked(**USUAL).finding.filter_models[0]
+        first = complete.run(**USUAL).finding.filter_models[0]
         if model is not None:
             stored = complete.blind_gold["letters"] if model == "blind_gold" else getattr(complete, model)
             matrix = stored.copy()
             matrix[:, complete.models.index(first)] = np.nan
             changes = {model: {"letters": matrix} if model == "blind_gold" else matrix}
-            words += first.removeprefix("model")
-        assert words in complete.but(**changes).asked(**USUAL).summary
+            pattern += first.removeprefix("model")
+        assert pattern in complete.but(**changes).run(**USUAL).summary
 
-    def test_notes_say_what_is_behind_the_numbers(self, complete: Small) -> None:
-        warnings = complete.but(makers={}).asked(**USUAL, probability="likelihoods").warnings
-        said = " ".join(warnings)
+    def test_notes_say_what_is_behind_the_numbers(self, complete: SmallBenchmark) -> None:
+        warnings = complete.but(makers={}).run(**USUAL, probability="likelihoods").warnings
+        text = " ".join(warnings)
         assert warnings[0].startswith("The models that filter: ")
-        assert "Of 3 of them the organization is not known" in said
-        assert "suffrage models import FILE" in said
-        assert "The paper's are of the option letters" in said
-        assert "See the table and the picture path." in said
-        assert re.search(r"filter models are right on \d+\.\d% to \d+\.\d% of the prompts; guessing is on 25\.0%", said)
-        alone = " ".join(complete.asked(**USUAL, without_confidence=True).warnings)
+        assert "Of 3 of them the organization is not known" in text
+        assert "suffrage models import FILE" in text
+        assert "The paper's are of the option letters" in text
+        assert "See the table and the picture path." in text
+        assert re.search(r"filter models are right on \d+\.\d% to \d+\.\d% of the prompts; guessing is on 25\.0%", text)
+        alone = " ".join(complete.run(**USUAL, without_confidence=True).warnings)
         assert "Right and wrong alone decided" in alone
-        few = " ".join(small(2, m=5).asked(**USUAL | {"n_models": 2}).warnings)
+        few = " ".join(small(2, m=5).run(**USUAL | {"n_models": 2}).warnings)
         assert "No error of the subset: models are split in two from 8 on" in few
 
     @pytest.mark.parametrize(
-        ("change", "low", "high", "words"),
+        ("change", "low", "high", "pattern"),
         [
             (
                 0.012,
@@ -118,43 +124,49 @@ class TestWords:
         ],
     )
     def test_a_change_of_a_correlation_is_called_noise_only_where_draws_of_the_models_vary_that_way(
-        self, complete: Small, change: float, low: float, high: float, words: str
+        self, complete: SmallBenchmark, change: float, low: float, high: float, pattern: str
     ) -> None:
         numbers = {"change": change, "low": low, "high": high, "share_not_above": 0.5}
-        one = CorrelationChange(n_models=29, before=0.5, after=0.5 + change, n_draws=100, n_undefined=0, **numbers)
-        effects = replace(complete.asked(**USUAL).finding.effects, changes={"pearson": one})
-        said = " ".join(describe_effects(effects, agreement_of="answers", against="arena (elo)"))
-        assert re.search(words, said)
+        correlation_change = CorrelationChange(
+            n_models=29, before=0.5, after=0.5 + change, n_draws=100, n_undefined=0, **numbers
+        )
+        effects = replace(complete.run(**USUAL).finding.effects, changes={"pearson": correlation_change})
+        text = " ".join(describe_effects(effects, agreement_of="answers", against="arena (elo)"))
+        assert re.search(pattern, text)
 
-    def test_the_range_of_a_change_over_few_models_is_said_to_be_too_narrow(self, complete: Small) -> None:
-        other = {name: float(j * j % 7) for j, name in enumerate(complete.models)}
-        warnings = complete.but(other=other).asked(**USUAL).warnings
+    def test_the_range_of_a_change_over_few_models_is_said_to_be_too_narrow(self, complete: SmallBenchmark) -> None:
+        external_scores = {name: float(j * j % 7) for j, name in enumerate(complete.models)}
+        warnings = complete.but(external_scores=external_scores).run(**USUAL).warnings
         assert sum("the range of a change is too narrow" in note for note in warnings) == 1
         assert warn_of_narrow_draws(15)
         assert not warn_of_narrow_draws(16)
 
-    def test_the_prompts_by_which_models_of_the_other_half_are_judged_are_counted(self, complete: Small) -> None:
-        report = complete.asked(**USUAL, n_splits=4)
-        found = report.finding
-        n_kept = found.effects.error.n_kept
-        assert found.metrics["subset_error.n_kept.mean"] == pytest.approx(n_kept.mean())
+    def test_the_prompts_by_which_models_of_the_other_half_are_judged_are_counted(
+        self, complete: SmallBenchmark
+    ) -> None:
+        report = complete.run(**USUAL, n_splits=4)
+        result = report.finding
+        n_kept = result.effects.error.n_kept
+        assert result.metrics["subset_error.n_kept.mean"] == pytest.approx(n_kept.mean())
         assert f"what stays ({n_kept.mean():,.0f} prompts on average) foretells" in report.summary
 
-    def test_models_no_better_than_guessing_are_said_to_give_the_step_little_power(self, complete: Small) -> None:
+    def test_models_no_better_than_guessing_are_said_to_give_the_step_little_power(
+        self, complete: SmallBenchmark
+    ) -> None:
         guesses = (np.arange(120)[:, None] + np.arange(9)) % 4 == 0
-        warnings = complete.but(blind=guesses.astype(float)).asked(**USUAL).warnings
+        warnings = complete.but(blind=guesses.astype(float)).run(**USUAL).warnings
         assert any("can hardly be told from that, so that the step has little power" in note for note in warnings)
 
-    def test_where_most_prompts_have_a_similar_one_it_is_doubted(self, complete: Small) -> None:
+    def test_where_most_prompts_have_a_similar_one_it_is_doubted(self, complete: SmallBenchmark) -> None:
         pairs = complete.but(vectors=np.eye(60)[np.arange(120) // 2])
-        warnings = pairs.asked(**USUAL | {"threshold": 0.5}).warnings
+        warnings = pairs.run(**USUAL | {"threshold": 0.5}).warnings
         assert any("100% of the prompts have another one below the threshold" in note for note in warnings)
-        assert not any("below the threshold" in note for note in complete.asked(**USUAL).warnings)
+        assert not any("below the threshold" in note for note in complete.run(**USUAL).warnings)
 
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("options", "words"),
+        ("options", "pattern"),
         [
             ({"retain": 2.0}, r"retain is 2; it must be from 0 to 1\."),
             ({"protect_lexical": -0.5}, r"protect_lexical is -0\.5; it must be from 0 to 1\."),
@@ -176,12 +188,14 @@ class TestErrors:
             ({"n_models": 10, "open_only": True}, "Only 9 open models with a score for each of 120 prompts"),
         ],
     )
-    def test_options_that_mean_nothing_are_refused(self, complete: Small, options: dict[str, Any], words: str) -> None:
-        with pytest.raises(SelectionError, match=words):
-            complete.asked(**USUAL | options)
+    def test_options_that_mean_nothing_are_refused(
+        self, complete: SmallBenchmark, options: dict[str, Any], pattern: str
+    ) -> None:
+        with pytest.raises(SelectionError, match=pattern):
+            complete.run(**USUAL | options)
 
     @pytest.mark.parametrize(
-        ("facts", "words"),
+        ("facts", "pattern"),
         [
             ({"Q": np.full((120, 9), 0.5)}, "these are others. Choose a metric that says so with --metric"),
             ({"higher_is_better": False, "metric": "loss"}, "Under loss smaller scores are better.*another metric"),
@@ -189,84 +203,87 @@ class TestErrors:
         ],
     )
     def test_scores_that_are_not_right_and_wrong_are_refused(
-        self, complete: Small, facts: dict[str, Any], words: str
+        self, complete: SmallBenchmark, facts: dict[str, Any], pattern: str
     ) -> None:
         scores, *rest = complete.inputs()
-        with pytest.raises(SelectionError, match=words):
+        with pytest.raises(SelectionError, match=pattern):
             run_filter(replace(scores, **facts), *rest, **USUAL)
 
     @pytest.mark.parametrize(
-        ("changes", "words"),
+        ("changes", "pattern"),
         [
             ({"vectors": None}, r"b have no vectors yet.*suffrage embed b.*Or leave that step out: --without-similar"),
             ({"vectors": np.eye(120)[:, :110]}, "10 prompts have a vector of zeros.*Make them again from text"),
             ({"vectors": np.where(np.eye(120) > 0, np.inf, 1)}, "120 prompts have a vector that is not finite.*again"),
             ({"gold": {}}, r"No probability of the gold answer is stored of model.*--without-confidence"),
-            ({"named": ("model 1", "nobody")}, "No model 'nobody' with such scores"),
+            ({"named_models": ("model 1", "nobody")}, "No model 'nobody' with such scores"),
             (
                 {"makers": {}},
                 "it is not known which organization made it.*import FILE.*--models.*--allow-unknown",
             ),
-            ({"other": {"model 1": 1.0}}, "arena has scores of 1 of the 9 models.*at least 3.*suffrage models import"),
+            (
+                {"external_scores": {"model 1": 1.0}},
+                "arena has scores of 1 of the 9 models.*at least 3.*suffrage models import",
+            ),
         ],
     )
     def test_what_is_missing_is_named_with_what_brings_it(
-        self, complete: Small, changes: dict[str, Any], words: str
+        self, complete: SmallBenchmark, changes: dict[str, Any], pattern: str
     ) -> None:
-        with pytest.raises((SelectionError, NotFoundError), match=words):
-            complete.but(**changes).asked(n_models=3, n_neighbours=8)
+        with pytest.raises((SelectionError, NotFoundError), match=pattern):
+            complete.but(**changes).run(n_models=3, n_neighbours=8)
 
-    def test_probabilities_of_the_kind_that_is_asked_for_must_be_there(self, complete: Small) -> None:
+    def test_probabilities_of_the_kind_that_is_asked_for_must_be_there(self, complete: SmallBenchmark) -> None:
         only = complete.but(gold={"likelihoods": complete.gold["likelihoods"]})
-        assert set(only.asked(**USUAL).tables["filter_models"]["probability_of"].to_pylist()) == {"likelihoods"}
+        assert set(only.run(**USUAL).tables["filter_models"]["probability_of"].to_pylist()) == {"likelihoods"}
         with pytest.raises(
             SelectionError, match="No probability of the gold answer of the option letters is stored of"
         ):
-            only.asked(**USUAL, probability="letters")
+            only.run(**USUAL, probability="letters")
 
-    def test_an_open_model_must_be_known_to_be_one(self, complete: Small) -> None:
+    def test_an_open_model_must_be_known_to_be_one(self, complete: SmallBenchmark) -> None:
         makers = {name: replace(maker, open_weights=None) for name, maker in complete.makers.items()}
         with pytest.raises(SelectionError, match=r"it is not known whether its weights are open.*--allow-unknown"):
-            complete.but(makers=makers).asked(n_models=3, n_neighbours=8, open_only=True)
+            complete.but(makers=makers).run(n_models=3, n_neighbours=8, open_only=True)
 
-    def test_a_model_that_filters_must_have_a_score(self, complete: Small) -> None:
+    def test_a_model_that_filters_must_have_a_score(self, complete: SmallBenchmark) -> None:
         scores = complete.scores.copy()
         scores[:, 4] = np.nan
         with pytest.raises(SelectionError, match=r"model 4 is to filter and has no score.*--models, or choose --tasks"):
-            complete.but(scores=scores, named=("model 1", "model 4")).asked()
+            complete.but(scores=scores, named_models=("model 1", "model 4")).run()
 
-    def test_somebody_must_have_a_score_for_every_prompt(self, complete: Small) -> None:
+    def test_somebody_must_have_a_score_for_every_prompt(self, complete: SmallBenchmark) -> None:
         gaps = np.where(np.arange(120)[:, None] % 9 == np.arange(9), np.nan, complete.scores)
         with pytest.raises(SelectionError, match=r"No model has a score for every prompt.*--tasks or --runs"):
-            complete.but(scores=gaps, named=("model 1", "model 2")).asked(n_neighbours=8)
+            complete.but(scores=gaps, named_models=("model 1", "model 2")).run(n_neighbours=8)
 
-    def test_one_prompt_cannot_be_compared(self, complete: Small) -> None:
+    def test_one_prompt_cannot_be_compared(self, complete: SmallBenchmark) -> None:
         scores, *rest = complete.inputs()
         with pytest.raises(SelectionError, match="here is only one"):
             run_filter(scores.rows(np.arange(120) == 5), *rest, **USUAL)
 
-    def test_prompts_without_a_vector_are_counted(self, complete: Small) -> None:
-        *before, vectors, other = complete.inputs()
-        found = replace(vectors.found, E=vectors.found.E[5:], prompt_ids=vectors.found.prompt_ids[5:])
+    def test_prompts_without_a_vector_are_counted(self, complete: SmallBenchmark) -> None:
+        *before, vectors, external_scores = complete.inputs()
+        result = replace(vectors.found, E=vectors.found.E[5:], prompt_ids=vectors.found.prompt_ids[5:])
         with pytest.raises(SelectionError, match=r"5 of 120 prompts have no vector by planted.*suffrage embed b"):
-            run_filter(*before, replace(vectors, found=found), other, **USUAL)
+            run_filter(*before, replace(vectors, found=result), external_scores, **USUAL)
 
 
 class TestRefusedAtOnce:
-    def test_what_is_missing_is_told_together(self, complete: Small) -> None:
+    def test_what_is_missing_is_told_together(self, complete: SmallBenchmark) -> None:
         nothing = complete.but(vectors=None, gold={})
         with pytest.raises(
             SelectionError, match=r"(?s)^1\. .*--without-similar.*\n2\. No probability.*--without-confidence"
         ):
-            nothing.asked(**USUAL)
+            nothing.run(**USUAL)
 
-    def test_one_thing_missing_is_told_plainly(self, complete: Small) -> None:
+    def test_one_thing_missing_is_told_plainly(self, complete: SmallBenchmark) -> None:
         with pytest.raises(SelectionError, match=r"^No probability of the gold answer"):
-            complete.but(gold={}).asked(**USUAL)
+            complete.but(gold={}).run(**USUAL)
 
-    def test_without_any_text_no_duplicates_are_looked_for(self, complete: Small) -> None:
-        found = complete.but(texts=[None] * len(complete.texts)).asked(**USUAL).finding
-        assert found.metrics["duplicate.n_flagged"] == Undefined("no text of these prompts is stored")
+    def test_without_any_text_no_duplicates_are_looked_for(self, complete: SmallBenchmark) -> None:
+        result = complete.but(texts=[None] * len(complete.texts)).run(**USUAL).finding
+        assert result.metrics["duplicate.n_flagged"] == Undefined("no text of these prompts is stored")
 
 
 class TestPath:
@@ -274,7 +291,7 @@ class TestPath:
         ("options", "is_marked"), [({}, True), ({"threshold": 0.05}, False), ({"groups": "stars"}, False)]
     )
     def test_only_settings_by_which_the_step_was_taken_are_marked(
-        self, complete: Small, options: dict[str, Any], is_marked: bool
+        self, complete: SmallBenchmark, options: dict[str, Any], is_marked: bool
     ) -> None:
-        path = complete.asked(**USUAL, **options).tables["path"]
+        path = complete.run(**USUAL, **options).tables["path"]
         assert any(path["chosen"].to_pylist()) == is_marked

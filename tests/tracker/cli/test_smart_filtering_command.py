@@ -64,18 +64,18 @@ def filtered(url: str) -> Result:
 def rows(url: str, sql: str) -> list[tuple[object, ...]]:
     engine = connect(url)
     with engine.connect() as connection:
-        found = [tuple(row) for row in connection.execute(sa.text(sql))]
+        outcome = [tuple(row) for row in connection.execute(sa.text(sql))]
     engine.dispose()
-    return found
+    return outcome
 
 
 def flagged(url: str, step: str, simulation: Simulation) -> np.ndarray:
     """Which of the simulated prompts the first finding flags, as the store has it."""
-    asked = (
+    calls = (
         "SELECT p.key FROM filter_reason r JOIN prompt_alias p ON p.prompt_id = r.prompt_id "
         f"WHERE r.finding_id = 1 AND r.step = '{step}'"
     )
-    return np.isin(simulation.keys, [key for (key,) in rows(url, asked)])
+    return np.isin(simulation.keys, [key for (key,) in rows(url, calls)])
 
 
 @pytest.mark.usefixtures("filtered")
@@ -86,18 +86,18 @@ class TestPlantedTruth:
     ) -> None:
         truth = planted.truth
         is_so = {"easy": truth.easy, "contaminated": truth.leaked, "similar": truth.group >= 0}[step]
-        found = flagged(url, step, planted)
-        assert (found & is_so).sum() / is_so.sum() >= 0.95  # recall
-        assert (found & is_so).sum() / found.sum() >= 0.95  # precision
+        outcome = flagged(url, step, planted)
+        assert (outcome & is_so).sum() / is_so.sum() >= 0.95  # recall
+        assert (outcome & is_so).sum() / outcome.sum() >= 0.95  # precision
 
     def test_near_duplicates_of_one_original_are_in_one_group(self, url: str, planted: Simulation) -> None:
-        asked = (
+        calls = (
             "SELECT r.cluster, p.key FROM filter_reason r JOIN prompt_alias p ON p.prompt_id = r.prompt_id "
             "WHERE r.finding_id = 1 AND r.step = 'similar'"
         )
         group_of = dict(zip(planted.keys, planted.truth.group.tolist(), strict=True))
         originals: dict[object, set[int]] = {}
-        for cluster, key in rows(url, asked):
+        for cluster, key in rows(url, calls):
             originals.setdefault(cluster, set()).add(group_of[str(key)])
         assert np.mean([len(planted_in) == 1 for planted_in in originals.values()]) >= 0.95
 
@@ -132,10 +132,10 @@ class TestPlantedTruth:
     def test_hardly_anything_is_flagged_where_nothing_was_planted(self, tmp_path: Path, sqlite_template: Path) -> None:
         nothing = simulate(Design(n_prompts=360, n_easy=0, n_leaked=0, n_groups=0), seed=0)
         url = taken_in(nothing, tmp_path, sqlite_template)
-        told = run(url, "analyze", "smart-filtering", BENCHMARK, *QUICK, "--format", "json")
+        text = run(url, "analyze", "smart-filtering", BENCHMARK, *QUICK, "--format", "json")
         assert flagged(url, "contaminated", nothing).mean() <= 0.01
         assert flagged(url, "similar", nothing).mean() <= 0.01
-        assert "one group would hold" in told.stdout or flagged(url, "similar", nothing).any()
+        assert "one group would hold" in text.stdout or flagged(url, "similar", nothing).any()
 
 
 class TestOutput:
@@ -153,8 +153,8 @@ class TestOutput:
     @pytest.mark.usefixtures("filtered")
     def test_what_it_keeps_can_be_chosen_everywhere(self, url: str) -> None:
         [(n_kept,)] = rows(url, "SELECT COUNT(*) FROM filter_decision WHERE finding_id = 1 AND kept")
-        told = run(url, "leaderboard", BENCHMARK, "--metric", "accuracy", "--filter", "1", "--format", "json")
-        assert {row["n"] for row in json.loads(told.stdout)} == {n_kept}
+        text = run(url, "leaderboard", BENCHMARK, "--metric", "accuracy", "--filter", "1", "--format", "json")
+        assert {row["n"] for row in json.loads(text.stdout)} == {n_kept}
         table = run(url, "show", "1", "--table", "steps").stdout
         assert [line.split()[0] for line in table.splitlines() if line.startswith(("easy", "similar"))] == [
             "easy",
@@ -162,22 +162,22 @@ class TestOutput:
         ]
 
     def test_options_are_said_as_anywhere_else(self, url: str) -> None:
-        told = run(
+        text = run(
             url,
             *("analyze", "smart-filtering", BENCHMARK, *WITHOUT_VECTORS, "--without-confidence", "--format", "json"),
             *("--exclude-task", "dates", "--exclude-task", "tables", "--retain", "0", "--open-only", "--allow-unknown"),
             *("--models", "quillworks/folio-72b,saltmarsh/heron-3"),
         )
-        numbers = json.loads(told.stdout)["metrics"]
+        numbers = json.loads(text.stdout)["metrics"]
         assert numbers["n_filter_models"] == 2
         assert numbers["anomalous.share_removed"] == pytest.approx(1 / 3)
         assert numbers["easy.share_removed"] == numbers["easy.share_flagged"] > 0
-        assert "The step similar was not taken: left out, as asked." in json.loads(told.stdout)["summary"]
+        assert "The step similar was not taken: left out, as asked." in json.loads(text.stdout)["summary"]
 
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("options", "kind", "words"),
+        ("options", "kind", "pattern"),
         [
             (("--models", "nobody"), NotFoundError, "No model 'nobody'"),
             (("--exclude-task", "dates,nothing"), SelectionError, r"No task 'nothing' to exclude\. Known: "),
@@ -191,9 +191,9 @@ class TestErrors:
         ],
     )
     def test_what_cannot_be_asked_is_refused_with_what_can(
-        self, url: str, options: tuple[str, ...], kind: type[Exception], words: str
+        self, url: str, options: tuple[str, ...], kind: type[Exception], pattern: str
     ) -> None:
-        with pytest.raises(kind, match=words):
+        with pytest.raises(kind, match=pattern):
             run(url, "analyze", "smart-filtering", BENCHMARK, *WITHOUT_VECTORS, *options)
 
     def test_a_metric_of_fractions_is_refused(self, url: str) -> None:

@@ -32,12 +32,12 @@ def one_task_after_another(tasks, lengths, n_choices, E, at_least) -> dict[tuple
     names = sorted(set(tasks))
     measured = {"length": [], "n_choices": [], "distance": []}
     for name in names:
-        mine = tasks == name
-        measured["length"].append(np.log1p(lengths[mine]).mean())
-        measured["n_choices"].append(n_choices[mine].mean())
-        a, b = units[mine].mean(axis=0), units[~mine].mean(axis=0)
+        is_in_task = tasks == name
+        measured["length"].append(np.log1p(lengths[is_in_task]).mean())
+        measured["n_choices"].append(n_choices[is_in_task].mean())
+        a, b = units[is_in_task].mean(axis=0), units[~is_in_task].mean(axis=0)
         measured["distance"].append(1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-    found = {}
+    result = {}
     for measure, values in measured.items():
         middle = np.median(values)
         mad = np.median(np.abs(values - middle))
@@ -46,9 +46,9 @@ def one_task_after_another(tasks, lengths, n_choices, E, at_least) -> dict[tuple
             off = abs(value - middle)
             is_far = off >= MIN_DIFFERENCE[measure] and off / deviation >= at_least
             if is_far and (measure != "distance" or value > middle):
-                shown = np.expm1(value) if measure == "length" else value
-                found[name, measure] = shown, (value - middle) / deviation
-    return found
+                drawn = np.expm1(value) if measure == "length" else value
+                result[name, measure] = drawn, (value - middle) / deviation
+    return result
 
 
 class TestAgainstReference:
@@ -61,14 +61,14 @@ class TestAgainstReference:
         E = centres[tasks.astype(int)] + rng.normal(0, 0.3, (len(tasks), 4))
         lengths = np.exp(rng.normal(5, 1, n_tasks)[tasks.astype(int)])
         n_choices = rng.integers(3, 6, n_tasks)[tasks.astype(int)].astype(float)
-        found = find_anomalous_tasks(tasks, lengths, n_choices, E, at_least=at_least)
+        result = find_anomalous_tasks(tasks, lengths, n_choices, E, at_least=at_least)
         expected = one_task_after_another(tasks, lengths, n_choices, E, at_least)
-        assert {(a.task, a.measure) for a in found} == set(expected)
-        for anomaly in found:
+        assert {(a.task, a.measure) for a in result} == set(expected)
+        for anomaly in result:
             value, z = expected[anomaly.task, anomaly.measure]
             assert anomaly.value == pytest.approx(value, rel=1e-9)
             assert anomaly.z == pytest.approx(z, rel=1e-6)
-        assert [abs(a.z) for a in found] == sorted((abs(a.z) for a in found), reverse=True)
+        assert [abs(a.z) for a in result] == sorted((abs(a.z) for a in result), reverse=True)
 
     def test_categories_of_a_real_benchmark_are_alike_and_three_of_its_sources_offer_few_choices(self, shared):
         rows = pq.read_table(shared / "data/mmlu_pro/prompts.parquet").to_pylist()
@@ -76,32 +76,32 @@ class TestAgainstReference:
         n_choices = np.array([len(json.loads(row["choices"])) for row in rows], float)
         by = {key: np.array([row[key] for row in rows]) for key in ("category", "src")}
         assert find_anomalous_tasks(by["category"], lengths, n_choices, None) == ()
-        found = find_anomalous_tasks(by["src"], lengths, n_choices, None)
-        assert [a.task.removeprefix("ori_mmlu-") for a in found] == [
+        result = find_anomalous_tasks(by["src"], lengths, n_choices, None)
+        assert [a.task.removeprefix("ori_mmlu-") for a in result] == [
             "security_studies",
             "logical_fallacies",
             "virology",
         ]
-        assert {a.measure for a in found} == {"n_choices"}
+        assert {a.measure for a in result} == {"n_choices"}
 
 
 class TestLaws:
     def test_a_task_of_long_prompts_is_named_with_its_typical_length(self):
-        (found,) = find_anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 900], [4] * 7), None)
-        assert isinstance(found, AnomalousTask)
-        assert (found.task, found.measure) == ("t6", "length")
-        assert found.value == pytest.approx(900, rel=0.15)
-        assert found.median == pytest.approx(100, rel=0.15)
-        assert found.z > 3.5
+        (result,) = find_anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 900], [4] * 7), None)
+        assert isinstance(result, AnomalousTask)
+        assert (result.task, result.measure) == ("t6", "length")
+        assert result.value == pytest.approx(900, rel=0.15)
+        assert result.median == pytest.approx(100, rel=0.15)
+        assert result.z > 3.5
 
     def test_a_task_of_short_prompts_is_named_too(self):
-        (found,) = find_anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 12], [4] * 7), None)
-        assert found.z < -3.5
+        (result,) = find_anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 12], [4] * 7), None)
+        assert result.z < -3.5
 
     def test_where_all_others_are_equal_one_that_differs_has_a_finite_z(self):
-        (found,) = find_anomalous_tasks(*table([100] * 20, [4] * 19 + [2]), None)
-        assert (found.task, found.measure, found.value, found.median) == ("t19", "n_choices", 2, 4)
-        assert found.z == pytest.approx(-20 / 1.2533)
+        (result,) = find_anomalous_tasks(*table([100] * 20, [4] * 19 + [2]), None)
+        assert (result.task, result.measure, result.value, result.median) == ("t19", "n_choices", 2, 4)
+        assert result.z == pytest.approx(-20 / 1.2533)
 
     def test_equal_tasks_have_no_anomaly(self):
         tasks, _, n_choices = table([100] * 6, [4] * 6)
@@ -119,18 +119,18 @@ class TestLaws:
         centres[6], centres[7] = -np.ones(16), 1
         E = centres.repeat(40, axis=0) + 0.1 * RNG.normal(size=(320, 16))
         same = np.full(320, 4.0)
-        (found,) = find_anomalous_tasks(tasks, same, same, E.astype(np.float32))
-        assert (found.task, found.measure) == ("t6", "distance")
-        assert 1 < found.value <= 2
+        (result,) = find_anomalous_tasks(tasks, same, same, E.astype(np.float32))
+        assert (result.task, result.measure) == ("t6", "distance")
+        assert 1 < result.value <= 2
 
     def test_length_of_vectors_makes_no_difference(self):
         tasks = np.repeat([f"t{place}" for place in range(6)], 10)
         E = RNG.normal(size=(60, 5)) + np.repeat(RNG.normal(size=(6, 5)), 10, axis=0)
         same = np.full(60, 4.0)
-        one = find_anomalous_tasks(tasks, same, same, E, at_least=0.5)
-        other = find_anomalous_tasks(tasks, same, same, E * RNG.uniform(0.1, 9, (60, 1)), at_least=0.5)
-        assert [(a.task, round(a.z, 9)) for a in one] == [(a.task, round(a.z, 9)) for a in other]
-        assert len(one) > 0
+        first = find_anomalous_tasks(tasks, same, same, E, at_least=0.5)
+        second = find_anomalous_tasks(tasks, same, same, E * RNG.uniform(0.1, 9, (60, 1)), at_least=0.5)
+        assert [(a.task, round(a.z, 9)) for a in first] == [(a.task, round(a.z, 9)) for a in second]
+        assert len(first) > 0
 
     def test_what_is_not_known_is_left_out(self):
         tasks, lengths, n_choices = table([100, 110, 95, 105, 90, 100, 900], [4] * 7)

@@ -14,19 +14,21 @@ FEW_TEXTS = st.sampled_from(["a", "A ", " b", "b", "c\n", None, " ", "2²", "22"
 FEW_CHOICES = st.sampled_from([None, (), ("x",), (" X",), ("x", "y"), ("y", "x")])
 
 
-def equal(one, other, *, by: str) -> bool:
+def equal(first, second, *, by: str) -> bool:
     """By the definition, two prompts at a time."""
-    (text, choices), (their_text, their_choices) = one, other
-    if not (text or "").strip() or not (their_text or "").strip():
+    (text, choices), (second_text, second_choices) = first, second
+    if not (text or "").strip() or not (second_text or "").strip():
         return False
-    told = [[normalized(c) for c in offered or ()] if by == "full" else [] for offered in (choices, their_choices)]
-    return normalized(text) == normalized(their_text) and told[0] == told[1]
+    choice_lists = [
+        [normalized(c) for c in offered or ()] if by == "full" else [] for offered in (choices, second_choices)
+    ]
+    return normalized(text) == normalized(second_text) and choice_lists[0] == choice_lists[1]
 
 
 def two_at_a_time(prompts, *, by: str) -> list[int]:
     groups, n_groups = [-1] * len(prompts), 0
     for i, prompt in enumerate(prompts):
-        same = [j for j, other in enumerate(prompts) if j != i and equal(prompt, other, by=by)]
+        same = [j for j, second in enumerate(prompts) if j != i and equal(prompt, second, by=by)]
         if same and min(same) < i:
             groups[i] = groups[min(same)]
         elif same:
@@ -39,9 +41,9 @@ class TestAgainstReference:
     @settings(max_examples=60)
     @given(st.lists(st.tuples(FEW_TEXTS, FEW_CHOICES), max_size=12), st.sampled_from(["full", "question"]))
     def test_groups_are_those_of_every_pair_compared(self, prompts, by):
-        found = find_duplicate_groups([text for text, _ in prompts], [choices for _, choices in prompts], by=by)
-        assert found.dtype == np.int32
-        assert list(found) == two_at_a_time(prompts, by=by)
+        result = find_duplicate_groups([text for text, _ in prompts], [choices for _, choices in prompts], by=by)
+        assert result.dtype == np.int32
+        assert list(result) == two_at_a_time(prompts, by=by)
 
     def test_real_prompts_with_equal_text_and_choices_are_found(self, shared):
         table = pq.read_table(shared / "data/mmlu_pro/prompts.parquet").to_pylist()
@@ -56,7 +58,7 @@ class TestAgainstReference:
 
 class TestLaws:
     @pytest.mark.parametrize(
-        ("one", "other"),
+        ("first", "second"),
         [
             ("What  is\tit?\n", " what is IT?"),
             ("ﬁnal ＡＢＣ", "final abc"),
@@ -65,15 +67,15 @@ class TestLaws:
             ("a\u00a0b\u3000c", "a b c"),
         ],
     )
-    def test_type_setting_makes_no_other_prompt(self, one, other):
-        assert normalized(one) == normalized(other)
-        assert list(find_duplicate_groups([one, other], [None, None])) == [0, 0]
+    def test_type_setting_makes_no_other_prompt(self, first, second):
+        assert normalized(first) == normalized(second)
+        assert list(find_duplicate_groups([first, second], [None, None])) == [0, 0]
 
     @pytest.mark.parametrize(
-        ("one", "other"), [("2²", "22"), ("x₁", "x1"), ("1½", "11⁄2"), ("a b", "ab"), ("a.", "a"), ("-1", "1")]
+        ("first", "second"), [("2²", "22"), ("x₁", "x1"), ("1½", "11⁄2"), ("a b", "ab"), ("a.", "a"), ("-1", "1")]
     )
-    def test_what_means_something_else_is_another_prompt(self, one, other):
-        assert list(find_duplicate_groups([one, other], [None, None])) == [-1, -1]
+    def test_what_means_something_else_is_another_prompt(self, first, second):
+        assert list(find_duplicate_groups([first, second], [None, None])) == [-1, -1]
 
     @settings(max_examples=60)
     @example("\u2147\u0130\U00011a99\u1e6b")

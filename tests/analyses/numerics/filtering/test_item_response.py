@@ -51,9 +51,9 @@ def log_posterior(numbers: np.ndarray, right: np.ndarray) -> float:
 def slow_two_parameter(right: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
     """Difficulty, discrimination, log posterior and all numbers, by climbing the posterior from its definition."""
     n = len(right)
-    found = minimize(lambda x: -log_posterior(x, right), np.zeros(2 * n + 2), method="BFGS", options={"gtol": 1e-6})
-    a = np.exp(found.x[:n])
-    return found.x[-1] + found.x[n : 2 * n] / a, a, -found.fun, found.x
+    result = minimize(lambda x: -log_posterior(x, right), np.zeros(2 * n + 2), method="BFGS", options={"gtol": 1e-6})
+    a = np.exp(result.x[:n])
+    return result.x[-1] + result.x[n : 2 * n] / a, a, -result.fun, result.x
 
 
 def small_table(*, missing: bool) -> np.ndarray:
@@ -76,24 +76,24 @@ class TestAgainstReference:
     @pytest.mark.parametrize("missing", [False, True])
     def test_small_tables_reach_the_top_of_the_posterior_written_out(self, missing):
         right = small_table(missing=missing)
-        found = fit_two_parameter(right)
+        result = fit_two_parameter(right)
         difficulty, discrimination, top, _ = slow_two_parameter(right)
-        np.testing.assert_allclose(found.difficulty, difficulty, atol=1e-4)
-        np.testing.assert_allclose(found.discrimination, discrimination, atol=1e-4)
-        assert found.log_posterior == pytest.approx(top, abs=1e-7)
+        np.testing.assert_allclose(result.difficulty, difficulty, atol=1e-4)
+        np.testing.assert_allclose(result.discrimination, discrimination, atol=1e-4)
+        assert result.log_posterior == pytest.approx(top, abs=1e-7)
 
     def test_standard_errors_are_those_of_numerical_second_derivatives(self):
         right = small_table(missing=True)
-        found = fit_two_parameter(right)
+        result = fit_two_parameter(right)
         *_, numbers = slow_two_parameter(right)
         step, n = 1e-3, len(right)
         for i in range(n):
 
             def moved(first: float, second: float, i: int = i) -> float:
-                there = numbers.copy()
-                there[i] += first
-                there[n + i] += second
-                return -log_posterior(there, right)
+                known = numbers.copy()
+                known[i] += first
+                known[n + i] += second
+                return -log_posterior(known, right)
 
             hessian = np.empty((2, 2))
             units = np.eye(2) * step
@@ -104,30 +104,32 @@ class TestAgainstReference:
             a, c = np.exp(numbers[i]), numbers[n + i]
             gradient = np.array([[-c / a, 1 / a], [a, 0.0]])  # of difficulty and of discrimination
             errors = np.sqrt(np.diag(gradient @ np.linalg.inv(hessian) @ gradient.T))
-            np.testing.assert_allclose([found.difficulty_stderr[i], found.discrimination_stderr[i]], errors, rtol=2e-3)
+            np.testing.assert_allclose(
+                [result.difficulty_stderr[i], result.discrimination_stderr[i]], errors, rtol=2e-3
+            )
 
     @pytest.mark.parametrize("seed", range(3))
     def test_planted_numbers_are_found_among_a_thousand_models(self, seed):
         a, b, ability, right = planted(200, 1000, seed=seed)
-        found = fit_two_parameter(right)
-        assert found.converged
-        assert np.corrcoef(found.difficulty, b)[0, 1] >= 0.97
-        assert np.corrcoef(found.discrimination, a)[0, 1] >= 0.94
-        assert np.corrcoef(np.log(found.discrimination), np.log(a))[0, 1] >= 0.94
-        assert np.corrcoef(found.ability, ability)[0, 1] >= 0.97
+        result = fit_two_parameter(right)
+        assert result.converged
+        assert np.corrcoef(result.difficulty, b)[0, 1] >= 0.97
+        assert np.corrcoef(result.discrimination, a)[0, 1] >= 0.94
+        assert np.corrcoef(np.log(result.discrimination), np.log(a))[0, 1] >= 0.94
+        assert np.corrcoef(result.ability, ability)[0, 1] >= 0.97
 
     def test_standard_errors_are_as_large_as_the_errors_of_planted_numbers(self):
         a, b, _, right = planted(200, 1000, seed=4)
-        found = fit_two_parameter(right)
-        assert 0.8 < ((found.difficulty - b) / found.difficulty_stderr).std() < 1.25
-        assert 0.8 < ((found.discrimination - a) / found.discrimination_stderr).std() < 1.25
+        result = fit_two_parameter(right)
+        assert 0.8 < ((result.difficulty - b) / result.difficulty_stderr).std() < 1.25
+        assert 0.8 < ((result.discrimination - a) / result.discrimination_stderr).std() < 1.25
 
     def test_few_models_and_many_prompts_keep_a_scale_far_from_that_of_the_priors(self):
         a, _, ability, right = planted(3000, 40, seed=1, typical=3.0)
-        found = fit_two_parameter(right)
-        assert found.converged
-        assert np.exp(np.log(found.discrimination / a).mean()) == pytest.approx(ability.std(), rel=0.05)
-        assert found.ability.std() == pytest.approx(1.0, abs=0.03)
+        result = fit_two_parameter(right)
+        assert result.converged
+        assert np.exp(np.log(result.discrimination / a).mean()) == pytest.approx(ability.std(), rel=0.05)
+        assert result.ability.std() == pytest.approx(1.0, abs=0.03)
 
 
 class TestLaws:
@@ -136,42 +138,42 @@ class TestLaws:
     def test_the_order_of_prompts_does_not_matter(self, seed):
         right = planted(30, 9, seed=seed)[3]
         order = np.random.default_rng(seed).permutation(30)
-        found, moved = fit_two_parameter(right), fit_two_parameter(right[order])
-        np.testing.assert_array_equal(found.difficulty[order], moved.difficulty)
-        np.testing.assert_array_equal(found.discrimination_stderr[order], moved.discrimination_stderr)
-        assert found.log_posterior == moved.log_posterior
+        result, moved = fit_two_parameter(right), fit_two_parameter(right[order])
+        np.testing.assert_array_equal(result.difficulty[order], moved.difficulty)
+        np.testing.assert_array_equal(result.discrimination_stderr[order], moved.discrimination_stderr)
+        assert result.log_posterior == moved.log_posterior
 
     @settings(max_examples=8)
     @given(st.integers(0, 1000))
     def test_the_order_of_models_does_not_matter(self, seed):
         right = planted(30, 9, seed=seed)[3]
         order = np.random.default_rng(seed).permutation(9)
-        found, moved = fit_two_parameter(right), fit_two_parameter(right[:, order])
-        np.testing.assert_allclose(found.difficulty, moved.difficulty, atol=1e-5)
-        np.testing.assert_allclose(found.discrimination, moved.discrimination, atol=1e-5)
-        np.testing.assert_allclose(found.ability[order], moved.ability, atol=1e-5)
+        result, moved = fit_two_parameter(right), fit_two_parameter(right[:, order])
+        np.testing.assert_allclose(result.difficulty, moved.difficulty, atol=1e-5)
+        np.testing.assert_allclose(result.discrimination, moved.discrimination, atol=1e-5)
+        np.testing.assert_allclose(result.ability[order], moved.ability, atol=1e-5)
 
     @settings(max_examples=8)
     @given(st.integers(0, 1000))
     def test_right_and_wrong_changed_about_turn_the_scale_round(self, seed):
         right = planted(30, 12, seed=seed)[3]
         right[np.random.default_rng(seed).random(right.shape) < 0.1] = np.nan
-        found, turned = fit_two_parameter(right), fit_two_parameter(1 - right)
-        np.testing.assert_allclose(found.difficulty, -turned.difficulty, atol=1e-5)
-        np.testing.assert_allclose(found.discrimination, turned.discrimination, atol=1e-5)
-        np.testing.assert_allclose(found.ability, -turned.ability, atol=1e-5)
+        result, turned = fit_two_parameter(right), fit_two_parameter(1 - right)
+        np.testing.assert_allclose(result.difficulty, -turned.difficulty, atol=1e-5)
+        np.testing.assert_allclose(result.discrimination, turned.discrimination, atol=1e-5)
+        np.testing.assert_allclose(result.ability, -turned.ability, atol=1e-5)
 
     def test_prompts_with_equal_answers_have_equal_numbers(self):
         right = planted(40, 6)[3]
-        found = fit_two_parameter(np.concatenate([right, right]))
+        result = fit_two_parameter(np.concatenate([right, right]))
         for name in ("difficulty", "discrimination", "difficulty_stderr", "discrimination_stderr"):
-            numbers = getattr(found, name)
+            numbers = getattr(result, name)
             np.testing.assert_array_equal(numbers[:40], numbers[40:])
 
     def test_abilities_have_mean_0_and_standard_deviation_1(self):
-        found = fit_two_parameter(planted(2500, 60, seed=2)[3])
-        assert found.ability.mean() == pytest.approx(0, abs=0.01)
-        assert found.ability.std() == pytest.approx(1, abs=0.01)
+        result = fit_two_parameter(planted(2500, 60, seed=2)[3])
+        assert result.ability.mean() == pytest.approx(0, abs=0.01)
+        assert result.ability.std() == pytest.approx(1, abs=0.01)
 
     def test_any_number_of_workers_finds_the_same_bytes(self):
         right = planted(3000, 14, seed=5)[3]
@@ -182,60 +184,60 @@ class TestLaws:
     def test_a_prompt_that_better_models_get_wrong_tells_least(self):
         _, _, ability, right = planted(300, 60, seed=6)
         right[0] = ability < np.median(ability)
-        found = fit_two_parameter(right)
-        assert 0 < found.discrimination[0] == found.discrimination.min()
+        result = fit_two_parameter(right)
+        assert 0 < result.discrimination[0] == result.discrimination.min()
 
     def test_stopped_early_it_says_so(self):
-        found = fit_two_parameter(planted(40, 20)[3], max_iterations=2)
-        assert (found.n_iterations, found.converged) == (2, False)
+        result = fit_two_parameter(planted(40, 20)[3], max_iterations=2)
+        assert (result.n_iterations, result.converged) == (2, False)
 
 
 class TestDegenerate:
     def test_all_right_and_all_wrong_have_finite_numbers_at_either_end(self):
         right = planted(50, 10)[3]
         right[0], right[1] = 1.0, 0.0
-        found = fit_two_parameter(right)
-        assert found.converged
-        assert found.difficulty[0] == found.difficulty.min()
-        assert found.difficulty[1] == found.difficulty.max()
-        assert np.isfinite(found.difficulty_stderr).all()
+        result = fit_two_parameter(right)
+        assert result.converged
+        assert result.difficulty[0] == result.difficulty.min()
+        assert result.difficulty[1] == result.difficulty.max()
+        assert np.isfinite(result.difficulty_stderr).all()
 
     @pytest.mark.parametrize("value", [0.0, 1.0])
     @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (40, 3)])
     def test_a_table_of_one_answer_has_finite_numbers(self, shape, value):
-        found = fit_two_parameter(np.full(shape, value))
-        assert found.converged
-        for numbers in (found.difficulty, found.discrimination, found.difficulty_stderr, found.ability):
+        result = fit_two_parameter(np.full(shape, value))
+        assert result.converged
+        for numbers in (result.difficulty, result.discrimination, result.difficulty_stderr, result.ability):
             assert np.isfinite(numbers).all()
-        assert (found.difficulty < 0).all() if value else (found.difficulty > 0).all()
+        assert (result.difficulty < 0).all() if value else (result.difficulty > 0).all()
 
     def test_models_with_equal_answers_have_equal_abilities(self):
-        found = fit_two_parameter(np.repeat(planted(30, 1)[3], 4, axis=1))
-        assert found.converged
-        np.testing.assert_allclose(found.ability, found.ability[0], atol=1e-9)
+        result = fit_two_parameter(np.repeat(planted(30, 1)[3], 4, axis=1))
+        assert result.converged
+        np.testing.assert_allclose(result.ability, result.ability[0], atol=1e-9)
 
     def test_prompts_and_models_without_scores_have_no_numbers_and_change_none(self):
         right = planted(20, 8)[3]
         wide = np.full((23, 9), np.nan)
         rows, columns = [i for i in range(23) if i not in (0, 7, 22)], [j for j in range(9) if j != 4]
         wide[np.ix_(rows, columns)] = right
-        found, within = fit_two_parameter(right), fit_two_parameter(wide)
-        np.testing.assert_array_equal(within.difficulty[rows], found.difficulty)
-        np.testing.assert_array_equal(within.discrimination_stderr[rows], found.discrimination_stderr)
-        np.testing.assert_array_equal(within.ability[columns], found.ability)
-        assert within.log_posterior == found.log_posterior
+        result, within = fit_two_parameter(right), fit_two_parameter(wide)
+        np.testing.assert_array_equal(within.difficulty[rows], result.difficulty)
+        np.testing.assert_array_equal(within.discrimination_stderr[rows], result.discrimination_stderr)
+        np.testing.assert_array_equal(within.ability[columns], result.ability)
+        assert within.log_posterior == result.log_posterior
         assert np.isnan(within.difficulty[[0, 7, 22]]).all()
         assert np.isnan(within.ability[4])
 
     @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (3, 2)])
     def test_without_any_score_there_are_no_numbers(self, shape):
-        found = fit_two_parameter(np.full(shape, np.nan))
-        assert found.difficulty.shape == found.discrimination_stderr.shape == shape[:1]
-        assert found.ability.shape == shape[1:]
-        assert np.isnan(found.difficulty).all()
-        assert np.isnan(found.ability).all()
-        assert np.isnan(found.log_posterior)
-        assert not flag_easy_or_undiscriminating(found).any()
+        result = fit_two_parameter(np.full(shape, np.nan))
+        assert result.difficulty.shape == result.discrimination_stderr.shape == shape[:1]
+        assert result.ability.shape == shape[1:]
+        assert np.isnan(result.difficulty).all()
+        assert np.isnan(result.ability).all()
+        assert np.isnan(result.log_posterior)
+        assert not flag_easy_or_undiscriminating(result).any()
 
 
 class TestTooEasyOrDull:
@@ -248,19 +250,19 @@ class TestTooEasyOrDull:
         )  # fmt: skip
 
     def test_either_takes_the_lowest_of_both_and_both_takes_what_is_lowest_twice(self):
-        found = self.of([-2, -1, 0, 1, 2], [0.5, 3, 4, 2, 0.6])
-        assert flag_easy_or_undiscriminating(found).tolist() == [True, True, False, False, True]
-        assert flag_easy_or_undiscriminating(found, combine="both").tolist() == [True, False, False, False, False]
+        result = self.of([-2, -1, 0, 1, 2], [0.5, 3, 4, 2, 0.6])
+        assert flag_easy_or_undiscriminating(result).tolist() == [True, True, False, False, True]
+        assert flag_easy_or_undiscriminating(result, combine="both").tolist() == [True, False, False, False, False]
 
     def test_prompts_that_cannot_be_told_apart_go_together(self):
-        found = self.of([-3, -3, -3, -3, 1, 2], [1, 2, 3, 4, 5, 6])
-        assert flag_easy_or_undiscriminating(found).tolist() == [True, True, True, True, False, False]
+        result = self.of([-3, -3, -3, -3, 1, 2], [1, 2, 3, 4, 5, 6])
+        assert flag_easy_or_undiscriminating(result).tolist() == [True, True, True, True, False, False]
 
     def test_a_quarter_of_different_prompts_is_a_quarter(self):
-        found = self.of(list(np.arange(101.0)), list(np.arange(101.0)[::-1]))
-        assert flag_easy_or_undiscriminating(found, percentile=10).sum() == 22
-        assert flag_easy_or_undiscriminating(found, percentile=10, combine="both").sum() == 0
+        result = self.of(list(np.arange(101.0)), list(np.arange(101.0)[::-1]))
+        assert flag_easy_or_undiscriminating(result, percentile=10).sum() == 22
+        assert flag_easy_or_undiscriminating(result, percentile=10, combine="both").sum() == 0
 
     def test_prompts_without_numbers_stay(self):
-        found = self.of([np.nan, 0, 1], [np.nan, 1, 2])
-        assert flag_easy_or_undiscriminating(found, percentile=100).tolist() == [False, True, True]
+        result = self.of([np.nan, 0, 1], [np.nan, 1, 2])
+        assert flag_easy_or_undiscriminating(result, percentile=100).tolist() == [False, True, True]

@@ -25,13 +25,13 @@ class TestAgainstReference:
     @settings(max_examples=40)
     @given(GROUPS, SEEDS)
     def test_those_with_the_smallest_draws_go(self, groups, seed):
-        for found, purpose, n_removed in (
+        for result, purpose, n_removed in (
             (remove_all_but_one(groups, seed=seed), DUPLICATES, lambda size: size - 1),
             (remove_half(groups, seed=seed), DUPLICATES, lambda size: size // 2),
         ):
             draws = generator(seed, purpose).random(len(groups))
-            assert found.dtype == np.bool_
-            assert (found == one_group_after_another(groups, draws, n_removed)).all()
+            assert result.dtype == np.bool_
+            assert (result == one_group_after_another(groups, draws, n_removed)).all()
 
     @settings(max_examples=40)
     @given(st.lists(st.booleans(), max_size=60).map(np.array), st.floats(0, 1), SEEDS)
@@ -58,8 +58,8 @@ class TestLaws:
     def test_no_group_depends_on_another(self, groups, seed, dissolved):
         fewer = np.where(groups == dissolved, -1, groups).astype(np.int32)
         for remove in (remove_all_but_one, remove_half):
-            one, other = remove(groups, seed=seed), remove(fewer, seed=seed)
-            assert (one[groups != dissolved] == other[groups != dissolved]).all()
+            first, second = remove(groups, seed=seed), remove(fewer, seed=seed)
+            assert (first[groups != dissolved] == second[groups != dissolved]).all()
 
     @settings(max_examples=30)
     @given(SEEDS, st.integers(2, 9), st.integers(2, 9))
@@ -88,13 +88,13 @@ class TestLaws:
     @settings(max_examples=60)
     @given(st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 2)), max_size=30), SEEDS)
     def test_of_prompts_that_are_alike_one_stays_whatever_equals_there_are_among_them(self, numbers, seed):
-        alike = np.array([group for group, _ in numbers], np.int32)
+        is_similar = np.array([group for group, _ in numbers], np.int32)
         equal = np.array([3 * group + text if group >= 0 else -1 for group, text in numbers], np.int32)
-        for groups in (alike, equal):  # a group of one is none
+        for groups in (is_similar, equal):  # a group of one is none
             groups[np.isin(groups, [g for g in set(groups.tolist()) if (groups == g).sum() < 2])] = -1
-        stays = ~remove_all_but_one(equal, seed=seed) & ~remove_half(alike, seed=seed)
-        for group in set(alike[alike >= 0].tolist()):
-            assert stays[alike == group].any()
+        stays = ~remove_all_but_one(equal, seed=seed) & ~remove_half(is_similar, seed=seed)
+        for group in set(is_similar[is_similar >= 0].tolist()):
+            assert stays[is_similar == group].any()
 
     def test_of_two_equal_prompts_both_steps_take_the_same_one(self):
         pairs = np.repeat(np.arange(200, dtype=np.int32), 2)

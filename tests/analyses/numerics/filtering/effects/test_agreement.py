@@ -49,9 +49,9 @@ def by_loops(answers: np.ndarray) -> ModelAgreement:
     return ModelAgreement(share=share, kappa=kappa, mean_share=means[0], mean_kappa=means[1])
 
 
-def assert_same(found: ModelAgreement, expected: ModelAgreement) -> None:
+def assert_same(result: ModelAgreement, expected: ModelAgreement) -> None:
     for name in ("share", "kappa", "mean_share", "mean_kappa"):
-        assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-12, nan_ok=True)
+        assert getattr(result, name) == pytest.approx(getattr(expected, name), abs=1e-12, nan_ok=True)
 
 
 class TestAgainstReference:
@@ -65,31 +65,31 @@ class TestAgainstReference:
         assert_same(agreement(answers), by_loops(answers))
 
     def test_kappa_is_that_of_scikit_learn(self) -> None:
-        found = agreement(COPIED)
+        result = agreement(COPIED)
         for a in range(8):
             for b in range(a):
                 both = (COPIED[:, [a, b]] >= 0).all(axis=1)
                 expected = cohen_kappa_score(COPIED[both, a], COPIED[both, b])
-                assert found.kappa[a, b] == pytest.approx(expected, abs=1e-12)
+                assert result.kappa[a, b] == pytest.approx(expected, abs=1e-12)
 
     def test_random_subsets_are_those_of_the_stream_counted_by_loops(self) -> None:
-        found = measure_random_agreement(ANSWERS, 20, n_draws=5, seed=7)
+        result = measure_random_agreement(ANSWERS, 20, n_draws=5, seed=7)
         for draw in range(5):
             chosen = generator(7, RANDOM_SUBSETS, draw).choice(60, 20, replace=False)
             expected = by_loops(ANSWERS[chosen])
-            assert found.share[draw] == pytest.approx(expected.mean_share, abs=1e-12)
-            assert found.kappa[draw] == pytest.approx(expected.mean_kappa, abs=1e-12)
+            assert result.share[draw] == pytest.approx(expected.mean_share, abs=1e-12)
+            assert result.kappa[draw] == pytest.approx(expected.mean_kappa, abs=1e-12)
 
     def test_real_answers_agree_more_often_than_letters_drawn_alike(self, shared) -> None:
         frame = pd.read_parquet(shared / "data/mmlu_pro/predictions_wide.parquet").set_index("prompt_id")
         codes = {letter: place for place, letter in enumerate("ABCDEFGHIJ")}
         answers = frame.apply(lambda column: column.map(codes)).fillna(-1).to_numpy(dtype=np.int32)
-        found = agreement(answers)
+        result = agreement(answers)
         some = [(0, 1), (2, 5), (3, 4)]
         for a, b in some:
             both = (answers[:, [a, b]] >= 0).all(axis=1)
-            assert found.kappa[a, b] == pytest.approx(cohen_kappa_score(answers[both, a], answers[both, b]), abs=1e-12)
-        assert found.mean_kappa > 0.3
+            assert result.kappa[a, b] == pytest.approx(cohen_kappa_score(answers[both, a], answers[both, b]), abs=1e-12)
+        assert result.mean_kappa > 0.3
 
 
 class TestLaws:
@@ -105,8 +105,8 @@ class TestLaws:
     @given(tables)
     @settings(max_examples=30)
     def test_agreement_is_symmetric_within_its_bounds_and_whole_with_oneself(self, answers) -> None:
-        found = agreement(answers)
-        for values, least in ((found.share, 0.0), (found.kappa, -1.0)):
+        result = agreement(answers)
+        for values, least in ((result.share, 0.0), (result.kappa, -1.0)):
             assert np.array_equal(values, values.T, equal_nan=True)
             known = values[~np.isnan(values)]
             assert ((known >= least) & (known <= 1)).all()
@@ -124,10 +124,10 @@ class TestLaws:
         alone = measure_random_agreement(COPIED, 100, n_draws=30, seed=4)
         with joblib.parallel_config(n_jobs=2, backend="threading"):
             beside = measure_random_agreement(COPIED, 100, n_draws=30, seed=4)
-        other = measure_random_agreement(COPIED, 100, n_draws=30, seed=5)
+        other_seed = measure_random_agreement(COPIED, 100, n_draws=30, seed=5)
         assert alone.share.tobytes() == beside.share.tobytes()
         assert alone.kappa.tobytes() == beside.kappa.tobytes()
-        assert alone.share.tobytes() != other.share.tobytes()
+        assert alone.share.tobytes() != other_seed.share.tobytes()
 
     def test_a_subset_of_all_prompts_is_all_of_them(self) -> None:
         whole, drawn = agreement(ANSWERS), measure_random_agreement(ANSWERS, 60, n_draws=3, seed=0)
@@ -137,21 +137,21 @@ class TestLaws:
 
 class TestDegenerate:
     def test_models_that_always_say_the_same_one_thing_agree_wholly_and_have_no_kappa(self) -> None:
-        found = agreement(np.zeros((5, 2), np.int32))
-        assert found.share.tolist() == [[1, 1], [1, 1]]
-        assert np.isnan(found.kappa).all()
-        assert np.isnan(found.mean_kappa)
+        result = agreement(np.zeros((5, 2), np.int32))
+        assert result.share.tolist() == [[1, 1], [1, 1]]
+        assert np.isnan(result.kappa).all()
+        assert np.isnan(result.mean_kappa)
 
     def test_models_that_each_say_another_one_thing_agree_never_and_as_chance_has_it(self) -> None:
-        found = agreement(np.tile([0, 1], (5, 1)).astype(np.int32))
-        assert found.share[0, 1] == 0
-        assert found.kappa[0, 1] == 0
+        result = agreement(np.tile([0, 1], (5, 1)).astype(np.int32))
+        assert result.share[0, 1] == 0
+        assert result.kappa[0, 1] == 0
 
     def test_models_that_answered_no_prompt_in_common_have_neither(self) -> None:
-        found = agreement(np.array([[0, -1, 0], [-1, 1, 1], [2, -1, 2]], np.int32))
-        assert np.isnan([found.share[0, 1], found.kappa[0, 1]]).all()
-        assert [found.share[0, 2], found.share[1, 2]] == [1, 1]
-        assert found.mean_share == 1
+        result = agreement(np.array([[0, -1, 0], [-1, 1, 1], [2, -1, 2]], np.int32))
+        assert np.isnan([result.share[0, 1], result.kappa[0, 1]]).all()
+        assert [result.share[0, 2], result.share[1, 2]] == [1, 1]
+        assert result.mean_share == 1
 
     def test_without_prompts_or_with_one_model_there_is_no_mean(self) -> None:
         for answers in (np.empty((0, 3), np.int32), np.zeros((4, 1), np.int32), np.empty((4, 0), np.int32)):

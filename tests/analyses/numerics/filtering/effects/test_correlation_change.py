@@ -28,10 +28,14 @@ def correlation(name: str, x: np.ndarray, y: np.ndarray) -> float:
     return float("nan") if np.ptp(x) == 0 or np.ptp(y) == 0 else SCIPY[name](x, y).statistic
 
 
-def by_loop(name: str, before, after, other, models) -> np.ndarray:
+def by_loop(name: str, before, after, external_scores, models) -> np.ndarray:
     """The change in each draw, models drawn one draw after the other."""
     return np.array(
-        [correlation(name, after[some], other[some]) - correlation(name, before[some], other[some]) for some in models]
+        [
+            correlation(name, after[some], external_scores[some])
+            - correlation(name, before[some], external_scores[some])
+            for some in models
+        ]
     )
 
 
@@ -39,49 +43,60 @@ class TestAgainstReference:
     @given(few)
     @settings(max_examples=25)
     def test_every_number_is_that_of_scipy_draw_by_draw(self, scores) -> None:
-        found = correlation_changes(*scores, n_draws=15, seed=1)
+        result = correlation_changes(*scores, n_draws=15, seed=1)
         m = len(scores[0])
         models = generator(1, RESAMPLED_MODELS, 0).integers(0, m, (15, m))
-        for name, one in found.items():
-            before, after, other = scores
-            assert one.before == pytest.approx(correlation(name, before, other), abs=1e-12, nan_ok=True)
-            assert one.after == pytest.approx(correlation(name, after, other), abs=1e-12, nan_ok=True)
-            assert one.change == pytest.approx(one.after - one.before, nan_ok=True)
+        for name, correlation_change in result.items():
+            before, after, external_scores = scores
+            assert correlation_change.before == pytest.approx(
+                correlation(name, before, external_scores), abs=1e-12, nan_ok=True
+            )
+            assert correlation_change.after == pytest.approx(
+                correlation(name, after, external_scores), abs=1e-12, nan_ok=True
+            )
+            assert correlation_change.change == pytest.approx(
+                correlation_change.after - correlation_change.before, nan_ok=True
+            )
             changes = by_loop(name, *scores, models)
             known = changes[~np.isnan(changes)]
-            assert one.n_undefined == 15 - len(known)
+            assert correlation_change.n_undefined == 15 - len(known)
             if len(known):
-                assert [one.low, one.high] == pytest.approx(np.quantile(known, [0.025, 0.975]).tolist(), abs=1e-12)
-                assert one.share_not_above == pytest.approx((known <= 1e-12).mean())
+                assert [correlation_change.low, correlation_change.high] == pytest.approx(
+                    np.quantile(known, [0.025, 0.975]).tolist(), abs=1e-12
+                )
+                assert correlation_change.share_not_above == pytest.approx((known <= 1e-12).mean())
             else:
-                assert np.isnan([one.low, one.high, one.share_not_above]).all()
+                assert np.isnan(
+                    [correlation_change.low, correlation_change.high, correlation_change.share_not_above]
+                ).all()
 
     def test_draws_go_on_in_the_next_block(self) -> None:
         m, per_block = 29, CELLS // 29
         n_draws = per_block + 50
-        found = correlation_changes(BEFORE, AFTER, OTHER, n_draws=n_draws, seed=2)["spearman"]
+        result = correlation_changes(BEFORE, AFTER, OTHER, n_draws=n_draws, seed=2)["spearman"]
         sizes = (per_block, 50)
         blocks = [generator(2, RESAMPLED_MODELS, b).integers(0, m, (size, m)) for b, size in enumerate(sizes)]
         ranks = [[stats.rankdata(row[some], axis=1) for row in (BEFORE, AFTER, OTHER)] for some in blocks]
         changes = np.concatenate(
             [stats.pearsonr(a, o, axis=1).statistic - stats.pearsonr(b, o, axis=1).statistic for b, a, o in ranks]
         )
-        assert found.low == pytest.approx(np.quantile(changes, 0.025), abs=1e-12)
-        assert found.share_not_above == pytest.approx((changes <= 1e-12).mean())
+        assert result.low == pytest.approx(np.quantile(changes, 0.025), abs=1e-12)
+        assert result.share_not_above == pytest.approx((changes <= 1e-12).mean())
 
     def test_the_interval_is_about_that_of_scipys_bootstrap(self) -> None:
-        def change(before, after, other, axis=-1):
+        def change(before, after, external_scores, axis=-1):
             return (
-                stats.pearsonr(after, other, axis=axis).statistic - stats.pearsonr(before, other, axis=axis).statistic
+                stats.pearsonr(after, external_scores, axis=axis).statistic
+                - stats.pearsonr(before, external_scores, axis=axis).statistic
             )
 
-        theirs = stats.bootstrap(
+        reference = stats.bootstrap(
             (BEFORE, AFTER, OTHER), change, paired=True, vectorized=True, method="percentile", rng=0
         )
         ours = correlation_changes(BEFORE, AFTER, OTHER, seed=0)["pearson"]
         width = ours.high - ours.low
-        assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=0.06 * width)
-        assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=0.06 * width)
+        assert ours.low == pytest.approx(reference.confidence_interval.low, abs=0.06 * width)
+        assert ours.high == pytest.approx(reference.confidence_interval.high, abs=0.06 * width)
 
 
 class TestLaws:
@@ -90,14 +105,16 @@ class TestLaws:
         scaled = correlation_changes(7 * BEFORE - 3, AFTER / 9, 2 * OTHER, n_draws=200, seed=0)
         curved = correlation_changes(np.exp(BEFORE), AFTER**3, np.log(OTHER), n_draws=200, seed=0)
         for name in ("before", "after", "change", "low", "high", "share_not_above"):
-            for one, other in ((plain["pearson"], scaled["pearson"]), (plain["spearman"], curved["spearman"])):
-                assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-10)
+            for first, second in ((plain["pearson"], scaled["pearson"]), (plain["spearman"], curved["spearman"])):
+                assert getattr(first, name) == pytest.approx(getattr(second, name), abs=1e-10)
 
     def test_before_and_after_in_turned_roles_turn_the_change_round(self) -> None:
-        one = correlation_changes(BEFORE, AFTER, OTHER, n_draws=500, seed=0)["pearson"]
+        correlation_change = correlation_changes(BEFORE, AFTER, OTHER, n_draws=500, seed=0)["pearson"]
         turned = correlation_changes(AFTER, BEFORE, OTHER, n_draws=500, seed=0)["pearson"]
-        assert (one.low, one.high) == pytest.approx((-turned.high, -turned.low), abs=1e-12)
-        assert one.share_not_above == pytest.approx(1 - turned.share_not_above)
+        assert (correlation_change.low, correlation_change.high) == pytest.approx(
+            (-turned.high, -turned.low), abs=1e-12
+        )
+        assert correlation_change.share_not_above == pytest.approx(1 - turned.share_not_above)
 
     def test_models_that_lack_a_score_do_not_count(self) -> None:
         padded = [np.insert(row, [0, 10, 29], 0.5) for row in (BEFORE, AFTER, OTHER)]
@@ -124,30 +141,40 @@ class TestLaws:
         assert noise.low < 0 < noise.high
 
     def test_a_filter_that_only_rescales_changes_nothing_in_any_draw(self) -> None:
-        for one in correlation_changes(BEFORE, 0.3 + 0.7 * BEFORE, OTHER, n_draws=300, seed=0).values():
-            assert one.share_not_above == 1
-            assert [one.change, one.low, one.high] == pytest.approx([0, 0, 0], abs=1e-12)
+        for correlation_change in correlation_changes(BEFORE, 0.3 + 0.7 * BEFORE, OTHER, n_draws=300, seed=0).values():
+            assert correlation_change.share_not_above == 1
+            assert [correlation_change.change, correlation_change.low, correlation_change.high] == pytest.approx(
+                [0, 0, 0], abs=1e-12
+            )
 
 
 class TestDegenerate:
     def test_with_two_models_nothing_is_defined(self) -> None:
         for m in (0, 1, 2):
-            for one in correlation_changes(BEFORE[:m], AFTER[:m], OTHER[:m], n_draws=10, seed=0).values():
-                assert (one.n_models, one.n_draws, one.n_undefined) == (m, 10, 10)
-                values = [value for value in dataclasses.astuple(one) if isinstance(value, float)]
+            for correlation_change in correlation_changes(
+                BEFORE[:m], AFTER[:m], OTHER[:m], n_draws=10, seed=0
+            ).values():
+                assert (correlation_change.n_models, correlation_change.n_draws, correlation_change.n_undefined) == (
+                    m,
+                    10,
+                    10,
+                )
+                values = [value for value in dataclasses.astuple(correlation_change) if isinstance(value, float)]
                 assert len(values) == 6
                 assert np.isnan(values).all()
 
     def test_scores_that_are_all_the_same_have_no_correlation_even_up_to_rounding(self) -> None:
         constant = np.where(np.arange(29) % 2, 0.3, 0.1 + 0.2)
-        for one in correlation_changes(BEFORE, AFTER, constant, n_draws=10, seed=0).values():
-            assert np.isnan([one.before, one.after, one.change, one.low]).all()
-            assert one.n_undefined == 10
+        for correlation_change in correlation_changes(BEFORE, AFTER, constant, n_draws=10, seed=0).values():
+            assert np.isnan(
+                [correlation_change.before, correlation_change.after, correlation_change.change, correlation_change.low]
+            ).all()
+            assert correlation_change.n_undefined == 10
         after = correlation_changes(BEFORE, constant, OTHER, n_draws=10, seed=0)["pearson"]
         assert not np.isnan(after.before)
         assert np.isnan(after.after)
 
     def test_draws_of_one_model_only_are_counted_and_left_out(self) -> None:
-        found = correlation_changes(BEFORE[:3], AFTER[:3], OTHER[:3], n_draws=900, seed=0)["pearson"]
-        assert 50 < found.n_undefined < 160  # three times the same of three models: 1 draw in 9
-        assert not np.isnan(found.low)
+        result = correlation_changes(BEFORE[:3], AFTER[:3], OTHER[:3], n_draws=900, seed=0)["pearson"]
+        assert 50 < result.n_undefined < 160  # three times the same of three models: 1 draw in 9
+        assert not np.isnan(result.low)

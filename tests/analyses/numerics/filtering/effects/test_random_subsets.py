@@ -34,17 +34,17 @@ class TestAgainstReference:
         external_scores = random.normal(size=n_models).round(1)
         excluded = random.random(n_models) < 0.4
         selections = random.random((4, 40)) < 0.5
-        found = subset_statistics(Q, selections, excluded=excluded, external_scores=external_scores)
+        result = subset_statistics(Q, selections, excluded=excluded, external_scores=external_scores)
         full = np.nanmean(Q, axis=0)
         for row, chosen in enumerate(selections):
             means = np.nanmean(Q[chosen], axis=0)
-            np.testing.assert_allclose(found.means[row], means)
+            np.testing.assert_allclose(result.means[row], means)
             if np.ptp(means) and np.ptp(external_scores):
-                assert found.pearson[row] == pytest.approx(pearsonr(means, external_scores)[0])
-                assert found.spearman[row] == pytest.approx(spearmanr(means, external_scores)[0])
-            assert found.tau[row] == pytest.approx(kendalltau(full, means)[0], nan_ok=True)
-            others = kendalltau(full[~excluded], means[~excluded])[0] if (~excluded).sum() > 1 else np.nan
-            assert found.tau_without_excluded[row] == pytest.approx(others, nan_ok=True)
+                assert result.pearson[row] == pytest.approx(pearsonr(means, external_scores)[0])
+                assert result.spearman[row] == pytest.approx(spearmanr(means, external_scores)[0])
+            assert result.tau[row] == pytest.approx(kendalltau(full, means)[0], nan_ok=True)
+            rest = kendalltau(full[~excluded], means[~excluded])[0] if (~excluded).sum() > 1 else np.nan
+            assert result.tau_without_excluded[row] == pytest.approx(rest, nan_ok=True)
 
     def test_a_position_is_scipys_mean_percentile(self):
         among = np.array([1.0, 2.0, 2.0, 3.0, np.nan])
@@ -65,8 +65,8 @@ class TestLaws:
         np.testing.assert_allclose(often, 0.3, atol=6 * np.sqrt(0.3 * 0.7 / 4000))
 
     def test_all_prompts_rank_as_all_prompts_do(self):
-        found = random_subset_statistics(table(1, 30, 6), 30, n_subsets=3, seed=0)
-        assert (found.tau == 1).all()
+        result = random_subset_statistics(table(1, 30, 6), 30, n_subsets=3, seed=0)
+        assert (result.tau == 1).all()
 
     def test_any_number_of_workers_finds_the_same_bytes(self):
         Q = table(2, 100, 8)
@@ -93,43 +93,43 @@ class TestLaws:
 
 class TestDegenerate:
     def test_an_empty_selection_has_no_statistics(self):
-        found = subset_statistics(table(0, 10, 4), np.zeros((1, 10), bool), external_scores=np.arange(4.0))
+        result = subset_statistics(table(0, 10, 4), np.zeros((1, 10), bool), external_scores=np.arange(4.0))
         for name in NAMES:
-            assert np.isnan(getattr(found, name)).all()
+            assert np.isnan(getattr(result, name)).all()
 
     def test_a_model_without_scores_in_a_selection_is_in_none_of_its_rankings(self):
         Q = table(5, 40, 6)
         Q[:20, 2] = np.nan
         chosen = np.zeros((1, 40), bool)
         chosen[0, :20] = True
-        found = subset_statistics(Q, chosen, external_scores=np.arange(6.0))
-        assert np.isnan(found.means[0, 2])
-        others = [0, 1, 3, 4, 5]
-        means = Q[:20, others].mean(axis=0)
-        assert found.tau[0] == pytest.approx(kendalltau(np.nanmean(Q, axis=0)[others], means)[0])
-        assert found.pearson[0] == pytest.approx(pearsonr(means, np.array(others))[0])
+        result = subset_statistics(Q, chosen, external_scores=np.arange(6.0))
+        assert np.isnan(result.means[0, 2])
+        rest = [0, 1, 3, 4, 5]
+        means = Q[:20, rest].mean(axis=0)
+        assert result.tau[0] == pytest.approx(kendalltau(np.nanmean(Q, axis=0)[rest], means)[0])
+        assert result.pearson[0] == pytest.approx(pearsonr(means, np.array(rest))[0])
 
     def test_tied_models_have_no_correlation_and_no_rank_agreement(self):
-        found = subset_statistics(np.full((8, 5), 0.1), np.ones((1, 8), bool), external_scores=np.arange(5.0))
-        assert np.isnan([found.tau[0], found.pearson[0], found.spearman[0]]).all()
+        result = subset_statistics(np.full((8, 5), 0.1), np.ones((1, 8), bool), external_scores=np.arange(5.0))
+        assert np.isnan([result.tau[0], result.pearson[0], result.spearman[0]]).all()
 
     def test_two_models_have_no_correlation(self):
-        found = subset_statistics(np.array([[0.0, 1.0]]), np.ones((1, 1), bool), external_scores=np.array([1.0, 2.0]))
-        assert found.tau[0] == 1
-        assert np.isnan(found.pearson[0])
+        result = subset_statistics(np.array([[0.0, 1.0]]), np.ones((1, 1), bool), external_scores=np.array([1.0, 2.0]))
+        assert result.tau[0] == 1
+        assert np.isnan(result.pearson[0])
 
     def test_models_unknown_elsewhere_are_left_out_of_correlations(self):
         Q = table(6, 50, 6)
         external_scores = np.array([1.0, np.nan, 3.0, 2.0, 5.0, np.nan])
         known = ~np.isnan(external_scores)
-        found = subset_statistics(Q, np.ones((1, 50), bool), external_scores=external_scores)
-        assert found.spearman[0] == pytest.approx(spearmanr(Q.mean(axis=0)[known], external_scores[known])[0])
+        result = subset_statistics(Q, np.ones((1, 50), bool), external_scores=external_scores)
+        assert result.spearman[0] == pytest.approx(spearmanr(Q.mean(axis=0)[known], external_scores[known])[0])
         assert np.isnan(subset_statistics(Q, np.ones((1, 50), bool)).pearson[0])
 
     def test_no_subsets_have_no_statistics(self):
-        found = random_subset_statistics(table(0, 10, 4), 5, n_subsets=0, seed=0)
-        assert found.means.shape == (0, 4)
-        assert found.tau.shape == (0,)
+        result = random_subset_statistics(table(0, 10, 4), 5, n_subsets=0, seed=0)
+        assert result.means.shape == (0, 4)
+        assert result.tau.shape == (0,)
 
     def test_without_a_value_or_others_there_is_no_position(self):
         assert np.isnan(position(np.nan, np.ones(3)))

@@ -59,10 +59,10 @@ class TestPublishedFigures:
     def test_tau_of_the_printed_accuracies(self, name, n_models, tau) -> None:
         table = printed(name)
         before, after = table["accuracy"].to_numpy(), table["accuracy_filtered"].to_numpy()
-        found = kendall_tau_b(mean_ranks(before), mean_ranks(after))
+        result = kendall_tau_b(mean_ranks(before), mean_ranks(after))
         assert len(table) == n_models
-        assert round(found, 4) == tau
-        assert found == pytest.approx(stats.kendalltau(before, after).statistic, abs=1e-12)
+        assert round(result, 4) == tau
+        assert result == pytest.approx(stats.kendalltau(before, after).statistic, abs=1e-12)
 
     @pytest.mark.parametrize("name", [*PRINTED])
     def test_the_printed_tables_agree_with_each_other(self, name) -> None:
@@ -91,61 +91,63 @@ class TestAgainstReference:
     )
     @settings(max_examples=60)
     def test_everything_is_as_scipy_has_it(self, scores, kept, is_filter_model, higher) -> None:
-        found = ranking_change(scores, kept, is_filter_model, higher_is_better=higher)
+        result = ranking_change(scores, kept, is_filter_model, higher_is_better=higher)
         sign = -1 if higher else 1
-        assert found.score_before == pytest.approx(scores.mean(axis=0))
-        assert found.rank_before.tolist() == stats.rankdata(sign * scores.sum(axis=0)).tolist()
-        others = ~is_filter_model
-        assert found.n_without_filter_models == others.sum()
+        assert result.score_before == pytest.approx(scores.mean(axis=0))
+        assert result.rank_before.tolist() == stats.rankdata(sign * scores.sum(axis=0)).tolist()
+        rest = ~is_filter_model
+        assert result.n_without_filter_models == rest.sum()
         if not kept.any():
-            assert np.isnan([*found.score_after, *found.rank_after, found.tau, found.tau_without_filter_models]).all()
+            assert np.isnan(
+                [*result.score_after, *result.rank_after, result.tau, result.tau_without_filter_models]
+            ).all()
             return
-        assert found.score_after == pytest.approx(scores[kept].mean(axis=0))
-        assert found.rank_after.tolist() == stats.rankdata(sign * scores[kept].sum(axis=0)).tolist()
+        assert result.score_after == pytest.approx(scores[kept].mean(axis=0))
+        assert result.rank_after.tolist() == stats.rankdata(sign * scores[kept].sum(axis=0)).tolist()
         totals = scores.sum(axis=0), scores[kept].sum(axis=0)
-        assert found.tau == pytest.approx(stats.kendalltau(*totals).statistic, abs=1e-12, nan_ok=True)
-        if others.sum() < 2:
-            assert np.isnan(found.tau_without_filter_models)
+        assert result.tau == pytest.approx(stats.kendalltau(*totals).statistic, abs=1e-12, nan_ok=True)
+        if rest.sum() < 2:
+            assert np.isnan(result.tau_without_filter_models)
         else:
-            expected = stats.kendalltau(totals[0][others], totals[1][others]).statistic
-            assert found.tau_without_filter_models == pytest.approx(expected, abs=1e-12, nan_ok=True)
+            expected = stats.kendalltau(totals[0][rest], totals[1][rest]).statistic
+            assert result.tau_without_filter_models == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 class TestLaws:
     def test_a_filter_that_keeps_everything_changes_nothing(self) -> None:
-        found = ranking_change(Q, np.ones(80, bool), NOBODY)
-        assert found.score_after.tobytes() == found.score_before.tobytes()
-        assert found.rank_after.tolist() == found.rank_before.tolist()
-        assert found.tau == found.tau_without_filter_models == 1
+        result = ranking_change(Q, np.ones(80, bool), NOBODY)
+        assert result.score_after.tobytes() == result.score_before.tobytes()
+        assert result.rank_after.tolist() == result.rank_before.tolist()
+        assert result.tau == result.tau_without_filter_models == 1
 
     def test_taking_out_what_a_weak_model_got_right_hurts_it_and_only_the_tau_of_all(self) -> None:
-        found = ranking_change(Q, Q[:, 8] == 0, np.arange(9) == 8)
-        assert found.score_after[8] == 0
-        assert found.rank_after[8] == 9
-        assert found.tau < found.tau_without_filter_models
+        result = ranking_change(Q, Q[:, 8] == 0, np.arange(9) == 8)
+        assert result.score_after[8] == 0
+        assert result.rank_after[8] == 9
+        assert result.tau < result.tau_without_filter_models
 
     def test_turning_scores_and_direction_round_leaves_the_ranks(self) -> None:
         kept = np.arange(80) % 3 > 0
-        one, turned = ranking_change(Q, kept, NOBODY), ranking_change(-Q, kept, NOBODY, higher_is_better=False)
-        assert one.rank_after.tolist() == turned.rank_after.tolist()
-        assert (one.tau, one.tau_without_filter_models) == (turned.tau, turned.tau_without_filter_models)
+        change, turned = ranking_change(Q, kept, NOBODY), ranking_change(-Q, kept, NOBODY, higher_is_better=False)
+        assert change.rank_after.tolist() == turned.rank_after.tolist()
+        assert (change.tau, change.tau_without_filter_models) == (turned.tau, turned.tau_without_filter_models)
 
 
 class TestDegenerate:
     def test_one_model_or_none_that_is_no_filter_model_has_no_tau(self) -> None:
         kept = np.arange(80) < 40
-        one = ranking_change(Q[:, :1], kept, NOBODY[:1])
-        assert one.rank_after.tolist() == [1]
-        assert np.isnan([one.tau, one.tau_without_filter_models]).all()
+        change = ranking_change(Q[:, :1], kept, NOBODY[:1])
+        assert change.rank_after.tolist() == [1]
+        assert np.isnan([change.tau, change.tau_without_filter_models]).all()
         everybody = ranking_change(Q, kept, ~NOBODY)
         assert not np.isnan(everybody.tau)
         assert (everybody.n_without_filter_models, np.isnan(everybody.tau_without_filter_models)) == (0, True)
 
     def test_models_that_are_all_tied_on_what_is_kept_have_no_tau(self) -> None:
-        found = ranking_change(Q, (Q[:, :1] == Q).all(axis=1), NOBODY)
-        assert found.rank_after.tolist() == [5] * 9
-        assert np.isnan(found.tau)
+        result = ranking_change(Q, (Q[:, :1] == Q).all(axis=1), NOBODY)
+        assert result.rank_after.tolist() == [5] * 9
+        assert np.isnan(result.tau)
 
     def test_without_prompts_there_are_no_scores(self) -> None:
-        found = ranking_change(np.empty((0, 3)), np.empty(0, bool), NOBODY[:3])
-        assert np.isnan([*found.score_before, *found.rank_before, *found.rank_after, found.tau]).all()
+        result = ranking_change(np.empty((0, 3)), np.empty(0, bool), NOBODY[:3])
+        assert np.isnan([*result.score_before, *result.rank_before, *result.rank_after, result.tau]).all()

@@ -19,12 +19,12 @@ class TestAgainstReference:
         names, size, inside = count_by_task(tasks, removal_parts(steps))
         assert names.tolist() == sorted(set(tasks.tolist()))
         for place, name in enumerate(names):
-            mine = [p for p in range(9) if tasks[p] == name]
-            assert size[place] == len(mine)
+            task_prompts = [p for p in range(9) if tasks[p] == name]
+            assert size[place] == len(task_prompts)
             for i in range(4):
-                alone = [p for p in mine if flags[i, p] and flags[:, p].sum() == 1]
+                alone = [p for p in task_prompts if flags[i, p] and flags[:, p].sum() == 1]
                 assert inside[f"step {i}"][place] == len(alone)
-            assert inside[SEVERAL][place] == sum(flags[:, p].sum() > 1 for p in mine)
+            assert inside[SEVERAL][place] == sum(flags[:, p].sum() > 1 for p in task_prompts)
 
 
 class TestLaws:

@@ -55,14 +55,14 @@ def tops_one_by_one(values: np.ndarray, least: float) -> list[int]:
     tops = set()
     for place, value in enumerate(mirrored):
         falls = [0.0, 0.0]
-        for other in mirrored[place + 1 :]:
-            if other > value:
+        for neighbour_value in mirrored[place + 1 :]:
+            if neighbour_value > value:
                 break
-            falls[0] = max(falls[0], value - other)
-        for other in mirrored[:place][::-1]:
-            if other >= value:
+            falls[0] = max(falls[0], value - neighbour_value)
+        for neighbour_value in mirrored[:place][::-1]:
+            if neighbour_value >= value:
                 break
-            falls[1] = max(falls[1], value - other)
+            falls[1] = max(falls[1], value - neighbour_value)
         if min(falls) > least:
             tops.add(place - len(values) + 1)
     return sorted({top if top >= 0 else 0 for top in tops if top >= 0 or -top not in tops})
@@ -78,32 +78,32 @@ class TestAgainstReference:
     @pytest.mark.parametrize("name", SAMPLES)
     def test_the_density_is_scipys_reflected_at_zero(self, name, factor):
         distances = SAMPLES[name]
-        found = density(distances, factor)
-        assert found.bandwidth == pytest.approx(factor * distances.std(ddof=1), rel=1e-12)
+        result = density(distances, factor)
+        assert result.bandwidth == pytest.approx(factor * distances.std(ddof=1), rel=1e-12)
         places = np.unique(np.concatenate([
-            RNG.integers(0, found.grid.size, 150),
-            np.searchsorted(found.grid, np.append(found.maxima, distances[:30])) - 1,
-            [0, found.grid.size - 1],
-        ]).clip(0, found.grid.size - 1))  # fmt: skip
+            RNG.integers(0, result.grid.size, 150),
+            np.searchsorted(result.grid, np.append(result.maxima, distances[:30])) - 1,
+            [0, result.grid.size - 1],
+        ]).clip(0, result.grid.size - 1))  # fmt: skip
         peer = gaussian_kde(distances, bw_method=factor)
-        at = found.grid[places]
-        assert np.abs(found.density[places] - peer(at) - peer(-at)).max() < 1e-6 * found.density.max()
+        at = result.grid[places]
+        assert np.abs(result.density[places] - peer(at) - peer(-at)).max() < 1e-6 * result.density.max()
 
     def test_the_density_of_very_many_is_scipys(self):
         distances = mixture(200_000)
-        found = density(distances)
-        places = np.linspace(0, found.grid.size - 1, 15).astype(int)
+        result = density(distances)
+        places = np.linspace(0, result.grid.size - 1, 15).astype(int)
         peer = gaussian_kde(distances, bw_method=0.15)
-        at = found.grid[places]
-        assert np.abs(found.density[places] - peer(at) - peer(-at)).max() < 1e-6 * found.density.max()
+        at = result.grid[places]
+        assert np.abs(result.density[places] - peer(at) - peer(-at)).max() < 1e-6 * result.density.max()
 
     def test_the_density_is_that_of_statsmodels_by_fft(self):
         distances = mixture(3000)
-        found = density(distances)
+        result = density(distances)
         peer = KDEUnivariate(np.concatenate([distances, -distances]))
-        peer.fit(kernel="gau", fft=True, bw=found.bandwidth, gridsize=2**14, cut=REACH)
-        expected = 2 * np.interp(found.grid, peer.support, peer.density)
-        assert np.abs(found.density - expected).max() < 1e-4 * found.density.max()
+        peer.fit(kernel="gau", fft=True, bw=result.bandwidth, gridsize=2**14, cut=REACH)
+        expected = 2 * np.interp(result.grid, peer.support, peer.density)
+        assert np.abs(result.density - expected).max() < 1e-4 * result.density.max()
 
     @settings(max_examples=25)
     @given(
@@ -111,12 +111,12 @@ class TestAgainstReference:
         factor=st.floats(0.02, 1),
     )
     def test_every_set_of_distances_has_the_density_of_the_definition(self, distances, factor):
-        found = density(np.array(distances), factor)
-        at = np.concatenate([found.grid[:: max(1, found.grid.size // 300)], found.maxima])
-        expected = summed(np.array(distances), found.bandwidth, at)
-        assert np.abs(np.interp(at, found.grid, found.density) - expected).max() < 2e-4 * found.density.max()
-        on_grid = expected[: -len(found.maxima)]
-        assert np.abs(found.density[:: max(1, found.grid.size // 300)] - on_grid).max() < 1e-6 * found.density.max()
+        result = density(np.array(distances), factor)
+        at = np.concatenate([result.grid[:: max(1, result.grid.size // 300)], result.maxima])
+        expected = summed(np.array(distances), result.bandwidth, at)
+        assert np.abs(np.interp(at, result.grid, result.density) - expected).max() < 2e-4 * result.density.max()
+        on_grid = expected[: -len(result.maxima)]
+        assert np.abs(result.density[:: max(1, result.grid.size // 300)] - on_grid).max() < 1e-6 * result.density.max()
 
     @settings(max_examples=80)
     @given(st.lists(st.integers(0, 6), min_size=1, max_size=14))
@@ -127,12 +127,12 @@ class TestAgainstReference:
 
     @pytest.mark.parametrize("name", ["two crowds", "crowd at 0", "two", "up to 2", "one far away"])
     def test_maxima_are_where_the_density_of_the_definition_is_highest(self, name):
-        found = density(SAMPLES[name], 0.15)
-        assert len(found.maxima) > 0
-        for position in found.maxima:
-            near = np.abs(position + np.linspace(-0.05, 0.05, 2001) * found.bandwidth)
-            best = near[np.argmax(summed(SAMPLES[name], found.bandwidth, near))]
-            assert abs(best - position) < 5e-3 * found.bandwidth
+        result = density(SAMPLES[name], 0.15)
+        assert len(result.maxima) > 0
+        for position in result.maxima:
+            near = np.abs(position + np.linspace(-0.05, 0.05, 2001) * result.bandwidth)
+            best = near[np.argmax(summed(SAMPLES[name], result.bandwidth, near))]
+            assert abs(best - position) < 5e-3 * result.bandwidth
 
 
 class TestLaws:
@@ -141,24 +141,24 @@ class TestLaws:
     def test_order_and_unit_of_the_distances_change_nothing_but_the_unit(self, seed, scale, factor):
         rng = np.random.default_rng(seed)
         distances = mixture(150, rng)
-        one, other = density(distances, factor), density(scale * rng.permutation(distances), factor)
-        assert other.maxima == pytest.approx(scale * one.maxima, rel=1e-6, abs=1e-6 * other.bandwidth)
-        assert other.bandwidth == pytest.approx(scale * one.bandwidth, rel=1e-12)
+        first, second = density(distances, factor), density(scale * rng.permutation(distances), factor)
+        assert second.maxima == pytest.approx(scale * first.maxima, rel=1e-6, abs=1e-6 * second.bandwidth)
+        assert second.bandwidth == pytest.approx(scale * first.bandwidth, rel=1e-12)
 
     @pytest.mark.parametrize("factor", [0.02, 0.15, 1.0, 30.0])
     @pytest.mark.parametrize("name", SAMPLES)
     def test_a_density_integrates_to_one_and_is_never_negative(self, name, factor):
-        found = density(SAMPLES[name], factor)
-        assert found.grid[0] == 0
-        assert (np.diff(found.grid) > 0).all()
-        assert (found.density >= 0).all()
-        assert np.trapezoid(found.density, found.grid) == pytest.approx(1, abs=1e-9)
-        assert (np.diff(found.maxima) > 0).all()
+        result = density(SAMPLES[name], factor)
+        assert result.grid[0] == 0
+        assert (np.diff(result.grid) > 0).all()
+        assert (result.density >= 0).all()
+        assert np.trapezoid(result.density, result.grid) == pytest.approx(1, abs=1e-9)
+        assert (np.diff(result.maxima) > 0).all()
 
     def test_shape_and_single_precision_make_no_difference(self):
         distances = mixture(600).astype(np.float32)
-        one, other = density(distances), density(distances.reshape(20, 30).astype(np.float64))
-        assert (one.density == other.density).all()
+        first, second = density(distances), density(distances.reshape(20, 30).astype(np.float64))
+        assert (first.density == second.density).all()
 
     def test_distances_that_are_not_known_are_left_out(self):
         distances = mixture(300)
@@ -175,8 +175,8 @@ class TestLaws:
 
     def test_noise_of_the_transform_makes_no_maximum(self):
         """Evenly spaced distances have a flat density, its ripple far below what the transform resolves."""
-        found = density(np.linspace(0.5, 1.5, 2001), 0.15)
-        assert len(found.maxima) == 1
+        result = density(np.linspace(0.5, 1.5, 2001), 0.15)
+        assert len(result.maxima) == 1
         wavy = 1 + 1e-8 * np.sin(np.arange(200.0))
         assert len(_maxima(np.r_[0.0, wavy, 0.0])) == 1
 
@@ -188,11 +188,11 @@ class TestLaws:
 
 class TestThreshold:
     def test_the_first_maximum_is_taken(self):
-        found = threshold(density(SAMPLES["two crowds"]))
-        assert found.value == pytest.approx(0.06, abs=0.01)
-        assert found.n_usable > 1
-        assert not found.is_unimodal
-        assert found.reason == f"the first of {found.n_usable} local maxima of the density"
+        result = threshold(density(SAMPLES["two crowds"]))
+        assert result.value == pytest.approx(0.06, abs=0.01)
+        assert result.n_usable > 1
+        assert not result.is_unimodal
+        assert result.reason == f"the first of {result.n_usable} local maxima of the density"
 
     def test_one_maximum_is_kept_or_halved(self):
         single = made([0.4])
@@ -205,24 +205,24 @@ class TestThreshold:
         assert threshold(made([0.2, 0.4]), unimodal="half").value == threshold(made([0.2, 0.4])).value
 
     def test_a_maximum_at_zero_is_passed_over(self):
-        found = threshold(made([0.0, 0.3, 0.5]))
-        assert found.value == pytest.approx(0.3, abs=1e-4)
-        assert found.is_crowded_at_zero
-        assert found.n_usable == 2
+        result = threshold(made([0.0, 0.3, 0.5]))
+        assert result.value == pytest.approx(0.3, abs=1e-4)
+        assert result.is_crowded_at_zero
+        assert result.n_usable == 2
         assert threshold(made([0.0, 0.3]), unimodal="half").value == pytest.approx(0.15, abs=1e-4)
 
     def test_a_maximum_at_zero_alone_leaves_no_threshold_and_says_what_to_change(self):
-        found = threshold(density(np.abs(RNG.normal(0, 0.01, 500)), 1.0))
-        assert found.value is None
-        assert found.is_crowded_at_zero
-        assert "smaller bandwidth" in found.reason
+        result = threshold(density(np.abs(RNG.normal(0, 0.01, 500)), 1.0))
+        assert result.value is None
+        assert result.is_crowded_at_zero
+        assert "smaller bandwidth" in result.reason
 
     @pytest.mark.parametrize("distances", [[], [0.3], [0.0, 0.0], [0.3] * 7, [np.nan, 0.3], [0.1 + 0.2, 0.3]])
     def test_distances_that_do_not_spread_have_no_density_and_no_threshold(self, distances):
-        found = density(np.array(distances))
-        assert found.bandwidth == 0
-        assert found.grid.size == found.density.size == found.maxima.size == 0
-        none = threshold(found)
+        result = density(np.array(distances))
+        assert result.bandwidth == 0
+        assert result.grid.size == result.density.size == result.maxima.size == 0
+        none = threshold(result)
         assert none.value is None
         assert not none.is_unimodal
         assert "all equal" in none.reason
@@ -231,17 +231,17 @@ class TestThreshold:
     @given(st.floats(0.05, 0.25))
     def test_a_pair_that_makes_a_maximum_by_itself_does_not_lie_below_it(self, alone):
         distances = np.r_[alone, alone, RNG.normal(0.7, 0.05, 2000)]
-        found = threshold(density(distances))
-        assert found.value is not None
-        assert found.value <= alone < found.value + 0.011 * density(distances).bandwidth
+        result = threshold(density(distances))
+        assert result.value is not None
+        assert result.value <= alone < result.value + 0.011 * density(distances).bandwidth
 
     @settings(max_examples=20)
     @given(seed=st.integers(0, 999), factor=st.sampled_from([0.05, 0.15, 0.5]))
     def test_a_threshold_stands_just_below_its_maximum(self, seed, factor):
-        found = density(mixture(100, np.random.default_rng(seed)), factor)
-        value = threshold(found).value
+        result = density(mixture(100, np.random.default_rng(seed)), factor)
+        value = threshold(result).value
         if value is not None:
-            assert 0 < value <= found.maxima[found.maxima > 0][0] < value + 0.0101 * found.bandwidth
+            assert 0 < value <= result.maxima[result.maxima > 0][0] < value + 0.0101 * result.bandwidth
 
 
 class TestErrors:

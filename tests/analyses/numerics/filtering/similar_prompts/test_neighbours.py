@@ -27,8 +27,8 @@ def in_lanes(a: np.ndarray, b: np.ndarray) -> float:
 def sorted_in_full(distances: np.ndarray, k: int) -> Neighbours:
     """The whole table, each row put in order."""
     n = len(distances)
-    others = [np.delete(np.arange(n), i) for i in range(n)]
-    order = [o[np.argsort(distances[i, o], kind="stable")][:k] for i, o in enumerate(others)]
+    rest = [np.delete(np.arange(n), i) for i in range(n)]
+    order = [o[np.argsort(distances[i, o], kind="stable")][:k] for i, o in enumerate(rest)]
     indices = np.array(order, np.int32).reshape(n, min(k, n - 1))
     return Neighbours(indices=indices, distances=np.take_along_axis(distances, indices.astype(np.intp), axis=1))
 
@@ -67,9 +67,9 @@ class TestAgainstReference:
         E[:, 0] += 8 * (np.arange(800) % STEP == 0)  # those looked at first are alike, and unlike the rest
         E[400:480] = E[401]
         E = np.round(E * 16)  # exact products
-        found = find_candidates(NormalizedVectors.of(E), 10)
-        assert found is not None
-        many, few = found.counts > found.places.shape[1], found.counts < 10
+        result = find_candidates(NormalizedVectors.of(E), 10)
+        assert result is not None
+        many, few = result.counts > result.places.shape[1], result.counts < 10
         assert many.any()
         assert few.any()
         assert not (many | few).all()
@@ -78,11 +78,11 @@ class TestAgainstReference:
     @pytest.mark.parametrize(("n", "d", "k"), [(2500, 24, 20), (1100, 384, 100), (700, 5, 1)])
     def test_many_prompts_in_several_blocks_have_the_neighbours_of_the_full_table(self, n, d, k):
         E = topics(n, d, seed=n)
-        found, reference = nearest_neighbours(E, k), sorted_in_full(all_distances(E), k)
-        np.testing.assert_array_equal(found.indices, reference.indices)
-        np.testing.assert_allclose(found.distances, reference.distances, atol=2e-15, rtol=0)
-        assert found.indices.dtype == np.int32
-        assert found.distances.dtype == np.float64
+        result, reference = nearest_neighbours(E, k), sorted_in_full(all_distances(E), k)
+        np.testing.assert_array_equal(result.indices, reference.indices)
+        np.testing.assert_allclose(result.distances, reference.distances, atol=2e-15, rtol=0)
+        assert result.indices.dtype == np.int32
+        assert result.distances.dtype == np.float64
 
     @pytest.mark.parametrize("spread", [1e-2, 1e-3, 1e-6])
     def test_differences_that_single_precision_cannot_see_decide(self, spread):
@@ -121,12 +121,12 @@ class TestLaws:
     @given(seed=st.integers(0, 999), power=st.integers(-40, 40))
     def test_the_length_of_vectors_and_the_order_of_prompts_change_nothing(self, seed, power):
         rng, E = np.random.default_rng(seed), topics(80, 12, seed)
-        found = nearest_neighbours(E, 9)
-        assert same(nearest_neighbours(E * np.float32(2.0**power), 9), found)
+        result = nearest_neighbours(E, 9)
+        assert same(nearest_neighbours(E * np.float32(2.0**power), 9), result)
         order = rng.permutation(80)
         moved = nearest_neighbours(E[order], 9)
-        assert moved.distances.tobytes() == found.distances[order].tobytes()
-        np.testing.assert_array_equal(order[moved.indices], found.indices[order])
+        assert moved.distances.tobytes() == result.distances[order].tobytes()
+        np.testing.assert_array_equal(order[moved.indices], result.indices[order])
 
     @settings(max_examples=15)
     @given(seed=st.integers(0, 999), k=st.integers(1, 30))
@@ -150,28 +150,28 @@ class TestDegenerateInput:
     def test_more_equal_vectors_than_neighbours_are_neighbours_by_number_at_distance_exactly_0(self):
         E = np.tile(topics(1, 384, seed=5), (50, 1))
         E[::10] *= -1
-        found = nearest_neighbours(E, 6)
+        result = nearest_neighbours(E, 6)
         same_sign = [i for i in range(50) if i % 10]
         for i in same_sign:
-            assert found.indices[i].tolist() == [j for j in same_sign if j != i][:6]
-        assert (found.distances[same_sign] == 0).all()
-        assert found.distances[0].tolist() == [0.0] * 4 + [2.0] * 2
-        assert found.indices[0].tolist() == [10, 20, 30, 40, 1, 2]
+            assert result.indices[i].tolist() == [j for j in same_sign if j != i][:6]
+        assert (result.distances[same_sign] == 0).all()
+        assert result.distances[0].tolist() == [0.0] * 4 + [2.0] * 2
+        assert result.indices[0].tolist() == [10, 20, 30, 40, 1, 2]
 
     @pytest.mark.parametrize("n", [0, 1])
     def test_without_other_prompts_there_are_no_neighbours(self, n):
-        found = nearest_neighbours(np.ones((n, 4), np.float32), 100)
-        assert found.indices.shape == found.distances.shape == (n, 0)
+        result = nearest_neighbours(np.ones((n, 4), np.float32), 100)
+        assert result.indices.shape == result.distances.shape == (n, 0)
 
     def test_there_are_no_more_neighbours_than_other_prompts(self):
         assert nearest_neighbours(topics(7, 3, seed=0), 100).indices.shape == (7, 6)
 
     def test_vectors_as_long_or_short_as_they_can_be_have_their_distances(self):
         E = np.array([[3e38, 3e38, 0], [1e-44, 0, 0], [0, 0, 2e38], [-2e38, 0, 1e-40]], np.float32)
-        found = nearest_neighbours(E, 3)
-        assert found.indices.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [2, 0, 1]]
+        result = nearest_neighbours(E, 3)
+        assert result.indices.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [2, 0, 1]]
         half = 1 - math.sqrt(0.5)
-        assert found.distances == pytest.approx(
+        assert result.distances == pytest.approx(
             np.array([[half, 1, 2 - half], [half, 1, 2], [1, 1, 1], [1, 2 - half, 2]]), abs=1e-15
         )
 

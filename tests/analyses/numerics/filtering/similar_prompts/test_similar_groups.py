@@ -45,10 +45,10 @@ def linked_in_full(distances: np.ndarray, thresholds: Sequence[float]) -> Thresh
     )
 
 
-def agree(found: ThresholdComponents, reference: ThresholdComponents) -> None:
-    np.testing.assert_array_equal(found.thresholds, reference.thresholds)
-    np.testing.assert_array_equal(found.n_pairs, reference.n_pairs)
-    np.testing.assert_array_equal(found.groups, reference.groups)
+def agree(result: ThresholdComponents, reference: ThresholdComponents) -> None:
+    np.testing.assert_array_equal(result.thresholds, reference.thresholds)
+    np.testing.assert_array_equal(result.n_pairs, reference.n_pairs)
+    np.testing.assert_array_equal(result.groups, reference.groups)
 
 
 def stars_one_by_one(distances: np.ndarray, threshold: float, texts: Sequence[str] | None, protect: float) -> list[int]:
@@ -56,9 +56,9 @@ def stars_one_by_one(distances: np.ndarray, threshold: float, texts: Sequence[st
     star, n_stars = [-1] * len(distances), 0
     for centre in range(len(distances)):
         members = [centre]
-        for other in np.flatnonzero(distances[centre] < threshold).tolist():
-            alike = texts is not None and SequenceMatcher(None, texts[centre], texts[other]).ratio() > protect
-            members += [] if alike else [other]
+        for candidate in np.flatnonzero(distances[centre] < threshold).tolist():
+            is_similar = texts is not None and SequenceMatcher(None, texts[centre], texts[candidate]).ratio() > protect
+            members += [] if is_similar else [candidate]
         members = [m for m in members if star[m] == -1]
         if len(members) >= 2:
             for m in members:
@@ -70,8 +70,8 @@ def stars_one_by_one(distances: np.ndarray, threshold: float, texts: Sequence[st
 def some_texts(n: int, seed: int) -> list[str]:
     """Few words, so that many texts are nearly the same."""
     rng = np.random.default_rng(seed)
-    words = np.array(["what", "is", "the", "sum", "of", "two", "three", "and"])
-    return [" ".join(rng.choice(words[: rng.integers(2, 9)], rng.integers(0, 7))) for _ in range(n)]
+    pattern = np.array(["what", "is", "the", "sum", "of", "two", "three", "and"])
+    return [" ".join(rng.choice(pattern[: rng.integers(2, 9)], rng.integers(0, 7))) for _ in range(n)]
 
 
 class TestComponentsAgainstReference:
@@ -114,8 +114,8 @@ class TestComponentsAgainstReference:
         before = np.floor(rough * CELLS / 2) < np.floor(everyone.distances * CELLS / 2)
         thresholds = np.sort(everyone.distances[before]).tolist()
         assert len(thresholds) > 20
-        found, reference = (find_components(E, lists, thresholds) for lists in (nearest_neighbours(E, 0), everyone))
-        agree(found, reference)
+        result, reference = (find_components(E, lists, thresholds) for lists in (nearest_neighbours(E, 0), everyone))
+        agree(result, reference)
 
 
 class TestComponentsLaws:
@@ -144,10 +144,10 @@ class TestComponentsLaws:
     def test_the_order_of_prompts_changes_numbers_only(self, seed):
         rng, E = np.random.default_rng(seed), topics(60, 8, seed)
         order, thresholds = rng.permutation(60), [0.2, 0.5, 0.9]
-        found = find_components(E, nearest_neighbours(E, 5), thresholds)
+        result = find_components(E, nearest_neighbours(E, 5), thresholds)
         moved = find_components(E[order], nearest_neighbours(E[order], 5), thresholds)
-        np.testing.assert_array_equal(moved.n_pairs, found.n_pairs)
-        for a, b in zip(found.groups[:, order], moved.groups, strict=True):
+        np.testing.assert_array_equal(moved.n_pairs, result.n_pairs)
+        for a, b in zip(result.groups[:, order], moved.groups, strict=True):
             assert {frozenset(np.flatnonzero(a == g)) for g in set(a) - {-1}} == {
                 frozenset(np.flatnonzero(b == g)) for g in set(b) - {-1}
             }
@@ -159,16 +159,16 @@ class TestComponentsOfDegenerateInput:
     def test_equal_vectors_are_apart_at_0_and_together_above(self):
         E = np.tile(topics(1, 384, seed=5), (5, 1))
         E[2] *= -1
-        found = find_components(E, nearest_neighbours(E, 2), [0.0, 1e-300, 2.0, 2.1])
-        assert found.n_pairs.tolist() == [0, 6, 6, 10]
-        assert found.groups.tolist() == [[-1] * 5, [0, 0, -1, 0, 0], [0, 0, -1, 0, 0], [0] * 5]
+        result = find_components(E, nearest_neighbours(E, 2), [0.0, 1e-300, 2.0, 2.1])
+        assert result.n_pairs.tolist() == [0, 6, 6, 10]
+        assert result.groups.tolist() == [[-1] * 5, [0, 0, -1, 0, 0], [0, 0, -1, 0, 0], [0] * 5]
 
     @pytest.mark.parametrize("n", [0, 1])
     def test_without_other_prompts_there_are_no_groups(self, n):
         E = np.ones((n, 4), np.float32)
-        found = find_components(E, nearest_neighbours(E), [0.5, 3.0])
-        assert found.n_pairs.tolist() == [0, 0]
-        assert found.groups.tolist() == [[-1] * n] * 2
+        result = find_components(E, nearest_neighbours(E), [0.5, 3.0])
+        assert result.n_pairs.tolist() == [0, 0]
+        assert result.groups.tolist() == [[-1] * n] * 2
         assert find_stars(E, nearest_neighbours(E), 3.0).tolist() == [-1] * n
 
 
@@ -186,17 +186,17 @@ class TestStarsAgainstReference:
         distances, rng = apart(E), np.random.default_rng(seed)
         threshold = float(rng.choice(np.append(distances[np.isfinite(distances)], [0, 3])))
         texts = some_texts(n, seed) if lexical else None
-        found = find_stars(E, nearest_neighbours(E, k), threshold, texts=texts, protect=protect)
-        assert found.tolist() == stars_one_by_one(distances, threshold, texts, protect)
+        result = find_stars(E, nearest_neighbours(E, k), threshold, texts=texts, protect=protect)
+        assert result.tolist() == stars_one_by_one(distances, threshold, texts, protect)
 
     @pytest.mark.parametrize("k", [3, 60])
     def test_many_prompts_in_several_blocks_are_in_the_same_stars(self, k):
         E = topics(2100, 24, seed=9)
         distances = apart(E)
         threshold = float(np.quantile(distances[0, 1:], 0.01))
-        found = find_stars(E, nearest_neighbours(E, k), threshold)
-        assert found.tolist() == stars_one_by_one(distances, threshold, None, 0.8)
-        assert len(set(found.tolist())) > 20
+        result = find_stars(E, nearest_neighbours(E, k), threshold)
+        assert result.tolist() == stars_one_by_one(distances, threshold, None, 0.8)
+        assert len(set(result.tolist())) > 20
 
 
 class TestStars:
@@ -210,9 +210,9 @@ class TestStars:
 
     def test_a_centre_of_an_earlier_star_gathers_the_others_without_itself(self):
         E = np.array([[1.0, t, u] for t, u in ((0, 0), (0.1, 0), (0.17, 0.06), (0.17, -0.06))], np.float32)
-        found = find_stars(E, nearest_neighbours(E), 0.006)
+        result = find_stars(E, nearest_neighbours(E), 0.006)
         assert apart(E)[2, 3] > 0.006
-        assert found.tolist() == [0, 0, 1, 1]
+        assert result.tolist() == [0, 0, 1, 1]
 
     def test_texts_that_are_nearly_the_same_are_protected_and_free_for_a_later_star(self):
         texts = ["what is 2 + 3", "what is 2 * 3", "name a colour of the sky", "which letter comes first"]
