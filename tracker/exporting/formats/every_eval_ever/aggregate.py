@@ -122,12 +122,7 @@ def describe_run(
             "additional_details": {vocabulary.BENCHMARK: benchmark.name, **_encode_run_fields(row)},
         },
         "eval_library": library,
-        "model_info": {
-            "name": row.name,
-            "id": row.name,
-            "developer": developer,
-            "additional_details": _model_details(row),
-        },
+        "model_info": _model_info(row, developer),
     }
     return RunFile(
         rows=InstanceSource(
@@ -160,11 +155,12 @@ def _encode_run_fields(row: Any) -> dict[str, str]:
     return encoded
 
 
-def _model_details(row: Any) -> dict[str, str]:
+def _model_info(row: Any, developer: str) -> dict[str, Any]:
     weights = {None: vocabulary.UNKNOWN, True: "open_weights", False: "closed_weights"}[row.open_weights]
     facts = {"parameters": row.parameters, "family": row.family, "released": row.released}
     details = {"deployment_type": vocabulary.UNKNOWN, "model_availability": weights}
-    return details | {fact: str(value) for fact, value in facts.items() if value is not None}
+    details |= {fact: str(value) for fact, value in facts.items() if value is not None}
+    return {"name": row.name, "id": row.name, "developer": developer, "additional_details": details}
 
 
 def _settings(row: Any) -> Mapping[str, Any]:
