@@ -37,7 +37,7 @@ def answer_only_table(
     chance = np.array([1 / len(offered) if offered else np.nan for offered in choices])
     rows = []
     for column, model in enumerate(scores.models):
-        is_known = known.blind_asked[:, column] & ~np.isnan(chance)
+        is_known = known.blind_measured[:, column] & ~np.isnan(chance)
         n = int(is_known.sum())
         if not n:
             continue

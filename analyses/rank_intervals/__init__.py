@@ -49,8 +49,8 @@ def analyze(
     Raises:
         SelectionError: fewer than two models are complete, scores are infinite, or an option is out of range.
     """
-    complete, left_out = split_complete(scores)
-    validate(find_problems(complete.Q, len(left_out), n_resamples=n_resamples, level=level, seed=seed))
+    complete, dropped = split_complete(scores)
+    validate(find_problems(complete.Q, len(dropped), n_resamples=n_resamples, level=level, seed=seed))
     groups = group_rows(clusters.align(complete.prompt_ids))
     ranks = rank_intervals(
         complete.Q,
@@ -60,7 +60,7 @@ def analyze(
         n_resamples=n_resamples,
         seed=seed,
     )
-    finding = separable_ranks(complete, clusters, groups, ranks, n_left_out=len(left_out))
+    finding = separable_ranks(complete, clusters, groups, ranks, n_left_out=len(dropped))
     return Report(
         finding,
         summary=summarize(finding),
@@ -74,5 +74,5 @@ def analyze(
             "ranks": partial(figures.ranks, ranks, finding.models),
             "separable": partial(figures.separable, ranks, finding.models),
         },
-        warnings=collect_warnings(finding, groups, left_out),
+        warnings=collect_warnings(finding, groups, dropped),
     )

@@ -62,19 +62,19 @@ def describe_group(ranks: RankIntervals, group: Sequence[int]) -> str:
     return f"ranks {first:g}–{last:g}" if first != last else f"the {len(group)} models that share rank {first:g}"
 
 
-def collect_warnings(finding: SeparableRanks, groups: Grouping, left_out: Sequence[str]) -> list[str]:
+def collect_warnings(finding: SeparableRanks, groups: Grouping, dropped: Sequence[str]) -> list[str]:
     """What the reader of the numbers should know.
 
     Args:
         finding: the numbers.
         groups: clusters of the prompts.
-        left_out: names of the models without a rank.
+        dropped: names of the models without a rank.
     """
     warnings = rank_interval_warnings(finding.ranks, finding.models, groups, finding.cluster)
-    if not left_out:
+    if not dropped:
         return warnings
-    verb = "has" if len(left_out) == 1 else "have"
+    verb = "has" if len(dropped) == 1 else "have"
     return [
-        f"Not ranked, since scores are missing: {join_names(left_out)} {verb} not been measured on every prompt.",
+        f"Not ranked, since scores are missing: {join_names(dropped)} {verb} not been measured on every prompt.",
         *warnings,
     ]

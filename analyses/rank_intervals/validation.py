@@ -19,12 +19,12 @@ def find_problems(
         n_left_out: models that were not.
         n_resamples, level, seed: as asked for.
     """
-    left_out = f" {n_left_out} lack scores; choose --tasks or --runs that are complete." if n_left_out else ""
+    advice = f" {n_left_out} lack scores; choose --tasks or --runs that are complete." if n_left_out else ""
     return {
         **check_minimum(0, n_resamples=n_resamples, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
         **check_finite(Q),
         **check_squarable(Q),
         f"Ranks need 2 models that were measured on every prompt, here: {Q.shape[1]}."
-        f"{left_out or ' Choose more models.'}": Q.shape[1] < 2,
+        f"{advice or ' Choose more models.'}": Q.shape[1] < 2,
     }

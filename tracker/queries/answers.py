@@ -82,13 +82,15 @@ def answers(session: Session, selection: Selection) -> Answers:
     runs = select_runs(session, benchmark, metric, "prompt", selection)
     prompt_ids, _ = read_prompts(session, tasks, selected_filter(session, benchmark, selection))
     rows = _read(session, [run.id for run in runs], prompt_ids)
-    taken = rows.first(scored_by=metric.name.partition(",")[2])  # the filter of a harness is part of the metric's name
+    chosen_rows = rows.first(
+        scored_by=metric.name.partition(",")[2]
+    )  # the filter of a harness is part of the metric's name
     shape = len(prompt_ids), len(runs)
     codes, probability = np.full(shape, -1, dtype=np.int32), np.full(shape, np.nan)
-    given = taken[rows.is_given[taken]]
-    known = given[rows.probability[given] != NOT_KNOWN]
+    answered = chosen_rows[rows.has_text[chosen_rows]]
+    known = answered[rows.probability[answered] != NOT_KNOWN]
     in_order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), dtype=np.intp)
-    used, codes.flat[rows.cells[given]] = np.unique(np.argsort(in_order)[rows.codes[given]], return_inverse=True)
+    used, codes.flat[rows.cells[answered]] = np.unique(np.argsort(in_order)[rows.codes[answered]], return_inverse=True)
     probability.flat[rows.cells[known]] = rows.probability[known]
     return Answers(
         codes=codes,
@@ -107,7 +109,7 @@ class _Rows:
     Attributes:
         cells: ``(n,)`` int64 place of each in a matrix of prompts × runs, row by row.
         trials: ``(n,)`` int32.
-        is_given: ``(n,)`` whether there is a text.
+        has_text: ``(n,)`` whether there is a text.
         codes, extractions: ``(n,)`` int32 numbers of its text and of how it was read off, in the lists below.
         probability: ``(n,)`` float64.
         texts, extraction_names: distinct, in any order.
@@ -115,7 +117,7 @@ class _Rows:
 
     cells: NDArray[np.int64]
     trials: NDArray[np.int32]
-    is_given: NDArray[np.bool_]
+    has_text: NDArray[np.bool_]
     codes: NDArray[np.int32]
     extractions: NDArray[np.int32]
     probability: NDArray[np.float64]
@@ -136,22 +138,22 @@ class _Rows:
 
 def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> _Rows:
     grid = Grid(run_ids, prompt_ids)
-    asked = (
+    statement = (
         "SELECT run_id, prompt_id, trial, CASE WHEN status = 'ok' AND text IS NOT NULL THEN 1 ELSE 0 END, "
         f"CASE WHEN probability IS NULL THEN {NOT_KNOWN} ELSE probability END, COALESCE(text, ''), extraction "
         f"FROM answer WHERE run_id IN ({join_keys(run_ids)})"
     )
     texts: dict[str, int] = {}
     extractions: dict[str, int] = {}
-    names = ("cells", "trials", "is_given", "probability", "codes", "extractions")
+    names = ("cells", "trials", "has_text", "probability", "codes", "extractions")
     kinds = (np.int64, np.int32, np.bool_, np.float64, np.int32, np.int32)
     parts = [[np.empty(0, dtype=kind)] for kind in kinds]
-    with arrow_reader(session, asked) as reader:
+    with arrow_reader(session, statement) as reader:
         for batch in reader:
             runs, prompts, *numbers = number_columns(batch.select(range(5)))
-            cells, wanted = grid.cells(runs, prompts)
+            cells, is_row = grid.cells(runs, prompts)
             words = _numbered(batch.column(5), texts), _numbered(batch.column(6), extractions)
-            columns = (cells, *(column[wanted] for column in (*numbers, *words)))
+            columns = (cells, *(column[is_row] for column in (*numbers, *words)))
             for part, column, kind in zip(parts, columns, kinds, strict=True):
                 part.append(column.astype(kind, copy=False))
     read: dict[str, NDArray[Any]] = {name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}

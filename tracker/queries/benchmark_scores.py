@@ -52,17 +52,17 @@ class BenchmarkScores(OptionalInput):
     @classmethod
     def load(cls, session: Session, selection: Selection) -> BenchmarkScores:
         """The scores that a selection is compared with, as of its date; see `benchmark_scores`."""
-        found = benchmark_scores(session, selection.against or "", as_of=selection.as_of)
-        itself = found.benchmark == find_benchmark(session, selection.benchmark).label
-        if itself and found.metric == (selection.metric or found.metric):
+        scores = benchmark_scores(session, selection.against or "", as_of=selection.as_of)
+        itself = scores.benchmark == find_benchmark(session, selection.benchmark).label
+        if itself and scores.metric == (selection.metric or scores.metric):
             raise SelectionError(f"--against {selection.against} is the benchmark itself. Name another one.")
-        return found
+        return scores
 
     @property
     def digest(self) -> str:
         """SHA-256 of names and scores, and of which are better."""
-        told = (self.benchmark, self.metric, self.higher_is_better, sorted(self.scores.items()))
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        content = (self.benchmark, self.metric, self.higher_is_better, sorted(self.scores.items()))
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def align(self, models: Sequence[str]) -> NDArray[np.float64]:
         """``(n_models,)`` the score of each of some models, larger is better; NaN where there is none."""
@@ -70,12 +70,12 @@ class BenchmarkScores(OptionalInput):
         return np.array([sign * self.scores.get(name, np.nan) for name in models], dtype=np.float64)
 
 
-def benchmark_scores(session: Session, said: str, *, as_of: datetime | None = None) -> BenchmarkScores:
+def benchmark_scores(session: Session, name: str, *, as_of: datetime | None = None) -> BenchmarkScores:
     """The scores of a benchmark, one for each model; a model that lacks some of its prompts or tasks has none.
 
     Args:
         session: the store; only what is committed is seen.
-        said: name of the benchmark, or name@revision; with ``:metric`` where it has several metrics.
+        name: name of the benchmark, or name@revision; with ``:metric`` where it has several metrics.
         as_of: only runs that were taken in by that time.
 
     Raises:
@@ -83,13 +83,13 @@ def benchmark_scores(session: Session, said: str, *, as_of: datetime | None = No
         AmbiguousError: it has several revisions and none was named.
         SelectionError: it has several metrics and none was named, or no scores.
     """
-    benchmark, metric = _parts(session, said)
+    benchmark, metric = _split_metric(session, name)
     try:
         selection = Selection(benchmark=benchmark, metric=metric, as_of=as_of)
         board = leaderboard(session, selection, with_rank_intervals=False)
     except SelectionError as error:
-        words = str(error).replace("with --metric", f"as --against {said}:METRIC")
-        raise SelectionError(f"--against {said}: {words}") from error
+        words = str(error).replace("with --metric", f"as --against {name}:METRIC")
+        raise SelectionError(f"--against {name}: {words}") from error
     ranked = [row for row in board.rows if not row.unranked]
     return BenchmarkScores(
         benchmark=board.benchmark,
@@ -100,12 +100,12 @@ def benchmark_scores(session: Session, said: str, *, as_of: datetime | None = No
     )
 
 
-def _parts(session: Session, said: str) -> tuple[str, str | None]:
+def _split_metric(session: Session, text: str) -> tuple[str, str | None]:
     """Benchmark and metric; both may hold colons: the longest name that is one of a benchmark is taken."""
     try:
-        find_benchmark(session, said)
+        find_benchmark(session, text)
     except NotFoundError as error:
-        parts = said.split(":")
+        parts = text.split(":")
         for n in range(len(parts) - 1, 0, -1):
             name = ":".join(parts[:n])
             with suppress(NotFoundError):
@@ -114,4 +114,4 @@ def _parts(session: Session, said: str) -> tuple[str, str | None]:
         if len(parts) == 1:
             raise
         raise NotFoundError("benchmark", parts[0], error.known) from error
-    return said, None
+    return text, None

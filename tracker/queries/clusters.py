@@ -46,16 +46,16 @@ class Clusters(AnalysisInput):
         benchmark = find_benchmark(session, selection.benchmark)
         tasks = select_tasks(session, benchmark, selection)
         prompt = tables.prompt.c
-        asked: Any = {TASK: prompt.task_id, SPLIT: prompt.split, NONE: sa.null()}.get(field, prompt.details)
+        column: Any = {TASK: prompt.task_id, SPLIT: prompt.split, NONE: sa.null()}.get(field, prompt.details)
         rows = session.execute(
-            sa.select(prompt.id, asked.label("value")).where(prompt.task_id.in_(tasks)).order_by(prompt.id)
+            sa.select(prompt.id, column.label("value")).where(prompt.task_id.in_(tasks)).order_by(prompt.id)
         ).all()
         if field == TASK:
             names = [tasks[row.value] for row in rows]
         elif field in (SPLIT, NONE):
             names = [row.value or "" for row in rows]
         else:
-            names = [_said((row.value or {}).get(field)) for row in rows]
+            names = [_as_text((row.value or {}).get(field)) for row in rows]
             if not any(names):
                 known = {name for row in rows for name in (row.value or {})}
                 raise NotFoundError(f"field of {benchmark.label}'s prompts", field, [TASK, SPLIT, NONE, *sorted(known)])
@@ -79,5 +79,5 @@ class Clusters(AnalysisInput):
         return self.names[np.searchsorted(self.prompt_ids, prompt_ids)]
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return "" if value is None else str(value)

@@ -174,7 +174,7 @@ class AllEmbeddings(AnalysisInput):
     @property
     def digest(self) -> str:
         """SHA-256 of all of them."""
-        return hashlib.sha256("\n".join(one.digest for one in self.by_encoder).encode()).hexdigest()
+        return hashlib.sha256("\n".join(embeddings.digest for embeddings in self.by_encoder).encode()).hexdigest()
 
 
 def embeddings(session: Session, selection: Selection) -> Embeddings:
@@ -191,14 +191,14 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
 
 
 def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StoredEncoder:
-    found = stored_encoders(session, benchmark)
-    if not found:
+    encoders = stored_encoders(session, benchmark)
+    if not encoders:
         raise SelectionError(
             f"The prompts of {benchmark.label} have no vectors yet. Make them: suffrage embed "
             f"{shlex.quote(benchmark.label)} --encoder minilm, or take in vectors made elsewhere with --from-file."
         )
-    fitting = [one for one in found if selection.encoder is None or selection.encoder in one.names]
-    labels = [f"{one.label} (key {one.id})" for one in fitting or found]
+    fitting = [encoder for encoder in encoders if selection.encoder is None or selection.encoder in encoder.names]
+    labels = [f"{encoder.label} (key {encoder.id})" for encoder in fitting or encoders]
     if not fitting:
         raise NotFoundError("encoder with vectors of this benchmark", selection.encoder, labels)
     if len(fitting) > 1 and selection.encoder is None:

@@ -113,9 +113,9 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
     select_tasks(session, benchmark, chosen)  # a wrong task is told before a wrong metric
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
     runs = select_runs(session, benchmark, metric, "prompt", chosen)
-    found = matrix_of_runs(session, benchmark, metric, runs, chosen)
-    if found is not None:
-        return found
+    matrix = matrix_of_runs(session, benchmark, metric, runs, chosen)
+    if matrix is not None:
+        return matrix
     only = selected_filter(session, benchmark, chosen)
     raise SelectionError(
         f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen runs and tasks. "
@@ -144,11 +144,11 @@ def matrix_of_runs(
     tasks = select_tasks(session, benchmark, selection)
     prompt_ids, task_names = read_prompts(session, tasks, selected_filter(session, benchmark, selection))
     Q = read_scores(session, metric.id, [run.id for run in runs], prompt_ids)
-    asked = np.asarray(~np.isnan(Q).all(axis=1))
-    if not asked.any():
+    is_measured = np.asarray(~np.isnan(Q).all(axis=1))
+    if not is_measured.any():
         return None
-    if not asked.all():
-        Q, prompt_ids, task_names = Q[asked], prompt_ids[asked], task_names[asked]
+    if not is_measured.all():
+        Q, prompt_ids, task_names = Q[is_measured], prompt_ids[is_measured], task_names[is_measured]
     return PerformanceMatrix(
         Q=Q,
         prompt_ids=prompt_ids,

@@ -56,8 +56,8 @@ class Prompts(AnalysisInput):
     @property
     def digest(self) -> str:
         """SHA-256 of everything that is known of them but their splits, on which no answer rests."""
-        said = (self.tasks, self.names, self.texts, self.choices, self.answers, self.details)
-        return hashlib.sha256(self.prompt_ids.tobytes() + orjson.dumps(said)).hexdigest()
+        content = (self.tasks, self.names, self.texts, self.choices, self.answers, self.details)
+        return hashlib.sha256(self.prompt_ids.tobytes() + orjson.dumps(content)).hexdigest()
 
     def find_rows(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.intp]:
         """Where prompts stand here.
@@ -78,7 +78,7 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     tasks = select_tasks(session, benchmark, selection)
     only = selected_filter(session, benchmark, selection)
     prompt = tables.prompt.c
-    called = prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
+    names = prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
     rows = session.execute(
         sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details, prompt.split)
         .where(prompt.task_id.in_(tasks))
@@ -90,7 +90,7 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     return Prompts(
         prompt_ids=np.array([row.id for row in rows], dtype=np.int64),
         tasks=tuple(tasks[row.task_id] for row in rows),
-        names=tuple(called.get(row.id, str(row.id)) for row in rows),
+        names=tuple(names.get(row.id, str(row.id)) for row in rows),
         texts=tuple(row.text for row in rows),
         choices=tuple(row.choices for row in rows),
         answers=tuple(row.answer for row in rows),

@@ -88,7 +88,7 @@ def benchmark_label(name: str, revision: str) -> str:
     return f"{name}@{revision}" if revision else name
 
 
-def find_benchmark(session: Session, wanted: str) -> BenchmarkKey:
+def find_benchmark(session: Session, name: str) -> BenchmarkKey:
     """The benchmark of that name, or name@revision.
 
     Raises:
@@ -99,15 +99,17 @@ def find_benchmark(session: Session, wanted: str) -> BenchmarkKey:
         sa.select(tables.benchmark.c.id, tables.benchmark.c.name, tables.benchmark.c.revision)
     ).all()
     by_label = {benchmark_label(name, revision): key for key, name, revision in stored}
-    if wanted in by_label:
-        return BenchmarkKey(by_label[wanted], wanted)
-    named = sorted(benchmark_label(name, revision) for _, name, revision in stored if name == wanted)
-    if len(named) > 1:
-        raise AmbiguousError(f"Benchmark {wanted!r} has several revisions. Name one: {', '.join(named)}.")
-    if not named:
+    if name in by_label:
+        return BenchmarkKey(by_label[name], name)
+    revisions = sorted(
+        benchmark_label(stored_name, revision) for _, stored_name, revision in stored if stored_name == name
+    )
+    if len(revisions) > 1:
+        raise AmbiguousError(f"Benchmark {name!r} has several revisions. Name one: {', '.join(revisions)}.")
+    if not revisions:
         hint = "" if stored else "Ingest a results file first: suffrage ingest PATH"
-        raise NotFoundError("benchmark", wanted, sorted(by_label), hint)
-    return BenchmarkKey(by_label[named[0]], named[0])
+        raise NotFoundError("benchmark", name, sorted(by_label), hint)
+    return BenchmarkKey(by_label[revisions[0]], revisions[0])
 
 
 def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
@@ -116,12 +118,12 @@ def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
     A scalar subquery, so that both engines look one key up instead of reading all scores.
     """
     scores = tables.score if unit == "prompt" else tables.task_score
-    found = (
+    values = (
         sa.select(sa.literal(1))
         .where(scores.c.run_id == tables.run.c.id, scores.c.metric_id == tables.metric.c.id)
         .limit(1)
     )
-    return found.correlate(tables.run, tables.metric).scalar_subquery().is_not(None)
+    return values.correlate(tables.run, tables.metric).scalar_subquery().is_not(None)
 
 
 def find_metric(
@@ -146,15 +148,15 @@ def find_metric(
             .where(*_runs_of(benchmark, selection), has_scores(unit))
             .distinct()
         )
-        found = {row.name: MetricKey(*row) for row in session.execute(query)}
-        if selection.metric in found:
-            return found[selection.metric], unit
-        main = [metric for name, metric in found.items() if not name.startswith(CONFIDENCE)] or list(found.values())
+        metrics = {row.name: MetricKey(*row) for row in session.execute(query)}
+        if selection.metric in metrics:
+            return metrics[selection.metric], unit
+        main = [metric for name, metric in metrics.items() if not name.startswith(CONFIDENCE)] or list(metrics.values())
         if selection.metric is None and len(main) == 1:
             return main[0], unit
-        if selection.metric is None and found:
-            names = ", ".join(sorted(found))
-            raise SelectionError(f"{benchmark.label} has {len(found)} metrics: {names}. Choose one with --metric.")
+        if selection.metric is None and metrics:
+            names = ", ".join(sorted(metrics))
+            raise SelectionError(f"{benchmark.label} has {len(metrics)} metrics: {names}. Choose one with --metric.")
     raise _no_scores(session, benchmark, selection, units)
 
 
@@ -182,8 +184,8 @@ def select_runs(
     else:
         rows = list({row.name: row for row in rows}.values())  # the largest key of each model comes last
     if selection.models:
-        wanted = _model_names(session, selection.models, [row.name for row in rows])
-        rows = [row for row in rows if row.name in wanted]
+        names = _model_names(session, selection.models, [row.name for row in rows])
+        rows = [row for row in rows if row.name in names]
     if not rows:
         raise _no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
     return _as_columns(rows)
@@ -220,9 +222,9 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
         sa.select(tables.task.c.id, tables.task.c.name).where(tables.task.c.benchmark_id == benchmark.id)
     ).all()
     names = {row.name for row in stored}
-    for wanted in selection.tasks:
-        if wanted not in names:
-            raise NotFoundError("task", wanted, sorted(names))
+    for name in selection.tasks:
+        if name not in names:
+            raise NotFoundError("task", name, sorted(names))
     kept = [row for row in stored if not selection.tasks or row.name in selection.tasks]
     return {row.id: row.name for row in sorted(kept, key=lambda row: row.name)}
 
@@ -262,9 +264,9 @@ def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnEle
 
 
 def _all_there(
-    session: Session, benchmark: BenchmarkKey, metric: MetricKey, wanted: Sequence[int], found: set[int]
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, run_ids: Sequence[int], scored_ids: set[int]
 ) -> None:
-    for key in sorted(set(wanted) - found):
+    for key in sorted(set(run_ids) - scored_ids):
         looked_up = sa.select(tables.run).where(tables.run.c.id == key)
         run = session.execute(looked_up).first() if key <= LARGEST_KEY else None
         if run is None or run.benchmark_id != benchmark.id:
@@ -275,15 +277,15 @@ def _all_there(
         raise SelectionError(f"Run {key} has no scores under {metric.name}. Leave it out, or choose another metric.")
 
 
-def _model_names(session: Session, wanted: Sequence[str], known: Sequence[str]) -> set[str]:
+def _model_names(session: Session, selected: Sequence[str], known: Sequence[str]) -> set[str]:
     aliases = sa.select(tables.model_alias.c.name.label("alias"), tables.model.c.name).join(
         tables.model, tables.model.c.id == tables.model_alias.c.model_id
     )
     names = {row.alias: row.name for row in session.execute(aliases)} | {name: name for name in known}
-    for name in wanted:
+    for name in selected:
         if names.get(name) not in known:
             raise NotFoundError("model with such scores", name, sorted(set(known)))
-    return {names[name] for name in wanted}
+    return {names[name] for name in selected}
 
 
 def _no_scores(
@@ -298,27 +300,28 @@ def _no_scores(
         .where(tables.run.c.benchmark_id == benchmark.id, tables.run.c.status == "complete")
         .distinct()
     )
-    here = session.execute(every.where(sa.or_(*(has_scores(unit) for unit in units)))).all()
-    if not here:
+    scored = session.execute(every.where(sa.or_(*(has_scores(unit) for unit in units)))).all()
+    if not scored:
         if units == ("prompt",) and session.execute(every.where(has_scores("task"))).first():
             return SelectionError(f"{benchmark.label} holds scores of whole tasks only; this needs scores per prompt.")
-        mine = sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)
-        n = session.scalar(mine) or 0
-        if n and not session.scalar(mine.where(tables.run.c.status == "complete")):
+        count = sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)
+        n = session.scalar(count) or 0
+        if n and not session.scalar(count.where(tables.run.c.status == "complete")):
             return SelectionError(
                 f"No run of {benchmark.label} is complete: its {n} are hidden, superseded or partial (damaged or being "
                 "evaluated), and are chosen by --runs only. "
                 f"List them: suffrage runs list --all --benchmark {benchmark.label}"
             )
         return SelectionError(f"{benchmark.label} has no scores yet. Take some in: suffrage ingest PATH")
-    metrics = sorted({row.name for row in here})
+    metrics = sorted({row.name for row in scored})
     if selection.metric is not None and selection.metric not in metrics:
         return NotFoundError(f"metric with scores in {benchmark.label}", selection.metric, metrics)
-    if (selection.condition, selection.variant) not in {(row.condition, row.variant) for row in here}:
-        stored = sorted({row.condition + (f" ({row.variant})" if row.variant else "") for row in here})
-        asked = selection.condition + (f" ({selection.variant})" if selection.variant else "")
+    if (selection.condition, selection.variant) not in {(row.condition, row.variant) for row in scored}:
+        stored = sorted({row.condition + (f" ({row.variant})" if row.variant else "") for row in scored})
+        selected = selection.condition + (f" ({selection.variant})" if selection.variant else "")
         return SelectionError(
-            f"No run of {benchmark.label} is {asked}. Stored: {', '.join(stored)}. Choose by --condition and --variant."
+            f"No run of {benchmark.label} is {selected}. Stored: {', '.join(stored)}. "
+            "Choose by --condition and --variant."
         )
     if selection.as_of is not None:
         return SelectionError(f"Of {benchmark.label} nothing was stored by {selection.as_of}. Choose a later date.")

@@ -57,8 +57,8 @@ def read_scores(
 
     def cells(batch: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         runs, prompts, values = number_columns(batch)
-        found, wanted = grid.cells(runs, prompts)
-        return found, values if wanted.all() else values[wanted]
+        positions, is_row = grid.cells(runs, prompts)
+        return positions, values if is_row.all() else values[is_row]
 
     size, n_scores = len(prompt_ids) * len(run_ids), 0
     Q = np.full(size, np.nan)
@@ -102,10 +102,10 @@ class Grid:
         if n == 0:
             return np.empty(0, dtype=np.int64), np.zeros(len(prompts), dtype=np.bool_)
         place = np.minimum(np.searchsorted(self._prompts, prompts), n - 1)
-        wanted = self._prompts[place] == prompts
-        if not wanted.all():
-            runs, place = runs[wanted], place[wanted]
-        return self._by_prompt[place] * k + self._by_run[np.searchsorted(self._runs, runs)], wanted
+        is_row = self._prompts[place] == prompts
+        if not is_row.all():
+            runs, place = runs[is_row], place[is_row]
+        return self._by_prompt[place] * k + self._by_run[np.searchsorted(self._runs, runs)], is_row
 
 
 def compute_digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:

@@ -62,8 +62,8 @@ class Selection:
 
     def as_json(self) -> dict[str, Any]:
         """The choices that differ from the defaults, in types that JSON knows."""
-        said = {name: value for name, value in asdict(self).items() if value not in (None, ())}
-        return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in said.items()}
+        choices = {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in choices.items()}
 
 
 class AnalysisInput(Protocol):

@@ -37,7 +37,7 @@ WRITING_FUNCTIONS = {"edit", "fts3_tokenizer", "load_extension", "readfile", "wr
 LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\"", re.IGNORECASE)
 
 READING_ONLY = "Only statements that read are allowed: SELECT, VALUES or WITH … SELECT, one at a time."
-SUPERUSER_NOTE = (
+SUPERUSER_HINT = (
     "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. "
     "Better connect as a role that can only read (see docs/sql.md)."
 )
@@ -79,8 +79,8 @@ def read_only_sql(
     clock = _Clock(limit_seconds)
     read = _read_sqlite if engine.dialect.name == "sqlite" else _read_postgresql
     with read(engine, text, clock) as result:
-        columns = _numbered(result.columns)
-        renamed = [name for name, given in zip(columns, result.columns, strict=True) if name != given]
+        columns = _number_duplicates(result.columns)
+        renamed = [name for name, original in zip(columns, result.columns, strict=True) if name != original]
         warnings = (f"columns of the same name were numbered: {', '.join(renamed)}; AS gives them names",) * bool(
             renamed
         )
@@ -116,13 +116,14 @@ class _Clock:
         return SqlError(f"The statement was stopped after {self.limit:g} s. Narrow it down, or allow it more time.")
 
 
-def _numbered(names: tuple[str, ...]) -> tuple[str, ...]:
+def _number_duplicates(names: tuple[str, ...]) -> tuple[str, ...]:
     """Names of columns, each once: the second ``id`` is ``id_2``."""
-    found: list[str] = []
+    unique: list[str] = []
     for name in names:
-        tried = (name, *(f"{name}_{n}" for n in range(2, len(names) + 2)))
-        found.append(next(one for one in tried if one not in found and (one == name or one not in names)))
-    return tuple(found)
+        candidates = (name, *(f"{name}_{n}" for n in range(2, len(names) + 2)))
+        free = (text for text in candidates if text not in unique and (text == name or text not in names))
+        unique.append(next(free))
+    return tuple(unique)
 
 
 def _checked(statement: str) -> str:
@@ -176,7 +177,7 @@ def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> list[str]:
     try:
         raw.execute("PRAGMA query_only = ON")
         raw.execute("PRAGMA trusted_schema = OFF")
-        listed = raw.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        relations = raw.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
         for table in ("json_each('[]')", "json_tree('[]')", "pragma_table_info('run')", "pragma_table_list"):
             raw.execute(f"SELECT 1 FROM {table}").fetchall()  # made on first use, which the authorizer would refuse
     except sqlite3.DatabaseError as error:
@@ -186,7 +187,7 @@ def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> list[str]:
     raw.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
     raw.set_authorizer(_authorize)
     raw.set_progress_handler(lambda: clock.is_over, 10_000)
-    return [name for (name,) in listed]
+    return [name for (name,) in relations]
 
 
 def _authorize(action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
@@ -212,13 +213,13 @@ def _sqlite_rows(cursor: sqlite3.Cursor, clock: _Clock, names: list[str]) -> Ite
 
 
 def _sqlite_error(error: sqlite3.Error | sqlite3.Warning, clock: _Clock, names: list[str]) -> SqlError:
-    said = str(error)
-    if said == "interrupted":
+    message = str(error)
+    if message == "interrupted":
         return clock.error
-    if "not authorized" in said or "prohibited" in said or "one statement" in said or "readonly" in said:
-        return SqlError(f"{said[:1].upper()}{said[1:].rstrip('.')}. {READING_ONLY}")
-    missing = said.removeprefix("no such table: ") if said.startswith("no such table: ") else None
-    return _with_hint(said, missing, names)
+    if "not authorized" in message or "prohibited" in message or "one statement" in message or "readonly" in message:
+        return SqlError(f"{message[:1].upper()}{message[1:].rstrip('.')}. {READING_ONLY}")
+    missing = message.removeprefix("no such table: ") if message.startswith("no such table: ") else None
+    return _with_hint(message, missing, names)
 
 
 # --- PostgreSQL ---
@@ -267,10 +268,10 @@ def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Cloc
         return ()
     if not can_step_down:
         raise SqlError("As a superuser no statement is safe on this server. Connect as a role that can only read.")
-    if found := LIFTING.search(statement):
-        raise SqlError(f"{found.group()} is refused to superusers. Connect as a role that can only read.")
+    if match := LIFTING.search(statement):
+        raise SqlError(f"{match.group()} is refused to superusers. Connect as a role that can only read.")
     raw.execute("SET LOCAL ROLE pg_read_all_data")
-    return (SUPERUSER_NOTE,)
+    return (SUPERUSER_HINT,)
 
 
 def _postgresql_rows(raw: psycopg.Connection[Any], clock: _Clock, engine: sa.Engine) -> Iterator[tuple[Any, ...]]:
@@ -292,13 +293,15 @@ def _postgresql_error(error: psycopg.Error, clock: _Clock, engine: sa.Engine) ->
 
     if isinstance(error, errors.QueryCanceled):
         return clock.error
-    said = error.diag.message_primary or str(error).splitlines()[0]
+    message = error.diag.message_primary or str(error).splitlines()[0]
     if isinstance(error, errors.ReadOnlySqlTransaction | errors.InsufficientPrivilege | errors.FeatureNotSupported):
-        return SqlError(f"{said[:1].upper()}{said[1:]}. {READING_ONLY}")
+        return SqlError(f"{message[:1].upper()}{message[1:]}. {READING_ONLY}")
     if isinstance(error, errors.SyntaxError):
-        return SqlError(f"{said[:1].upper()}{said[1:]}. {READING_ONLY}")
+        return SqlError(f"{message[:1].upper()}{message[1:]}. {READING_ONLY}")
     missing = None
-    if isinstance(error, errors.UndefinedTable) and (named := re.search(r'relation "(.+?)"', said)):
-        missing = named.group(1)
+    if isinstance(error, errors.UndefinedTable) and (match := re.search(r'relation "(.+?)"', message)):
+        missing = match.group(1)
     inspector = sa.inspect(engine) if missing else None
-    return _with_hint(said, missing, [*inspector.get_table_names(), *inspector.get_view_names()] if inspector else [])
+    return _with_hint(
+        message, missing, [*inspector.get_table_names(), *inspector.get_view_names()] if inspector else []
+    )

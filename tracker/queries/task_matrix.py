@@ -123,8 +123,8 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
             cell = row[task_id], column[run_id]
             T[cell], stderr[cell] = value, np.nan if error is None else error
             n_prompts[cell] = count or n_prompts[cell]
-    asked = np.asarray(~np.isnan(T).all(axis=1))
-    if not asked.any():
+    is_measured = np.asarray(~np.isnan(T).all(axis=1))
+    if not is_measured.any():
         raise SelectionError(
             f"No task of {benchmark.label} has a score under {metric.name} in the chosen runs. "
             "Choose other tasks or models."
@@ -142,7 +142,7 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
         metric=metric.name,
         condition=conditions(runs),
         higher_is_better=metric.higher_is_better,
-    ).rows(asked)
+    ).rows(is_measured)
 
 
 def _means_by_task(
@@ -162,8 +162,8 @@ def _means_by_task(
 def _sums(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """``(n_runs,)`` what the prompts of each run add up to, the same in whatever order they come."""
     sums = np.nansum(scores, axis=0)
-    there = ~np.isnan(scores)
-    fractional = np.isfinite(sums) & (there & (scores != np.rint(scores))).any(axis=0)
+    is_measured = ~np.isnan(scores)
+    fractional = np.isfinite(sums) & (is_measured & (scores != np.rint(scores))).any(axis=0)
     for run in np.flatnonzero(fractional):
-        sums[run] = fsum(scores[there[:, run], run].tolist())
+        sums[run] = fsum(scores[is_measured[:, run], run].tolist())
     return np.asarray(sums)

@@ -105,13 +105,13 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
         SelectionError: it weighs no prompts, weighs those of another benchmark, or holds several schemes and none
             was named.
     """
-    said = selection.weights or ""
-    key, _, scheme = said.partition(":")
-    if said == TASK_EQUAL:
+    name = selection.weights or ""
+    key, _, scheme = name.partition(":")
+    if name == TASK_EQUAL:
         return PromptWeights.task_equal()
     if not key.isdecimal() or int(key) > LARGEST_KEY:
         raise SelectionError(
-            f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
+            f"No weights {name!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
             f"(`suffrage findings` lists them), or {TASK_EQUAL}."
         )
     finding = session.execute(

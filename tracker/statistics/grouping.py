@@ -80,9 +80,9 @@ def group_rows(names: NDArray[np.str_]) -> Grouping:
 
 def _numbered(marks: NDArray[np.generic], alone: NDArray[np.bool_]) -> Grouping:
     """Clusters with a name first, in the order of their marks, then the rows that are alone."""
-    found, codes = np.unique(marks[~alone], return_inverse=True)
+    names, codes = np.unique(marks[~alone], return_inverse=True)
     every = np.empty(len(marks), dtype=np.int64)
     every[~alone] = codes
     n_alone = int(alone.sum())
-    every[alone] = len(found) + np.arange(n_alone)
-    return Grouping(codes=every, sizes=np.bincount(every, minlength=len(found) + n_alone), n_alone=n_alone)
+    every[alone] = len(names) + np.arange(n_alone)
+    return Grouping(codes=every, sizes=np.bincount(every, minlength=len(names) + n_alone), n_alone=n_alone)

@@ -95,14 +95,16 @@ def compare_all_pairs(
     total = right - right.T
     squares, products = (values**2).T @ M, values.T @ values
     whole = squares + squares.T
-    apart = whole - 2 * products  # sum of squared differences
+    squared_differences = whole - 2 * products  # sum of squared differences
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
-        spread = np.maximum((n * apart - total**2) / n, 0.0)  # whole numbers until divided, where scores are 0 and 1
+        spread = np.maximum(
+            (n * squared_differences - total**2) / n, 0.0
+        )  # whole numbers until divided, where scores are 0 and 1
     between, n_clusters, degrees = _between(values, M, mean, groups, correction)
     close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < CANCELLATION * whole
     if groups is not None:
-        close |= between < CANCELLATION * apart
+        close |= between < CANCELLATION * squared_differences
     i, j = np.nonzero(np.triu(close & (n > 0), 1))
     _one_by_one(scores, M, groups, (i, j), (mean, spread, between), exact=is_binary, correction=correction)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,10 +141,10 @@ def _between(
         if groups.n_groups > 1:
             S *= np.sqrt(cluster_correction(groups.sizes[:, None], groups.n_groups, len(M), correction))
         H = S.T @ S
-        own = np.diag(H)
+        variances = np.diag(H)
         degrees = groups.n_groups - 1.0 if correction == "CR1" else groups.degrees
         ends = np.full((k, k), float(groups.n_groups)), np.full((k, k), degrees)
-        return np.maximum(own[:, None] + own[None, :] - 2 * H, 0.0), *ends
+        return np.maximum(variances[:, None] + variances[None, :] - 2 * H, 0.0), *ends
     return _between_with_gaps(values, M, mean, np.split(order, starts[1:]), correction)
 
 

@@ -145,17 +145,17 @@ def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tu
         Columns of each run of two or more, the best first.
     """
     order = np.argsort(rank, kind="stable")
-    apart = (better | better.T)[np.ix_(order, order)]
-    found: list[tuple[int, ...]] = []
+    is_separable = (better | better.T)[np.ix_(order, order)]
+    groups: list[tuple[int, ...]] = []
     end = 0
     for start in range(len(order)):
         reached = max(end, start + 1)
-        while reached < len(order) and not apart[start:reached, reached].any():
+        while reached < len(order) and not is_separable[start:reached, reached].any():
             reached += 1
         if reached > end and reached - start > 1:
-            found.append(tuple(order[start:reached].tolist()))
+            groups.append(tuple(order[start:reached].tolist()))
         end = max(end, reached)
-    return tuple(found)
+    return tuple(groups)
 
 
 def _means_with_errors(

@@ -96,28 +96,28 @@ class PermutationTest:
     @property
     def null_mean(self) -> float:
         """Mean over the draws; NaN if there is none in which the statistic exists."""
-        found = self.null[np.isfinite(self.null)]
-        if found.size and (found == found[0]).all():
-            return float(found[0])  # without the rounding of a sum
-        return float(found.mean()) if found.size else float("nan")
+        values = self.null[np.isfinite(self.null)]
+        if values.size and (values == values[0]).all():
+            return float(values[0])  # without the rounding of a sum
+        return float(values.mean()) if values.size else float("nan")
 
     @property
     def null_sd(self) -> float:
         """Standard deviation over the draws, with ``B - 1``; 0 for a single draw."""
-        found = self.null[np.isfinite(self.null)]
-        return float(found.std(ddof=1)) if found.size > 1 and (found != found[0]).any() else 0.0
+        values = self.null[np.isfinite(self.null)]
+        return float(values.std(ddof=1)) if values.size > 1 and (values != values[0]).any() else 0.0
 
     @property
     def is_discrete(self) -> bool:
         """Whether one value makes up more than `ATOM_SHARE` of the draws, so that p-values move in jumps."""
-        found = self.null[np.isfinite(self.null)]
-        if not found.size:
+        values = self.null[np.isfinite(self.null)]
+        if not values.size:
             return True
-        spread, largest = float(np.ptp(found)), float(np.abs(found).max())
-        found = found - found.min()
-        found = np.round(found / spread, 9) if spread > ROUNDING * largest else found * 0.0
-        atom = int(np.unique(found, return_counts=True)[1].max())
-        return atom > max(CHANCE_TIE, ATOM_SHARE * self.n_permutations) or atom == found.size > 1
+        spread, largest = float(np.ptp(values)), float(np.abs(values).max())
+        values = values - values.min()
+        values = np.round(values / spread, 9) if spread > ROUNDING * largest else values * 0.0
+        atom = int(np.unique(values, return_counts=True)[1].max())
+        return atom > max(CHANCE_TIE, ATOM_SHARE * self.n_permutations) or atom == values.size > 1
 
 
 def build_permutation_test(

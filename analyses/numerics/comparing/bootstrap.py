@@ -34,7 +34,7 @@ def resampled_means(
     """
     m, blocks = len(sums), split_blocks(n_resamples, BLOCK)
     kinds, counts = np.unique(np.stack([sums, sizes]), axis=1, return_counts=True)
-    is_alike = bool((sizes == sizes[0]).all())
+    is_equal_sized = bool((sizes == sizes[0]).all())
 
     def drawn(block: int) -> NDArray[np.float64]:
         rows, draw = len(blocks[block]), generator(seed, RESAMPLED_UNITS, block)
@@ -43,7 +43,7 @@ def resampled_means(
             return np.asarray((often * kinds[0]).sum(axis=1) / (often * kinds[1]).sum(axis=1))
         units = draw.integers(0, m, (rows, m), dtype=np.int32)
         total = sums[units].sum(axis=1)
-        return np.asarray(total / (m * sizes[0] if is_alike else sizes[units].sum(axis=1)))
+        return np.asarray(total / (m * sizes[0] if is_equal_sized else sizes[units].sum(axis=1)))
 
     return np.concatenate(map_blocks(drawn, len(blocks)))
 
@@ -76,19 +76,19 @@ def bca_interval(
     from scipy.special import ndtr, ndtri
 
     scale = max(abs(observed), float(np.abs(distribution).max(initial=0.0)))
-    apart = jackknife.mean() - jackknife
-    spread = float((apart**2).sum())
+    deviations = jackknife.mean() - jackknife
+    spread = float((deviations**2).sum())
     if (
         len(jackknife) < 2
         or not np.isfinite(spread)
-        or np.sqrt(spread / len(apart)) * len(apart) <= TIE_TOLERANCE * scale
+        or np.sqrt(spread / len(deviations)) * len(deviations) <= TIE_TOLERANCE * scale
     ):
         return np.nan, np.nan
     below, above = distribution < observed - TIE_TOLERANCE * scale, distribution > observed + TIE_TOLERANCE * scale
     bias = ndtri((1 + (below.mean() - above.mean())) / 2)
     if not np.isfinite(bias):
         return np.nan, np.nan
-    sizes = apart / np.sqrt(spread)  # so that no cube leaves what a number can hold
+    sizes = deviations / np.sqrt(spread)  # so that no cube leaves what a number can hold
     acceleration = float((sizes**3).sum()) / 6
     ends = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     shares = ndtr(bias + ends / (1 - acceleration * ends))

@@ -75,15 +75,15 @@ def compare_runs(
         higher_is_better: whether large scores are good.
         level: of the intervals.
     """
-    found = [
+    steps = [
         _step(Q, before, after, groups, higher_is_better, level)
         for columns in series
         for before, after in pairwise(columns)
     ]
-    if not found:
+    if not steps:
         return ()
-    adjusted = holm_values(np.array([one.pvalue for one in found]))
-    return tuple(replace(one, holm=float(value)) for one, value in zip(found, adjusted, strict=True))
+    adjusted = holm_values(np.array([step.pvalue for step in steps]))
+    return tuple(replace(step, holm=float(value)) for step, value in zip(steps, adjusted, strict=True))
 
 
 def score_changes(Q: NDArray[np.float64], step: RunStep, *, higher_is_better: bool = True) -> NDArray[np.float64]:
@@ -111,15 +111,15 @@ def _step(
     if n:
         both = np.concatenate([old[shared], new[shared]])
         scale = float(np.abs(both).max())
-        mine = groups.rows(shared)
+        shared_groups = groups.rows(shared)
         binary = bool(((both == 0) | (both == 1)).all())
-        if mine.problem:
-            made = estimate_mean(d, scale=scale, level=level)
+        if shared_groups.problem:
+            estimate = estimate_mean(d, scale=scale, level=level)
         else:
-            correction: Correction = "CR1" if mine.is_even else "CR2"
-            made = estimate_clustered_mean(d, mine, scale=scale, level=level, correction=correction)
-            clusters = mine.n_groups
-        change, stderr, low, high, pvalue = made.mean, made.stderr, made.low, made.high, made.pvalue
+            correction: Correction = "CR1" if shared_groups.is_even else "CR2"
+            estimate = estimate_clustered_mean(d, shared_groups, scale=scale, level=level, correction=correction)
+            clusters = shared_groups.n_groups
+        change, stderr, low, high, pvalue = estimate.mean, estimate.stderr, estimate.low, estimate.high, estimate.pvalue
         if not clusters and binary:
             pvalue = float(mcnemar_pvalues(better, worse))
     return RunStep(

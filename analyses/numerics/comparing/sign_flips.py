@@ -63,10 +63,10 @@ def sign_flip_test(values: NDArray[np.float64], *, n_draws: int = 9999, seed: in
     sizes, observed = np.abs(values[values != 0]), abs(float(values.sum()))
     if observed <= TIE_TOLERANCE * float(sizes.sum()):
         return SignFlips(pvalue=1.0, n_drawn=0)
-    found = _on_a_lattice(values)
-    if found is None and len(sizes) <= ENUMERATED:
-        found = _enumerated(sizes, observed)
-    return SignFlips(pvalue=found, n_drawn=0) if found is not None else _drawn(sizes, observed, n_draws, seed)
+    pvalue = _on_a_lattice(values)
+    if pvalue is None and len(sizes) <= ENUMERATED:
+        pvalue = _enumerated(sizes, observed)
+    return SignFlips(pvalue=pvalue, n_drawn=0) if pvalue is not None else _drawn(sizes, observed, n_draws, seed)
 
 
 def _enumerated(sizes: NDArray[np.float64], observed: float) -> float:

@@ -68,7 +68,7 @@ def task_differences(
         is_binary: whether scores are 0 and 1, so that McNemar's test applies.
         level: of the intervals.
     """
-    found = []
+    differences = []
     scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
     for task in np.unique(tasks).tolist():
         rows = np.asarray(tasks == task)
@@ -85,7 +85,7 @@ def task_differences(
             pvalue = float(mcnemar_pvalues(n_a, n_b)) if is_binary else known.pvalue
         if known.stderr == 0 and test != MCNEMAR:
             test = FLIPPED  # of prompts or clusters that all say the same
-        found.append(
+        differences.append(
             TaskDifference(
                 task=task,
                 n=len(d),
@@ -101,6 +101,6 @@ def task_differences(
                 test="" if np.isnan(pvalue) else test,
             )
         )
-    pvalues = np.array([one.pvalue for one in found])
-    adjusted = zip(found, holm_values(pvalues).tolist(), fdr_values(pvalues).tolist(), strict=True)
-    return tuple(replace(one, holm=holm, benjamini_hochberg=rate) for one, holm, rate in adjusted)
+    pvalues = np.array([difference.pvalue for difference in differences])
+    adjusted = zip(differences, holm_values(pvalues).tolist(), fdr_values(pvalues).tolist(), strict=True)
+    return tuple(replace(difference, holm=holm, benjamini_hochberg=rate) for difference, holm, rate in adjusted)

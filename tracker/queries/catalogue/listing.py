@@ -117,12 +117,12 @@ def list_benchmarks(session: Session) -> list[BenchmarkRow]:
         .where(tables.task.c.name != "")
         .group_by(tables.task.c.benchmark_id),
     )
-    asked = (
+    query = (
         sa.select(tables.task.c.benchmark_id, sa.func.count(), sa.func.count(tables.prompt.c.content_hash))
         .join(tables.prompt, tables.prompt.c.task_id == tables.task.c.id)
         .group_by(tables.task.c.benchmark_id)
     )
-    prompts = _counted(session, asked)
+    prompts = _counted(session, query)
     runs = _counted(
         session,
         sa.select(tables.run.c.benchmark_id, sa.func.count(), sa.func.count(tables.run.c.model_id.distinct()))
@@ -204,10 +204,10 @@ def find_run(session: Session, key: int) -> RunRow:
     Raises:
         NotFoundError: there is none with this key.
     """
-    found = _rows_of_runs(session, [tables.run.c.id == key]) if 0 <= key <= LARGEST_KEY else []
-    if not found:
+    rows = _rows_of_runs(session, [tables.run.c.id == key]) if 0 <= key <= LARGEST_KEY else []
+    if not rows:
         raise NotFoundError("run", key, session.scalars(sa.select(tables.run.c.id).order_by(tables.run.c.id)).all())
-    return found[0]
+    return rows[0]
 
 
 def to_utc(moment: datetime) -> datetime:
@@ -228,8 +228,8 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
         .where(*terms)
         .order_by(tables.run.c.id.desc())
     )
-    found = session.execute(query).all()
-    means = mean_scores_by_run(session, [row.id for row in found])
+    stored = session.execute(query).all()
+    means = mean_scores_by_run(session, [row.id for row in stored])
     files: dict[int, list[str]] = {}
     pairs = (
         sa.select(tables.run_source.c.run_id, tables.source.c.path)
@@ -254,7 +254,7 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
             ingested=to_utc(row.ingested),
             sources=tuple(files.get(row.id, ())),
         )
-        for row in found
+        for row in stored
     ]
 
 
@@ -278,12 +278,12 @@ def _counted(session: Session, query: sa.Select[Any]) -> dict[int, tuple[int, ..
     return {key: tuple(counts) for key, *counts in session.execute(query)}
 
 
-def _model_key(session: Session, wanted: str) -> int:
-    named = sa.select(tables.model.c.name, tables.model.c.id)
-    known = {name: key for name, key in session.execute(named)}  # noqa: C416
+def _model_key(session: Session, name: str) -> int:
+    query = sa.select(tables.model.c.name, tables.model.c.id)
+    known = {name: key for name, key in session.execute(query)}  # noqa: C416
     also = sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)
     keys = {name: key for name, key in session.execute(also)} | known  # noqa: C416
-    if wanted not in keys:
-        raise NotFoundError("model", wanted, sorted(known))
-    key: int = keys[wanted]
+    if name not in keys:
+        raise NotFoundError("model", name, sorted(known))
+    key: int = keys[name]
     return key

@@ -24,20 +24,18 @@ class ModelKey:
     name: str
 
 
-def find_model(session: Session, wanted: str) -> ModelKey:
+def find_model(session: Session, name: str) -> ModelKey:
     """The model of that name, or with that other name.
 
     Raises:
         NotFoundError: there is none.
     """
     model, alias = tables.model.c, tables.model_alias.c
-    for asked in (
-        sa.select(model.id, model.name).where(model.name == wanted),
-        sa.select(model.id, model.name)
-        .join(tables.model_alias, alias.model_id == model.id)
-        .where(alias.name == wanted),
+    for query in (
+        sa.select(model.id, model.name).where(model.name == name),
+        sa.select(model.id, model.name).join(tables.model_alias, alias.model_id == model.id).where(alias.name == name),
     ):
-        found = session.execute(asked).first()
-        if found is not None:
-            return ModelKey(*found)
-    raise NotFoundError("model", wanted, session.scalars(sa.select(model.name).order_by(model.name)).all())
+        row = session.execute(query).first()
+        if row is not None:
+            return ModelKey(*row)
+    raise NotFoundError("model", name, session.scalars(sa.select(model.name).order_by(model.name)).all())

@@ -16,8 +16,8 @@ def prompt_names(session: Session, *terms: sa.ColumnElement[bool]) -> dict[int, 
         terms: on columns of ``prompt_alias``: which names to look at.
     """
     alias = tables.prompt_alias.c
-    called: dict[int, tuple[str, str]] = {}
+    names: dict[int, tuple[str, str]] = {}
     for row in session.execute(sa.select(alias.prompt_id, alias.namespace, alias.key).where(*terms)):
         name = (row.namespace, row.key)  # compared here: engines differ in how they sort texts
-        called[row.prompt_id] = min(called.get(row.prompt_id, name), name)
-    return {key: name for key, (_, name) in called.items()}
+        names[row.prompt_id] = min(names.get(row.prompt_id, name), name)
+    return {key: name for key, (_, name) in names.items()}

@@ -27,7 +27,7 @@ class Evidence:
         right, wrong: ``(n_prompts, n_models)`` bool; neither where a score is missing.
         gold: by kind of probability, ``(n_prompts, n_models)`` that of the gold answer; NaN where it is not known.
         blind_right: ``(n_prompts, n_models)`` bool, right without having seen the question.
-        blind_asked: ``(n_prompts, n_models)`` bool, whether a score without the question is stored.
+        blind_measured: ``(n_prompts, n_models)`` bool, whether a score without the question is stored.
         blind_gold: as ``gold``, of the runs without the question.
     """
 
@@ -35,16 +35,16 @@ class Evidence:
     wrong: NDArray[np.bool_]
     gold: Mapping[str, NDArray[np.float64]]
     blind_right: NDArray[np.bool_]
-    blind_asked: NDArray[np.bool_]
+    blind_measured: NDArray[np.bool_]
     blind_gold: Mapping[str, NDArray[np.float64]]
 
-    def kind(self, columns: NDArray[np.intp], names: Sequence[str], wanted: str | None = None) -> str:
+    def kind(self, columns: NDArray[np.intp], names: Sequence[str], required_kind: str | None = None) -> str:
         """The kind of probability that is stored of every one of some models; letters, as in the paper, where both are.
 
         Args:
             columns: of the models that filter.
             names: of all models.
-            wanted: ``letters`` or ``likelihoods``; None takes what there is.
+            required_kind: ``letters`` or ``likelihoods``; None takes what there is.
 
         Raises:
             SelectionError: of some of these models no probability of that kind, or of one and the same kind, is
@@ -55,15 +55,15 @@ class Evidence:
             for kind in KINDS
             for known in [~np.isnan(self.gold[kind]) if kind in self.gold else np.zeros(self.right.shape, np.bool_)]
         }
-        for kind in [wanted] if wanted else KINDS:
+        for kind in [required_kind] if required_kind else KINDS:
             if not lacking[kind]:
                 return kind
-        kind = wanted or min(KINDS, key=lambda kind: len(lacking[kind]))
-        which = f" of the option {kind}" if wanted or kind in self.gold else ""
+        kind = required_kind or min(KINDS, key=lambda kind: len(lacking[kind]))
+        option = f" of the option {kind}" if required_kind or kind in self.gold else ""
         raise SelectionError(
-            f"No probability of the gold answer{which} is stored of {join_names(lacking[kind], N_NAMED)}, so it cannot "
-            "be said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), choose "
-            "models that have them with --models, or go by right and wrong alone with --without-confidence."
+            f"No probability of the gold answer{option} is stored of {join_names(lacking[kind], N_NAMED)}, so it "
+            "cannot be said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), "
+            "choose models that have them with --models, or go by right and wrong alone with --without-confidence."
         )
 
     def is_known(self, kind: str, *, with_blind: bool) -> NDArray[np.bool_]:
@@ -77,7 +77,7 @@ class Evidence:
         matrices = [self.gold, *([self.blind_gold] if with_blind else [])] if kind else []
         for stored in matrices:
             known &= (~np.isnan(stored[kind])).mean(axis=0) >= MOST_PROMPTS if kind in stored else False
-        return known & (self.blind_asked.mean(axis=0) >= MOST_PROMPTS) if with_blind else known
+        return known & (self.blind_measured.mean(axis=0) >= MOST_PROMPTS) if with_blind else known
 
     def unblinded(self, columns: NDArray[np.intp], names: Sequence[str], kind: str | None) -> str:
         """Why the answers without the question cannot be used; '' where they can.
@@ -87,9 +87,9 @@ class Evidence:
             names: of all models.
             kind: of probability; None needs none.
         """
-        if not self.blind_asked.any():
+        if not self.blind_measured.any():
             return "no answer-only run is stored"
-        if lacking := _lacking(self.blind_asked, columns, names):
+        if lacking := _lacking(self.blind_measured, columns, names):
             return f"no answer-only run is stored of {join_names(lacking, N_NAMED)}"
         if not kind:
             return ""
@@ -120,7 +120,7 @@ def evidence(scores: PerformanceMatrix, probabilities: ReferenceProbabilities, a
         wrong=scores.Q == 0,
         gold={kind: _aligned(probabilities.kinds[kind], scores) for kind in KINDS if kind in probabilities.kinds},
         blind_right=answers == 1,
-        blind_asked=~np.isnan(answers),
+        blind_measured=~np.isnan(answers),
         blind_gold={
             kind: _aligned(sure_blind.kinds[kind], scores, by_run=False) for kind in KINDS if kind in sure_blind.kinds
         },
@@ -153,16 +153,16 @@ def _missing(scores: PerformanceMatrix) -> NDArray[np.float64]:
     return np.full(scores.Q.shape, np.nan)
 
 
-def _aligned(other: PerformanceMatrix, scores: PerformanceMatrix, *, by_run: bool = True) -> NDArray[np.float64]:
+def _aligned(matrix: PerformanceMatrix, scores: PerformanceMatrix, *, by_run: bool = True) -> NDArray[np.float64]:
     """Values of another matrix at the rows and columns of this one; NaN where it has none."""
-    names: tuple[object, ...] = tuple(other.run_ids.tolist()) if by_run else other.models
+    names: tuple[object, ...] = tuple(matrix.run_ids.tolist()) if by_run else matrix.models
     column = {name: place for place, name in enumerate(names)}
-    wanted: tuple[object, ...] = tuple(scores.run_ids.tolist()) if by_run else scores.models
-    row = {key: place for place, key in enumerate(other.prompt_ids.tolist())}
+    keys: tuple[object, ...] = tuple(scores.run_ids.tolist()) if by_run else scores.models
+    row = {key: place for place, key in enumerate(matrix.prompt_ids.tolist())}
     places = np.array([row.get(key, -1) for key in scores.prompt_ids.tolist()], dtype=np.intp)
     values = _missing(scores)
     known = places >= 0
-    for j, name in enumerate(wanted):
-        if (found := column.get(name)) is not None:
-            values[known, j] = other.Q[places[known], found]
+    for j, name in enumerate(keys):
+        if (position := column.get(name)) is not None:
+            values[known, j] = matrix.Q[places[known], position]
     return values

@@ -108,21 +108,21 @@ class FilterModels(AnalysisInput):
         makers = self.find_origins(scores.models)
         if open_only:
             means = np.where([maker.open_weights is False for maker in makers], np.nan, means)
-        found = select_best_models(means, [maker.organization or "" for maker in makers], n_models)
+        columns = select_best_models(means, [maker.organization or "" for maker in makers], n_models)
         if not allow_unknown:
-            _refuse_unknown(
+            _check_known(
                 f"one of the best {n_models}",
-                {scores.models[column]: makers[column] for column in found.tolist()},
+                {scores.models[column]: makers[column] for column in columns.tolist()},
                 open_only=open_only,
             )
-        if len(found) < n_models:
-            kind = f"{'open ' if open_only else ''}{'model' if len(found) == 1 else 'models'}"
+        if len(columns) < n_models:
+            kind = f"{'open ' if open_only else ''}{'model' if len(columns) == 1 else 'models'}"
             raise SelectionError(
-                f"Only {len(found)} {kind} with a score for each of {scores.n_prompts:,} prompts can be taken, each of "
-                f"another organization; {n_models} are to filter. Ask for fewer with --n-models, or name them with "
+                f"Only {len(columns)} {kind} with a score for each of {scores.n_prompts:,} prompts can be taken, each "
+                f"of another organization; {n_models} are to filter. Ask for fewer with --n-models, or name them with "
                 "--models."
             )
-        return found
+        return columns
 
     @property
     def digest(self) -> str:
@@ -131,7 +131,7 @@ class FilterModels(AnalysisInput):
         return hashlib.sha256(json.dumps([self.named, makers], sort_keys=True).encode()).hexdigest()
 
 
-def _refuse_unknown(which: str, chosen: Mapping[str, ModelOrigin], *, open_only: bool) -> None:
+def _check_known(role: str, chosen: Mapping[str, ModelOrigin], *, open_only: bool) -> None:
     """Raise with all chosen models of which something is not known, so that one file of facts can settle it.
 
     Raises:
@@ -143,15 +143,15 @@ def _refuse_unknown(which: str, chosen: Mapping[str, ModelOrigin], *, open_only:
             name for name, maker in chosen.items() if open_only and maker.open_weights is None
         ],
     }
-    said = [
-        f"of {', '.join(names)}, {'each ' if len(names) > 1 else ''}{which}, it is not known {what}"
-        for what, names in lacking.items()
+    facts = [
+        f"of {', '.join(names)}, {'each ' if len(names) > 1 else ''}{role}, it is not known {fact}"
+        for fact, names in lacking.items()
         if names
     ]
-    if said:
-        told = "; ".join(said)
+    if facts:
+        text = "; ".join(facts)
         raise SelectionError(
-            f"{told[0].upper()}{told[1:]}. Say so in a file (suffrage models import FILE), name the models that "
+            f"{text[0].upper()}{text[1:]}. Say so in a file (suffrage models import FILE), name the models that "
             "filter with --models, or take each such model as one of its own with --allow-unknown."
         )
 
@@ -166,13 +166,13 @@ def select_best_models(scores: NDArray[np.float64], organizations: Sequence[str]
         organizations: ``(m,)`` who made each; '' is not known, and counts as an organization of its own each time.
         n_models: how many to take.
     """
-    taken: list[int] = []
+    selected: list[int] = []
     seen: set[str] = set()
     for place in np.argsort(-scores, kind="stable").tolist():
         maker = organizations[place]
-        if len(taken) == n_models or np.isnan(scores[place]):
+        if len(selected) == n_models or np.isnan(scores[place]):
             break
         if not maker or maker not in seen:
             seen.add(maker)
-            taken.append(place)
-    return np.array(taken, dtype=np.intp)
+            selected.append(place)
+    return np.array(selected, dtype=np.intp)

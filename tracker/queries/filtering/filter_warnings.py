@@ -15,7 +15,7 @@ from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
-NAMED = 5
+MAX_NAMES = 5
 """Prompts that a note names before it breaks off."""
 
 
@@ -39,12 +39,12 @@ def filter_warnings(session: Session, benchmark: BenchmarkKey, selection: Select
     stays, _ = chosen.align(prompt_ids)
     warnings = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {key} keeps."]
     again = f"Make it anew: suffrage analyze {chosen.made_by} {shlex.quote(chosen.benchmark)}"
-    unjudged = _never_judged(session, benchmark, chosen, prompt_ids)
+    unjudged = _find_uncovered(session, benchmark, chosen, prompt_ids)
     if n := int(unjudged.sum()):
-        named = _named(session, prompt_ids[unjudged], tasks[unjudged])
+        names = _describe_prompts(session, prompt_ids[unjudged], tasks[unjudged])
         warnings.append(
             f"Filter {key} never judged {n:,} of them, which came later or were not among the data chosen for it; left "
-            f"out: {named}. {again} (`suffrage show {key}` tells its options)."
+            f"out: {names}. {again} (`suffrage show {key}` tells its options)."
         )
     if chosen.stale:
         warnings.append(f"Filter {key} was made of scores that are no longer the latest ({chosen.stale}). {again}.")
@@ -56,7 +56,7 @@ def filter_warnings(session: Session, benchmark: BenchmarkKey, selection: Select
     return tuple(warnings)
 
 
-def _never_judged(
+def _find_uncovered(
     session: Session, benchmark: BenchmarkKey, chosen: PromptFilter, prompt_ids: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """``(n,)`` which prompts no filter judged: neither this one nor one of whose kept prompts it was made."""
@@ -64,16 +64,16 @@ def _never_judged(
     before = chosen.selection.get("filter")
     if before is not None and unjudged.any():
         earlier = load_prompt_filter(session, benchmark, before)
-        unjudged &= earlier.align(prompt_ids)[0] | _never_judged(session, benchmark, earlier, prompt_ids)
+        unjudged &= earlier.align(prompt_ids)[0] | _find_uncovered(session, benchmark, earlier, prompt_ids)
     return unjudged
 
 
-def _named(session: Session, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> str:
+def _describe_prompts(session: Session, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> str:
     """The first of some prompts, as files call them, each with its task."""
-    shown = prompt_ids[:NAMED].tolist()
-    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(shown))
-    said = [
+    first_ids = prompt_ids[:MAX_NAMES].tolist()
+    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(first_ids))
+    lines = [
         f"{names.get(key, key)}{f' ({task})' if task else ''}"
-        for key, task in zip(shown, tasks[:NAMED].tolist(), strict=True)
+        for key, task in zip(first_ids, tasks[:MAX_NAMES].tolist(), strict=True)
     ]
-    return f"{', '.join(said)}{' …' if len(prompt_ids) > NAMED else ''}"
+    return f"{', '.join(lines)}{' …' if len(prompt_ids) > MAX_NAMES else ''}"

@@ -87,8 +87,8 @@ class PromptFilter(AnalysisInput):
     def digest(self) -> str:
         """SHA-256 of every decision, its reasons and how they were come by."""
         sizes = [len(self.prompt_ids), *(len(reason.prompt_ids) for _, reason in sorted(self.reasons.items()))]
-        told = (self.models, self.parameters, sorted(self.reasons), sizes)
-        hashed = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+        content = (self.models, self.parameters, sorted(self.reasons), sizes)
+        hashed = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
         hashed.update(self.prompt_ids.tobytes() + self.kept.tobytes())
         for _, reason in sorted(self.reasons.items()):
             hashed.update(reason.prompt_ids.tobytes() + reason.retained.tobytes() + reason.groups.tobytes())
@@ -103,9 +103,9 @@ class PromptFilter(AnalysisInput):
         Returns:
             Two ``(m,)`` arrays; a prompt that was never judged does not stay.
         """
-        judged = np.isin(prompt_ids, self.prompt_ids)
+        is_covered = np.isin(prompt_ids, self.prompt_ids)
         stays = np.isin(prompt_ids, self.prompt_ids[self.kept])
-        return stays, judged
+        return stays, is_covered
 
     def empties(self, metric: str) -> str:
         """What to say where none of the prompts that stay has a score under a metric."""
@@ -149,8 +149,10 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
         known = _filters(session, benchmark)
         raise NotFoundError("finding with a filter", key, known, "" if known else f"Make one: {_making(benchmark)}")
     if row.benchmark_id != benchmark.id:
-        own = _listed(session, benchmark)
-        raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose a filter of its own prompts{own}.")
+        filters = _list_filters(session, benchmark)
+        raise SelectionError(
+            f"Finding {key} is not about {benchmark.label}. Choose a filter of its own prompts{filters}."
+        )
     decided = read_arrow(
         session,
         "SELECT prompt_id, CASE WHEN kept THEN 1 ELSE 0 END FROM filter_decision WHERE finding_id = ?",
@@ -158,9 +160,8 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
     )
     ids, kept = number_columns(decided)
     if not len(ids):
-        raise SelectionError(
-            f"Finding {key} ({row.analysis}) filters no prompts. Choose one that does{_listed(session, benchmark)}."
-        )
+        filters = _list_filters(session, benchmark)
+        raise SelectionError(f"Finding {key} ({row.analysis}) filters no prompts. Choose one that does{filters}.")
     order = np.argsort(ids)
     ranking, model = tables.ranking.c, tables.model.c
     models = session.scalars(
@@ -210,19 +211,19 @@ def task_scores_error(benchmark: BenchmarkKey, metric: str) -> SelectionError:
 
 
 def _reasons(session: Session, key: int) -> dict[str, FlaggedPrompts]:
-    found: dict[str, list[NDArray[np.int64]]] = {}
-    asked = (
+    flagged: dict[str, list[NDArray[np.int64]]] = {}
+    query = (
         "SELECT prompt_id, CASE WHEN retained THEN 1 ELSE 0 END, COALESCE(cluster, -1), step FROM filter_reason "
         "WHERE finding_id = ?"
     )
-    for batch in read_arrow(session, asked, (key,)).to_batches():
+    for batch in read_arrow(session, query, (key,)).to_batches():
         rows = np.column_stack([np.from_dlpack(batch.column(place)).astype(np.int64) for place in range(3)])
         codes, steps = word_column(batch.column(3))
         for code, step in enumerate(steps):
-            found.setdefault(step, []).append(rows[codes == code])
+            flagged.setdefault(step, []).append(rows[codes == code])
     reasons = {}
-    for step in sorted(found):
-        rows = np.concatenate(found[step])
+    for step in sorted(flagged):
+        rows = np.concatenate(flagged[step])
         prompt_ids, retained, groups = rows[np.argsort(rows[:, 0])].T
         reasons[step] = FlaggedPrompts(
             prompt_ids=prompt_ids.copy(), retained=retained.astype(np.bool_), groups=groups.copy()
@@ -233,12 +234,14 @@ def _reasons(session: Session, key: int) -> dict[str, FlaggedPrompts]:
 def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
     """Keys of the findings that hold a filter of a benchmark, ascending."""
     decision, analysis = tables.filter_decision.c, tables.finding.c
-    there = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
-    query = sa.select(analysis.id).where(analysis.status == "complete", analysis.benchmark_id == benchmark.id, there)
+    has_decisions = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
+    query = sa.select(analysis.id).where(
+        analysis.status == "complete", analysis.benchmark_id == benchmark.id, has_decisions
+    )
     return list(session.scalars(query.order_by(analysis.id)))
 
 
-def _listed(session: Session, benchmark: BenchmarkKey) -> str:
+def _list_filters(session: Session, benchmark: BenchmarkKey) -> str:
     """The filters of a benchmark as the end of a sentence, else how to make one."""
     if known := _filters(session, benchmark):
         return f": {', '.join(map(str, known))}"

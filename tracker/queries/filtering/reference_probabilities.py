@@ -60,16 +60,16 @@ class ReferenceProbabilities(AnalysisInput):
         kinds = {}
         for kind, name in KINDS.items():
             metric, having = _having(session, name, runs)
-            if metric and (found := matrix_of_runs(session, benchmark, metric, having, selection)):
-                kinds[kind] = found
+            if metric and (matrix := matrix_of_runs(session, benchmark, metric, having, selection)):
+                kinds[kind] = matrix
         used = {run for matrix in kinds.values() for run in matrix.run_ids.tolist()}
         return cls(kinds=kinds, run_ids=np.array(sorted(used), dtype=np.int64))
 
     @property
     def digest(self) -> str:
         """SHA-256 of every matrix."""
-        told = [f"{kind} {matrix.digest}" for kind, matrix in sorted(self.kinds.items())]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()
+        digests = [f"{kind} {matrix.digest}" for kind, matrix in sorted(self.kinds.items())]
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +92,13 @@ class AnswerOnlyRuns(AnalysisInput):
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
         models = {run.model for run in select_runs(session, benchmark, metric, "prompt", selection)}
-        asked = replace(selection, condition=ANSWER_ONLY, runs=())
-        runs = select_runs_of_models(session, benchmark, metric, asked, models)
-        scores = matrix_of_runs(session, benchmark, metric, runs, asked) if runs else None
+        answer_only = replace(selection, condition=ANSWER_ONLY, runs=())
+        runs = select_runs_of_models(session, benchmark, metric, answer_only, models)
+        scores = matrix_of_runs(session, benchmark, metric, runs, answer_only) if runs else None
         return cls(
             scores=scores,
-            probabilities=ReferenceProbabilities.of_runs(session, asked, runs if scores else ()),
-            problem="" if scores else _problem(session, benchmark, metric, asked, bool(runs)),
+            probabilities=ReferenceProbabilities.of_runs(session, answer_only, runs if scores else ()),
+            problem="" if scores else _problem(session, benchmark, metric, answer_only, bool(runs)),
         )
 
     @property
@@ -124,20 +124,20 @@ def _having(session: Session, name: str, runs: Sequence[SelectedRun]) -> tuple[M
         .select_from(sa.join(tables.run, tables.metric, metric.id == row.id))
         .where(run.id.in_([run.id for run in runs]), has_scores("prompt"))
     )
-    there = set(session.scalars(query))
-    having = [run for run in runs if run.id in there]
+    stored = set(session.scalars(query))
+    having = [run for run in runs if run.id in stored]
     return (MetricKey(*row), having) if having else (None, ())
 
 
 def _problem(
-    session: Session, benchmark: BenchmarkKey, metric: MetricKey, asked: Selection, of_other_prompts: bool
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, selection: Selection, of_other_prompts: bool
 ) -> str:
     """Why there are no scores of runs without the question."""
     if of_other_prompts:
         return "The runs without the question (answer_only) have no scores of the chosen prompts."
-    run, other = tables.run.c, tables.metric.c
+    run, metric_columns = tables.run.c, tables.metric.c
     stored = (
-        sa.select(other.name)
+        sa.select(metric_columns.name)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
         .where(run.benchmark_id == benchmark.id, run.condition == ANSWER_ONLY, run.status == "complete")
         .where(has_scores("prompt"))

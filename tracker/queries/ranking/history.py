@@ -72,24 +72,24 @@ class RunHistory(AnalysisInput):
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
         latest = select_runs(session, benchmark, metric, "prompt", selection)  # refuses what is not there, in words
         run, model = tables.run.c, tables.model.c
-        wanted: list[sa.ColumnElement[bool]] = (
+        terms: list[sa.ColumnElement[bool]] = (
             [run.id.in_(selection.runs)]
             if selection.runs
             else [
                 run.status == "complete",
                 run.condition == selection.condition,
                 run.variant == selection.variant,
-                model.name.in_({one.model for one in latest}),
+                model.name.in_({selected.model for selected in latest}),
             ]
         )
         if selection.as_of is not None:
             moment = selection.as_of if selection.as_of.tzinfo else selection.as_of.replace(tzinfo=UTC)
-            wanted.append(run.ingested <= moment.astimezone(UTC))
+            terms.append(run.ingested <= moment.astimezone(UTC))
         rows = session.execute(
             sa.select(run.id, run.label, run.started, run.ingested, run.condition, run.settings, model.name)
             .join(tables.model, model.id == run.model_id)
             .join(tables.metric, tables.metric.c.id == metric.id)
-            .where(run.benchmark_id == benchmark.id, has_scores("prompt"), *wanted)
+            .where(run.benchmark_id == benchmark.id, has_scores("prompt"), *terms)
         ).all()
         undated = {row.name for row in rows if row.started is None}
         ordered = sorted(
@@ -134,10 +134,10 @@ class RunHistory(AnalysisInput):
     @property
     def columns_by_model(self) -> dict[str, list[int]]:
         """Columns of each model, in the order of its runs."""
-        found: dict[str, list[int]] = {}
+        columns: dict[str, list[int]] = {}
         for column, run in enumerate(self.runs):
-            found.setdefault(run.model, []).append(column)
-        return found
+            columns.setdefault(run.model, []).append(column)
+        return columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,10 +196,10 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
     for row in rows:
         place = (benchmark_label(row.benchmark, row.revision), row.condition, row.variant)
         grouped.setdefault(place, []).append(row)
-    found = []
+    histories = []
     for (label, condition, variant), metrics in sorted(grouped.items()):
         ordered: list[sa.Row[tuple[object, ...]]] = sorted(metrics, key=lambda row: (-row.n_scores, row.metric))
-        found.append(
+        histories.append(
             AvailableHistory(
                 benchmark=label,
                 metric=ordered[0].metric,
@@ -209,7 +209,7 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
                 n_runs=ordered[0].n_runs,
             )
         )
-    return found
+    return histories
 
 
 def _utc(moment: datetime) -> datetime:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracker.errors import SelectionError
 from tracker.queries.performance import TaskMatrix
 
-NAMED = 5
+MAX_NAMES = 5
 """Names that a note lists before it breaks off."""
 
 
@@ -40,13 +40,13 @@ def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
     """
     if n_infinite := int(np.isinf(scores.T).sum()):
         raise SelectionError(f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.")
-    there = ~np.isnan(scores.T)
-    stand, asked = np.asarray(there.any(axis=0)), np.asarray(there.any(axis=1))
+    is_measured = ~np.isnan(scores.T)
+    stand, has_scores = np.asarray(is_measured.any(axis=0)), np.asarray(is_measured.any(axis=1))
     warnings = []
     if not stand.all():
-        warnings.append(f"Left out, having no score here: {_listed(scores.models, stand)}.")
-    if not asked.all():
-        warnings.append(f"Left out, being tasks without any score: {_listed(scores.tasks, asked)}.")
+        warnings.append(f"Left out, having no score here: {_join_dropped(scores.models, stand)}.")
+    if not has_scores.all():
+        warnings.append(f"Left out, being tasks without any score: {_join_dropped(scores.tasks, has_scores)}.")
     n_models = int(stand.sum())
     if n_models < least_models:
         raise SelectionError(
@@ -61,9 +61,9 @@ def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
         models=tuple(name for name, has in zip(scores.models, stand.tolist(), strict=True) if has),
         run_ids=scores.run_ids[stand],
     )
-    return TaskRankings(scores=kept.rows(asked), warnings=tuple(warnings))
+    return TaskRankings(scores=kept.rows(has_scores), warnings=tuple(warnings))
 
 
-def _listed(names: Sequence[str], kept: NDArray[np.bool_]) -> str:
-    left_out = [name for name, has in zip(names, kept.tolist(), strict=True) if not has]
-    return f"{', '.join(left_out[:NAMED])}{' …' if len(left_out) > NAMED else ''}"
+def _join_dropped(names: Sequence[str], kept: NDArray[np.bool_]) -> str:
+    dropped = [name for name, has in zip(names, kept.tolist(), strict=True) if not has]
+    return f"{', '.join(dropped[:MAX_NAMES])}{' …' if len(dropped) > MAX_NAMES else ''}"

@@ -114,8 +114,8 @@ def complete_weighted_scores(scores: PerformanceMatrix, weights: PromptWeights |
     Raises:
         SelectionError: no prompt is left; says which models to leave out.
     """
-    there = ~np.isnan(scores.Q)
-    asked, answered = np.asarray(there.any(axis=1)), np.asarray(there.any(axis=0))
+    is_measured = ~np.isnan(scores.Q)
+    has_scores, answered = np.asarray(is_measured.any(axis=1)), np.asarray(is_measured.any(axis=0))
     warnings = []
     if not answered.all():
         without = [name for name, has in zip(scores.models, answered.tolist(), strict=True) if not has]
@@ -126,26 +126,26 @@ def complete_weighted_scores(scores: PerformanceMatrix, weights: PromptWeights |
             models=tuple(name for name, has in zip(scores.models, answered.tolist(), strict=True) if has),
             run_ids=scores.run_ids[answered],
         )
-        there = there[:, answered]
-    if not there[asked].all():
-        warnings.append(_incomplete(scores, there[asked]))
-        if not there.all(axis=1).any():
+        is_measured = is_measured[:, answered]
+    if not is_measured[has_scores].all():
+        warnings.append(_incomplete(scores, is_measured[has_scores]))
+        if not is_measured.all(axis=1).any():
             raise SelectionError(warnings[-1])
     chosen = weighted_scores(scores.complete(), weights)
     kept = replace(chosen.scores, Q=np.ascontiguousarray(chosen.scores.Q))
     return replace(chosen, scores=kept, warnings=(*warnings, *chosen.warnings))
 
 
-def _incomplete(scores: PerformanceMatrix, there: NDArray[np.bool_]) -> str:
+def _incomplete(scores: PerformanceMatrix, is_measured: NDArray[np.bool_]) -> str:
     """How many prompts some model lacks, and the model without which most of them would be complete."""
-    n, complete = len(there), int(there.all(axis=1).sum())
-    lacks = (~there).sum(axis=1)
-    alone = (~there[lacks == 1]).sum(axis=0)
-    said = f"{n - complete:,} of {n:,} prompts lack a score from some model"
-    said += ", so that none is left" if complete == 0 else " and are left out"
+    n, complete = len(is_measured), int(is_measured.all(axis=1).sum())
+    lacks = (~is_measured).sum(axis=1)
+    alone = (~is_measured[lacks == 1]).sum(axis=0)
+    text = f"{n - complete:,} of {n:,} prompts lack a score from some model"
+    text += ", so that none is left" if complete == 0 else " and are left out"
     if scores.n_models > 1 and alone.max(initial=0) > 0.05 * n:
         worst = int(alone.argmax())
-        return f"{said}; {scores.models[worst]} alone is behind {alone[worst]:,}: choose --models without it."
-    few = sorted(zip((~there).sum(axis=0).tolist(), scores.models, strict=True), reverse=True)[:3]
+        return f"{text}; {scores.models[worst]} alone is behind {alone[worst]:,}: choose --models without it."
+    few = sorted(zip((~is_measured).sum(axis=0).tolist(), scores.models, strict=True), reverse=True)[:3]
     missing = ", ".join(f"{name} {count:,}" for count, name in few if count)
-    return f"{said}. Most are missing from: {missing}. To keep more prompts, choose --models without these."
+    return f"{text}. Most are missing from: {missing}. To keep more prompts, choose --models without these."
