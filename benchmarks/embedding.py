@@ -17,7 +17,7 @@ from tracker.cli.commands.embed import embed
 from tracker.database import transaction
 from tracker.evaluating.embeddings.encoders import load_encoder
 from tracker.evaluating.embeddings.texts import template_texts
-from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
+from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
 from tracker.queries.embeddings import embeddings
 from tracker.queries.prompts import prompts
 from tracker.queries.selection import Selection
@@ -71,7 +71,7 @@ def _loaded(store: sa.Engine) -> dict[str, Any]:
     _fill(store, [None] * N_STORED)
     E = np.random.default_rng(1).normal(size=(N_STORED, DIMENSIONS)).astype(np.float32)
     with transaction(store, exclusive=True) as session:
-        key = encoder_key(session, EncoderName(name="e", revision="", template="question"), DIMENSIONS)
+        key = find_or_add_encoder(session, EncoderName(name="e", revision="", template="question"), DIMENSIONS)
         add_vectors(session, key, np.arange(1, N_STORED + 1), E)
     ours_s = []
     for _ in range(3):

@@ -12,8 +12,8 @@ from command_runner import run
 
 from tracker.cli import suffrage
 from tracker.database import connect, downgrade, transaction
-from tracker.ingest.write.bulk_rows import stored_scores
-from tracker.ingest.write.checksums import checksum
+from tracker.ingest.write.bulk_rows import load_scores
+from tracker.ingest.write.checksums import compute_checksum
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.mlflow.publishing import publish_missing
@@ -37,7 +37,7 @@ def sound(filled: sa.Engine) -> sa.Engine:
     """A store whose runs have the checksums of their scores."""
     with transaction(filled) as session:
         for key in range(1, 6):
-            said = checksum(list(stored_scores(session, key).values()))
+            said = compute_checksum(list(load_scores(session, key).values()))
             session.execute(sa.update(tables.run).where(tables.run.c.id == key).values(checksum=said))
     return filled
 

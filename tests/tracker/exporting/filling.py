@@ -13,8 +13,8 @@ from archive_files import RUN, WHEN, Rows, counted, prompt
 from tracker import schema
 from tracker.database import transaction
 from tracker.ingest.archives.layout import ROW_ORDER
-from tracker.ingest.write.bulk_rows import stored_scores
-from tracker.ingest.write.checksums import checksum
+from tracker.ingest.write.bulk_rows import load_scores
+from tracker.ingest.write.checksums import compute_checksum
 
 TABLES = {
     "benchmark": schema.Benchmark, "task": schema.Task, "metric": schema.Metric, "model": schema.Model,
@@ -51,7 +51,7 @@ def fill(engine: sa.Engine, rows: Rows) -> None:
         for built, after in later:
             built.superseded_by = keys["run"][after]
         for key in keys["run"]:
-            session.get_one(schema.Run, key).checksum = checksum(list(stored_scores(session, key).values()))
+            session.get_one(schema.Run, key).checksum = compute_checksum(list(load_scores(session, key).values()))
 
 
 def empty(engine: sa.Engine) -> None:

@@ -18,7 +18,7 @@ from store_content import OF_THE_STORE, TABLES, content_of
 
 from tracker.database import connect, transaction
 from tracker.exporting.formats.archive.archive_writer import ArchiveSummary, write_archive
-from tracker.ingest.archives.layout import DERIVED_COLUMNS, ROW_ORDER, columns_of
+from tracker.ingest.archives.layout import DERIVED_COLUMNS, ROW_ORDER, archive_columns
 from tracker.ingest.pipeline import IngestResult, ingest_file
 from tracker.queries.resolution import find_benchmark
 
@@ -141,7 +141,7 @@ class TestDefinition:
         for table, described in TABLES.items():
             if table in OF_THE_STORE:
                 continue
-            carried = {column.stored for column in columns_of(table)}
+            carried = {column.stored for column in archive_columns(table)}
             assert carried | {"id"} | DERIVED_COLUMNS.get(table, frozenset()) >= set(described.c.keys()), table
         assert {name: set(columns) for name, columns in DERIVED_COLUMNS.items()} == {
             "run": {"checksum"},  # of keys; made anew, and checked

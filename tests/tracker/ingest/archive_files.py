@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, schema_of
+from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, archive_schema
 from tracker.ingest.resolve.prompt_texts import content_hash
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -65,7 +65,7 @@ def packed(
         archive.writestr(MARK, "1\n")
         for table in ROW_ORDER:
             changed = (change or {}).get(table)
-            changed = pa.Table.from_pylist(whole[table], schema_of(table)) if changed is None else changed
+            changed = pa.Table.from_pylist(whole[table], archive_schema(table)) if changed is None else changed
             sink = io.BytesIO()
             pq.write_table(changed, sink)
             archive.writestr(f"{table}.parquet", sink.getvalue())

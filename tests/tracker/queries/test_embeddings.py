@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
-from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
+from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
 from tracker.queries import tables
 from tracker.queries.embeddings import (
     AllEmbeddings,
@@ -42,7 +42,7 @@ def prompt_ids(engine: sa.Engine, benchmark: str = "b") -> NDArray[np.int64]:
 def add(engine: sa.Engine, ids: NDArray[np.int64], vectors: NDArray[np.float32], **name: str) -> int:
     encoder = EncoderName(**({"name": "ada-2", "revision": "", "template": "question+choices"} | name))
     with transaction(engine, exclusive=True) as session:
-        key = encoder_key(session, encoder, vectors.shape[1])
+        key = find_or_add_encoder(session, encoder, vectors.shape[1])
         add_vectors(session, key, ids, vectors)
     return key
 

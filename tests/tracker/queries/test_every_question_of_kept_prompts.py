@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tracker.cli.commands.analyze import analysis_command
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
-from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
+from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.declaration import Declaration, load_declaration
@@ -79,7 +79,7 @@ def fill(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
     add_scores(engine, Q[kept], tasks=tasks[kept].tolist(), texts=texts[kept].tolist(), models=models)
     with transaction(engine, exclusive=True) as session:
         ids = session.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)).all()
-        key = encoder_key(session, EncoderName(name="random", revision="", template="question"), 6)
+        key = find_or_add_encoder(session, EncoderName(name="random", revision="", template="question"), 6)
         add_vectors(session, key, np.array(ids), E[kept])
 
 

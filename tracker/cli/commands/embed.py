@@ -183,7 +183,7 @@ def _embed_missing(
     """Store the missing vectors as they are made; how many could not be used."""
     from tracker.database import transaction
     from tracker.evaluating.embeddings.batches import embed_batches, find_missing_batches, make_batches
-    from tracker.ingest.write.vectors import add_vectors, encoder_key
+    from tracker.ingest.write.vectors import add_vectors, find_or_add_encoder
 
     todo = find_missing_batches(make_batches(ids, lengths, encoder.limit, batch_size), ids, stored)
     total, done, n_useless = sum(batch.cost for batch in todo), 0, 0
@@ -192,7 +192,7 @@ def _embed_missing(
             advance(0, total)
         for portion in embed_batches(encoder, texts, ids, todo, stored):
             with transaction(engine, exclusive=True) as session:
-                encoder_id = encoder_key(session, encoder_name, encoder.dimensions)
+                encoder_id = find_or_add_encoder(session, encoder_name, encoder.dimensions)
                 add_vectors(session, encoder_id, portion.prompt_ids, portion.vectors)
             done += portion.cost
             n_useless += portion.n_useless

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, VERSION, columns_of, member, schema_of
+from tracker.ingest.archives.layout import (
+    MANIFEST,
+    MARK,
+    ROW_ORDER,
+    VERSION,
+    archive_columns,
+    archive_schema,
+    member_name,
+)
 from tracker.ingest.files.file_contents import first_line
 
 if TYPE_CHECKING:
@@ -77,7 +85,7 @@ class StoreArchive:
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             if isinstance(error, BadInputError):
                 raise
-            raise self._damaged(f"{member(table)} cannot be read ({first_line(error)}).") from error
+            raise self._damaged(f"{member_name(table)} cannot be read ({first_line(error)}).") from error
 
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         """The same, a mapping for each row: for small tables."""
@@ -86,7 +94,9 @@ class StoreArchive:
 
     def error(self, table: str, row: int, problem: str) -> BadInputError:
         """What is wrong with a row, as an error to be raised."""
-        return BadInputError(self.path, f"{member(table)}, row {row + 1}: {problem}.", advice="Nothing was stored.")
+        return BadInputError(
+            self.path, f"{member_name(table)}, row {row + 1}: {problem}.", advice="Nothing was stored."
+        )
 
     def check_tables(self) -> None:
         """Look whether each table has the columns and the number of rows that it should.
@@ -101,19 +111,21 @@ class StoreArchive:
                 with self._parquet(table) as parquet:
                     schema, n_rows = parquet.schema_arrow, int(parquet.metadata.num_rows)
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-                raise self._damaged(f"{member(table)} cannot be read ({first_line(error)}).") from error
-            expected = {column.name: column for column in columns_of(table)}
+                raise self._damaged(f"{member_name(table)} cannot be read ({first_line(error)}).") from error
+            expected = {column.name: column for column in archive_columns(table)}
             unknown = [name for name in schema.names if name not in expected]
             if unknown or len(set(schema.names)) < len(schema.names):
                 names = ", ".join(map(repr, unknown or schema.names))
-                raise BadInputError(self.path, f"{member(table)} has the columns {names}, unknown here.", advice=NEWER)
+                raise BadInputError(
+                    self.path, f"{member_name(table)} has the columns {names}, unknown here.", advice=NEWER
+                )
             for name, column in expected.items():
                 if name not in schema.names and not column.nullable:
-                    raise self._damaged(f"{member(table)} has no column {name!r}.")
+                    raise self._damaged(f"{member_name(table)} has no column {name!r}.")
                 if name in schema.names and schema.field(name).type != column.arrow:
-                    raise self._damaged(f"{member(table)}, column {name!r}: holds {schema.field(name).type}.")
+                    raise self._damaged(f"{member_name(table)}, column {name!r}: holds {schema.field(name).type}.")
             if n_rows != self.n_rows[table]:
-                raise self._damaged(f"{member(table)} has {n_rows:,} rows, not {self.n_rows[table]:,}.")
+                raise self._damaged(f"{member_name(table)} has {n_rows:,} rows, not {self.n_rows[table]:,}.")
 
     def _parquet(self, table: str) -> Any:
         import pyarrow.parquet as pq
@@ -129,7 +141,7 @@ class StoreArchive:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for column, values in zip(columns_of(table), batch.columns, strict=True):
+        for column, values in zip(archive_columns(table), batch.columns, strict=True):
             wrong: tuple[str, pa.Array] | None = None
             if not column.nullable and values.null_count:
                 wrong = "is missing", pc.is_null(values)
@@ -172,7 +184,7 @@ def open_archive(path: Path) -> StoreArchive:
         tables = _manifest(path, file, places)
         n_rows = {}
         for table in ROW_ORDER:
-            start, size = places[member(table)]
+            start, size = places[member_name(table)]
             file.seek(start)
             hashed = hashlib.sha256()
             remaining = size
@@ -181,9 +193,9 @@ def open_archive(path: Path) -> StoreArchive:
                 remaining -= len(chunk)
             n_table_rows, expected_hash = tables[table]
             if hashed.hexdigest() != expected_hash:
-                raise BadInputError(path, f"{member(table)} is not as it was written.", advice=AGAIN)
+                raise BadInputError(path, f"{member_name(table)} is not as it was written.", advice=AGAIN)
             n_rows[table] = n_table_rows
-        archive = StoreArchive(path, file, {table: places[member(table)] for table in ROW_ORDER}, n_rows)
+        archive = StoreArchive(path, file, {table: places[member_name(table)] for table in ROW_ORDER}, n_rows)
         archive.check_tables()
     except BaseException:
         file.close()
@@ -211,7 +223,7 @@ def _members(path: Path, file: IO[bytes]) -> dict[str, tuple[int, int]]:
         if info.header_offset < 0 or len(header) < LOCAL_HEADER or start + info.file_size > size:
             raise BadInputError(path, "is no whole archive.", advice=AGAIN)
         places[info.filename] = start, info.file_size
-    expected = {MARK, MANIFEST, *map(member, ROW_ORDER)}
+    expected = {MARK, MANIFEST, *map(member_name, ROW_ORDER)}
     if lacking := sorted(expected - places.keys()):
         raise BadInputError(path, f"lacks {', '.join(lacking)}.", advice=AGAIN)
     return places
@@ -248,9 +260,9 @@ def _completed(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
 
     columns = [
         batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
-        for field in schema_of(table)
+        for field in archive_schema(table)
     ]
-    return pa.RecordBatch.from_arrays(columns, names=schema_of(table).names)
+    return pa.RecordBatch.from_arrays(columns, names=archive_schema(table).names)
 
 
 class _Part(io.RawIOBase):

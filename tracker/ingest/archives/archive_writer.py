@@ -15,10 +15,10 @@ from tracker.ingest.archives.archived_prompts import ArchivedPrompts
 from tracker.ingest.archives.archived_runs import ArchivedRuns
 from tracker.ingest.measurement import ParsedFile, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
-from tracker.ingest.write.bulk_rows import raw_rows
+from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
 from tracker.ingest.write.stored_runs import OnConflict, first_warnings
-from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, encoder_key
+from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, find_or_add_encoder
 from tracker.schema import Run
 
 KEYS_AT_ONCE = 1000
@@ -100,7 +100,7 @@ def _store_vectors(session: Session, archive: StoreArchive, prompts: ArchivedPro
         (EncoderName(name=row["name"], revision=row["revision"], template=row["template"]), row["dimensions"])
         for row in archive.rows("encoder")
     ]
-    keys = [encoder_key(session, *encoder) for encoder in encoders]
+    keys = [find_or_add_encoder(session, *encoder) for encoder in encoders]
     n_new = first = 0
     for batch in archive.batches("embedding"):
         places = np.asarray(batch.column("encoder").to_numpy())
@@ -138,5 +138,5 @@ def _find_vectors(session: Session, encoder: int, prompt_ids: list[int]) -> dict
         query = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(
             EMBEDDING.c.encoder_id == encoder, EMBEDDING.c.prompt_id.in_(prompt_ids[first : first + KEYS_AT_ONCE])
         )
-        vectors.update((row[0], bytes(row[1])) for row in raw_rows(session, query))
+        vectors.update((row[0], bytes(row[1])) for row in fetch_raw_rows(session, query))
     return vectors

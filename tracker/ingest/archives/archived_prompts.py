@@ -22,7 +22,7 @@ from tracker.ingest.measurement import Prompts
 from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import storable_json
-from tracker.ingest.write.bulk_rows import fresh_keys, raw_rows
+from tracker.ingest.write.bulk_rows import fetch_raw_rows, reserve_keys
 from tracker.schema import Prompt
 
 Name = tuple[str, str]
@@ -86,7 +86,7 @@ class ArchivedPrompts:
         tasks = self.names.keys["task"][[row["task"] for row in rows]].tolist()
         hashes = [row["content_hash"] for row in rows]
         index = _StoredPrompts(self.session, tasks, hashes, row_names, self._first_new)
-        fresh = iter(fresh_keys(self.session, Prompt, len(rows)))
+        fresh = iter(reserve_keys(self.session, Prompt, len(rows)))
         new: list[dict[str, Any]] = []
         aliases: list[dict[str, Any]] = []
         for at, (row, task, names) in enumerate(zip(rows, tasks, row_names, strict=True)):
@@ -175,7 +175,7 @@ class ArchivedPrompts:
         by_task: dict[int, list[int]] = defaultdict(list)
         has_name = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.prompt_id == PROMPT.c.id).exists()
         query = sa.select(PROMPT.c.task_id, PROMPT.c.id).where(PROMPT.c.content_hash.is_(None), sa.not_(has_name))
-        for task, key in raw_rows(self.session, query.order_by(PROMPT.c.id)):
+        for task, key in fetch_raw_rows(self.session, query.order_by(PROMPT.c.id)):
             by_task[task].append(key)
         return by_task
 
@@ -236,7 +236,7 @@ class _StoredPrompts:
         earlier = {key for equal in self._equal.values() for key in equal.values() if key < first_new}
         for part in _parts(earlier):
             spaces: sa.Select[Any] = sa.select(ALIAS.c.prompt_id, ALIAS.c.namespace)
-            for prompt, namespace in raw_rows(session, spaces.where(ALIAS.c.prompt_id.in_(part))):
+            for prompt, namespace in fetch_raw_rows(session, spaces.where(ALIAS.c.prompt_id.in_(part))):
                 self._spaces[prompt].add(namespace)
 
     def find_equal(
@@ -263,7 +263,7 @@ class _StoredPrompts:
 
 def _select_tasks(session: Session, query: sa.Select[Any], table: sa.Table, tasks: Sequence[int]) -> Iterator[Any]:
     for part in _parts(tasks):
-        yield from raw_rows(session, query.where(table.c.task_id.in_(part)))
+        yield from fetch_raw_rows(session, query.where(table.c.task_id.in_(part)))
 
 
 def _parts(values: Collection[Any]) -> Iterator[list[Any]]:

@@ -13,8 +13,8 @@ from tracker.errors import ConflictError
 from tracker.ingest.archives.archived_names import ArchivedNames
 from tracker.ingest.archives.archived_prompts import ArchivedPrompts, parse_cell
 from tracker.ingest.archives.run_contents import AnswerKey, AnswerValue, RunContent, RunContents, TaskKey
-from tracker.ingest.write.bulk_rows import insert_answers, insert_scores, raw_rows, stored_scores
-from tracker.ingest.write.checksums import checksum, combine_checksums
+from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_answers, insert_scores, load_scores
+from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.score_columns import compare_scores, unpack
 from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, next_label
 from tracker.run_settings import IDENTITY, evaluation_identity
@@ -165,7 +165,7 @@ class ArchivedRuns:
     def _compare(self, key: int, content: RunContent) -> _Difference:
         new, changed = RunContent([], {}, {}), RunContent([], {}, {})
         difference = _Difference(new, changed)
-        stored = stored_scores(self.session, key) if content.columns else {}
+        stored = load_scores(self.session, key) if content.columns else {}
         for column in content.columns:
             comparison = compare_scores(column, stored.get(column.metric_id))
             new.columns.append(column.where(comparison.new))
@@ -197,19 +197,19 @@ class ArchivedRuns:
     def _stored_answers(self, key: int) -> dict[AnswerKey, AnswerValue]:
         a: Any = Answer
         query = sa.select(a.prompt_id, a.extraction, a.trial, a.text, a.probability, a.status).where(a.run_id == key)
-        return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in raw_rows(self.session, query)}
+        return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in fetch_raw_rows(self.session, query)}
 
     def _stored_task_scores(self, key: int) -> dict[TaskKey, float]:
         t: Any = TaskScore
         query = sa.select(t.metric_id, t.task_id, t.value).where(t.run_id == key)
-        return {(row[0], row[1]): row[2] for row in raw_rows(self.session, query)}
+        return {(row[0], row[1]): row[2] for row in fetch_raw_rows(self.session, query)}
 
     # --- writing ---
 
     def _add(self, row: Mapping[str, Any], identity: Identity, label: str, content: RunContent) -> Run:
         values = {name: value for name, value in row.items() if name not in ("benchmark", "model", "superseded_by")}
         values |= {"benchmark_id": identity[0], "model_id": identity[1], "label": label}
-        run = Run(**values, checksum=checksum(content.columns))
+        run = Run(**values, checksum=compute_checksum(content.columns))
         self.session.add(run)
         self.session.flush()
         assert run.id is not None
@@ -226,7 +226,7 @@ class ArchivedRuns:
         self._claimed.add(key)
         new, changed = difference.new, difference.changed
         run.n_scores += sum(map(len, new.columns))
-        run.checksum = combine_checksums(run.checksum, checksum(new.columns))
+        run.checksum = combine_checksums(run.checksum, compute_checksum(new.columns))
         self._insert(key, new)
         self.counts.n_unchanged += difference.n_unchanged
         update = self.on_conflict == "update"
@@ -289,8 +289,8 @@ class ArchivedRuns:
                 terms = (described.c[column] == sa.bindparam(name) for column, name in names.items())
                 connection.execute(sa.update(described).where(*terms), rows)
         if scores and key is not None:
-            columns = list(stored_scores(self.session, key).values())
-            run.n_scores, run.checksum = sum(map(len, columns)), checksum(columns)
+            columns = list(load_scores(self.session, key).values())
+            run.n_scores, run.checksum = sum(map(len, columns)), compute_checksum(columns)
 
     def _link(self, key: int, sources: Sequence[int]) -> None:
         known = set(self.session.scalars(sa.select(RunSource.source_id).where(RunSource.run_id == key)))  # type: ignore[call-overload]

@@ -105,7 +105,7 @@ class ArchiveColumn:
 
 
 @lru_cache
-def columns_of(table: str) -> tuple[ArchiveColumn, ...]:
+def archive_columns(table: str) -> tuple[ArchiveColumn, ...]:
     """The columns of a table in an archive, in the order of the schema."""
     described = metadata.tables[table]
     has_key = ROW_ORDER[table] == ("id",)
@@ -119,13 +119,15 @@ def columns_of(table: str) -> tuple[ArchiveColumn, ...]:
     return tuple(columns)
 
 
-def schema_of(table: str) -> pa.Schema:
+def archive_schema(table: str) -> pa.Schema:
     """The columns of a table as they stand in its Parquet file."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(column.name, column.arrow, nullable=column.nullable) for column in columns_of(table)])
+    return pa.schema(
+        [pa.field(column.name, column.arrow, nullable=column.nullable) for column in archive_columns(table)]
+    )
 
 
-def member(table: str) -> str:
+def member_name(table: str) -> str:
     """Name of a table's file in the archive."""
     return f"{table}.parquet"

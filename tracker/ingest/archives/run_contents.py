@@ -87,7 +87,7 @@ class RunContents:
     def sources(self, place: int) -> list[int]:
         """Keys of the files that the run at a place came from."""
         rows = self._source_rows.read_run(place)
-        return [] if rows is None else self.names.keys["source"][numbers(rows, "source")].tolist()
+        return [] if rows is None else self.names.keys["source"][read_numbers(rows, "source")].tolist()
 
     def check_end(self, n_runs: int) -> None:
         """Check that all runs have been read.
@@ -101,9 +101,12 @@ class RunContents:
     def _columns(self, place: int, rows: pa.Table | None) -> list[ScoreColumn]:
         if rows is None:
             return []
-        metrics = self.names.keys["metric"][numbers(rows, "metric")]
-        prompts = self.prompts.keys[numbers(rows, "prompt")]
-        keys, values = pack(prompts, numbers(rows, "trial")), numbers(rows, "value", np.float64) + 0.0  # no -0.0
+        metrics = self.names.keys["metric"][read_numbers(rows, "metric")]
+        prompts = self.prompts.keys[read_numbers(rows, "prompt")]
+        keys, values = (
+            pack(prompts, read_numbers(rows, "trial")),
+            read_numbers(rows, "value", np.float64) + 0.0,
+        )  # no -0.0
         columns = []
         for metric in sorted(set(metrics.tolist())):
             of = metrics == metric
@@ -121,7 +124,7 @@ class RunContents:
     def _answers(self, place: int, rows: pa.Table | None) -> dict[AnswerKey, AnswerValue]:
         if rows is None:
             return {}
-        prompts = self.prompts.keys[numbers(rows, "prompt")].tolist()
+        prompts = self.prompts.keys[read_numbers(rows, "prompt")].tolist()
         extraction, trial, text, probability, status = (
             rows[name].to_pylist() for name in ("extraction", "trial", "text", "probability", "status")
         )
@@ -197,7 +200,7 @@ class RunRowReader:
         """Run, first row and row after the last, of each part of a batch."""
         if not batch.num_rows:
             return []
-        runs = numbers(batch, "run")
+        runs = read_numbers(batch, "run")
         starts = np.concatenate([[0], np.flatnonzero(np.diff(runs)) + 1, [len(runs)]]).tolist()
         return [(int(runs[first]), first, stop) for first, stop in pairwise(starts)]
 
@@ -205,7 +208,7 @@ class RunRowReader:
         return BadInputError(self._archive.path, f"{self._table}: its rows are not in the order of the runs.")
 
 
-def numbers(rows: pa.Table | pa.RecordBatch, name: str, kind: Any = np.int64) -> NDArray[Any]:
+def read_numbers(rows: pa.Table | pa.RecordBatch, name: str, kind: Any = np.int64) -> NDArray[Any]:
     """A column without nulls."""
     column = rows.column(name)
     return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), kind)

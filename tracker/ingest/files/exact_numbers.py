@@ -9,7 +9,7 @@ BEYOND = 2**64
 """Whole numbers from here on are floats already when a fast reader of JSON has read them."""
 
 
-def exact_float(value: Any) -> float:
+def to_exact_float(value: Any) -> float:
     """A number as a float.
 
     Raises:

@@ -12,7 +12,7 @@ import orjson
 from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import UTF16, check_text, open_file, read_bytes
 
-LONGEST_LINE = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 
 
 def read_json(path: Path) -> Any:
@@ -72,14 +72,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """
     with open_file(path) as file:
         number = 0
-        while line := file.readline(LONGEST_LINE):
+        while line := file.readline(MAX_LINE_BYTES):
             number += 1
             if number == 1:
                 if line.startswith(UTF16):
                     raise BadInputError(path, "is UTF-16 text; save it as UTF-8.")
                 line = line.removeprefix(b"\xef\xbb\xbf")
-            if len(line) == LONGEST_LINE:
-                raise BadInputError(path, f"line {number}: is longer than {LONGEST_LINE >> 20} MB.")
+            if len(line) == MAX_LINE_BYTES:
+                raise BadInputError(path, f"line {number}: is longer than {MAX_LINE_BYTES >> 20} MB.")
             if not line.isspace():
                 yield number, line
 

@@ -22,7 +22,7 @@ for _class, _letters in ((QUOTE, b'"'), (OPENER, b"{["), (CLOSER, b"}]"), (COMMA
     for _letter in _letters:
         CLASSES[_letter] = _class
 TABLE = bytes(CLASSES)
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 SPACE = b" \t\r\n"
 
 
@@ -81,7 +81,7 @@ def _parts(
                 if dropping:
                     del pieces[mark:]
                 # Names are sought in what is short only, or a long member would be joined again with each chunk.
-                mark = None if name is not None or len(start) > LONGEST_NAME else mark
+                mark = None if name is not None or len(start) > MAX_NAME_LENGTH else mark
         if token is None:
             continue
         opens = token in b"{["

@@ -14,7 +14,7 @@ from tracker.ingest.files.tabular.cells import is_missing, parse_numbers, read_s
 from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.json_lines import read_json_lines
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
-from tracker.ingest.resolve.prompt_rows import advice, find_prompt_rows
+from tracker.ingest.resolve.prompt_rows import advise_on_names, find_prompt_rows
 
 WEIGHT = ("weight", "weights")
 JSON_LINES = ".jsonl"
@@ -60,7 +60,7 @@ def read_weights(session: Session, path: Path, benchmark_id: int, benchmark: str
     tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
     values = _weights(table, weight, problems)
     prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, keys, tasks, problems)
-    problems.check(advice(benchmark) if (prompt_ids < 0).any() else "")
+    problems.check(advise_on_names(benchmark) if (prompt_ids < 0).any() else "")
     if not values.any():
         raise BadInputError(path, "all weights are 0. Give at least one prompt a positive weight.")
     order = np.argsort(prompt_ids)

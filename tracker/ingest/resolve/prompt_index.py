@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.ingest.resolve.duplicates import MARK, Name, strip_count
-from tracker.ingest.write.bulk_rows import raw_rows
+from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.schema import Prompt, PromptAlias, Task
 
 PROMPT: sa.Table = Prompt.__table__  # type: ignore[attr-defined]
@@ -60,14 +60,14 @@ class PromptIndex:
 
     def load_names(self, namespace: str) -> dict[Name, int]:
         """Every prompt of a namespace by task and key."""
-        return {(task, key): prompt for task, key, prompt in raw_rows(self.session, self._names(namespace))}
+        return {(task, key): prompt for task, key, prompt in fetch_raw_rows(self.session, self._names(namespace))}
 
     def find(self, namespace: str, task_ids: Collection[int], keys: Collection[str]) -> dict[Name, int]:
         """Prompts of a namespace that have one of some keys, in one of some tasks."""
         prompts: dict[Name, int] = {}
         for part in _parts(keys):
             query = self._names(namespace).where(ALIAS.c.task_id.in_(task_ids), ALIAS.c.key.in_(part))
-            prompts.update({(task, key): prompt for task, key, prompt in raw_rows(self.session, query)})
+            prompts.update({(task, key): prompt for task, key, prompt in fetch_raw_rows(self.session, query)})
         return prompts
 
     def marked(self, namespace: str) -> dict[Name, set[str]]:
@@ -75,7 +75,7 @@ class PromptIndex:
         if namespace not in self._marked:
             self._marked[namespace] = defaultdict(set)
             query = self._names(namespace).where(ALIAS.c.key.contains(MARK))
-            self.add_marked(namespace, [(task, key) for task, key, _ in raw_rows(self.session, query)])
+            self.add_marked(namespace, [(task, key) for task, key, _ in fetch_raw_rows(self.session, query)])
         return self._marked[namespace]
 
     def add_marked(self, namespace: str, names: Collection[Name]) -> None:
@@ -198,7 +198,7 @@ class IndexSlice:
         with_names = set(self.names.values())
         for part in _parts(prompt_ids):
             query = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.namespace == self.namespace, ALIAS.c.prompt_id.in_(part))
-            with_names.update(prompt for (prompt,) in raw_rows(self.index.session, query))
+            with_names.update(prompt for (prompt,) in fetch_raw_rows(self.index.session, query))
         return with_names
 
     def _query(self) -> sa.Select[Any]:
@@ -211,7 +211,7 @@ class IndexSlice:
         )
 
     def _load(self, query: sa.Select[Any]) -> None:
-        for key, *values in raw_rows(self.index.session, query):
+        for key, *values in fetch_raw_rows(self.index.session, query):
             if key in self.prompts:
                 continue
             content = self.prompts[key] = IndexedPrompt(*values)

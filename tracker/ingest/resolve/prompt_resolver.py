@@ -28,7 +28,7 @@ from tracker.ingest.resolve.prompt_texts import (
     normalize_prompts,
     storable,
 )
-from tracker.ingest.write.bulk_rows import fresh_keys
+from tracker.ingest.write.bulk_rows import reserve_keys
 from tracker.schema import Prompt
 
 
@@ -219,7 +219,7 @@ class _BlockResolution:
     def _complete(
         self, keys_of_rows: list[int | None], missing: list[int], labelled: list[tuple[int, str]], taskless: int | None
     ) -> None:
-        fresh = iter(fresh_keys(self.resolver.session, Prompt, len(missing)))
+        fresh = iter(reserve_keys(self.resolver.session, Prompt, len(missing)))
         claimed: dict[str, int] = {}
         without = {label for task, label in labelled if task == taskless}
         if (

@@ -63,7 +63,7 @@ def find_prompt_rows(
     return np.array([-1 if key is None else key for key in prompts], dtype=np.int64)
 
 
-def advice(benchmark: str) -> str:
+def advise_on_names(benchmark: str) -> str:
     """What to do about unknown prompts."""
     quoted = shlex.quote(benchmark)
     return f"Prompts are named as in the files that brought them: suffrage ingest … --benchmark {quoted}"

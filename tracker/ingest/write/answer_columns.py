@@ -17,7 +17,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.measurement import Answers
 from tracker.ingest.resolve.prompt_index import PROMPT, TASK
 from tracker.ingest.resolve.prompt_texts import accepted_answers, storable
-from tracker.ingest.write.bulk_rows import chunks_of_rows
+from tracker.ingest.write.bulk_rows import fetch_chunks
 from tracker.ingest.write.score_columns import pack
 from tracker.schema import Answer
 
@@ -121,7 +121,7 @@ def assemble_answers(chunks: Sequence[AnswerChunk]) -> tuple[AnswerColumn, NDArr
     return column.where(np.concatenate([[True], ~repeated])), np.unique(column.keys[1:][repeated & ~same])
 
 
-def stored_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
+def load_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
     """The answers of a run by extraction."""
     a: Any = Answer
     query = (
@@ -130,7 +130,7 @@ def stored_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
         .order_by(a.prompt_id, a.extraction, a.trial)
     )
     parts: dict[str, list[AnswerColumn]] = defaultdict(list)
-    for rows in chunks_of_rows(session, query, ROWS_PER_CHUNK):
+    for rows in fetch_chunks(session, query, ROWS_PER_CHUNK):
         by_extraction: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         for row in rows:
             by_extraction[row[0]].append(row)

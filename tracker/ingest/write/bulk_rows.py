@@ -46,11 +46,11 @@ def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) 
         chunks.append(packed_scores(run_id, column.metric_id, *unpack(column.keys), column.values))
         size += len(column)
         if size >= ROWS_PER_COPY:
-            with driver(session) as cursor:
+            with driver_cursor(session) as cursor:
                 copy_scores(cursor, chunks)
             chunks, size = [], 0
     if chunks:
-        with driver(session) as cursor:
+        with driver_cursor(session) as cursor:
             copy_scores(cursor, chunks)
 
 
@@ -76,7 +76,7 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
         return
     described: sa.Table = table.__table__
     names = [column.name for column in described.columns]
-    with driver(session) as cursor:
+    with driver_cursor(session) as cursor:
         if session.connection().dialect.name == "sqlite":
             whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
             for n_rows, part in ((ROWS_PER_STATEMENT, rows[:whole]), (1, rows[whole:])):
@@ -91,7 +91,7 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
                     copy.write_row(row)
 
 
-def fresh_keys(session: Session, table: type[Any], n: int) -> range | list[int]:
+def reserve_keys(session: Session, table: type[Any], n: int) -> range | list[int]:
     """Keys for ``n`` new rows; nobody else can be given them before this transaction ends."""
     name = table.__tablename__
     if session.connection().dialect.name == "sqlite":  # the only writer, since BEGIN IMMEDIATE
@@ -101,7 +101,7 @@ def fresh_keys(session: Session, table: type[Any], n: int) -> range | list[int]:
     return list(session.scalars(sa.select(drawn).select_from(sa.func.generate_series(1, n))))
 
 
-def stored_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
+def load_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
     """The scores of a run by metric."""
     statement = (
         sa.select(Score.metric_id, Score.prompt_id, Score.trial, Score.value)  # type: ignore[call-overload]
@@ -109,7 +109,7 @@ def stored_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
         .order_by(Score.metric_id, Score.prompt_id, Score.trial)
     )
     kind = np.dtype([("metric", np.int64), ("prompt", np.int64), ("trial", np.int64), ("value", np.float64)])
-    rows = np.fromiter(raw_rows(session, statement), dtype=kind)
+    rows = np.fromiter(fetch_raw_rows(session, statement), dtype=kind)
     if not len(rows):
         return {}
     metrics, starts = np.unique(rows["metric"], return_index=True)
@@ -121,7 +121,7 @@ def stored_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
     }
 
 
-def raw_rows(session: Session, statement: sa.Select[Any]) -> list[tuple[Any, ...]]:
+def fetch_raw_rows(session: Session, statement: sa.Select[Any]) -> list[tuple[Any, ...]]:
     """Rows of a query as the driver gives them, several times faster than as objects.
 
     Args:
@@ -135,12 +135,12 @@ def raw_rows(session: Session, statement: sa.Select[Any]) -> list[tuple[Any, ...
     return rows
 
 
-def chunks_of_rows(session: Session, statement: sa.Select[Any], n_rows: int) -> Iterator[list[tuple[Any, ...]]]:
+def fetch_chunks(session: Session, statement: sa.Select[Any], n_rows: int) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of a query as the driver gives them, some at a time.
 
     Args:
         session: where from.
-        statement: as for `raw_rows`.
+        statement: as for `fetch_raw_rows`.
         n_rows: how many at a time.
     """
     result = session.connection().execute(statement)
@@ -151,7 +151,7 @@ def chunks_of_rows(session: Session, statement: sa.Select[Any], n_rows: int) -> 
 
 
 @contextmanager
-def driver(session: Session) -> Iterator[Any]:
+def driver_cursor(session: Session) -> Iterator[Any]:
     """The driver's own cursor inside the session's transaction; its errors become SQLAlchemy's."""
     connection = session.connection()
     dialect = connection.dialect
@@ -171,7 +171,7 @@ def _insert_into_sqlite(session: Session, run_id: int, column: ScoreColumn) -> N
     cells = np.empty((len(column), 3), dtype=object)
     cells[:, 0], cells[:, 1], cells[:, 2] = prompts.tolist(), trials.tolist(), column.values.tolist()
     whole = len(column) - len(column) % ROWS_PER_STATEMENT
-    with driver(session) as cursor:
+    with driver_cursor(session) as cursor:
         for n_rows, part in ((ROWS_PER_STATEMENT, cells[:whole]), (1, cells[whole:])):
             placeholders = ", ".join(f"(?1, ?2, ?{3 * n + 3}, ?{3 * n + 4}, ?{3 * n + 5})" for n in range(n_rows))
             cursor.executemany(

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.hashing import SEEDS, WORD, mix_bits
-from tracker.ingest.write.bulk_rows import stored_scores
+from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.score_columns import ScoreColumn
 from tracker.schema import Run
 
 
-def checksum(columns: Sequence[ScoreColumn]) -> str:
+def compute_checksum(columns: Sequence[ScoreColumn]) -> str:
     """The checksum of scores, 32 hexadecimal digits; of none it is all zeros."""
     high, low = (sum(int(_hashes(column, seed).sum(dtype=np.uint64)) for column in columns) for seed in SEEDS)
     return f"{high % WORD:016x}{low % WORD:016x}"
@@ -44,8 +44,8 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
         query = query.where(Run.id.in_(run_ids))  # type: ignore[union-attr]
     wrong = []
     for run_id, n_scores, expected in session.execute(query).all():
-        columns = list(stored_scores(session, run_id).values())
-        if sum(map(len, columns)) != n_scores or checksum(columns) != expected:
+        columns = list(load_scores(session, run_id).values())
+        if sum(map(len, columns)) != n_scores or compute_checksum(columns) != expected:
             wrong.append(run_id)
     return wrong
 

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from sqlmodel import Session, select
 
 from tracker.errors import ConflictError
-from tracker.ingest.write.answer_columns import AnswerColumn, compare_answers, stored_answers
-from tracker.ingest.write.bulk_rows import stored_scores
-from tracker.ingest.write.checksums import checksum
+from tracker.ingest.write.answer_columns import AnswerColumn, compare_answers, load_answers
+from tracker.ingest.write.bulk_rows import load_scores
+from tracker.ingest.write.checksums import compute_checksum
 from tracker.ingest.write.parsed_run import ParsedRun, TaskValue
 from tracker.ingest.write.score_columns import ScoreColumn, compare_scores, unpack
 from tracker.run_settings import IDENTITY, evaluation_identity, remove_evaluation
@@ -177,7 +177,7 @@ class StoredRuns:
         """
         assert run.id is not None
         overwrite = on_conflict == "update"
-        stored = stored_scores(self.session, run.id) if parsed.columns else {}
+        stored = load_scores(self.session, run.id) if parsed.columns else {}
         scored = [unpack(column.keys)[0] for key, column in stored.items() if key not in parsed.answer_metrics]
         evaluated, n_removed = parsed.without_unevaluated(np.concatenate([np.empty(0, dtype=np.int64), *scored]))
         update = RunUpdate(evaluated, run, is_new=False)
@@ -217,14 +217,14 @@ class StoredRuns:
                 update.n_skipped += len(changed)
         if overwrite and update.parsed.columns:
             n_stored, run = sum(map(len, stored.values())), update.run
-            is_intact = n_stored == run.n_scores and checksum(list(stored.values())) == run.checksum
+            is_intact = n_stored == run.n_scores and compute_checksum(list(stored.values())) == run.checksum
             update.is_trusted = is_intact or n_compared == n_stored
         return different, n_compared
 
     def _compare_answers(self, update: RunUpdate, run_id: int, overwrite: bool) -> tuple[list[int], int]:
         different: list[int] = []
         n_compared = 0
-        stored = stored_answers(self.session, run_id) if update.parsed.answers else {}
+        stored = load_answers(self.session, run_id) if update.parsed.answers else {}
         for extraction, answers in update.parsed.answers.items():
             comparison = compare_answers(answers, stored.get(extraction))
             update.answers[extraction] = answers.where(comparison.new)

@@ -18,9 +18,9 @@ from sqlmodel import Session
 from tracker.errors import ConflictError
 from tracker.ingest.files.tabular.table import TableProblems
 from tracker.ingest.files.vector_file import VectorFile
-from tracker.ingest.resolve.prompt_rows import advice, find_prompt_rows
+from tracker.ingest.resolve.prompt_rows import advise_on_names, find_prompt_rows
 from tracker.ingest.resolve.prompt_texts import storable
-from tracker.ingest.write.bulk_rows import raw_rows
+from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.schema import Embedding, Encoder
 
 EMBEDDING: sa.Table = Embedding.__table__  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ class VectorIngestResult:
     dimensions: int
 
 
-def encoder_key(session: Session, encoder: EncoderName, dimensions: int) -> int:
+def find_or_add_encoder(session: Session, encoder: EncoderName, dimensions: int) -> int:
     """Key of an encoder, which is added where it is missing.
 
     Raises:
@@ -118,10 +118,10 @@ def ingest_vectors(
     """
     problems = TableProblems(file.table)
     prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, file.keys, file.tasks, problems)
-    problems.check(advice(benchmark))
-    key = encoder_key(session, encoder, file.vectors.shape[1])
+    problems.check(advise_on_names(benchmark))
+    key = find_or_add_encoder(session, encoder, file.vectors.shape[1])
     query = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(EMBEDDING.c.encoder_id == key)
-    stored = dict(raw_rows(session, query))
+    stored = dict(fetch_raw_rows(session, query))
     known = [row for row, prompt in enumerate(prompt_ids.tolist()) if prompt in stored]
     vectors = np.frombuffer(b"".join(stored[prompt] for prompt in prompt_ids[known].tolist()), dtype="<f4")
     different = np.flatnonzero((vectors.reshape(len(known), -1) != file.vectors[known]).any(axis=1)) if known else ()

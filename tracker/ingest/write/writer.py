@@ -18,8 +18,8 @@ from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import storable
 from tracker.ingest.write.answer_columns import ReferenceScorer
 from tracker.ingest.write.answer_texts import write_answers
-from tracker.ingest.write.bulk_rows import insert_scores, stored_scores
-from tracker.ingest.write.checksums import checksum, combine_checksums
+from tracker.ingest.write.bulk_rows import insert_scores, load_scores
+from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.run_parser import RunParser
 from tracker.ingest.write.score_columns import unpack
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
@@ -150,7 +150,7 @@ def _write(session: Session, updates: Sequence[RunUpdate], *, whole: bool) -> No
             continue  # the file says nothing new of it, and how it was run is known
         if update.is_trusted is None:
             run.n_scores += sum(map(len, update.columns))
-            run.checksum = combine_checksums(run.checksum, checksum(update.columns))
+            run.checksum = combine_checksums(run.checksum, compute_checksum(update.columns))
         if update.is_new and not whole:
             run.status = "partial"
         elif whole and run.status == "partial" and update.covers_stored:
@@ -186,8 +186,8 @@ def _overwrite(session: Session, run_id: int, update: RunUpdate) -> None:
     ]:
         connection.execute(_where(TaskScore, run_id="run", metric_id="metric", task_id="task"), rows)
     if update.is_trusted and any(map(len, (*update.columns, *update.changed_columns))):
-        columns = list(stored_scores(session, run_id).values())
-        update.run.n_scores, update.run.checksum = sum(map(len, columns)), checksum(columns)
+        columns = list(load_scores(session, run_id).values())
+        update.run.n_scores, update.run.checksum = sum(map(len, columns)), compute_checksum(columns)
 
 
 def _where(table: type, **keys: str) -> sa.Update:

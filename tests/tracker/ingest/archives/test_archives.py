@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError, ConflictError, SuffrageError
-from tracker.ingest.archives.layout import ROW_ORDER, schema_of
+from tracker.ingest.archives.layout import ROW_ORDER, archive_schema
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
@@ -244,7 +244,7 @@ class TestDamage:
     def test_an_older_archive_without_a_column_that_may_be_null_is_ingested(
         self, file_store: sa.Engine, tmp_path: Path
     ) -> None:
-        runs = pa.Table.from_pylist([{**rows_of(1.0)["run"][0], "n_scores": 1}], schema_of("run"))
+        runs = pa.Table.from_pylist([{**rows_of(1.0)["run"][0], "n_scores": 1}], archive_schema("run"))
         (tmp_path / "a.zip").write_bytes(
             packed(rows_of(1.0), change={"run": runs.drop_columns(["reason", "superseded_by"])})
         )
@@ -290,7 +290,7 @@ class TestErrors:
         table = data.draw(st.sampled_from([name for name in ROW_ORDER if rows.get(name)]))
         row = data.draw(st.sampled_from(rows[table]))
         name = data.draw(st.sampled_from(list(row)))
-        kind = schema_of(table).field(name).type
+        kind = archive_schema(table).field(name).type
         strange: dict[str, list[Any]] = {
             "string": ["", "x", "\0", "NaN", "[]", "{}", '"x"', "1" * 400, "q1", "#2"], "int32": [-1, 0, 1, 2**31 - 1],
             "int64": [-1, 0, 2**63 - 1], "double": [float("inf"), -1e308, 0.5], "bool": [True, False],
@@ -302,7 +302,7 @@ class TestErrors:
         if data.draw(st.booleans()):
             rows[table].append(dict(data.draw(st.sampled_from(rows[table]))))
         path = tmp_path / "a.zip"
-        loose = pa.schema([field.with_nullable(True) for field in schema_of(table)])
+        loose = pa.schema([field.with_nullable(True) for field in archive_schema(table)])
         whole = {table: [dict(row) for row in rows[table]]}
         for place, run in enumerate(whole[table]) if table == "run" else ():
             run.setdefault("n_scores", sum(score["run"] == place for score in rows["score"]))

@@ -19,8 +19,8 @@ from sqlmodel import Session
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import ReadOptions, RunDescription, Scores
-from tracker.ingest.write.bulk_rows import stored_scores
-from tracker.ingest.write.checksums import checksum, verify_checksums
+from tracker.ingest.write.bulk_rows import load_scores
+from tracker.ingest.write.checksums import compute_checksum, verify_checksums
 from tracker.ingest.write.live.live_runs import (
     ScoredResponse,
     add_responses,
@@ -330,8 +330,8 @@ class TestLaws:
             if is_killed:
                 assert rows_of(engine, key) == before
             with transaction(engine, write=False) as session:
-                columns = list(stored_scores(session, key).values())
-                assert rows_of(engine, key)[0] == (sum(map(len, columns)), checksum(columns))
+                columns = list(load_scores(session, key).values())
+                assert rows_of(engine, key)[0] == (sum(map(len, columns)), compute_checksum(columns))
         with transaction(engine, exclusive=True) as session:
             complete_run(session, key)
         ended = rows_of(engine, key)

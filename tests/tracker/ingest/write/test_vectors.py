@@ -14,7 +14,13 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
 from tracker.ingest.files.vector_file import read_vectors
-from tracker.ingest.write.vectors import EncoderName, VectorIngestResult, add_vectors, encoder_key, ingest_vectors
+from tracker.ingest.write.vectors import (
+    EncoderName,
+    VectorIngestResult,
+    add_vectors,
+    find_or_add_encoder,
+    ingest_vectors,
+)
 from tracker.queries import tables
 
 ADA = EncoderName(name="ada-2", revision="", template="question")
@@ -248,7 +254,7 @@ class TestAsTheyAreMade:
     def test_a_prompt_that_has_a_vector_keeps_it(self, filled: sa.Engine) -> None:
         for vectors in (E[:3], E[3:6]):
             with transaction(filled, exclusive=True) as session:
-                key = encoder_key(session, ADA, 6)
+                key = find_or_add_encoder(session, ADA, 6)
                 add_vectors(session, key, np.array([3, 1, 2]), vectors)
         assert stored(filled) == {"p2": E[0].tobytes(), "p0": E[1].tobytes(), "p1": E[2].tobytes()}
         assert n_encoders(filled) == 1

@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from tracker.database import connect
 from tracker.ingest.measurement import Answers, Measurement, MetricDescription, ParsedFile, RunDescription, Scores
-from tracker.ingest.write.checksums import checksum, combine_checksums, verify_checksums
+from tracker.ingest.write.checksums import combine_checksums, compute_checksum, verify_checksums
 from tracker.ingest.write.score_columns import ScoreColumn, assemble_scores, compare_scores, pack, unpack
 from tracker.ingest.write.writer import store_file
 
@@ -142,9 +142,9 @@ class TestColumns:
     @given(columns, st.randoms(use_true_random=False))
     def test_checksums_add_up_in_any_order(self, column: ScoreColumn, random: Any) -> None:
         chosen = np.array([random.random() < 0.5 for _ in range(len(column))], dtype=bool)
-        first, second = checksum([column.where(chosen)]), checksum([column.where(~chosen)])
-        assert combine_checksums(first, second) == combine_checksums(second, first) == checksum([column])
-        assert combine_checksums(checksum([column]), second, -1) == first
+        first, second = compute_checksum([column.where(chosen)]), compute_checksum([column.where(~chosen)])
+        assert combine_checksums(first, second) == combine_checksums(second, first) == compute_checksum([column])
+        assert combine_checksums(compute_checksum([column]), second, -1) == first
 
     @given(columns)
     def test_packed_keys_can_be_unpacked(self, column: ScoreColumn) -> None:

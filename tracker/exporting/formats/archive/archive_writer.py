@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from tracker.database import known_versions
 from tracker.exporting.formats.archive.archived_rows import ArchivedRows
-from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, VERSION, member, schema_of
+from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, VERSION, archive_schema, member_name
 from tracker.queries import tables
 from tracker.queries.arrow import snapshot
 from tracker.queries.resolution import BenchmarkKey
@@ -65,7 +65,7 @@ def write_archive(
         archive.writestr(zipfile.ZipInfo(MARK, FIRST_DAY), f"{VERSION}\n")
         rows = ArchivedRows(reading, keys)
         for place, table in enumerate(ROW_ORDER):
-            with archive.open(zipfile.ZipInfo(member(table), FIRST_DAY), "w", force_zip64=True) as raw:
+            with archive.open(zipfile.ZipInfo(member_name(table), FIRST_DAY), "w", force_zip64=True) as raw:
                 file = _HashedFile(raw)
                 n_rows = _write_table(file, table, rows)
             members[table] = {"rows": n_rows, "sha256": file.digest()}
@@ -82,7 +82,7 @@ def write_archive(
         source_count = sa.select(sa.func.count(tables.run_source.c.source_id.distinct())).where(of_mine)
         n_files = (session.scalar(source_count) or 0) - len(rows.keys["source"])
     return ArchiveSummary(
-        n_rows={table: int(str(member["rows"])) for table, member in members.items()},
+        n_rows={table: int(str(entry["rows"])) for table, entry in members.items()},
         n_findings=session.scalar(count.select_from(tables.finding).where(*about)) or 0,
         n_files_left_out=n_files,
     )
@@ -92,7 +92,7 @@ def _write_table(file: _HashedFile, table: str, rows: ArchivedRows) -> int:
     import pyarrow.parquet as pq
 
     n_rows = 0
-    with pq.ParquetWriter(file, schema_of(table), compression="zstd") as writer:
+    with pq.ParquetWriter(file, archive_schema(table), compression="zstd") as writer:
         for batch in rows.batches(table):
             kept = _without_lost(batch)
             writer.write_batch(kept)

@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.ingest.archives.layout import ROW_ORDER, TABLES_BY_RUN, ArchiveColumn, columns_of, schema_of
+from tracker.ingest.archives.layout import ROW_ORDER, TABLES_BY_RUN, ArchiveColumn, archive_columns, archive_schema
 from tracker.queries.arrow import Reading, number_columns
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ArchivedRows:
 
         if ROW_ORDER[table] == ("id",):
             self.keys[table] = self._keys(table)
-        size, schema = ROWS_TOGETHER.get(table, ROWS_ELSE), schema_of(table)
+        size, schema = ROWS_TOGETHER.get(table, ROWS_ELSE), archive_schema(table)
         pending: list[pa.RecordBatch] = []
         n_pending = 0
         for batch in self._all(table):
@@ -63,7 +63,7 @@ class ArchivedRows:
         yield from self._selected(table, self._terms(table))
 
     def _selected(self, table: str, terms: str) -> Iterator[pa.RecordBatch]:
-        columns = columns_of(table)
+        columns = archive_columns(table)
         selected = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(self._expressions(table)))
         order = ", ".join(self._ordered(table, name) for name in ROW_ORDER[table])
         with self.reading.reader(f"SELECT {selected} FROM {table} WHERE {terms} ORDER BY {order}") as rows:
@@ -73,7 +73,7 @@ class ArchivedRows:
 
     def _expressions(self, table: str) -> Iterator[str]:
         """Each column as it is asked for, those that may be null with whether they are."""
-        for column in columns_of(table):
+        for column in archive_columns(table):
             name = f'"{column.stored}"'
             if isinstance(column.kind, sa.DateTime) and not self.reading.is_sqlite:
                 sql = f"to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')"
@@ -93,7 +93,7 @@ class ArchivedRows:
             yield f"CASE WHEN {name} IS NULL THEN 1 ELSE 0 END"
 
     def _ordered(self, table: str, name: str) -> str:
-        kind = next((column.kind for column in columns_of(table) if column.stored == name), None)
+        kind = next((column.kind for column in archive_columns(table) if column.stored == name), None)
         texts = isinstance(getattr(kind, "impl", kind), sa.String) and not self.reading.is_sqlite
         return f'"{name}" COLLATE "C"' if texts else f'"{name}"'  # by bytes, as SQLite does
 
@@ -114,7 +114,7 @@ class ArchivedRows:
             if isinstance(column.kind, sa.DateTime):
                 value = pc.assume_timezone(pc.cast(value, pa.timestamp("us")), "UTC")
             arrays.append(pc.cast(value, column.arrow))
-        return pa.RecordBatch.from_arrays(arrays, schema=schema_of(table))
+        return pa.RecordBatch.from_arrays(arrays, schema=archive_schema(table))
 
     def _places(self, table: str, value: pa.Array, is_null: pa.Array | None) -> pa.Array:
         """Rows that are referred to, by their places in the archive; null where they are not in it."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.exact_numbers import BEYOND, exact_float
+from tracker.ingest.files.exact_numbers import BEYOND, to_exact_float
 from tracker.ingest.files.json_files import parse_line, read_lines
 from tracker.ingest.formats.lm_eval import documents
 from tracker.ingest.formats.lm_eval.occurrences import Occurrences
@@ -203,7 +203,7 @@ class _Stream:
             self.problems.add(f"line {line}: {name} is no single number, as it is in earlier lines")
             return math.nan
         try:
-            return exact_float(value)
+            return to_exact_float(value)
         except ValueError as error:
             self.problems.add(f"line {line}: {name} is {error}")
             return math.nan

@@ -17,8 +17,8 @@ from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import metric_description
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_texts import storable
-from tracker.ingest.write.bulk_rows import insert_answers, insert_scores, raw_rows
-from tracker.ingest.write.checksums import checksum, combine_checksums
+from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_answers, insert_scores
+from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.score_columns import ScoreColumn, pack
 from tracker.run_settings import USAGE, evaluation_identity
 from tracker.schema import Answer, Metric, Model, Run, Score
@@ -109,7 +109,7 @@ def add_responses(
     _delete_failures(session, run_id, recovered)
     insert_answers(session, [(run_id, *key, *answer) for key, answer in sorted(new_answers.items())])
     run.n_scores += sum(map(len, columns))
-    run.checksum = combine_checksums(run.checksum, checksum(columns))
+    run.checksum = combine_checksums(run.checksum, compute_checksum(columns))
     firsts = {prompt for prompt, _ in new} - {prompt for prompt, _ in before}
     counted: list[Mapping[str, float]] = [usage or {}, {"n_prompts": len(firsts)}]
     for row in rows:
@@ -213,7 +213,7 @@ def _load_scores(
         query = sa.select(score.metric_id, score.prompt_id, score.trial, score.value).where(
             score.run_id == run_id, score.metric_id.in_(metric_ids), score.prompt_id.in_(part)
         )
-        scores.update(((row[0], row[1], row[2]), row[3]) for row in raw_rows(session, query))
+        scores.update(((row[0], row[1], row[2]), row[3]) for row in fetch_raw_rows(session, query))
     return scores
 
 
@@ -224,7 +224,7 @@ def _load_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict
         query = sa.select(
             answer.prompt_id, answer.extraction, answer.trial, answer.text, answer.probability, answer.status
         ).where(answer.run_id == run_id, answer.prompt_id.in_(part))
-        answers.update(((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in raw_rows(session, query))
+        answers.update(((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in fetch_raw_rows(session, query))
     return answers
 
 

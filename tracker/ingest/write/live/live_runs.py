@@ -17,7 +17,7 @@ from sqlmodel import Session, select
 
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_texts import storable, storable_json
-from tracker.ingest.write.bulk_rows import raw_rows
+from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.ingest.write.live.live_portions import ScoredResponse, add_responses, get_live_run
 from tracker.ingest.write.stored_runs import next_label
 from tracker.run_settings import IDENTITY, SHA256, SKIPPED, USAGE, evaluation_identity
@@ -125,7 +125,7 @@ def count_stored_trials(session: Session, run_id: int) -> dict[int, int]:
         .where(score.run_id == run_id)
         .group_by(score.prompt_id)
     )
-    return {prompt: n_trials for prompt, n_trials in raw_rows(session, query)}  # noqa: C416
+    return {prompt: n_trials for prompt, n_trials in fetch_raw_rows(session, query)}  # noqa: C416
 
 
 def complete_run(
