@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyses.tradeoff import SocialChoiceFindings, analyze
+from analyses.tradeoff import analyze
+from analyses.tradeoff.method import SocialChoiceFindings
 from tracker.errors import SelectionError
 from tracker.queries.findings.finding_records import FindingRecord, MetricRecord
 from tracker.recording.artifacts import render_figure

@@ -239,7 +239,7 @@ class TestLaws:
             assert last == pytest.approx([0, 0, 0, 0], abs=1e-15)
 
 
-class TestHeldOut:
+class TestHoldout:
     def test_tasks_chosen_on_one_half_are_tested_on_the_second(self):
         """Tasks 0 to 3 rank half of the models as all do; with models exchangeable, both halves see the same."""
         scores = exact_scores(np.random.default_rng(0).random((8, 40)).round(3))
