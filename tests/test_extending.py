@@ -38,18 +38,18 @@ def test_it_shows_three_files() -> None:
 def test_its_format_is_recognised_and_its_question_is_answered(site: Path, tmp_path: Path) -> None:
     (tmp_path / "large.scores").write_text("q1 = 1\nq2 = 1\nq3 = 0.5\n")
     (tmp_path / "small.scores").write_text("q1 = 1\nq2 = 0\nq3 = 0.25\n")
-    taken = suffrage(site, tmp_path, "ingest", ".", "--benchmark", "exam", "--no-mlflow")
-    assert taken.returncode == 0, taken.stderr
-    assert "(scores-file)" in taken.stderr
+    used = suffrage(site, tmp_path, "ingest", ".", "--benchmark", "exam", "--no-mlflow")
+    assert used.returncode == 0, used.stderr
+    assert "(scores-file)" in used.stderr
     assert "How many prompts tell models apart?" in suffrage(site, tmp_path, "analyze", "--help").stdout
-    asked = suffrage(site, tmp_path, "analyze", "telling-prompts", "exam", "--at-least", "0.25", "--no-mlflow")
-    assert asked.returncode == 0, asked.stderr
-    assert "2 of 3 prompts tell the models apart." in asked.stdout
+    query = suffrage(site, tmp_path, "analyze", "telling-prompts", "exam", "--at-least", "0.25", "--no-mlflow")
+    assert query.returncode == 0, query.stderr
+    assert "2 of 3 prompts tell the models apart." in query.stdout
     kept = suffrage(site, tmp_path, "sql", "select value from prompt_value order by prompt_id", "--format", "csv")
     assert kept.stdout.split() == ["value", "0.0", "1.0", "0.25"]
 
 
-def test_what_is_wrong_with_a_file_of_its_format_is_said(site: Path, tmp_path: Path) -> None:
+def test_damage_of_a_file_of_its_format_is_reported(site: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.scores").write_text("q1 = 1\nq2 = good\n")
     refused = suffrage(site, tmp_path, "ingest", "bad.scores", "--benchmark", "exam", "--no-mlflow")
     assert refused.returncode == 1
@@ -68,8 +68,8 @@ def test_what_is_sound_of_a_damaged_file_of_its_format_can_be_stored(site: Path,
 
 
 def test_its_format_is_listed_with_the_package_that_brings_it(site: Path, tmp_path: Path) -> None:
-    listed = suffrage(site, tmp_path, "formats", "--format", "csv").stdout.splitlines()
+    listing = suffrage(site, tmp_path, "formats", "--format", "csv").stdout.splitlines()
     assert (
         'scores-file,"One model\'s scores, a line `prompt = score` each",names that end in .scores,telling 0.1'
-        in listed
+        in listing
     )

@@ -86,12 +86,12 @@ def results() -> ParsedFile:
 
 def findings() -> list[list[schema.Table]]:
     """A finding with everything that can hang on one, a filter that it saw, and where it was published."""
-    asked = {"parameters": {"n": 3}, "selection": {"benchmark": "small"}, "input_digest": "2" * 64, "code_version": "1"}
+    query = {"parameters": {"n": 3}, "selection": {"benchmark": "small"}, "input_digest": "2" * 64, "code_version": "1"}
     return [
         [
             schema.ModelAlias(name="big", model_id=2),
             schema.Encoder(id=1, name="encoder", dimensions=2),
-            schema.StoredFinding(id=1, analysis="filter", benchmark_id=1, **asked),
+            schema.StoredFinding(id=1, analysis="filter", benchmark_id=1, **query),
         ],
         [
             schema.StoredFinding(
@@ -105,9 +105,9 @@ def findings() -> list[list[schema.Table]]:
                 summary="They agree more than chance allows.",
                 stale="its run 9 of small was deleted",
                 timings={"load": 0.1},
-                **asked,
+                **query,
             ),
-            schema.StoredFinding(analysis="failed", status="failed", error="too few prompts", **asked),
+            schema.StoredFinding(analysis="failed", status="failed", error="too few prompts", **query),
         ],
         [
             schema.Embedding(encoder_id=1, prompt_id=1, vector=np.array([1.0, -0.5], dtype="<f4").tobytes()),

@@ -22,7 +22,7 @@ from tracker.api import store
 from tracker.api import store_queries as stored_things
 from tracker.api.store import Store
 from tracker.errors import BadInputError, NotFoundError, OutputError, SelectionError, SqlError
-from tracker.report import number_format as wording
+from tracker.report import number_format
 
 EXAMPLE = Path(__file__).parents[2] / "docs/python_example.md"
 PAGE = Path(__file__).parents[2] / "docs/python.md"
@@ -41,16 +41,16 @@ def quiz(sqlite_url: str) -> Iterator[Store]:
 
 class TestImport:
     def test_nothing_is_imported_before_it_is_used(self) -> None:
-        ask = f"import sys, tracker; print([one for one in {HEAVY} if one in sys.modules])"
-        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-        assert said.stdout.strip() == "[]"
+        run_command = f"import sys, tracker; print([one for one in {HEAVY} if one in sys.modules])"
+        text = subprocess.run([sys.executable, "-c", run_command], capture_output=True, text=True, check=True)
+        assert text.stdout.strip() == "[]"
 
     def test_opening_a_store_imports_neither_mlflow_nor_pictures(self, sqlite_url: str) -> None:
         unneeded = ("mlflow", "matplotlib", "scipy", "numba", "click", "jinja2")
         use = f"import sys, tracker; tracker.open({sqlite_url!r}).benchmarks()"
-        ask = f"{use}; print([one for one in {unneeded} if one in sys.modules])"
-        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-        assert said.stdout.strip() == "[]"
+        run_command = f"{use}; print([one for one in {unneeded} if one in sys.modules])"
+        text = subprocess.run([sys.executable, "-c", run_command], capture_output=True, text=True, check=True)
+        assert text.stdout.strip() == "[]"
 
     def test_what_is_offered_is_there_and_what_is_not_is_an_ordinary_error(self) -> None:
         assert set(tracker.__all__) <= set(dir(tracker))
@@ -61,20 +61,20 @@ class TestImport:
 
 
 class TestDocumented:
-    @pytest.mark.parametrize("module", [store, stored_things, wording])
+    @pytest.mark.parametrize("module", [store, stored_things, number_format])
     def test_every_example_of_a_docstring_does_what_it_shows(self, module: object) -> None:
         Path("scores.csv").write_text(SCORES)
-        with tracker.open("sqlite:///quiz.db") as made:
-            made.ingest("scores.csv", benchmark="quiz", metric="accuracy")
+        with tracker.open("sqlite:///quiz.db") as created:
+            created.ingest("scores.csv", benchmark="quiz", metric="accuracy")
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-        found = [one for one in doctest.DocTestFinder().find(module) if one.examples]
-        assert len(found) >= 2
-        for one in found:
-            one.globs["Path"] = Path
-            runner.run(one)
+        result = [item for item in doctest.DocTestFinder().find(module) if item.examples]
+        assert len(result) >= 2
+        for item in result:
+            item.globs["Path"] = Path
+            runner.run(item)
         assert runner.summarize(verbose=False).failed == 0
 
-    def test_every_public_method_says_what_it_does_and_stands_on_the_page(self) -> None:
+    def test_every_public_method_has_a_docstring_and_is_on_the_page(self) -> None:
         page = PAGE.read_text()
         for kind in (Store, answer.AnalysisResult):
             for name, member in inspect.getmembers(kind):
@@ -82,48 +82,48 @@ class TestDocumented:
                     assert inspect.getdoc(member), name
                     assert f"{name}" in page, name
 
-    def test_the_worked_example_prints_what_it_says(self) -> None:
+    def test_the_worked_example_prints_its_output(self) -> None:
         cells = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", EXAMPLE.read_text(), re.DOTALL)
         assert len(cells) >= 8
         names: dict[str, object] = {}
-        for code, wanted in cells:
+        for code, expected in cells:
             printed = io.StringIO()
             with redirect_stdout(printed):
                 exec(compile(code, str(EXAMPLE), "exec"), names)
-            assert printed.getvalue() == wanted, code
+            assert printed.getvalue() == expected, code
 
 
 class TestLaws:
     def test_arrays_are_those_of_the_queries_and_choices_are_those_of_the_command_line(self, quiz: Store) -> None:
         scores = quiz.performance_matrix("quiz")
         np.testing.assert_array_equal(scores.Q, [[1, 0], [1, 1], [0, 0]])
-        one = quiz.performance_matrix("quiz", models="model b", condition="full")
-        assert one.models == ("model b",)
-        np.testing.assert_array_equal(quiz.performance_matrix("quiz", models=["model b"]).Q, one.Q)
-        by_run = quiz.performance_matrix("quiz", runs=int(one.run_ids[0]))
-        np.testing.assert_array_equal(by_run.Q, one.Q)
+        item = quiz.performance_matrix("quiz", models="model b", condition="full")
+        assert item.models == ("model b",)
+        np.testing.assert_array_equal(quiz.performance_matrix("quiz", models=["model b"]).Q, item.Q)
+        by_run = quiz.performance_matrix("quiz", runs=int(item.run_ids[0]))
+        np.testing.assert_array_equal(by_run.Q, item.Q)
 
     def test_an_answer_is_recorded_and_is_the_one_that_is_stored(self, quiz: Store) -> None:
-        told = quiz.analyze("rank-intervals", "quiz", models=["model a", "model b"], n_resamples=20, seed=3)
-        stored = quiz.finding(told.id)
-        assert stored.summary == told.summary()
+        printed = quiz.analyze("rank-intervals", "quiz", models=["model a", "model b"], n_resamples=20, seed=3)
+        stored = quiz.finding(printed.id)
+        assert stored.summary == printed.summary()
         assert {number.name: number.value for number in stored.numbers} == {
-            name: None if np.isnan(value) else value for name, value in told.metrics.items()
+            name: None if np.isnan(value) else value for name, value in printed.metrics.items()
         }
-        assert {number.name: number.reason for number in stored.numbers if number.reason} == dict(told.undefined)
+        assert {number.name: number.reason for number in stored.numbers if number.reason} == dict(printed.undefined)
         assert stored.parameters["n_resamples"] == 20
         assert stored.seed == 3
-        assert quiz.table(told.id, "models").equals(told.tables["models"])
-        assert quiz.figure(told.id, told.figures[0]).startswith(b"\x89PNG")
-        assert told.figure(told.figures[0]).axes
-        assert str(told) == f"rank-intervals, finding {told.id}: {told.summary()}"
-        assert told.mlflow_run_id is None
-        assert told.publishing_problem is None
+        assert quiz.table(printed.id, "models").equals(printed.tables["models"])
+        assert quiz.figure(printed.id, printed.figures[0]).startswith(b"\x89PNG")
+        assert printed.figure(printed.figures[0]).axes
+        assert str(printed) == f"rank-intervals, finding {printed.id}: {printed.summary()}"
+        assert printed.mlflow_run_id is None
+        assert printed.publishing_problem is None
         assert not Path("mlflow.db").exists()
 
-    def test_it_is_published_only_where_asked(self, quiz: Store, tracking_uri: str) -> None:
-        told = quiz.analyze("rank-intervals", "quiz", n_resamples=20, publish_to=tracking_uri)
-        assert told.mlflow_run_id
+    def test_it_is_published_only_on_request(self, quiz: Store, tracking_uri: str) -> None:
+        printed = quiz.analyze("rank-intervals", "quiz", n_resamples=20, publish_to=tracking_uri)
+        assert printed.mlflow_run_id
 
     def test_sql_gives_columns_also_where_there_are_no_rows(self, quiz: Store) -> None:
         assert quiz.sql("select name, id from model where id < 0").column_names == ["name", "id"]
@@ -131,8 +131,8 @@ class TestLaws:
 
     def test_a_dry_run_changes_nothing(self, quiz: Store) -> None:
         Path("more.csv").write_text("prompt_id,model c\np1,1\n")
-        (told,) = quiz.ingest(Path("more.csv"), benchmark="quiz", metric="accuracy", dry_run=True)
-        assert "would be" in told.summary()
+        (printed,) = quiz.ingest(Path("more.csv"), benchmark="quiz", metric="accuracy", dry_run=True)
+        assert "would be" in printed.summary()
         assert [model.name for model in quiz.models()] == ["model a", "model b"]
 
     def test_a_closed_store_opens_again_when_it_is_used(self, quiz: Store) -> None:
@@ -164,7 +164,7 @@ class TestErrors:
             assert len(str(caught.value)) > 20
 
     @pytest.mark.parametrize(
-        ("said", "words"),
+        ("text", "words"),
         [
             ({"on_conflict": "replace"}, "on_conflict is 'replace'; it must be one of: rerun, skip, update, error"),
             ({"orient": "model"}, "orient is 'model'; it must be one of: prompts, models"),
@@ -177,32 +177,32 @@ class TestErrors:
         ],
     )
     def test_a_mistyped_word_is_refused_and_nothing_is_stored(
-        self, quiz: Store, said: dict[str, Any], words: str
+        self, quiz: Store, text: dict[str, Any], words: str
     ) -> None:
         before = quiz.sql("select count(*) as n from source").to_pylist()
         with pytest.raises(SelectionError, match=words):
-            quiz.ingest("scores.csv", benchmark="other", **said)
+            quiz.ingest("scores.csv", benchmark="other", **text)
         assert quiz.sql("select count(*) as n from source").to_pylist() == before
 
     @pytest.mark.parametrize("missing", ["drop", "Worst", ""])
-    def test_no_unknown_word_settles_what_is_missing(self, quiz: Store, missing: str, tmp_path: Path) -> None:
+    def test_an_unknown_policy_for_missing_scores_is_an_error(self, quiz: Store, missing: str, tmp_path: Path) -> None:
         with pytest.raises(SelectionError, match="There are: unranked, fail, complete, worst, impute"):
             quiz.leaderboard("quiz", missing=missing)  # type: ignore[arg-type]
         with pytest.raises(SelectionError, match="to settle what is missing"):
             quiz.report("quiz", tmp_path / "r.html", missing=missing)  # type: ignore[arg-type]
 
-    def test_a_name_that_is_no_choice_is_told_with_those_that_are(self, quiz: Store) -> None:
+    def test_an_unknown_choice_is_an_error_that_names_the_known_ones(self, quiz: Store) -> None:
         with pytest.raises(SelectionError, match=r"There is no choice 'model'. There are: .*models"):
             quiz.leaderboard("quiz", model="x")
 
     @pytest.mark.parametrize(
-        ("choices", "said"),
+        ("choices", "text"),
         [
             ({"models": []}, "models is empty"),
             ({"runs": ["1"]}, "runs holds '1'; it takes numbers"),
             ({"tasks": [3]}, "tasks holds 3; it takes names"),
         ],
     )
-    def test_choosing_nothing_is_not_choosing_all(self, quiz: Store, choices: dict[str, Any], said: str) -> None:
-        with pytest.raises(SelectionError, match=said):
+    def test_choosing_nothing_is_not_choosing_all(self, quiz: Store, choices: dict[str, Any], text: str) -> None:
+        with pytest.raises(SelectionError, match=text):
             quiz.leaderboard("quiz", **choices)

@@ -21,7 +21,9 @@ class TestReadOnly:
         os.chmod(tmp_path / "s.db", 0o444)
         os.chmod(tmp_path, 0o555)
         look = f"from tracker.cli import main; main(['benchmarks', '--database', 'sqlite:///{tmp_path}/s.db'])"
-        ask = f"from tracker.cli import main; main(['sql', 'select 1', '--database', 'sqlite:///{tmp_path}/s.db'])"
+        select_names = (
+            f"from tracker.cli import main; main(['sql', 'select 1', '--database', 'sqlite:///{tmp_path}/s.db'])"
+        )
         write = (
             "from tracker.database import *\nfrom tracker.schema import Model\n"
             "try:\n"
@@ -35,11 +37,11 @@ class TestReadOnly:
         try:
             done = [
                 subprocess.run([*as_others, sys.executable, "-c", code], capture_output=True, text=True, check=False)
-                for code in (look, ask, write)
+                for code in (look, select_names, write)
             ]
         finally:
             os.chmod(tmp_path, 0o755)
-        assert [one.returncode for one in done] == [0, 0, 0], [one.stderr for one in done]
+        assert [item.returncode for item in done] == [0, 0, 0], [item.stderr for item in done]
         assert "cannot be written" in done[2].stdout
         assert sorted(path.name for path in tmp_path.iterdir()) == ["s.db"]
 
@@ -50,14 +52,14 @@ class TestErrors:
             connect(f"sqlite:///{tmp_path}")
 
     def test_a_database_of_another_program_is_left_alone(self, tmp_path: Path) -> None:
-        other = sqlite3.connect(tmp_path / "other.db")
-        other.execute("CREATE TABLE run (a)")
-        other.close()
+        another = sqlite3.connect(tmp_path / "other.db")
+        another.execute("CREATE TABLE run (a)")
+        another.close()
         with pytest.raises(DatabaseError, match="tables of another program"):
             connect(f"sqlite:///{tmp_path}/other.db")
-        other = sqlite3.connect(tmp_path / "other.db")
-        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("run",)]
-        other.close()
+        another = sqlite3.connect(tmp_path / "other.db")
+        assert another.execute("SELECT name FROM sqlite_master").fetchall() == [("run",)]
+        another.close()
 
     def test_a_newer_store_is_not_upgraded(self, store: sa.Engine) -> None:
         with store.begin() as connection:
@@ -66,14 +68,14 @@ class TestErrors:
             upgrade(store)
         assert current_version(store) == "9999"
 
-    def test_a_damaged_file_is_said_to_be_damaged(self, tmp_path: Path) -> None:
+    def test_a_damaged_file_is_an_error_of_its_own(self, tmp_path: Path) -> None:
         connect(f"sqlite:///{tmp_path}/s.db").dispose()
         data = (tmp_path / "s.db").read_bytes()
         (tmp_path / "s.db").write_bytes(data[:5000])
         with pytest.raises(DatabaseError, match="is damaged"):
             connect(f"sqlite:///{tmp_path}/s.db")
 
-    def test_an_unescaped_password_is_not_taken_for_a_host(self) -> None:
+    def test_an_unescaped_password_is_not_mistaken_for_a_host(self) -> None:
         with pytest.raises(DatabaseError, match="%40") as refused:
             bare_engine("postgresql://u:one@two@host/name")
         assert "two" not in str(refused.value)
@@ -84,6 +86,6 @@ class TestPasswords:
         "url", ["postgresql://u:geheim@h/n", "postgresql://u@h/n?password=geheim", "postgresql:///n?sslpassword=geheim"]
     )
     def test_passwords_are_never_shown(self, url: str) -> None:
-        shown = shown_url(bare_engine(url).url)
-        assert "geheim" not in shown
-        assert shown.startswith("postgresql://")
+        displayed = shown_url(bare_engine(url).url)
+        assert "geheim" not in displayed
+        assert displayed.startswith("postgresql://")

@@ -157,9 +157,9 @@ class TestFindingTables:
             looked = sa.inspect(store)
             return {
                 table.name: {
-                    *(one["name"] for one in looked.get_foreign_keys(table.name)),
-                    *(one["name"] for one in looked.get_indexes(table.name)),
-                    *(one["name"] for one in looked.get_check_constraints(table.name)),
+                    *(key["name"] for key in looked.get_foreign_keys(table.name)),
+                    *(index["name"] for index in looked.get_indexes(table.name)),
+                    *(constraint["name"] for constraint in looked.get_check_constraints(table.name)),
                 }
                 for table in schema.metadata.sorted_tables
                 if "finding" in table.name or "finding_id" in table.c
@@ -204,10 +204,10 @@ class TestFindingTables:
         assert schema_differences(engine) == []
 
 
-class TestSetAside:
+class TestRunStatus:
     """Version 0003: runs that are hidden or superseded."""
 
-    def test_going_back_leaves_out_what_was_set_aside_and_keeps_the_rest(self, store: sa.Engine) -> None:
+    def test_downgrade_leaves_out_hidden_runs_and_keeps_the_rest(self, store: sa.Engine) -> None:
         keys = fill(store)
         with transaction(store) as session:
             again = schema.Run(benchmark_id=1, model_id=1, label="#2", status="superseded", superseded_by=keys["run"])
@@ -222,7 +222,7 @@ class TestSetAside:
         with pytest.raises(exc.IntegrityError), transaction(store) as session:
             session.execute(sa.text("UPDATE run SET superseded_by = 999"))
 
-    def test_the_key_of_a_deleted_run_is_never_given_again(self, store: sa.Engine) -> None:
+    def test_the_key_of_a_deleted_run_is_never_used_again(self, store: sa.Engine) -> None:
         keys = fill(store)
         with transaction(store) as session:
             session.add(schema.Run(id=None, benchmark_id=1, model_id=1, label="#2"))
@@ -291,7 +291,7 @@ class TestSoundness:
 
 
 class TestTables:
-    def test_every_table_and_column_says_what_it_holds(self) -> None:
+    def test_every_table_and_column_has_a_comment(self) -> None:
         silent = [t.name for t in schema.metadata.sorted_tables if not t.comment]
         silent += [str(c) for t in schema.metadata.sorted_tables for c in t.columns if not c.comment]
         assert silent == []

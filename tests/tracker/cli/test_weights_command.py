@@ -28,8 +28,8 @@ def stored(engine: sa.Engine, key: int) -> dict[str, float]:
     """Weight by the prompt's name."""
     alias, value = tables.prompt_alias.c, tables.prompt_value.c
     with transaction(engine, write=False) as session:
-        asked = sa.select(alias.key, value.value).join(tables.prompt_value, value.prompt_id == alias.prompt_id)
-        return dict(session.execute(asked.where(value.finding_id == key)).all())
+        query = sa.select(alias.key, value.value).join(tables.prompt_value, value.prompt_id == alias.prompt_id)
+        return dict(session.execute(query.where(value.finding_id == key)).all())
 
 
 def n_findings(engine: sa.Engine) -> int:
@@ -37,7 +37,7 @@ def n_findings(engine: sa.Engine) -> int:
         return int(session.scalar(sa.select(sa.func.count()).select_from(tables.finding)))
 
 
-class TestTakingIn:
+class TestIngest:
     def test_weights_become_a_finding_that_every_command_knows(
         self, filled: sa.Engine, tmp_path: Path, tracking_uri: str
     ) -> None:
@@ -50,14 +50,14 @@ class TestTakingIn:
         )
         assert result.stderr == "Recorded as finding 1: suffrage leaderboard arithmetic --weights 1\n"
         assert stored(filled, 1) == {f"p{i}": i % 4 for i in range(20)}
-        shown = run(filled, "show", "1").stdout
-        assert "custom-weights on arithmetic" in shown
-        assert "name my-weights" in shown
-        assert "file my weights.csv" in shown
-        assert "n_effective" in shown
+        displayed = run(filled, "show", "1").stdout
+        assert "custom-weights on arithmetic" in displayed
+        assert "name my-weights" in displayed
+        assert "file my weights.csv" in displayed
+        assert "n_effective" in displayed
         assert "custom-weights" in run(filled, "findings").stdout
-        listed = run(filled, "sql", "SELECT DISTINCT scheme, count(*) AS n FROM prompt_weight GROUP BY scheme").stdout
-        assert listed.split()[-2:] == ["my-weights", "20"]
+        listing = run(filled, "sql", "SELECT DISTINCT scheme, count(*) AS n FROM prompt_weight GROUP BY scheme").stdout
+        assert listing.split()[-2:] == ["my-weights", "20"]
         client = MlflowClient(tracking_uri)
         [experiment] = [e for e in client.search_experiments() if e.name == "suffrage/custom-weights"]
         [run_shown] = client.search_runs([experiment.experiment_id])
@@ -77,7 +77,7 @@ class TestTakingIn:
         assert "1 finding" in run(filled_file, "publish", "--tracking-uri", tracking_uri).stderr
 
     @pytest.mark.parametrize("name", ["w.csv", "w.csv.gz", "w.parquet", "w.jsonl", "w.jsonl.gz"])
-    def test_all_kinds_of_files_say_the_same(self, filled_file: sa.Engine, tmp_path: Path, name: str) -> None:
+    def test_all_kinds_of_files_give_the_same_weights(self, filled_file: sa.Engine, tmp_path: Path, name: str) -> None:
         path = tmp_path / name
         rows = [{"prompt_id": f"p{i}", "task": f"task {i % 3}", "weight": i / 8} for i in range(40)]
         if name.endswith(".parquet"):
@@ -93,7 +93,7 @@ class TestTakingIn:
         with transaction(filled_file, write=False) as session:
             assert session.scalars(sa.select(tables.prompt_value.c.name).distinct()).all() == ["weight.w"]
 
-    def test_a_name_is_taken_as_given_and_checked(self, filled_file: sa.Engine, tmp_path: Path) -> None:
+    def test_a_name_is_kept_and_checked(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "w.csv", f"prompt_id,weight\n{HALF}")
         run(filled_file, "weights", "arithmetic", file, "--name", "by_hand", "--no-mlflow")
         assert "--weights" in run(filled_file, "leaderboard", "--help").stdout
@@ -106,9 +106,9 @@ class TestTakingIn:
         scores = written(tmp_path / "scores.csv", "prompt_id,model,score\np0,a,1\np1,a,0\n")
         run(filled_file, "ingest", scores, "--benchmark", "two words@v 1", "--no-mlflow")
         file = written(tmp_path / "w.csv", "prompt_id,weight\np0,1\np1,3\n")
-        said = run(filled_file, "weights", "two words@v 1", file, "--no-mlflow").stderr.strip()
-        assert said == "Recorded as finding 1: suffrage leaderboard 'two words@v 1' --weights 1"
-        assert run(filled_file, *shlex.split(said.partition("suffrage ")[2])).stdout
+        text = run(filled_file, "weights", "two words@v 1", file, "--no-mlflow").stderr.strip()
+        assert text == "Recorded as finding 1: suffrage leaderboard 'two words@v 1' --weights 1"
+        assert run(filled_file, *shlex.split(text.partition("suffrage ")[2])).stdout
         unknown = written(tmp_path / "unknown.csv", "prompt_id,weight\nnobody,1\n")
         with pytest.raises(BadInputError, match="--benchmark 'two words@v 1'"):
             run(filled_file, "weights", "two words@v 1", unknown, "--no-mlflow")
@@ -120,9 +120,9 @@ class TestErrors:
         file = written(tmp_path / "w.csv", "\n".join(["prompt_id,weight", *lines, ""]))
         with pytest.raises(BadInputError) as caught:
             run(filled, "weights", "arithmetic", file, "--no-mlflow")
-        said = str(caught.value).splitlines()
-        assert said[0] == f"{file}: 8 problems, nothing was stored:"
-        assert said[1:9] == [
+        text = str(caught.value).splitlines()
+        assert text[0] == f"{file}: 8 problems, nothing was stored:"
+        assert text[1:9] == [
             "  line 2, column 'weight': the weight -1 is negative",
             "  line 3: the prompt 'p0' again, after line 2",
             "  line 4: arithmetic has no prompt 'nobody'",
@@ -132,11 +132,11 @@ class TestErrors:
             "  line 8, column 'weight': 'much' is not a number",
             "  line 9, column 'weight': 'inf' is not a finite number; leave the cell empty where nothing was measured",
         ]
-        assert said[9].startswith("Prompts are named as in the files that brought them: suffrage ingest")
+        assert text[9].startswith("Prompts are named as in the files that brought them: suffrage ingest")
         assert n_findings(filled) == 0
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("prompt_id,weight\np0,0\np1,0\n", "all weights are 0. Give at least one prompt a positive weight."),
             ("prompt_id,score\np0,1\n", "there is no column weight; it has: prompt_id, score."),
@@ -147,11 +147,11 @@ class TestErrors:
         ],
     )
     def test_a_file_that_weighs_nothing_is_refused(
-        self, filled_file: sa.Engine, tmp_path: Path, text: str, said: str
+        self, filled_file: sa.Engine, tmp_path: Path, text: str, message: str
     ) -> None:
         with pytest.raises(BadInputError) as caught:
             run(filled_file, "weights", "arithmetic", written(tmp_path / "w.csv", text), "--no-mlflow")
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert n_findings(filled_file) == 0
 
     def test_a_line_that_is_no_object_is_named(self, filled_file: sa.Engine, tmp_path: Path) -> None:
@@ -164,10 +164,10 @@ class TestErrors:
         with transaction(filled_file) as session:
             alias = tables.prompt_alias
             first = session.execute(sa.select(alias).where(alias.c.key == "p0")).one()
-            other = session.execute(sa.select(alias).where(alias.c.key == "p1")).one()
-            values = {"task_id": other.task_id, "namespace": "", "key": "p0", "prompt_id": other.prompt_id}
+            another = session.execute(sa.select(alias).where(alias.c.key == "p1")).one()
+            values = {"task_id": another.task_id, "namespace": "", "key": "p0", "prompt_id": another.prompt_id}
             session.execute(sa.insert(alias).values(**values))
-            assert first.task_id != other.task_id
+            assert first.task_id != another.task_id
         with pytest.raises(AmbiguousError, match=r"'p0' names prompts of 2 tasks\. Add a column task"):
             run(filled_file, "weights", "arithmetic", written(tmp_path / "w.csv", "prompt_id,weight\np0,1\n"))
 
@@ -193,7 +193,7 @@ class TestLeaderboard:
         )
         return filled_file
 
-    def test_it_says_what_is_weighted_by_what_and_who_is_left_out(self, weighted: sa.Engine) -> None:
+    def test_the_summary_names_the_weights_and_what_is_left_out(self, weighted: sa.Engine) -> None:
         result = run(weighted, "leaderboard", "arithmetic", "--weights", "1")
         assert "over 15 prompts in 3 tasks (weighted: an effective number of 12.9)" in result.stderr
         assert "Prompts are weighted by 1:w." in result.stderr

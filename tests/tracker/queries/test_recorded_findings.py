@@ -33,12 +33,12 @@ class TestLoad:
         self, filled: sa.Engine, more: Callable[..., list[int]]
     ) -> None:
         more(filled, "algebra")
-        recorded = [run_analysis(filled, "toy", one, {"seed": 3}) for one in (ARITHMETIC, ALGEBRA, ARITHMETIC)]
-        found = load(filled)
-        assert [record.id for record in found.records] == [one.finding_id for one in reversed(recorded)]
-        assert [record.benchmark for record in found.records] == ["arithmetic", "algebra", "arithmetic"]
-        assert found.benchmarks == ("algebra", "arithmetic")
-        first = found.records[-1]
+        recorded = [run_analysis(filled, "toy", item, {"seed": 3}) for item in (ARITHMETIC, ALGEBRA, ARITHMETIC)]
+        result = load(filled)
+        assert [record.id for record in result.records] == [item.finding_id for item in reversed(recorded)]
+        assert [record.benchmark for record in result.records] == ["arithmetic", "algebra", "arithmetic"]
+        assert result.benchmarks == ("algebra", "arithmetic")
+        first = result.records[-1]
         assert [(n.name, n.value) for n in first.numbers] == [(m.name, m.value) for m in recorded[0].metrics]
         assert first.parameters["seed"] == 3
         assert {file.name for file in first.artifacts} == {"arrays.parquet", "draws.png", "quantiles.parquet"}
@@ -57,8 +57,8 @@ class TestLoad:
         self, filled_file: sa.Engine, more: Callable[..., list[int]]
     ) -> None:
         more(filled_file, "algebra")
-        for one in (ARITHMETIC, ALGEBRA):
-            run_analysis(filled_file, "toy", one)
+        for item in (ARITHMETIC, ALGEBRA):
+            run_analysis(filled_file, "toy", item)
         before = load(filled_file)
         changed = before.records[-1].run_ids[0]
         with transaction(filled_file) as session:
@@ -71,15 +71,15 @@ class TestLoad:
 
     def test_equal_findings_have_equal_digests(self, filled_file: sa.Engine) -> None:
         run_analysis(filled_file, "toy", ARITHMETIC)
-        found = load(filled_file)
-        assert load(filled_file).digest == found.digest
-        record = found.records[0]
-        for other in (
+        result = load(filled_file)
+        assert load(filled_file).digest == result.digest
+        record = result.records[0]
+        for another in (
             replace(record, parameters={**record.parameters, "seed": 5}),
             replace(record, numbers=record.numbers[1:]),
             replace(record, stale="yes"),
         ):
-            assert replace(found, records=(other,)).digest != found.digest
+            assert replace(result, records=(another,)).digest != result.digest
 
 
 @pytest.mark.usefixtures("toys")
@@ -89,7 +89,7 @@ class TestLatest:
         real = load(filled_file).records[0]
         split = replace(real, id=2, parameters={"simulated": "split into 5 tasks"})
         constant = replace(real, id=3, benchmark=None, parameters={"simulated": "constant"})
-        assert [subject(one) for one in (real, split, constant)] == [
+        assert [subject(item) for item in (real, split, constant)] == [
             "arithmetic",
             "arithmetic split into 5 tasks",
             "Constant",

@@ -52,7 +52,7 @@ def _counting(install: Callable[..., None], toys: None) -> None:
     install("counting_plugin", {"counting": COUNTING})
 
 
-def suffrage_says(engine: sa.Engine, *arguments: str) -> str:
+def run_suffrage(engine: sa.Engine, *arguments: str) -> str:
     url = engine.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(suffrage, [*arguments, "--database", url])
     if isinstance(result.exception, Exception):
@@ -71,10 +71,10 @@ def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(fi
             set(session.scalars(sa.select(used.run_id).where(used.finding_id == key)))
             for key in (first.finding_id, counted.finding_id)
         ]
-        listed = findings(session, analysis="counting")
+        listing = findings(session, analysis="counting")
     assert (row.benchmark_id, row.selection, row.parameters) == (None, {}, {"least": 0})
     assert rested[0] == rested[1] != set()
-    assert [(one.benchmark, one.stale) for one in listed] == [(None, "")]
+    assert [(item.benchmark, item.stale) for item in listing] == [(None, "")]
 
 
 def test_it_is_stale_when_a_run_behind_a_finding_changes(filled: sa.Engine) -> None:
@@ -84,28 +84,28 @@ def test_it_is_stale_when_a_run_behind_a_finding_changes(filled: sa.Engine) -> N
         session.execute(sa.update(tables.run).values(checksum="new"))
     with transaction(filled, write=False) as session:
         assert findings(session, analysis="counting")[0].stale.startswith("changed since: run")
-    assert "counting" in suffrage_says(filled, "show", str(key))
+    assert "counting" in run_suffrage(filled, "show", str(key))
 
 
 def test_commands_take_no_benchmark_and_show_none(filled: sa.Engine, tracking_uri: str) -> None:
-    suffrage_says(filled, "analyze", "toy", "arithmetic", "--no-mlflow")
-    said = suffrage_says(filled, "analyze", "counting", "--least", "2", "--tracking-uri", tracking_uri)
-    assert said.startswith("There are 1 findings.")
-    assert suffrage_says(filled, "show", "2").startswith("counting, 20")
-    assert "–" in suffrage_says(filled, "findings").splitlines()[2]
+    run_suffrage(filled, "analyze", "toy", "arithmetic", "--no-mlflow")
+    text = run_suffrage(filled, "analyze", "counting", "--least", "2", "--tracking-uri", tracking_uri)
+    assert text.startswith("There are 1 findings.")
+    assert run_suffrage(filled, "show", "2").startswith("counting, 20")
+    assert "–" in run_suffrage(filled, "findings").splitlines()[2]
     client = MlflowClient(tracking_uri)
     experiment = client.get_experiment_by_name("suffrage/counting")
-    [shown] = client.search_runs([experiment.experiment_id])
-    assert shown.info.run_name.endswith("#2")
-    assert not shown.info.run_name.startswith(" ")
-    assert shown.data.metrics == {"n": 1}
+    [displayed] = client.search_runs([experiment.experiment_id])
+    assert displayed.info.run_name.endswith("#2")
+    assert not displayed.info.run_name.startswith(" ")
+    assert displayed.data.metrics == {"n": 1}
 
 
 def test_its_command_has_no_options_that_choose_data() -> None:
-    said = CliRunner().invoke(suffrage, ["analyze", "counting", "--help"]).stdout
-    assert "--least" in said
-    assert "--models" not in said
-    assert "BENCHMARK" not in said
+    text = CliRunner().invoke(suffrage, ["analyze", "counting", "--help"]).stdout
+    assert "--least" in text
+    assert "--models" not in text
+    assert "BENCHMARK" not in text
 
 
 def test_a_benchmark_must_be_named_where_one_is_looked_at_and_only_there(filled_file: sa.Engine) -> None:

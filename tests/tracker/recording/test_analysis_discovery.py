@@ -33,9 +33,9 @@ def plain(signature: str) -> str:
 
 class TestDiscovery:
     def test_ours_are_found_and_what_they_share_is_not(self) -> None:
-        found = available_analyses()
-        assert found["prompt-correlation"].description == "Do a benchmark's prompts agree more than chance allows?"
-        assert not {"figures", "numerics"} & set(found)
+        result = available_analyses()
+        assert result["prompt-correlation"].description == "Do a benchmark's prompts agree more than chance allows?"
+        assert not {"figures", "numerics"} & set(result)
 
     def test_a_package_brings_each_of_its_marked_modules_and_nothing_is_imported(self, install) -> None:
         install(
@@ -48,30 +48,30 @@ class TestDiscovery:
                 "_private": plain("scores: PerformanceMatrix"),
             },
         )
-        found = available_analyses()
-        assert {name for name, one in found.items() if one.module.startswith("outside")} == {
+        result = available_analyses()
+        assert {name for name, item in result.items() if item.module.startswith("outside")} == {
             "first-one",
             "second",
             "third",
         }
-        assert found["first-one"].description == "Is it plain?"
-        assert found["first-one"].distribution == "outside-plugin 1.2"
+        assert result["first-one"].description == "Is it plain?"
+        assert result["first-one"].distribution == "outside-plugin 1.2"
         assert not [name for name in sys.modules if name.startswith("outside")]
 
     def test_an_entry_may_name_one_module_even_inside_a_package(self, install) -> None:
         install("alone", plain("scores: PerformanceMatrix"))
         install("nested", {"deep": plain("scores: PerformanceMatrix"), "other": plain("x: int")}, module="nested.deep")
-        found = available_analyses()
-        assert found["alone"].module == "alone"
-        assert found["deep"].module == "nested.deep"
-        assert "other" not in found
+        result = available_analyses()
+        assert result["alone"].module == "alone"
+        assert result["deep"].module == "nested.deep"
+        assert "other" not in result
         assert "nested" not in sys.modules
 
-    def test_a_name_that_is_taken_gets_the_entry_in_front(self, install) -> None:
+    def test_a_duplicate_name_is_qualified_by_its_entry_point(self, install) -> None:
         install("outside", {"prompt_correlation": plain("scores: PerformanceMatrix")})
-        found = available_analyses()
-        assert found["prompt-correlation"].module == "analyses.prompt_correlation"
-        assert found["outside:prompt-correlation"].module == "outside.prompt_correlation"
+        result = available_analyses()
+        assert result["prompt-correlation"].module == "analyses.prompt_correlation"
+        assert result["outside:prompt-correlation"].module == "outside.prompt_correlation"
         assert load_declaration("outside:prompt-correlation").name == "outside:prompt-correlation"
 
 
@@ -79,8 +79,8 @@ class TestDeclaration:
     def test_keyword_parameters_become_options(self, toys: None) -> None:
         declaration = load_declaration("toy")
         assert list(declaration.inputs) == ["scores"]
-        said = {p.name: (p.type, p.choices, p.many, p.default, p.help) for p in declaration.parameters}
-        assert said == {
+        text = {p.name: (p.type, p.choices, p.many, p.default, p.help) for p in declaration.parameters}
+        assert text == {
             "n_blocks": (int, (), False, 8, "blocks of draws"),
             "method": (str, ("plain", "fancy"), False, "plain", "how"),
             "quantiles": (float, (), True, (0.25, 0.75), ""),
@@ -91,16 +91,16 @@ class TestDeclaration:
         }
         assert declaration.help.startswith("How hard are the prompts?")
 
-    def test_a_parameter_without_a_default_must_be_given(self, install) -> None:
+    def test_a_parameter_without_a_default_is_required(self, install) -> None:
         install("outside", {"needy": plain("scores: PerformanceMatrix, *, k: int | None")})
         [parameter] = load_declaration("needy").parameters
         assert (parameter.type, parameter.default) == (int, REQUIRED)
 
     def test_the_version_names_package_and_source(self, install) -> None:
         install("outside", {"one": plain("scores: PerformanceMatrix"), "two": plain("scores:  PerformanceMatrix")})
-        one, two = (load_declaration(name).code_version for name in ("one", "two"))
-        assert one.startswith("outside-plugin 1.2, one.py ")
-        assert one.split()[-1] != two.split()[-1]
+        item, two = (load_declaration(name).code_version for name in ("one", "two"))
+        assert item.startswith("outside-plugin 1.2, one.py ")
+        assert item.split()[-1] != two.split()[-1]
 
 
 class TestErrors:
@@ -121,7 +121,7 @@ class TestErrors:
         ],
         ids=lambda value: None if "\n" in value else value[:30],
     )
-    def test_a_broken_one_says_why_and_costs_only_itself(self, install, source: str, words: str) -> None:
+    def test_a_broken_module_shows_its_problem_and_costs_only_itself(self, install, source: str, words: str) -> None:
         install("bad", {"broken": source, "sound": plain("scores: PerformanceMatrix")})
         assert "broken" in available_analyses()
         with pytest.raises(PluginError, match=words) as caught:
@@ -132,8 +132,8 @@ class TestErrors:
 
     def test_an_entry_point_to_nothing_is_listed_with_its_problem(self, install) -> None:
         install("gone", {}, module="gone.missing_module")
-        found = available_analyses()["missing-module"]
-        assert found.problem == "the entry point 'gone' names the module gone.missing_module, which is not installed"
+        result = available_analyses()["missing-module"]
+        assert result.problem == "the entry point 'gone' names the module gone.missing_module, which is not installed"
         with pytest.raises(PluginError, match="is not installed"):
             load_declaration("missing-module")
 

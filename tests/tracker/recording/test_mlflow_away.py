@@ -88,12 +88,12 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
     install("stopping", {"stop": STOPPING})
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    shown = run_analysis(filled_file, "toy", ARITHMETIC, publish_to=tracking_uri).mlflow_run_id
+    displayed = run_analysis(filled_file, "toy", ARITHMETIC, publish_to=tracking_uri).mlflow_run_id
     server = start("tracker.cli", "ui", "--tracking-uri", tracking_uri, "--port", str(port), folder=tmp_path)
     try:
-        answer = json.loads(fetch(server, f"{address}/api/2.0/mlflow/runs/get?run_id={shown}"))
+        answer = json.loads(fetch(server, f"{address}/api/2.0/mlflow/runs/get?run_id={displayed}"))
         assert answer["run"]["info"]["run_name"].startswith("arithmetic plain ")
-        figure = fetch(server, f"{address}/get-artifact?path=draws.png&run_uuid={shown}")
+        figure = fetch(server, f"{address}/get-artifact?path=draws.png&run_uuid={displayed}")
         assert figure.startswith(b"\x89PNG")
         assert b"<html" in fetch(server, address).lower()
 

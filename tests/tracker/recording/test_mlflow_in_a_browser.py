@@ -47,10 +47,10 @@ def address(tracking_uri: str) -> Iterator[str]:
         process.wait(30)
 
 
-def asked(address: str, what: str, **body: Any) -> Any:
+def post(address: str, label: str, **body: Any) -> Any:
     """What MLflow's own interface answers."""
     request = urllib.request.Request(
-        f"{address}/api/2.0/mlflow/{what}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"{address}/api/2.0/mlflow/{label}", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
@@ -65,10 +65,10 @@ def test_runs_are_listed_by_name_and_findings_stand_side_by_side_with_their_pict
             run_analysis(filled_file, "toy", Selection(benchmark="arithmetic"), {"threshold": threshold})
         publish_missing(filled_file, tracking_uri)
         address: str = request.getfixturevalue("address")
-        known = asked(address, "experiments/search", max_results=50)["experiments"]
-        experiments = {one["name"]: one["experiment_id"] for one in known}
-        findings = asked(address, "runs/search", experiment_ids=[experiments["suffrage/toy"]])["runs"]
-        models = asked(address, "runs/search", experiment_ids=[experiments["suffrage/runs/arithmetic"]])["runs"]
+        known = post(address, "experiments/search", max_results=50)["experiments"]
+        experiments = {item["name"]: item["experiment_id"] for item in known}
+        findings = post(address, "runs/search", experiment_ids=[experiments["suffrage/toy"]])["runs"]
+        models = post(address, "runs/search", experiment_ids=[experiments["suffrage/runs/arithmetic"]])["runs"]
         page = browser.new_page(viewport={"width": 1500, "height": 1000})
         page.set_default_timeout(PATIENCE * 1000)
         broken: list[str] = []

@@ -26,11 +26,11 @@ class TestNames:
         allowed = allowed_names(names)
         assert set(allowed) == set(names)
         assert len(set(allowed.values())) == len(set(names))
-        for shown in allowed.values():
-            assert len(shown) <= MAX_NAME_LENGTH
-            assert shown.isascii()
-            _validate_metric_name(shown)
-            _validate_param_name(shown)
+        for displayed in allowed.values():
+            assert len(displayed) <= MAX_NAME_LENGTH
+            assert displayed.isascii()
+            _validate_metric_name(displayed)
+            _validate_param_name(displayed)
 
     @given(st.lists(st.from_regex(r"[a-z0-9_\- :]+(\.[a-z]+)?(/[a-z]+)?", fullmatch=True)))
     def test_names_that_mlflow_takes_stay_as_they_are(self, names: list[str]) -> None:
@@ -45,10 +45,10 @@ class TestNames:
 
 class TestTexts:
     @given(st.text(), st.integers(100, 200))
-    def test_a_text_that_is_cut_says_how_long_it_was(self, text: str, longest: int) -> None:
-        shown = truncate(text, longest)
-        assert len(shown) <= longest
-        assert shown == text or f"({len(text):,} characters; the store has them all)" in shown
+    def test_a_truncated_text_shows_its_full_length(self, text: str, longest: int) -> None:
+        displayed = truncate(text, longest)
+        assert len(displayed) <= longest
+        assert displayed == text or f"({len(text):,} characters; the store has them all)" in displayed
 
     @pytest.mark.parametrize(
         ("value", "text"),
@@ -70,7 +70,7 @@ class TestTexts:
 
 class TestPasswords:
     @pytest.mark.parametrize(
-        ("uri", "shown"),
+        ("uri", "displayed"),
         [
             ("http://127.0.0.1:5000", "http://127.0.0.1:5000"),
             ("https://me:secret@host/path", "https://me:***@host/path"),
@@ -81,6 +81,6 @@ class TestPasswords:
             ("databricks", "databricks"),
         ],
     )
-    def test_no_password_is_shown(self, uri: str, shown: str) -> None:
-        assert hide_passwords(uri) == shown
+    def test_no_password_is_shown(self, uri: str, displayed: str) -> None:
+        assert hide_passwords(uri) == displayed
         assert "secret" not in hide_passwords(uri)

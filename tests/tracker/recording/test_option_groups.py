@@ -52,7 +52,7 @@ class TestLaws:
             Parameter(name="seed", type=int, default=0, help="of all draws"),
         )
 
-    def test_the_analysis_is_called_with_flat_options(self, declaration: Declaration) -> None:
+    def test_the_analysis_receives_flat_options(self, declaration: Declaration) -> None:
         finding = declaration.function(None, **declaration.complete({"largest": 0.5, "n_draws": 7, "seed": 3})).finding
         assert finding == Parameters(options=Limits(n_draws=7, method="pairs", largest=0.5), seed=3)
 

@@ -104,7 +104,7 @@ class TestWeights:
         assert (row.weights_id, row.selection["weights"]) == (None, "task-equal")
         assert 39 < recorded.report.finding.n_effective < 40
 
-    def test_an_analysis_that_takes_none_refuses_them(self, filled: sa.Engine) -> None:
+    def test_an_analysis_without_weights_rejects_them(self, filled: sa.Engine) -> None:
         with pytest.raises(SelectionError) as caught:
             run_analysis(filled, "toy", replace(ARITHMETIC, weights="task-equal"))
         assert str(caught.value) == "toy does not look at weights. Leave --weights out."
@@ -151,7 +151,7 @@ class TestDeclaration:
             load_declaration("odd-one")
 
     @pytest.mark.parametrize(
-        ("module", "said", "words"),
+        ("module", "text", "words"),
         [
             (
                 "odd_three",
@@ -166,9 +166,9 @@ class TestDeclaration:
             ("odd_five", 'CLAIMED_OPTION = "models"', "Mine claims models and has no CLAIMED_OPTION_HELP"),
         ],
     )
-    def test_an_input_names_only_options_that_exist(self, install, module: str, said: str, words: str) -> None:
-        mine = f"class Mine(Prompts):\n    {said}\n\n\n@analysis"
-        source = WEIGHING.replace("@analysis", mine).replace("prompts: Prompts)", "prompts: Mine)")
+    def test_an_input_names_only_options_that_exist(self, install, module: str, text: str, words: str) -> None:
+        custom = f"class Mine(Prompts):\n    {text}\n\n\n@analysis"
+        source = WEIGHING.replace("@analysis", custom).replace("prompts: Prompts)", "prompts: Mine)")
         install("odd", {module: source})
         with pytest.raises(PluginError, match=re.escape(words)):
             load_declaration(module.replace("_", "-"))

@@ -65,9 +65,9 @@ def rows(engine: sa.Engine, table: sa.Table) -> list[sa.Row]:
 
 def contents(engine: sa.Engine, recorded: RecordedFinding) -> dict[str, object]:
     """Metrics and artifacts of a finding, with the number's repr and the bytes."""
-    mine = recorded.finding_id
-    metrics = {m.name: (repr(m.value), m.reason) for m in rows(engine, tables.finding_metric) if m.finding_id == mine}
-    files = {a.name: bytes(a.content) for a in rows(engine, tables.finding_artifact) if a.finding_id == mine}
+    custom = recorded.finding_id
+    metrics = {m.name: (repr(m.value), m.reason) for m in rows(engine, tables.finding_metric) if m.finding_id == custom}
+    files = {a.name: bytes(a.content) for a in rows(engine, tables.finding_artifact) if a.finding_id == custom}
     return metrics | files
 
 
@@ -211,7 +211,7 @@ def analyze(scores: PerformanceMatrix) -> Report:
 
 @pytest.mark.usefixtures("toys")
 class TestLaws:
-    def test_as_many_workers_compute_at_once_as_were_asked_for(self, filled_file: sa.Engine, install) -> None:
+    def test_the_number_of_workers_is_that_of_the_option(self, filled_file: sa.Engine, install) -> None:
         install("counting", {"counting_threads": THREADS})
         for workers in (1, 2):
             recorded = run_analysis(filled_file, "counting-threads", ARITHMETIC, workers=workers)
@@ -220,15 +220,15 @@ class TestLaws:
     def test_same_inputs_parameters_and_seed_give_the_same_bytes_for_any_number_of_workers(
         self, filled_file: sa.Engine
     ) -> None:
-        one, two, three = (run_analysis(filled_file, "toy", ARITHMETIC, workers=workers) for workers in (1, 2, 3))
-        expected = contents(filled_file, one)
+        item, two, three = (run_analysis(filled_file, "toy", ARITHMETIC, workers=workers) for workers in (1, 2, 3))
+        expected = contents(filled_file, item)
         assert len(expected) == 9
         assert contents(filled_file, two) == expected
         assert contents(filled_file, three) == expected
 
     def test_another_seed_gives_other_draws(self, filled_file: sa.Engine) -> None:
-        one, two = (run_analysis(filled_file, "toy", ARITHMETIC, {"seed": seed}) for seed in (0, 1))
-        assert contents(filled_file, one)["spread"] != contents(filled_file, two)["spread"]
+        item, two = (run_analysis(filled_file, "toy", ARITHMETIC, {"seed": seed}) for seed in (0, 1))
+        assert contents(filled_file, item)["spread"] != contents(filled_file, two)["spread"]
         digests = {row.input_digest for row in rows(filled_file, tables.finding)}
         assert len(digests) == 1
 

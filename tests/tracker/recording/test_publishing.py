@@ -34,13 +34,13 @@ def mlflow_runs(tracking_uri: str, view: int = ViewType.ACTIVE_ONLY) -> list[Mlf
 
 
 def files_of(tracking_uri: str, run: MlflowRun, folder: Path) -> dict[str, bytes]:
-    there = folder / run.info.run_id
-    there.mkdir(parents=True)
-    MlflowClient(tracking_uri=tracking_uri).download_artifacts(run.info.run_id, "", str(there))
-    return {path.relative_to(there).as_posix(): path.read_bytes() for path in there.rglob("*") if path.is_file()}
+    existing = folder / run.info.run_id
+    existing.mkdir(parents=True)
+    MlflowClient(tracking_uri=tracking_uri).download_artifacts(run.info.run_id, "", str(existing))
+    return {path.relative_to(existing).as_posix(): path.read_bytes() for path in existing.rglob("*") if path.is_file()}
 
 
-def shown(tracking_uri: str, folder: Path) -> dict[str, object]:
+def published_content(tracking_uri: str, folder: Path) -> dict[str, object]:
     """Everything a person sees in MLflow, by name of the run."""
     seen: dict[str, object] = {}
     for run in mlflow_runs(tracking_uri):
@@ -57,10 +57,10 @@ def shown(tracking_uri: str, folder: Path) -> dict[str, object]:
 def publications(engine: sa.Engine) -> list[tuple[str, str, int, str]]:
     row = tables.publication.c
     with transaction(engine, write=False) as session:
-        found = session.execute(
+        result = session.execute(
             sa.select(row.tracking_uri, row.kind, row.ref_id, row.mlflow_run_id).order_by(*row)
         ).all()
-    return [tuple(one) for one in found]
+    return [tuple(item) for item in result]
 
 
 @pytest.mark.usefixtures("toys")
@@ -121,19 +121,19 @@ class TestFinding:
         assert (values["prompt_id"][0], values["task"][0], values["key"][0]) == (2, "task 1", "p1")
         assert "undefined,,not a number" in files["metrics.csv"].decode()
 
-    def test_prompts_are_called_as_in_the_tables_of_a_finding(
+    def test_prompts_have_the_names_of_the_tables_of_a_finding(
         self, filled_file: sa.Engine, tracking_uri: str, tmp_path: Path
     ) -> None:
         with transaction(filled_file) as session:
-            for one in session.execute(sa.select(tables.prompt_alias)).all():
-                other = {**one._mapping, "namespace": "lm_eval", "key": f"a hash of {one.key}"}
-                session.execute(sa.insert(tables.prompt_alias).values(other))
+            for item in session.execute(sa.select(tables.prompt_alias)).all():
+                another = {**item._mapping, "namespace": "lm_eval", "key": f"a hash of {item.key}"}
+                session.execute(sa.insert(tables.prompt_alias).values(another))
         run_analysis(filled_file, "toy", ARITHMETIC, publish_to=tracking_uri)
         [run] = mlflow_runs(tracking_uri)
         values = decode_table(files_of(tracking_uri, run, tmp_path)["data/prompt_values.parquet"]).to_pydict()
         with transaction(filled_file, write=False) as session:
-            called = prompts(session, ARITHMETIC)
-        assert values["key"] == [called.names[row] for row in called.find_rows(np.array(values["prompt_id"]))]
+            prompt_name = prompts(session, ARITHMETIC)
+        assert values["key"] == [prompt_name.names[row] for row in prompt_name.find_rows(np.array(values["prompt_id"]))]
 
     def test_more_than_fifty_headline_numbers_are_cut_and_all_are_in_a_file(
         self, filled_file: sa.Engine, tracking_uri: str, tmp_path: Path, install
@@ -176,17 +176,17 @@ class TestRuns:
     def test_the_runs_of_a_benchmark_are_compared_in_one_experiment(
         self, filled: sa.Engine, tracking_uri: str, tmp_path: Path
     ) -> None:
-        told: list[tuple[int, int]] = []
-        published = publish_runs(filled, [1, 2, 3, 4, 5], tracking_uri, lambda *progress: told.append(progress))
+        printed: list[tuple[int, int]] = []
+        published = publish_runs(filled, [1, 2, 3, 4, 5], tracking_uri, lambda *progress: printed.append(progress))
         assert published.n_new == 5
-        assert told == [(number, 5) for number in range(1, 6)]
+        assert printed == [(number, 5) for number in range(1, 6)]
         runs = mlflow_runs(tracking_uri)
         assert [run.info.run_name for run in runs] == [f"arithmetic/model {number}" for number in range(5)]
         [experiment] = {run.info.experiment_id for run in runs}
-        found = MlflowClient(tracking_uri=tracking_uri).get_experiment(experiment)
-        assert found.name == "suffrage/runs/arithmetic"
-        assert found.tags["mlflow.experiment.primaryMetric.name"] == "accuracy of arithmetic"
-        assert found.tags["mlflow.experiment.primaryMetric.greaterIsBetter"] == "True"
+        result = MlflowClient(tracking_uri=tracking_uri).get_experiment(experiment)
+        assert result.name == "suffrage/runs/arithmetic"
+        assert result.tags["mlflow.experiment.primaryMetric.name"] == "accuracy of arithmetic"
+        assert result.tags["mlflow.experiment.primaryMetric.greaterIsBetter"] == "True"
         with transaction(filled, write=False) as session:
             means = session.execute(sa.text("SELECT run_id, mean FROM leaderboard ORDER BY run_id")).all()
         name = "accuracy of arithmetic"
@@ -244,9 +244,9 @@ class TestNeverTwice:
         assert publish_missing(filled, tracking_uri).n_new == 0
         assert len(mlflow_runs(tracking_uri)) == 6
         assert publications(filled) == before
-        assert {one[0] for one in before} == {tracking_uri}
+        assert {item[0] for item in before} == {tracking_uri}
 
-    def test_a_crash_before_the_store_notes_it_publishes_nothing_twice(
+    def test_a_crash_before_the_publication_is_saved_publishes_nothing_twice(
         self, filled_file: sa.Engine, tracking_uri: str
     ) -> None:
         publish_missing(filled_file, tracking_uri)
@@ -306,14 +306,14 @@ class TestNeverTwice:
     ) -> None:
         run_analysis(filled, "toy", ARITHMETIC, {"seed": 1}, publish_to=tracking_uri)
         publish_missing(filled, tracking_uri)
-        before = shown(tracking_uri, tmp_path / "before")
-        other = tmp_path / "other"
-        other.mkdir()
-        shutil.copy(mlflow_template, other / "mlflow.db")
+        before = published_content(tracking_uri, tmp_path / "before")
+        another = tmp_path / "other"
+        another.mkdir()
+        shutil.copy(mlflow_template, another / "mlflow.db")
         shutil.rmtree(tmp_path / "mlartifacts")
         (tmp_path / "mlflow.db").unlink()
-        assert publish_missing(filled, f"sqlite:///{other / 'mlflow.db'}").n_new == 6
-        after = shown(f"sqlite:///{other / 'mlflow.db'}", tmp_path / "after")
+        assert publish_missing(filled, f"sqlite:///{another / 'mlflow.db'}").n_new == 6
+        after = published_content(f"sqlite:///{another / 'mlflow.db'}", tmp_path / "after")
         assert len(before) == 6
         assert after == before
 
@@ -341,10 +341,10 @@ class TestNeverTwice:
             )
             for engine in [filled_file, second] * (n // 2) + [filled_file] * (n % 2)
         ]
-        said = [process.communicate(timeout=300) for process in processes]
-        assert [process.returncode for process in processes] == [0] * n, said
-        assert [output for output, _ in said] == [""] * n
-        assert all(error.count("\n") == 1 and "shows 5 runs" in error for _, error in said), said
+        text = [process.communicate(timeout=300) for process in processes]
+        assert [process.returncode for process in processes] == [0] * n, text
+        assert [output for output, _ in text] == [""] * n
+        assert all(error.count("\n") == 1 and "shows 5 runs" in error for _, error in text), text
         assert len(mlflow_runs(fresh)) == 10
         assert not (tmp_path / "mlruns").exists()
 

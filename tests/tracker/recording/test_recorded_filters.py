@@ -136,8 +136,8 @@ def sieve(engine: sa.Engine, selection: Selection = ARITHMETIC, **parameters: ob
 
 def rows(engine: sa.Engine, table: sa.Table, key: int) -> list[sa.Row]:
     with transaction(engine, write=False) as session:
-        asked = sa.select(table).where(table.c.finding_id == key).order_by(*table.primary_key)
-        return list(session.execute(asked))
+        query = sa.select(table).where(table.c.finding_id == key).order_by(*table.primary_key)
+        return list(session.execute(query))
 
 
 def analysis_row(engine: sa.Engine, key: int) -> sa.Row:
@@ -156,23 +156,25 @@ def invoke(engine: sa.Engine, *arguments: str) -> Result:
 class TestRecord:
     def test_every_decision_and_reason_is_a_row(self, filled: sa.Engine) -> None:
         recorded = sieve(filled)
-        made, key = recorded.report.filter, recorded.finding_id
-        decided = dict(zip(made.prompt_ids.tolist(), made.kept.tolist(), strict=True))
+        created, key = recorded.report.filter, recorded.finding_id
+        decided = dict(zip(created.prompt_ids.tolist(), created.kept.tolist(), strict=True))
         assert {row.prompt_id: row.kept for row in rows(filled, tables.filter_decision, key)} == decided
-        told = {
+        printed = {
             (row.step, row.prompt_id): (row.retained, row.cluster) for row in rows(filled, tables.filter_reason, key)
         }
-        easy, alike = made.reasons["easy"], made.reasons["alike"]
-        groups = [None if group < 0 else group for group in alike.groups.tolist()]
-        assert told == {
+        easy, duplicates = created.reasons["easy"], created.reasons["alike"]
+        groups = [None if group < 0 else group for group in duplicates.groups.tolist()]
+        assert printed == {
             **{("easy", prompt): (False, None) for prompt in easy.prompt_ids.tolist()},
             **{
                 ("alike", prompt): (bool(retained), group)
-                for prompt, retained, group in zip(alike.prompt_ids.tolist(), alike.retained, groups, strict=True)
+                for prompt, retained, group in zip(
+                    duplicates.prompt_ids.tolist(), duplicates.retained, groups, strict=True
+                )
             },
         }
         assert None in groups
-        assert {retained for retained, _ in told.values()} == {True, False}
+        assert {retained for retained, _ in printed.values()} == {True, False}
 
     def test_deleting_the_finding_deletes_its_decisions_unless_another_rests_on_it(self, filled: sa.Engine) -> None:
         key = sieve(filled).finding_id
@@ -205,7 +207,7 @@ class TestDecisions:
         with pytest.raises(ValueError, match="a prompt is kept if, and only if, no reason removes it"):
             FilterDecisions(prompt_ids=self.IDS, kept=np.array(kept), reasons=reasons)
 
-    def test_so_are_reasons_for_prompts_that_were_not_judged(self) -> None:
+    def test_reasons_for_prompts_without_decision_are_a_bug(self) -> None:
         reasons = {"easy": self.out([7], [True])}
         with pytest.raises(ValueError, match="the step easy singles out prompts that were not judged"):
             FilterDecisions(prompt_ids=self.IDS, kept=np.ones(3, dtype=np.bool_), reasons=reasons)
@@ -235,7 +237,7 @@ class TestUse:
         third = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=second.finding_id))
         assert third.report.finding.n_prompts == second.report.finding.n_kept < first.report.finding.n_kept
         assert third.report.warnings[0].startswith(f"Only the {second.report.finding.n_kept} of 40 prompts")
-        assert not any("never judged" in note for note in third.report.warnings)
+        assert not any("never judged" in warning for warning in third.report.warnings)
         assert analysis_row(filled_file, second.finding_id).filter_id == first.finding_id
 
     def test_weights_made_of_kept_prompts_and_weights_of_all_can_both_be_used_with_it(
@@ -281,9 +283,9 @@ class TestClaims:
         first, second = sieve(filled_file), sieve(filled_file, at_most=0.9)
         chosen = replace(ARITHMETIC, filter=first.finding_id)
         looked = run_analysis(filled_file, "looking", chosen)
-        found = looked.report.finding
-        assert (found.filter_id, found.n_kept) == (first.finding_id, first.report.finding.n_kept)
-        assert (found.n_scored, found.n_texts, looked.report.warnings) == (40, 40, ())
+        result = looked.report.finding
+        assert (result.filter_id, result.n_kept) == (first.finding_id, first.report.finding.n_kept)
+        assert (result.n_scored, result.n_texts, looked.report.warnings) == (40, 40, ())
         assert analysis_row(filled_file, looked.finding_id).filter_id == first.finding_id
         assert run_analysis(filled_file, "looking", ARITHMETIC).report.finding.filter_id == second.finding_id
 
@@ -292,7 +294,7 @@ class TestClaims:
         row = analysis_row(filled_file, run_analysis(filled_file, "looking", ARITHMETIC).finding_id)
         assert (row.filter_id, row.selection["filter"]) == (key, key)
 
-    def test_without_any_filter_it_says_how_to_make_one(self, filled_file: sa.Engine) -> None:
+    def test_without_any_filter_the_error_names_the_command_that_makes_one(self, filled_file: sa.Engine) -> None:
         with pytest.raises(SelectionError, match=r"arithmetic has no filter yet\. Make one: suffrage analyze"):
             run_analysis(filled_file, "looking", ARITHMETIC)
 
@@ -300,15 +302,15 @@ class TestClaims:
         sieve(filled_file)
         with transaction(filled_file) as session:
             number = session.scalar(sa.select(tables.model.c.id).where(tables.model.c.name == "arithmetic/model 3"))
-            other = {"name": "three", "model_id": number}
+            another = {"name": "three", "model_id": number}
             shadowed = {"name": "arithmetic/model 1", "model_id": number}  # the name of a model is its own
-            session.execute(sa.insert(tables.model_alias), [other, shadowed])
+            session.execute(sa.insert(tables.model_alias), [another, shadowed])
         names = ("three", "arithmetic/model 1", "arithmetic/model 3", "unheard-of")
-        found = run_analysis(filled_file, "looking", replace(ARITHMETIC, models=names)).report.finding
-        assert found.models == ("arithmetic/model 3", "arithmetic/model 1", "unheard-of")
-        assert found.n_models == 5
+        result = run_analysis(filled_file, "looking", replace(ARITHMETIC, models=names)).report.finding
+        assert result.models == ("arithmetic/model 3", "arithmetic/model 1", "unheard-of")
+        assert result.n_models == 5
 
-    def test_help_says_what_the_options_mean_there(self) -> None:
+    def test_help_describes_claimed_options(self) -> None:
         helped = {
             name: " ".join(CliRunner().invoke(suffrage, ["analyze", name, "--help"]).output.split())
             for name in ("looking", "toy")
@@ -320,22 +322,22 @@ class TestClaims:
 
 
 class TestCommand:
-    def test_filter_is_shown_wherever_a_finding_is_told(self, filled_file: sa.Engine) -> None:
+    def test_the_filter_is_shown_with_every_finding(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).finding_id
         assert "data" not in invoke(filled_file, "findings").stdout.splitlines()[0]
-        said = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
-        assert f"Note: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in said.stderr
+        text = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
+        assert f"Note: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in text.stderr
         used = key + 1
         assert f"filter {key}" in next(
             line for line in invoke(filled_file, "show", str(used)).stdout.splitlines() if line.startswith("data ")
         )
-        head, _, *listed = invoke(filled_file, "findings").stdout.splitlines()
+        head, _, *listing = invoke(filled_file, "findings").stdout.splitlines()
         assert "data" in head
-        assert f"filter {key}" in next(line for line in listed if line.split()[0] == str(used))
-        told = json.loads(invoke(filled_file, "findings", "--format", "json").stdout)
-        assert {row["id"]: row["selection"].get("filter") for row in told} == {key: None, used: key}
+        assert f"filter {key}" in next(line for line in listing if line.split()[0] == str(used))
+        printed = json.loads(invoke(filled_file, "findings", "--format", "json").stdout)
+        assert {row["id"]: row["selection"].get("filter") for row in printed} == {key: None, used: key}
 
-    def test_a_stale_finding_is_asked_again_of_the_same_data(self, filled_file: sa.Engine) -> None:
+    def test_the_rerun_command_of_a_stale_finding_selects_the_same_data(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).finding_id
         data = {"tasks": ("task 0", "task 2"), "metric": "accuracy of arithmetic"}
         chosen = replace(ARITHMETIC, filter=key, as_of=datetime(2099, 1, 1, 12, 30, tzinfo=UTC), **data)
@@ -349,7 +351,7 @@ class TestCommand:
         )
         assert "Ask again with `suffrage analyze sieve arithmetic`." in invoke(filled_file, "show", str(key)).stderr
 
-    def test_the_leaderboard_says_what_it_leaves_out(self, filled_file: sa.Engine) -> None:
+    def test_the_leaderboard_counts_prompts_without_decision(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).finding_id
         n_kept = sieve_kept(filled_file, key)
         table = invoke(filled_file, "leaderboard", "arithmetic", "--filter", str(key))
@@ -369,22 +371,22 @@ def sieve_kept(engine: sa.Engine, key: int) -> int:
 
 
 def test_mlflow_shows_the_decisions_and_which_filter_was_used(filled_file: sa.Engine, tracking_uri: str) -> None:
-    made = run_analysis(filled_file, "sieve", ARITHMETIC, publish_to=tracking_uri)
-    used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=made.finding_id), publish_to=tracking_uri)
+    created = run_analysis(filled_file, "sieve", ARITHMETIC, publish_to=tracking_uri)
+    used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=created.finding_id), publish_to=tracking_uri)
     client = MlflowClient(tracking_uri)
-    assert client.get_run(used.mlflow_run_id).data.params["selection.filter"] == str(made.finding_id)
-    table = pq.read_table(client.download_artifacts(made.mlflow_run_id, "data/filter.parquet")).to_pylist()
-    decided = made.report.filter
+    assert client.get_run(used.mlflow_run_id).data.params["selection.filter"] == str(created.finding_id)
+    table = pq.read_table(client.download_artifacts(created.mlflow_run_id, "data/filter.parquet")).to_pylist()
+    decided = created.report.filter
     assert {row["prompt_id"]: row["kept"] for row in table} == dict(
         zip(decided.prompt_ids.tolist(), decided.kept.tolist(), strict=True)
     )
     assert {row["key"] for row in table} == {f"p{i}" for i in range(40)}
     for step, out in decided.reasons.items():
-        said = {row["prompt_id"]: row[step] for row in table if row[step] is not None}
+        text = {row["prompt_id"]: row[step] for row in table if row[step] is not None}
         words = ["retained" if retained else "removed" for retained in out.retained.tolist()]
-        assert said == dict(zip(out.prompt_ids.tolist(), words, strict=True))
+        assert text == dict(zip(out.prompt_ids.tolist(), words, strict=True))
     grouped = {row["prompt_id"] for row in table if row["alike.group"] is not None}
-    alike = decided.reasons["alike"]
-    assert grouped == set(alike.prompt_ids[alike.groups >= 0].tolist())
+    duplicates = decided.reasons["alike"]
+    assert grouped == set(duplicates.prompt_ids[duplicates.groups >= 0].tolist())
     names = [file.path for file in client.list_artifacts(used.mlflow_run_id, "data")]
     assert "data/filter.parquet" not in names

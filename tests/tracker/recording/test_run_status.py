@@ -30,9 +30,11 @@ from tracker.recording.run_status import StatusChange, delete, hide, preview_del
 ARITHMETIC = Selection(benchmark="arithmetic")
 
 
-def change(engine: sa.Engine, what: Callable[..., StatusChange], *arguments: object, **options: object) -> StatusChange:
+def change(
+    engine: sa.Engine, update: Callable[..., StatusChange], *arguments: object, **options: object
+) -> StatusChange:
     with transaction(engine, exclusive=True) as session:
-        return what(session, *arguments, **options)
+        return update(session, *arguments, **options)
 
 
 def stale(engine: sa.Engine) -> dict[int, str]:
@@ -51,10 +53,10 @@ def rerun(engine: sa.Engine, key: int = 1, label: str = "#2", metric: str | None
         scores = session.execute(sa.select(tables.score).where(tables.score.c.run_id == key)).mappings().all()
         new = {"run_id": again.id}
         if metric is not None:
-            other = schema.Metric(name=metric)
-            session.add(other)
+            another = schema.Metric(name=metric)
+            session.add(another)
             session.flush()
-            new["metric_id"] = other.id
+            new["metric_id"] = another.id
         session.execute(sa.insert(tables.score), [{**row, **new} for row in scores])
         assert again.id is not None
         return again.id
@@ -62,7 +64,7 @@ def rerun(engine: sa.Engine, key: int = 1, label: str = "#2", metric: str | None
 
 @pytest.mark.usefixtures("toys")
 class TestStaleness:
-    def test_a_hidden_run_is_left_out_and_its_findings_say_why(self, filled: sa.Engine) -> None:
+    def test_a_hidden_run_is_left_out_and_its_findings_are_stale_with_the_reason(self, filled: sa.Engine) -> None:
         run_analysis(filled, "toy", ARITHMETIC)
         changed = change(filled, hide, [2], "wrong template")
         assert changed.stale == stale(filled) == {1: "hidden since: run 2 (wrong template)"}
@@ -153,7 +155,7 @@ class TestAgainstReference:
             st.tuples(st.sets(st.integers(1, 6), min_size=1), st.booleans()), min_size=1, max_size=3
         ),
     )  # fmt: skip
-    def test_findings_are_stale_exactly_where_the_rules_say_so(
+    def test_findings_are_stale_exactly_by_the_rules(
         self,
         steps: list[tuple[str, int, int]],
         findings: list[tuple[set[int], bool]],
@@ -180,32 +182,34 @@ class TestAgainstReference:
                     row = session.get_one(schema.Run, key)
                     session.add(schema.FindingRun(finding_id=number, run_id=key, role="s", checksum=row.checksum))
         status = dict.fromkeys(model_of, "complete")
-        for what, key, other in steps:
+        for label, key, another in steps:
             allowed = (
                 key in status
                 and {
                     "hide": status.get(key) in ("complete", "hidden"),
                     "unhide": status.get(key) in ("hidden", "superseded"),
-                    "supersede": key != other and model_of[key] == model_of[other] and status.get(other) == "complete",
+                    "supersede": key != another
+                    and model_of[key] == model_of[another]
+                    and status.get(another) == "complete",
                     "delete": True,
-                }[what]
+                }[label]
             )
             functions = {"hide": (hide, [key]), "unhide": (restore, [key]), "delete": (delete, [key])}
-            function, *arguments = functions.get(what, (supersede, key, other))
+            function, *arguments = functions.get(label, (supersede, key, another))
             if not allowed:
                 with pytest.raises((ConflictError, NotFoundError)):
                     change(engine, function, *arguments)
                 continue
             change(engine, function, *arguments)
-            if what == "delete":
+            if label == "delete":
                 del status[key]
             else:
-                status[key] = {"hide": "hidden", "unhide": "complete", "supersede": "superseded"}[what]
+                status[key] = {"hide": "hidden", "unhide": "complete", "supersede": "superseded"}[label]
         expected = set()
         for number, (runs, pinned) in enumerate(findings, start=1):
             for key in runs:
-                later = [one for one in status if one > key and model_of[one] == model_of[key]]
-                has_later = any(status[one] == "complete" for one in later)
+                later = [item for item in status if item > key and model_of[item] == model_of[key]]
+                has_later = any(status[item] == "complete" for item in later)
                 if status.get(key) != "complete" or (has_later and not pinned):
                     expected.add(number)
         assert set(stale(engine)) == expected
@@ -223,7 +227,7 @@ class TestErrors:
         with pytest.raises(ConflictError, match="is hidden itself"):
             change(filled_file, supersede, 1, later)
 
-    def test_partial_runs_are_neither_hidden_nor_taken_back(self, filled_file: sa.Engine) -> None:
+    def test_partial_runs_are_neither_hidden_nor_restored(self, filled_file: sa.Engine) -> None:
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(status="partial"))
         with pytest.raises(ConflictError, match="is partial: it is left out already"):
@@ -233,37 +237,37 @@ class TestErrors:
         with pytest.raises(ConflictError, match="neither hidden nor superseded"):
             change(filled_file, restore, [2])
 
-    @pytest.mark.parametrize("what", [hide, restore, delete, preview_deletion])
-    def test_one_run_that_is_not_there_stops_all(self, filled: sa.Engine, what: Callable[..., StatusChange]) -> None:
+    @pytest.mark.parametrize("label", [hide, restore, delete, preview_deletion])
+    def test_one_run_that_is_not_there_stops_all(self, filled: sa.Engine, label: Callable[..., StatusChange]) -> None:
         with pytest.raises(NotFoundError, match="No run '99999999999'"):
-            change(filled, what, [1, 99_999_999_999])
+            change(filled, label, [1, 99_999_999_999])
         with transaction(filled, write=False) as session:
             assert find_run(session, 1).status == "complete"
 
 
-def shown(tracking_uri: str) -> dict[str, MlflowRun]:
+def published_things(tracking_uri: str) -> dict[str, MlflowRun]:
     """Active MLflow runs by what they show: ``run 1``, ``analysis 1``."""
     client = MlflowClient(tracking_uri=tracking_uri)
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-    found = {}
+    result = {}
     for mlflow_run in client.search_runs(experiments):
         kind = "run" if "suffrage.run_id" in mlflow_run.data.tags else "finding"
-        found[f"{kind} {mlflow_run.data.tags[f'suffrage.{kind}_id']}"] = mlflow_run
-    return found
+        result[f"{kind} {mlflow_run.data.tags[f'suffrage.{kind}_id']}"] = mlflow_run
+    return result
 
 
 @pytest.mark.usefixtures("toys")
 class TestMlflow:
-    def test_stale_findings_are_marked_in_place_and_hidden_runs_taken_down(
+    def test_stale_findings_are_marked_in_place_and_hidden_runs_deleted(
         self, filled: sa.Engine, tracking_uri: str
     ) -> None:
         recorded = run_analysis(filled, "toy", ARITHMETIC, publish_to=tracking_uri)
         publish_missing(filled, tracking_uri)
-        before = shown(tracking_uri)
+        before = published_things(tracking_uri)
         hidden = change(filled, hide, [2], "odd")
         done = publish_changes(filled, hidden.run_ids, tuple(hidden.stale), tracking_uri)
         assert (done.n_new, done.n_marked, done.n_deleted) == (0, 1, 1)
-        after = shown(tracking_uri)
+        after = published_things(tracking_uri)
         assert set(before) - set(after) == {"run 2"}
         marked = after["finding 1"]
         assert marked.info.run_id == recorded.mlflow_run_id
@@ -274,7 +278,7 @@ class TestMlflow:
         back = change(filled, restore, [2])
         done = publish_changes(filled, back.run_ids, back.sound, tracking_uri)
         assert (done.n_new, done.n_marked, done.n_deleted) == (1, 1, 0)
-        last = shown(tracking_uri)
+        last = published_things(tracking_uri)
         assert set(last) == set(before)
         assert STALE_TAG not in last["finding 1"].data.tags
         assert (
@@ -289,8 +293,8 @@ class TestMlflow:
         change(filled_file, delete, [1, 2])
         done = publish_missing(filled_file, tracking_uri)
         assert (done.n_new, done.n_marked, done.n_deleted) == (0, 1, 2)
-        assert set(shown(tracking_uri)) == {"finding 1", "run 3", "run 4", "run 5"}
-        assert "deleted since: run 1" in shown(tracking_uri)["finding 1"].data.tags[STALE_TAG]
+        assert set(published_things(tracking_uri)) == {"finding 1", "run 3", "run 4", "run 5"}
+        assert "deleted since: run 1" in published_things(tracking_uri)["finding 1"].data.tags[STALE_TAG]
 
     def test_where_nothing_was_published_mlflow_is_not_opened(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         run_analysis(filled_file, "toy", ARITHMETIC)
