@@ -74,7 +74,7 @@ def external_scores(values: dict[int, float], *, higher_is_better: bool = True) 
     )
 
 
-def asked(
+def run_analysis(
     table: np.ndarray = TABLE,
     kept: np.ndarray = ~EASY,
     *,
@@ -93,7 +93,7 @@ def asked(
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return asked(against=external_scores({j: 1000 + 40 * float(j) for j in range(2, K)}))
+    return run_analysis(against=external_scores({j: 1000 + 40 * float(j) for j in range(2, K)}))
 
 
 def finding(report: Report) -> FilterBaselines:
@@ -116,20 +116,20 @@ def reason(report: Report, name: str) -> str:
 class TestPlanted:
     def test_a_filter_made_at_random_lies_among_random_subsets(self):
         positions = [
-            number(asked(kept=np.random.default_rng(seed).random(N) < 0.6, n_subsets=99), "filter.tau.position")
+            number(run_analysis(kept=np.random.default_rng(seed).random(N) < 0.6, n_subsets=99), "filter.tau.position")
             for seed in range(20)
         ]
         assert 0.25 < np.mean(positions) < 0.75
 
     def test_a_filter_against_the_better_models_lies_below_them_all(self):
         against = TABLE[:, : K // 2].mean(axis=1) - TABLE[:, K // 2 :].mean(axis=1)
-        result = asked(kept=against >= np.median(against))
+        result = run_analysis(kept=against >= np.median(against))
         assert number(result, "filter.tau.position") == 0
         assert number(result, "filter.tau_without_filter_models.position") == 0
 
-    def test_dropping_what_all_answer_alike_lowers_agreement_below_random(self):
+    def test_dropping_prompts_with_equal_answers_lowers_agreement_below_random(self):
         is_similar = TABLE.mean(axis=1)
-        result = asked(kept=np.abs(is_similar - 0.5) < 0.35)
+        result = run_analysis(kept=np.abs(is_similar - 0.5) < 0.35)
         assert number(result, "filter.agreement.position") == 0
         assert number(result, "filter.agreement") < number(result, "full.agreement")
 
@@ -173,28 +173,28 @@ class TestAgainstReference:
 
     def test_answers_are_compared_where_all_are_stored(self):
         codes = np.random.default_rng(5).integers(0, 3, TABLE.shape).astype(np.int32)
-        result = asked(codes=codes)
+        result = run_analysis(codes=codes)
         assert number(result, "filter.agreement") == agreement(codes[~EASY]).mean_share
         assert number(result, "full.agreement") == agreement(codes).mean_share
         codes[:, 4] = -1
-        assert number(asked(codes=codes), "full.agreement") == agreement(TABLE.astype(np.int32)).mean_share
+        assert number(run_analysis(codes=codes), "full.agreement") == agreement(TABLE.astype(np.int32)).mean_share
 
 
 class TestLaws:
     def test_any_number_of_workers_finds_the_same_bytes(self, report):
         with parallel_config(n_jobs=3, backend="threading"):
-            again = asked(against=external_scores({j: 1000 + 40 * float(j) for j in range(2, K)}))
+            again = run_analysis(against=external_scores({j: 1000 + 40 * float(j) for j in range(2, K)}))
         assert again.finding.metrics == report.finding.metrics
         for name, values in report.finding.arrays.items():
             np.testing.assert_array_equal(values, again.finding.arrays[name])
 
     def test_another_seed_has_other_random_subsets_and_the_same_selections(self, report):
-        second = asked(seed=1)
+        second = run_analysis(seed=1)
         assert number(second, "item_response.tau") == number(report, "item_response.tau")
         assert (second.finding.arrays["filter.random.tau"] != report.finding.arrays["filter.random.tau"]).any()
 
-    def test_errors_counted_instead_of_right_answers_say_the_same(self, report):
-        turned = asked(
+    def test_errors_instead_of_right_answers_give_the_same_numbers(self, report):
+        turned = run_analysis(
             1 - TABLE, against=external_scores({j: 1000 + 40 * float(j) for j in range(2, K)}), higher_is_better=False
         )
         for name in ("filter.tau", "filter.pearson", "filter.agreement", "item_response.share_removed"):
@@ -208,7 +208,7 @@ class TestLaws:
     def test_models_with_gaps_take_part_in_the_fit_alone(self):
         gaps = TABLE.copy()
         gaps[:50, 1] = np.nan
-        result = asked(gaps)
+        result = run_analysis(gaps)
         fit = fit_two_parameter(gaps)
         np.testing.assert_array_equal(result.prompt_values["difficulty"].values, fit.difficulty)
         assert number(result, "n_models") == K - 1
@@ -217,16 +217,16 @@ class TestLaws:
             number(result, "filter.tau")
             == ranking_change(np.delete(TABLE, 1, axis=1), ~EASY, np.isin(np.delete(np.arange(K), 1), BEST)).tau
         )
-        assert "model 1" in next(note for note in result.warnings if note.startswith("Not ranked"))
+        assert "model 1" in next(warning for warning in result.warnings if warning.startswith("Not ranked"))
 
-    def test_prompts_that_the_filter_never_judged_are_left_out(self):
-        result = asked(kept=~EASY[:100])
-        within = asked(TABLE[:100], ~EASY[:100])
+    def test_prompts_without_a_decision_are_left_out(self):
+        result = run_analysis(kept=~EASY[:100])
+        within = run_analysis(TABLE[:100], ~EASY[:100])
         assert result.finding.metrics == within.finding.metrics
-        assert any(note.startswith("50 prompts that filter 7 never judged") for note in result.warnings)
+        assert any(warning.startswith("50 prompts that filter 7 never judged") for warning in result.warnings)
 
     def test_both_removes_no_more_than_either(self):
-        either, both = asked(), asked(combine="both")
+        either, both = run_analysis(), run_analysis(combine="both")
         kept, kept_by_both = (finding(first).methods["item_response"].kept for first in (either, both))
         assert (kept <= kept_by_both).all()
         assert kept_by_both.sum() > kept.sum()
@@ -234,7 +234,7 @@ class TestLaws:
 
 class TestDegenerate:
     def test_scores_that_are_not_right_or_wrong_have_no_item_response(self):
-        result = asked(TABLE * 0.5 + 0.1)
+        result = run_analysis(TABLE * 0.5 + 0.1)
         assert "right (1) and wrong (0)" in reason(result, "item_response.tau")
         assert not result.prompt_values
         assert "no item-response filtering" in result.summary.lower()
@@ -243,12 +243,12 @@ class TestDegenerate:
         assert 0 <= number(result, "filter.tau.position") <= 1
 
     def test_a_filter_that_keeps_all_lies_in_the_middle_of_its_like(self):
-        result = asked(kept=np.ones(N, bool))
+        result = run_analysis(kept=np.ones(N, bool))
         assert number(result, "filter.tau") == 1
         assert number(result, "filter.tau.position") == 0.5
 
     def test_a_filter_that_keeps_nothing_has_no_numbers_but_its_share(self):
-        result = asked(kept=np.zeros(N, bool))
+        result = run_analysis(kept=np.zeros(N, bool))
         assert number(result, "filter.share_removed") == 1
         for name in ("filter.tau", "filter.agreement", "filter.tau.position"):
             assert reason(result, name)
@@ -256,23 +256,23 @@ class TestDegenerate:
         result.figures["random_subsets"]()
 
     def test_one_model_has_no_ranking_and_no_agreement(self):
-        result = asked(TABLE[:, :1], models=())
+        result = run_analysis(TABLE[:, :1], models=())
         assert reason(result, "filter.tau")
         assert reason(result, "full.agreement")
         assert result.summary
 
     def test_without_ranked_filter_models_there_is_no_number_without_them(self):
-        result = asked(models=(40,))
+        result = run_analysis(models=(40,))
         assert "no ranked model filtered" in reason(result, "filter.tau_without_filter_models")
         assert "None of the models that filtered is ranked here." in result.warnings
 
     def test_without_another_benchmark_there_are_no_correlations(self):
-        result = asked()
+        result = run_analysis()
         assert not any("pearson" in name or "spearman" in name for name in result.finding.metrics)
         assert "correlation" not in result.summary
 
     def test_a_percentile_of_100_removes_everything(self):
-        result = asked(percentile=100)
+        result = run_analysis(percentile=100)
         assert number(result, "item_response.share_removed") == 1
         assert reason(result, "item_response.tau")
 
@@ -288,11 +288,11 @@ class TestErrors:
         table = TABLE.copy()
         table[np.arange(K), np.arange(K)] = np.nan
         with pytest.raises(SelectionError, match="No model has a score for every prompt"):
-            asked(table)
+            run_analysis(table)
 
     def test_two_models_in_common_are_too_few(self):
         with pytest.raises(SelectionError, match="arena has scores of 2 of the 12 models"):
-            asked(against=external_scores({0: 1.0, 1: 2.0}))
+            run_analysis(against=external_scores({0: 1.0, 1: 2.0}))
 
     @pytest.mark.parametrize(
         ("options", "text"),
@@ -305,18 +305,20 @@ class TestErrors:
     )
     def test_options_that_mean_nothing_are_refused(self, options, text):
         with pytest.raises(SelectionError, match=text):
-            asked(**options)
+            run_analysis(**options)
 
     def test_infinite_scores_are_refused(self):
         table = TABLE.copy()
         table[0, 0] = np.inf
         with pytest.raises(SelectionError, match="1 scores are infinite"):
-            asked(table)
+            run_analysis(table)
 
 
 class TestWords:
     def test_fewer_than_200_models_are_warned_of_with_their_standard_errors(self, report):
-        warning = next(note for note in report.warnings if note.startswith("Item response is fitted to 12 models"))
+        warning = next(
+            warning for warning in report.warnings if warning.startswith("Item response is fitted to 12 models")
+        )
         for name in ("difficulty", "discrimination"):
             median = np.median(report.prompt_values[f"{name}_stderr"].values)
             assert f"{median:.2f} for {name}" in warning
@@ -325,12 +327,12 @@ class TestWords:
     def test_200_models_are_not_warned_of(self):
         random = np.random.default_rng(0)
         table = (random.random((30, 200)) < random.random((30, 1))).astype(float)
-        result = asked(table, random.random(30) < 0.5, n_subsets=3)
+        result = run_analysis(table, random.random(30) < 0.5, n_subsets=3)
         assert number(result, "item_response.n_models") == 200
-        assert not any(note.startswith("Item response is fitted") for note in result.warnings)
+        assert not any(warning.startswith("Item response is fitted") for warning in result.warnings)
         assert np.isfinite(number(result, "item_response.difficulty.median_stderr"))
 
-    def test_the_summary_tells_every_number_beside_random_subsets(self, report):
+    def test_the_summary_has_every_number_beside_random_subsets(self, report):
         text = report.summary
         assert f"tau-b of {number(report, 'filter.tau'):.3f} with the filter (random: " in text
         assert f"{number(report, 'item_response.tau'):.3f} with item response (random: " in text
@@ -338,18 +340,18 @@ class TestWords:
         assert "over 10 models" in text
         assert "are both right or both wrong" in text
 
-    def test_a_number_outside_the_middle_of_random_subsets_is_called_so(self):
+    def test_a_number_outside_the_middle_of_random_subsets_is_marked(self):
         against = TABLE[:, : K // 2].mean(axis=1) - TABLE[:, K // 2 :].mean(axis=1)
-        text = asked(kept=against >= np.median(against)).summary
+        text = run_analysis(kept=against >= np.median(against)).summary
         assert ", below)" in text.split("with item response")[0]
 
-    def test_a_stale_filter_and_few_models_in_common_are_told(self):
-        result = asked(stale="run 3", against=external_scores({j: float(j) for j in range(5)}))
-        assert any("no longer the latest (run 3)" in note for note in result.warnings)
+    def test_a_stale_filter_and_few_models_in_common_are_warned_of(self):
+        result = run_analysis(stale="run 3", against=external_scores({j: float(j) for j in range(5)}))
+        assert any("no longer the latest (run 3)" in warning for warning in result.warnings)
         assert "A correlation over 5 models says next to nothing." in result.warnings
 
-    def test_fewer_filter_models_than_there_were_are_told(self):
-        assert "2 of the 3 models that filtered are ranked here." in asked(models=(0, 1, 77)).warnings
+    def test_fewer_filter_models_than_there_were_are_warned_of(self):
+        assert "2 of the 3 models that filtered are ranked here." in run_analysis(models=(0, 1, 77)).warnings
 
 
 class TestTables:
@@ -383,7 +385,7 @@ class TestTables:
 class TestFigures:
     @pytest.mark.parametrize("against", [None, external_scores({j: float(j % 5) for j in range(K)})])
     def test_pictures_are_drawn_with_labelled_axes(self, against):
-        for draw in asked(against=against).figures.values():
+        for draw in run_analysis(against=against).figures.values():
             figure, written = draw(), io.BytesIO()
             figure.savefig(written, format="png", dpi=60)
             written.seek(0)
@@ -425,7 +427,7 @@ class TestNumerics:
         assert np.isnan(full_statistics(TABLE, None, external_scores=None)["agreement"])
 
 
-def test_the_share_is_the_quotient_by_which_other_findings_tell_of_the_filter() -> None:
+def test_the_share_is_the_same_quotient_as_in_other_findings() -> None:
     none = np.empty(0)
     result = SelectionComparison(kept=np.arange(1200) < 921, values={}, random={}, means=none, random_means=none)
     assert result.share_removed == 279 / 1200  # 1 - 921 / 1200 is a little more, and another figure once rounded

@@ -97,7 +97,7 @@ class World:
         self.blind_gold = rng.random((N_PROMPTS, N_MODELS)) ** 0.15
         self.gold[::6] = self.blind_gold[::7] = OPTIONS["confidence"]  # not above it
         self.options = OPTIONS | options
-        self.other = rng.random(N_PROMPTS) < 0.1
+        self.similar_prompts = rng.random(N_PROMPTS) < 0.1
         self.encoders = (vectors(0, 7), vectors(1, 8))
 
     def decided(self, names):
@@ -108,7 +108,7 @@ class World:
         easy = np.array([all(self.right[i, j] and p[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
         leaked = np.array([all(self.blind_right[i, j] and q[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
         stays = draw_retained(easy, self.options["retain"], seed=self.options["seed"])
-        return easy, leaked, (easy & ~stays) | leaked | self.other
+        return easy, leaked, (easy & ~stays) | leaked | self.similar_prompts
 
     def chosen(self, **rest) -> PromptFilter:
         easy, leaked, removed = self.decided(FILTER_MODELS)
@@ -128,7 +128,7 @@ class World:
         reasons = {
             "easy": reason(easy, stays),
             "contaminated": reason(leaked, nothing),
-            "similar": reason(self.other, nothing),
+            "similar": reason(self.similar_prompts, nothing),
             "suspect-label": reason(~removed, ~nothing),
         }
         inputs = {
@@ -144,7 +144,7 @@ class World:
         }
         return PromptFilter(**(inputs | rest))
 
-    def ask(self, *, chosen=None, scores=None, blind=True, encoders=None, **options):
+    def run(self, *, chosen=None, scores=None, blind=True, encoders=None, **options):
         nothing = ReferenceProbabilities(kinds={}, run_ids=np.empty(0, dtype=np.int64))
         kept = np.sort(IDS)
         texts = ("",) * N_PROMPTS
@@ -174,7 +174,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("options", [{}, {"without_confidence": True}, {"retain": 0.0, "confidence": 0.95}])
     def test_every_subset_is_the_filter_that_the_definitions_make(self, options):
         world = World(**options)
-        report = world.ask()
+        report = world.run()
         rows = {tuple(row["models"].split("; ")): row for row in report.tables["subsets"].to_pylist()}
         _, _, by_all = world.decided(FILTER_MODELS)
         expected = [names for size in (1, 2, 3, 4) for names in itertools.combinations(FILTER_MODELS, size)]
@@ -189,7 +189,7 @@ class TestAgainstReference:
         assert 0 < rows[FILTER_MODELS[:2]]["n_contaminated"] < rows[FILTER_MODELS[:1]]["n_contaminated"]
 
     def test_numbers_by_size_are_those_of_all_subsets(self):
-        result = World().ask()
+        result = World().run()
         for size in (1, 2, 3):
             rows = [row for row in result.tables["subsets"].to_pylist() if row["n_models"] == size]
             values = np.array([row["share_removed"] for row in rows])
@@ -201,14 +201,14 @@ class TestAgainstReference:
             assert metrics[f"share_easy.mean.{size}"] == pytest.approx(np.mean([row["share_easy"] for row in rows]))
 
     def test_all_models_give_the_recorded_filter(self):
-        result = World().ask()
+        result = World().run()
         assert result.finding.n_otherwise == 0
         assert result.finding.metrics["share_removed.all"] == result.finding.metrics["share_removed.recorded"]
-        assert not [note for note in result.warnings if "otherwise" in note]
+        assert not [warning for warning in result.warnings if "otherwise" in warning]
 
     def test_encoders_share_what_plain_loops_find(self):
         world = World()
-        result = world.ask()
+        result = world.run()
         flagged, near = [], []
         for encoder in world.encoders:
             unit = encoder.E / np.linalg.norm(encoder.E, axis=1, keepdims=True)
@@ -239,17 +239,17 @@ class TestLaws:
             models=tuple(MODELS[j] for j in columns),
             run_ids=scores.run_ids[columns],
         )
-        first, second = world.ask(), world.ask(scores=turned)
+        first, second = world.run(), world.run(scores=turned)
         assert first.tables["subsets"].equals(second.tables["subsets"])
         assert first.finding.metrics == second.finding.metrics
 
     def test_sizes_can_be_chosen_and_all_models_are_always_there(self):
-        result = World().ask(sizes=(2, 4, 2))
+        result = World().run(sizes=(2, 4, 2))
         assert [(row["n_models"], row["n_subsets"]) for row in result.tables["sizes"].to_pylist()] == [(2, 6), (4, 1)]
         assert result.finding.metrics["n_subsets"] == 6
 
-    def test_the_headline_is_short_and_known_and_the_summary_tells_all_parts(self):
-        report = World().ask()
+    def test_the_headline_is_short_and_known_and_the_summary_has_all_parts(self):
+        report = World().run()
         finding = report.finding
         assert set(finding.headline) <= set(finding.metrics)
         assert len(finding.headline) <= 50
@@ -265,7 +265,7 @@ class TestLaws:
         assert text.endswith("Nothing here is a test.")
 
     def test_the_picture_shows_every_subset_once(self):
-        figure = World().ask().figures["subsets"]()
+        figure = World().run().figures["subsets"]()
         points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
         assert sum(len(line.get_xdata()) for line in points) == 15
         written = io.BytesIO()
@@ -275,66 +275,66 @@ class TestLaws:
 
 
 class TestChangedData:
-    def test_where_the_filter_made_anew_is_another_it_is_said_and_both_shares_are_given(self):
+    def test_a_filter_that_differs_when_made_anew_is_warned_of_with_both_shares(self):
         world = World()
         recorded = world.chosen()
         world.right[:30], world.gold[:30] = True, 0.99
-        result = world.ask(chosen=recorded)
+        result = world.run(chosen=recorded)
         _, _, by_all = world.decided(FILTER_MODELS)
         assert result.finding.metrics["share_removed.all"] == by_all.mean()
         assert result.finding.metrics["share_removed.recorded"] == (~recorded.kept).mean()
         assert result.finding.n_otherwise > 0
-        (note,) = [note for note in result.warnings if "otherwise" in note]
-        assert f"{by_all.mean():.2%} and not the {(~recorded.kept).mean():.2%} recorded" in note
+        (warning,) = [warning for warning in result.warnings if "otherwise" in warning]
+        assert f"{by_all.mean():.2%} and not the {(~recorded.kept).mean():.2%} recorded" in warning
 
-    def test_prompts_that_the_filter_never_judged_are_left_out_and_those_without_scores_too(self):
+    def test_prompts_without_a_decision_or_without_scores_are_left_out(self):
         world = World()
         full = world.chosen()
         scored = full.prompt_ids[:70]
         chosen = replace(full, prompt_ids=scored, kept=full.kept[:70])
-        result = world.ask(chosen=chosen)
+        result = world.run(chosen=chosen)
         assert result.finding.metrics["n_prompts"] == 70
         assert "20 prompts that filter 12 never judged are left out." in result.warnings
         place = np.isin(IDS, np.sort(IDS)[10:])
-        fewer = world.ask(scores=matrix(world.right).rows(place))
+        fewer = world.run(scores=matrix(world.right).rows(place))
         assert fewer.finding.metrics["n_prompts"] == 80
-        assert any("10 prompts that filter 12 judged have no scores here" in note for note in fewer.warnings)
+        assert any("10 prompts that filter 12 judged have no scores here" in warning for warning in fewer.warnings)
 
-    def test_a_stale_filter_that_decides_the_same_is_told_as_stale(self):
+    def test_a_stale_filter_that_decides_the_same_is_warned_of_as_stale(self):
         world = World()
         assert any(
-            "no longer the latest (why)" in note for note in world.ask(chosen=world.chosen(stale="why")).warnings
+            "no longer the latest (why)" in warning for warning in world.run(chosen=world.chosen(stale="why")).warnings
         )
 
-    def test_similar_prompts_that_no_stored_encoder_gives_are_told(self):
-        assert any("No encoder's vectors give the" in note for note in World().ask().warnings)
+    def test_similar_prompts_that_no_stored_encoder_gives_are_warned_of(self):
+        assert any("No encoder's vectors give the" in warning for warning in World().run().warnings)
 
 
 class TestDegenerate:
-    def test_without_answer_only_runs_contaminated_is_absent_with_the_reason(self):
-        result = World().ask(blind=False)
+    def test_without_answer_only_runs_contaminated_is_undefined_with_the_reason(self):
+        result = World().run(blind=False)
         assert result.finding.metrics["share_contaminated.mean.2"] == Undefined("no answer-only run is stored")
-        assert any("called contaminated by any subset: no answer-only run" in note for note in result.warnings)
+        assert any("called contaminated by any subset: no answer-only run" in warning for warning in result.warnings)
 
-    def test_one_encoder_or_none_is_absent_with_the_reason(self):
+    def test_overlap_of_one_encoder_or_none_is_undefined_with_the_reason(self):
         world = World()
         for encoders, pattern in (
             ((), "no vectors are stored"),
             (world.encoders[:1], "by one encoder only, encoder 7"),
         ):
-            report = world.ask(encoders=encoders)
+            report = world.run(encoders=encoders)
             assert pattern in report.finding.metrics["overlap.prompts"].reason
             assert "cannot be compared between encoders" in report.summary
 
     def test_a_filter_without_the_similar_step_has_none_to_compare(self):
-        result = World(without_similar=True).ask().finding
+        result = World(without_similar=True).run().finding
         assert result.metrics["overlap.prompts"] == Undefined("the filter left the similar step out")
         assert result.metrics["n_encoders"] == 0
 
-    def test_encoders_that_lack_vectors_or_flag_nothing_are_told_by_name(self):
+    def test_encoders_that_lack_vectors_or_flag_nothing_are_named(self):
         broken = replace(vectors(0, 9), E=np.zeros((N_PROMPTS, 16), dtype=np.float32))
         distinct = replace(vectors(0, 10), E=np.eye(N_PROMPTS, dtype=np.float32))
-        result = World().ask(encoders=(vectors(0, 7), vectors(0, 8, n=50), broken, distinct))
+        result = World().run(encoders=(vectors(0, 7), vectors(0, 8, n=50), broken, distinct))
         metrics = result.finding.metrics
         assert metrics["n_encoders"] == 1
         assert metrics["n_flagged.8"] == Undefined("40 of 90 prompts have no vector by it")
@@ -348,7 +348,7 @@ class TestDegenerate:
 
     def test_two_models_have_two_subsets(self):
         world = World()
-        result = world.ask(chosen=world.chosen(models=FILTER_MODELS[:2]))
+        result = world.run(chosen=world.chosen(models=FILTER_MODELS[:2]))
         assert [row["n_subsets"] for row in result.tables["sizes"].to_pylist()] == [2, 1]
 
 
@@ -366,15 +366,15 @@ class TestErrors:
             ({}, {"sizes": (5,)}, "sizes has 5"),
         ],
     )
-    def test_what_cannot_be_asked_is_refused_in_a_sentence(self, filtered, options, pattern):
+    def test_impossible_options_are_errors_in_a_sentence(self, filtered, options, pattern):
         world = World()
         with pytest.raises(SelectionError, match=pattern):
-            world.ask(chosen=world.chosen(**filtered), **options)
+            world.run(chosen=world.chosen(**filtered), **options)
 
     def test_scores_of_runs_without_the_question_are_refused(self):
         world = World()
         with pytest.raises(SelectionError, match="Leave --condition out"):
-            world.ask(scores=replace(matrix(world.right), condition="answer_only"))
+            world.run(scores=replace(matrix(world.right), condition="answer_only"))
 
     def test_too_many_subsets_are_refused_with_what_to_choose(self):
         world = World()
@@ -386,7 +386,7 @@ class TestErrors:
             run_ids=np.arange(40),
         )
         with pytest.raises(SelectionError, match=r"10,700 subsets of these sizes of 40 .* such as --sizes 39"):
-            world.ask(chosen=world.chosen(models=names), scores=scores)
+            world.run(chosen=world.chosen(models=names), scores=scores)
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,7 @@ def small(seed: int, n: int | None = None, m: int | None = None) -> SmallBenchma
     rng = np.random.default_rng(seed)
     n = n or 60 + int(140 * rng.random() ** 3)
     m = m or int(rng.integers(5, 10))
-    like = _alike(rng, n)  # the first prompt that each repeats in meaning
+    like = _draw_repeats(rng, n)  # the first prompt that each repeats in meaning
     texts, choices = _words(rng, like)
     easy, leaked = rng.random(n) < 0.25, rng.random(n) < 0.1
     odds = rng.normal(0.3, 1, (1, m)) - rng.normal(0, 1, (n, 1))
@@ -211,7 +211,7 @@ def _sure(rng: np.random.Generator, right: np.ndarray, by_all: np.ndarray) -> np
     return np.where(by_all[:, None] & right, high, P)
 
 
-def _alike(rng: np.random.Generator, n: int) -> np.ndarray:
+def _draw_repeats(rng: np.random.Generator, n: int) -> np.ndarray:
     like = np.arange(n)
     for i in range(1, n):
         if rng.random() < 0.25:

@@ -63,13 +63,13 @@ class TestEdges:
         assert "A prompt that model 2 was not asked is never called easy." in warnings
         assert report.finding.metrics["n_models"] == 8
 
-    def test_tasks_whose_texts_are_not_known_are_not_called_anomalous(self, complete: SmallBenchmark) -> None:
+    def test_tasks_with_unknown_texts_are_not_anomalous(self, complete: SmallBenchmark) -> None:
         hidden = [task == "task 2" for task in complete.tasks]
         texts = [None if out else text or "Why?" for out, text in zip(hidden, complete.texts, strict=True)]
         choices = [None if out else list("abcd") for out in hidden]
         report = complete.but(texts=texts, choices=choices).run(**USUAL)
         assert f"{sum(hidden)} prompts have no text, so that no duplicate of them can be found." in report.warnings
-        assert not any("stand out" in note for note in report.warnings)
+        assert not any("stand out" in warning for warning in report.warnings)
 
     def test_tasks_without_options_stand_out_among_others_and_stay(self, complete: SmallBenchmark) -> None:
         texts = [f"What is number {i} of this list of numbers?" for i in range(len(complete.texts))]
@@ -77,11 +77,13 @@ class TestEdges:
         odd = complete.but(texts=texts, choices=choices, tasks=[f"task {i % 6}" for i in range(120)])
         odd = odd.but(choices=[[] if i % 6 == 2 else list("abcd") for i in range(120)])
         report = odd.run(**USUAL)
-        assert any("task 2 (0.0 options, against 4.0). None was dropped for it" in note for note in report.warnings)
+        assert any(
+            "task 2 (0.0 options, against 4.0). None was dropped for it" in warning for warning in report.warnings
+        )
         assert not report.finding.steps["anomalous"].flagged.any()
-        assert not any("stand out" in note for note in odd.run(**USUAL, exclude_task=("task 2",)).warnings)
+        assert not any("stand out" in warning for warning in odd.run(**USUAL, exclude_task=("task 2",)).warnings)
 
-    def test_where_all_vectors_are_alike_there_is_no_threshold_but_ones_own(self, complete: SmallBenchmark) -> None:
+    def test_equal_vectors_have_no_threshold_but_an_explicit_one(self, complete: SmallBenchmark) -> None:
         same = complete.but(vectors=np.ones((120, 3)))
         assert "choose a threshold of your own" in same.run(**USUAL).finding.skipped["similar"]
         result = same.run(**USUAL | {"threshold": 0.1, "largest_group": 1.0}).finding
@@ -151,7 +153,7 @@ class TestEvidence:
         assert "Correlation with arena (elo) over 8 models, before and after: Pearson's" in report.summary
 
     @pytest.mark.parametrize("options", [{}, {"without_confidence": True}, {"probability": "likelihoods"}])
-    def test_subsets_are_judged_by_models_that_had_no_part_in_choosing(
+    def test_the_error_of_subsets_is_that_of_models_that_did_not_choose(
         self, complete: SmallBenchmark, options: dict[str, Any]
     ) -> None:
         """Of each half the best three filter anew, by what is known of them alone."""

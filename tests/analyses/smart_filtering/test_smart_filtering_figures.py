@@ -79,7 +79,7 @@ class TestAgreement:
         assert len(figure.axes) == 3  # two heatmaps and their scale
         assert f"mean {result.mean_kappa:.3f}" in figure.axes[0].get_title()
 
-    def test_where_no_two_models_have_an_agreement_that_is_said(self) -> None:
+    def test_an_undefined_agreement_is_written(self) -> None:
         nothing = agreement(np.full((5, 3), -1, np.int32))
         random = measure_random_agreement(np.full((5, 3), -1, np.int32), 2, n_draws=3, seed=0)
         figure = figures.agreement(names(3), nothing, nothing, random, "answers")

@@ -106,9 +106,7 @@ class TestSeeds:
 
     @settings(max_examples=15)
     @given(number=st.integers(0, 2**32), seed=st.integers(0, 2**64))
-    def test_every_prompt_has_one_decision_and_stays_unless_a_step_that_removes_says_so(
-        self, number: int, seed: int
-    ) -> None:
+    def test_every_prompt_has_one_decision_and_stays_unless_a_step_removes_it(self, number: int, seed: int) -> None:
         b = small(number, n=60)
         report = b.run(**USUAL | {"n_models": 2}, seed=seed)
         assert report.filter is not None
@@ -129,9 +127,7 @@ class TestIndependence:
         assert changed <= set(steps)
         assert bool(changed) == bool(steps)
 
-    def test_models_that_do_not_filter_change_nothing_but_what_is_told_of_models(
-        self, complete: SmallBenchmark
-    ) -> None:
+    def test_models_that_do_not_filter_change_no_decision(self, complete: SmallBenchmark) -> None:
         join = complete.but(named_models=("model 0", "model 3", "model 7"))
         scores, blind = complete.scores.copy(), complete.blind
         assert blind is not None

@@ -46,7 +46,7 @@ class TestBySteps:
                 share = None if row[f"n_{count_name}"] is None else row[f"n_{count_name}"] / 8
                 assert row[f"share_{count_name}"] == share
 
-    def test_a_step_that_was_not_taken_has_no_numbers(self) -> None:
+    def test_a_skipped_step_has_no_numbers(self) -> None:
         result = {row.pop("step"): row for row in rows(tables.by_step(STEPS, KEPT, {"similar": "no vectors"}))}
         assert set(result["similar"].values()) == {None}
         assert result["easy"]["n_flagged"] == 5

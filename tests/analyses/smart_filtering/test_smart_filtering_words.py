@@ -59,12 +59,10 @@ class TestWords:
             ),
         ],
     )
-    def test_the_summary_says_by_what_rule(
-        self, complete: SmallBenchmark, options: dict[str, Any], pattern: str
-    ) -> None:
+    def test_the_summary_names_the_rule(self, complete: SmallBenchmark, options: dict[str, Any], pattern: str) -> None:
         assert re.search(pattern, complete.run(**USUAL | options).summary)
 
-    def test_why_a_step_was_not_taken_stands_once_among_the_numbers(self, complete: SmallBenchmark) -> None:
+    def test_the_reason_of_a_skipped_step_stands_once_among_the_metrics(self, complete: SmallBenchmark) -> None:
         metrics = complete.but(blind=None, blind_gold={}).run(**USUAL).finding.metrics
         assert metrics["contaminated.n_flagged"] == Undefined("no answer-only run is stored")
         for name in ("share_flagged", "n_removed", "share_removed"):
@@ -83,7 +81,7 @@ class TestWords:
             ),
         ],
     )
-    def test_a_step_without_evidence_is_skipped_and_said(
+    def test_a_step_without_evidence_is_skipped_with_the_reason(
         self, complete: SmallBenchmark, model: str | None, changes: dict[str, Any], pattern: str
     ) -> None:
         first = complete.run(**USUAL).finding.filter_models[0]
@@ -95,7 +93,7 @@ class TestWords:
             pattern += first.removeprefix("model")
         assert pattern in complete.but(**changes).run(**USUAL).summary
 
-    def test_notes_say_what_is_behind_the_numbers(self, complete: SmallBenchmark) -> None:
+    def test_warnings_explain_the_numbers(self, complete: SmallBenchmark) -> None:
         warnings = complete.but(makers={}).run(**USUAL, probability="likelihoods").warnings
         text = " ".join(warnings)
         assert warnings[0].startswith("The models that filter: ")
@@ -123,7 +121,7 @@ class TestWords:
             (0.0, 0.0, 1e-15, r"0\.500 and 0\.500, no change, nor any in 95 % of draws of the models[;.]"),
         ],
     )
-    def test_a_change_of_a_correlation_is_called_noise_only_where_draws_of_the_models_vary_that_way(
+    def test_a_change_of_a_correlation_is_noise_only_where_draws_of_the_models_include_none(
         self, complete: SmallBenchmark, change: float, low: float, high: float, pattern: str
     ) -> None:
         numbers = {"change": change, "low": low, "high": high, "share_not_above": 0.5}
@@ -134,34 +132,30 @@ class TestWords:
         text = " ".join(describe_effects(effects, agreement_of="answers", against="arena (elo)"))
         assert re.search(pattern, text)
 
-    def test_the_range_of_a_change_over_few_models_is_said_to_be_too_narrow(self, complete: SmallBenchmark) -> None:
+    def test_few_models_warn_of_a_range_too_narrow(self, complete: SmallBenchmark) -> None:
         external_scores = {name: float(j * j % 7) for j, name in enumerate(complete.models)}
         warnings = complete.but(external_scores=external_scores).run(**USUAL).warnings
-        assert sum("the range of a change is too narrow" in note for note in warnings) == 1
+        assert sum("the range of a change is too narrow" in warning for warning in warnings) == 1
         assert warn_of_narrow_draws(15)
         assert not warn_of_narrow_draws(16)
 
-    def test_the_prompts_by_which_models_of_the_other_half_are_judged_are_counted(
-        self, complete: SmallBenchmark
-    ) -> None:
+    def test_the_prompts_that_the_other_half_is_scored_on_are_counted(self, complete: SmallBenchmark) -> None:
         report = complete.run(**USUAL, n_splits=4)
         result = report.finding
         n_kept = result.effects.error.n_kept
         assert result.metrics["subset_error.n_kept.mean"] == pytest.approx(n_kept.mean())
         assert f"what stays ({n_kept.mean():,.0f} prompts on average) foretells" in report.summary
 
-    def test_models_no_better_than_guessing_are_said_to_give_the_step_little_power(
-        self, complete: SmallBenchmark
-    ) -> None:
+    def test_models_no_better_than_guessing_warn_of_little_power(self, complete: SmallBenchmark) -> None:
         guesses = (np.arange(120)[:, None] + np.arange(9)) % 4 == 0
         warnings = complete.but(blind=guesses.astype(float)).run(**USUAL).warnings
-        assert any("can hardly be told from that, so that the step has little power" in note for note in warnings)
+        assert any("can hardly be told from that, so that the step has little power" in warning for warning in warnings)
 
     def test_where_most_prompts_have_a_similar_one_it_is_doubted(self, complete: SmallBenchmark) -> None:
         pairs = complete.but(vectors=np.eye(60)[np.arange(120) // 2])
         warnings = pairs.run(**USUAL | {"threshold": 0.5}).warnings
-        assert any("100% of the prompts have another one below the threshold" in note for note in warnings)
-        assert not any("below the threshold" in note for note in complete.run(**USUAL).warnings)
+        assert any("100% of the prompts have another one below the threshold" in warning for warning in warnings)
+        assert not any("below the threshold" in warning for warning in complete.run(**USUAL).warnings)
 
 
 class TestErrors:
@@ -233,7 +227,7 @@ class TestErrors:
         with pytest.raises((SelectionError, NotFoundError), match=pattern):
             complete.but(**changes).run(n_models=3, n_neighbours=8)
 
-    def test_probabilities_of_the_kind_that_is_asked_for_must_be_there(self, complete: SmallBenchmark) -> None:
+    def test_probabilities_of_the_chosen_kind_must_be_stored(self, complete: SmallBenchmark) -> None:
         only = complete.but(gold={"likelihoods": complete.gold["likelihoods"]})
         assert set(only.run(**USUAL).tables["filter_models"]["probability_of"].to_pylist()) == {"likelihoods"}
         with pytest.raises(
@@ -270,14 +264,14 @@ class TestErrors:
 
 
 class TestRefusedAtOnce:
-    def test_what_is_missing_is_told_together(self, complete: SmallBenchmark) -> None:
+    def test_two_missing_inputs_are_one_error(self, complete: SmallBenchmark) -> None:
         nothing = complete.but(vectors=None, gold={})
         with pytest.raises(
             SelectionError, match=r"(?s)^1\. .*--without-similar.*\n2\. No probability.*--without-confidence"
         ):
             nothing.run(**USUAL)
 
-    def test_one_thing_missing_is_told_plainly(self, complete: SmallBenchmark) -> None:
+    def test_one_missing_input_is_a_plain_error(self, complete: SmallBenchmark) -> None:
         with pytest.raises(SelectionError, match=r"^No probability of the gold answer"):
             complete.but(gold={}).run(**USUAL)
 
@@ -290,7 +284,7 @@ class TestPath:
     @pytest.mark.parametrize(
         ("options", "is_marked"), [({}, True), ({"threshold": 0.05}, False), ({"groups": "stars"}, False)]
     )
-    def test_only_settings_by_which_the_step_was_taken_are_marked(
+    def test_only_the_settings_of_the_step_are_marked(
         self, complete: SmallBenchmark, options: dict[str, Any], is_marked: bool
     ) -> None:
         path = complete.run(**USUAL, **options).tables["path"]

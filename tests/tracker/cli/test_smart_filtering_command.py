@@ -29,7 +29,7 @@ def run(url: str, *arguments: str) -> Result:
     return result
 
 
-def taken_in(simulation: Simulation, folder: Path, template: Path) -> str:
+def ingested(simulation: Simulation, folder: Path, template: Path) -> str:
     """URL of a store into which the demonstration's files were taken."""
     shutil.copy(template, folder / "store.db")
     url = f"sqlite:///{folder / 'store.db'}"
@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(planted: Simulation, folder: Path, sqlite_template: Path) -> str:
-    return taken_in(planted, folder, sqlite_template)
+    return ingested(planted, folder, sqlite_template)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ class TestPlantedTruth:
             originals.setdefault(cluster, set()).add(group_of[str(key)])
         assert np.mean([len(planted_in) == 1 for planted_in in originals.values()]) >= 0.95
 
-    def test_as_many_go_as_the_paper_says(self, url: str) -> None:
+    def test_as_many_are_removed_as_in_the_paper(self, url: str) -> None:
         counted = {
             step: (n, n_retained)
             for step, n, n_retained in rows(
@@ -131,7 +131,7 @@ class TestPlantedTruth:
 
     def test_hardly_anything_is_flagged_where_nothing_was_planted(self, tmp_path: Path, sqlite_template: Path) -> None:
         nothing = simulate(Design(n_prompts=360, n_easy=0, n_leaked=0, n_groups=0), seed=0)
-        url = taken_in(nothing, tmp_path, sqlite_template)
+        url = ingested(nothing, tmp_path, sqlite_template)
         text = run(url, "analyze", "smart-filtering", BENCHMARK, *QUICK, "--format", "json")
         assert flagged(url, "contaminated", nothing).mean() <= 0.01
         assert flagged(url, "similar", nothing).mean() <= 0.01
@@ -139,7 +139,7 @@ class TestPlantedTruth:
 
 
 class TestOutput:
-    def test_it_says_who_filtered_by_what_rule_and_what_came_of_it(self, filtered: Result) -> None:
+    def test_it_prints_the_filter_models_the_rule_and_the_result(self, filtered: Result) -> None:
         assert filtered.stdout.startswith("9")
         assert "Easy, which all 7 filter models get right with a probability above 0.8 (by option letters): 1" in (
             filtered.stdout
@@ -161,7 +161,7 @@ class TestOutput:
             "similar",
         ]
 
-    def test_options_are_said_as_anywhere_else(self, url: str) -> None:
+    def test_options_are_printed_as_for_other_analyses(self, url: str) -> None:
         text = run(
             url,
             *("analyze", "smart-filtering", BENCHMARK, *WITHOUT_VECTORS, "--without-confidence", "--format", "json"),
@@ -190,7 +190,7 @@ class TestErrors:
             (("--condition", "answer_only"), SelectionError, "Leave --condition out"),
         ],
     )
-    def test_what_cannot_be_asked_is_refused_with_what_can(
+    def test_impossible_options_are_errors_that_name_the_fix(
         self, url: str, options: tuple[str, ...], kind: type[Exception], pattern: str
     ) -> None:
         with pytest.raises(kind, match=pattern):

@@ -70,7 +70,7 @@ class TestAgainstReference:
             assert anomaly.z == pytest.approx(z, rel=1e-6)
         assert [abs(a.z) for a in result] == sorted((abs(a.z) for a in result), reverse=True)
 
-    def test_categories_of_a_real_benchmark_are_alike_and_three_of_its_sources_offer_few_choices(self, shared):
+    def test_categories_of_a_real_benchmark_are_similar_and_three_of_its_sources_offer_few_choices(self, shared):
         rows = pq.read_table(shared / "data/mmlu_pro/prompts.parquet").to_pylist()
         lengths = np.array([len(row["question"]) for row in rows], float)
         n_choices = np.array([len(json.loads(row["choices"])) for row in rows], float)
@@ -107,7 +107,7 @@ class TestLaws:
         tasks, _, n_choices = table([100] * 6, [4] * 6)
         assert find_anomalous_tasks(tasks, np.full(len(tasks), 77.0), n_choices, np.ones((len(tasks), 3))) == ()
 
-    def test_differences_too_small_to_matter_are_none_however_alike_the_others_are(self):
+    def test_small_differences_are_not_anomalous_however_equal_the_rest(self):
         tasks, lengths, n_choices = table([100] * 6, [4] * 6, spread=0.0)
         n_choices[-1] = 3
         lengths[-30:] *= 1.2

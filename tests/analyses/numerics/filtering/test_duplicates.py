@@ -84,7 +84,7 @@ class TestLaws:
         assert normalized(normalized(text)) == normalized(text)
         assert normalized(f"  {text}\n") == normalized(text)
 
-    def test_choices_count_in_their_order_and_only_where_asked(self):
+    def test_choices_count_in_their_order_and_only_if_compared(self):
         texts = ["Which is true?"] * 4
         choices = [["a", "b"], ["b", "a"], ["A", " b"], ["a", "b", ""]]
         assert list(find_duplicate_groups(texts, choices)) == [0, -1, 0, -1]

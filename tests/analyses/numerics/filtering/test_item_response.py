@@ -181,13 +181,13 @@ class TestLaws:
         with parallel_config(n_jobs=3, backend="threading"):
             same(alone, fit_two_parameter(right), exactly=True)
 
-    def test_a_prompt_that_better_models_get_wrong_tells_least(self):
+    def test_a_prompt_that_better_models_get_wrong_discriminates_least(self):
         _, _, ability, right = planted(300, 60, seed=6)
         right[0] = ability < np.median(ability)
         result = fit_two_parameter(right)
         assert 0 < result.discrimination[0] == result.discrimination.min()
 
-    def test_stopped_early_it_says_so(self):
+    def test_an_early_stop_is_not_converged(self):
         result = fit_two_parameter(planted(40, 20)[3], max_iterations=2)
         assert (result.n_iterations, result.converged) == (2, False)
 
@@ -254,7 +254,7 @@ class TestTooEasyOrDull:
         assert flag_easy_or_undiscriminating(result).tolist() == [True, True, False, False, True]
         assert flag_easy_or_undiscriminating(result, combine="both").tolist() == [True, False, False, False, False]
 
-    def test_prompts_that_cannot_be_told_apart_go_together(self):
+    def test_prompts_with_equal_numbers_go_together(self):
         result = self.of([-3, -3, -3, -3, 1, 2], [1, 2, 3, 4, 5, 6])
         assert flag_easy_or_undiscriminating(result).tolist() == [True, True, True, True, False, False]
 

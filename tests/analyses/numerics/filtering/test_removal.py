@@ -81,13 +81,13 @@ class TestLaws:
         for share, expected in ((gone, 0.8), (halved, 0.4), (stays, 0.4)):
             assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n)
 
-    def test_which_easy_ones_stay_has_nothing_to_do_with_which_of_two_alike_goes(self):
+    def test_the_draw_of_easy_prompts_is_independent_of_that_of_similar_ones(self):
         pairs, easy = np.repeat(np.arange(200, dtype=np.int32), 2), np.ones(400, bool)
         assert 150 < (remove_half(pairs, seed=7) == draw_retained(easy, 0.5, seed=7)).sum() < 250
 
     @settings(max_examples=60)
     @given(st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 2)), max_size=30), SEEDS)
-    def test_of_prompts_that_are_alike_one_stays_whatever_equals_there_are_among_them(self, numbers, seed):
+    def test_of_similar_prompts_one_stays_whatever_duplicates_are_among_them(self, numbers, seed):
         is_similar = np.array([group for group, _ in numbers], np.int32)
         equal = np.array([3 * group + text if group >= 0 else -1 for group, text in numbers], np.int32)
         for groups in (is_similar, equal):  # a group of one is none

@@ -80,7 +80,7 @@ class TestAgainstReference:
             assert result.share[draw] == pytest.approx(expected.mean_share, abs=1e-12)
             assert result.kappa[draw] == pytest.approx(expected.mean_kappa, abs=1e-12)
 
-    def test_real_answers_agree_more_often_than_letters_drawn_alike(self, shared) -> None:
+    def test_real_answers_agree_more_often_than_random_letters(self, shared) -> None:
         frame = pd.read_parquet(shared / "data/mmlu_pro/predictions_wide.parquet").set_index("prompt_id")
         codes = {letter: place for place, letter in enumerate("ABCDEFGHIJ")}
         answers = frame.apply(lambda column: column.map(codes)).fillna(-1).to_numpy(dtype=np.int32)
@@ -95,7 +95,7 @@ class TestAgainstReference:
 class TestLaws:
     @given(tables, st.randoms(use_true_random=False))
     @settings(max_examples=30)
-    def test_neither_the_order_of_prompts_nor_what_an_answer_is_called_matters(self, answers, random) -> None:
+    def test_neither_the_order_of_prompts_nor_the_numbers_of_answers_matter(self, answers, random) -> None:
         rows, names = [*range(len(answers))], [0, 1, 2, 3]
         random.shuffle(rows)
         random.shuffle(names)
@@ -112,7 +112,7 @@ class TestLaws:
             assert ((known >= least) & (known <= 1)).all()
             assert set(np.diag(values)[~np.isnan(np.diag(values))]) <= {1.0}
 
-    def test_taking_out_what_all_answer_alike_lowers_the_share_more_than_random_subsets_do(self) -> None:
+    def test_removing_prompts_with_equal_answers_lowers_the_share_more_than_random_subsets_do(self) -> None:
         unanimous = (COPIED[:, :1] == COPIED).all(axis=1)
         unanimous[100:] = False
         before, after = agreement(COPIED), agreement(COPIED[~unanimous])
@@ -136,13 +136,13 @@ class TestLaws:
 
 
 class TestDegenerate:
-    def test_models_that_always_say_the_same_one_thing_agree_wholly_and_have_no_kappa(self) -> None:
+    def test_models_with_one_constant_answer_agree_wholly_and_have_no_kappa(self) -> None:
         result = agreement(np.zeros((5, 2), np.int32))
         assert result.share.tolist() == [[1, 1], [1, 1]]
         assert np.isnan(result.kappa).all()
         assert np.isnan(result.mean_kappa)
 
-    def test_models_that_each_say_another_one_thing_agree_never_and_as_chance_has_it(self) -> None:
+    def test_models_with_different_constant_answers_never_agree_and_have_kappa_0(self) -> None:
         result = agreement(np.tile([0, 1], (5, 1)).astype(np.int32))
         assert result.share[0, 1] == 0
         assert result.kappa[0, 1] == 0

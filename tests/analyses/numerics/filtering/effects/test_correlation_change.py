@@ -16,7 +16,7 @@ from tracker.statistics.rng_streams import RESAMPLED_MODELS, generator
 RNG = np.random.default_rng(5)
 BEFORE = RNG.random(29)
 AFTER = (BEFORE + 0.1 * RNG.random(29)).round(2)
-OTHER = 1000 + 300 * BEFORE + 100 * RNG.normal(size=29)
+EXTERNAL_SCORES = 1000 + 300 * BEFORE + 100 * RNG.normal(size=29)
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}
 
 few = st.integers(3, 9).flatmap(
@@ -73,10 +73,10 @@ class TestAgainstReference:
     def test_draws_go_on_in_the_next_block(self) -> None:
         m, per_block = 29, CELLS // 29
         n_draws = per_block + 50
-        result = correlation_changes(BEFORE, AFTER, OTHER, n_draws=n_draws, seed=2)["spearman"]
+        result = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=n_draws, seed=2)["spearman"]
         sizes = (per_block, 50)
         blocks = [generator(2, RESAMPLED_MODELS, b).integers(0, m, (size, m)) for b, size in enumerate(sizes)]
-        ranks = [[stats.rankdata(row[some], axis=1) for row in (BEFORE, AFTER, OTHER)] for some in blocks]
+        ranks = [[stats.rankdata(row[some], axis=1) for row in (BEFORE, AFTER, EXTERNAL_SCORES)] for some in blocks]
         changes = np.concatenate(
             [stats.pearsonr(a, o, axis=1).statistic - stats.pearsonr(b, o, axis=1).statistic for b, a, o in ranks]
         )
@@ -91,45 +91,45 @@ class TestAgainstReference:
             )
 
         reference = stats.bootstrap(
-            (BEFORE, AFTER, OTHER), change, paired=True, vectorized=True, method="percentile", rng=0
+            (BEFORE, AFTER, EXTERNAL_SCORES), change, paired=True, vectorized=True, method="percentile", rng=0
         )
-        ours = correlation_changes(BEFORE, AFTER, OTHER, seed=0)["pearson"]
-        width = ours.high - ours.low
-        assert ours.low == pytest.approx(reference.confidence_interval.low, abs=0.06 * width)
-        assert ours.high == pytest.approx(reference.confidence_interval.high, abs=0.06 * width)
+        interval = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, seed=0)["pearson"]
+        width = interval.high - interval.low
+        assert interval.low == pytest.approx(reference.confidence_interval.low, abs=0.06 * width)
+        assert interval.high == pytest.approx(reference.confidence_interval.high, abs=0.06 * width)
 
 
 class TestLaws:
     def test_correlations_do_not_depend_on_scale_and_spearmans_on_no_rising_curve(self) -> None:
-        plain = correlation_changes(BEFORE, AFTER, OTHER, n_draws=200, seed=0)
-        scaled = correlation_changes(7 * BEFORE - 3, AFTER / 9, 2 * OTHER, n_draws=200, seed=0)
-        curved = correlation_changes(np.exp(BEFORE), AFTER**3, np.log(OTHER), n_draws=200, seed=0)
+        plain = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=200, seed=0)
+        scaled = correlation_changes(7 * BEFORE - 3, AFTER / 9, 2 * EXTERNAL_SCORES, n_draws=200, seed=0)
+        curved = correlation_changes(np.exp(BEFORE), AFTER**3, np.log(EXTERNAL_SCORES), n_draws=200, seed=0)
         for name in ("before", "after", "change", "low", "high", "share_not_above"):
             for first, second in ((plain["pearson"], scaled["pearson"]), (plain["spearman"], curved["spearman"])):
                 assert getattr(first, name) == pytest.approx(getattr(second, name), abs=1e-10)
 
     def test_before_and_after_in_turned_roles_turn_the_change_round(self) -> None:
-        correlation_change = correlation_changes(BEFORE, AFTER, OTHER, n_draws=500, seed=0)["pearson"]
-        turned = correlation_changes(AFTER, BEFORE, OTHER, n_draws=500, seed=0)["pearson"]
+        correlation_change = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=500, seed=0)["pearson"]
+        turned = correlation_changes(AFTER, BEFORE, EXTERNAL_SCORES, n_draws=500, seed=0)["pearson"]
         assert (correlation_change.low, correlation_change.high) == pytest.approx(
             (-turned.high, -turned.low), abs=1e-12
         )
         assert correlation_change.share_not_above == pytest.approx(1 - turned.share_not_above)
 
     def test_models_that_lack_a_score_do_not_count(self) -> None:
-        padded = [np.insert(row, [0, 10, 29], 0.5) for row in (BEFORE, AFTER, OTHER)]
+        padded = [np.insert(row, [0, 10, 29], 0.5) for row in (BEFORE, AFTER, EXTERNAL_SCORES)]
         for row, place in zip(padded, (0, 11, 31), strict=True):
             row[place] = np.nan
         assert correlation_changes(*padded, n_draws=50, seed=3) == correlation_changes(
-            BEFORE, AFTER, OTHER, n_draws=50, seed=3
+            BEFORE, AFTER, EXTERNAL_SCORES, n_draws=50, seed=3
         )
 
     def test_any_number_of_workers_and_the_same_seed_give_the_same_numbers(self) -> None:
         options = {"n_draws": 2 * CELLS // 29, "seed": 4}
-        alone = correlation_changes(BEFORE, AFTER, OTHER, **options)
+        alone = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, **options)
         with joblib.parallel_config(n_jobs=2, backend="threading"):
-            assert correlation_changes(BEFORE, AFTER, OTHER, **options) == alone
-        assert correlation_changes(BEFORE, AFTER, OTHER, **options | {"seed": 5}) != alone
+            assert correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, **options) == alone
+        assert correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, **options | {"seed": 5}) != alone
 
     def test_a_real_rise_is_above_nothing_in_nearly_all_draws_and_noise_is_not(self) -> None:
         truth = RNG.normal(size=60)
@@ -141,7 +141,9 @@ class TestLaws:
         assert noise.low < 0 < noise.high
 
     def test_a_filter_that_only_rescales_changes_nothing_in_any_draw(self) -> None:
-        for correlation_change in correlation_changes(BEFORE, 0.3 + 0.7 * BEFORE, OTHER, n_draws=300, seed=0).values():
+        for correlation_change in correlation_changes(
+            BEFORE, 0.3 + 0.7 * BEFORE, EXTERNAL_SCORES, n_draws=300, seed=0
+        ).values():
             assert correlation_change.share_not_above == 1
             assert [correlation_change.change, correlation_change.low, correlation_change.high] == pytest.approx(
                 [0, 0, 0], abs=1e-12
@@ -152,7 +154,7 @@ class TestDegenerate:
     def test_with_two_models_nothing_is_defined(self) -> None:
         for m in (0, 1, 2):
             for correlation_change in correlation_changes(
-                BEFORE[:m], AFTER[:m], OTHER[:m], n_draws=10, seed=0
+                BEFORE[:m], AFTER[:m], EXTERNAL_SCORES[:m], n_draws=10, seed=0
             ).values():
                 assert (correlation_change.n_models, correlation_change.n_draws, correlation_change.n_undefined) == (
                     m,
@@ -170,11 +172,11 @@ class TestDegenerate:
                 [correlation_change.before, correlation_change.after, correlation_change.change, correlation_change.low]
             ).all()
             assert correlation_change.n_undefined == 10
-        after = correlation_changes(BEFORE, constant, OTHER, n_draws=10, seed=0)["pearson"]
+        after = correlation_changes(BEFORE, constant, EXTERNAL_SCORES, n_draws=10, seed=0)["pearson"]
         assert not np.isnan(after.before)
         assert np.isnan(after.after)
 
     def test_draws_of_one_model_only_are_counted_and_left_out(self) -> None:
-        result = correlation_changes(BEFORE[:3], AFTER[:3], OTHER[:3], n_draws=900, seed=0)["pearson"]
+        result = correlation_changes(BEFORE[:3], AFTER[:3], EXTERNAL_SCORES[:3], n_draws=900, seed=0)["pearson"]
         assert 50 < result.n_undefined < 160  # three times the same of three models: 1 draw in 9
         assert not np.isnan(result.low)

@@ -80,9 +80,9 @@ class TestLaws:
     def test_they_are_the_statistics_of_the_random_subsets(self):
         Q = table(4, 60, 5)
         drawn = random_subset_statistics(Q, 25, n_subsets=40, seed=3, external_scores=np.arange(5.0))
-        given_ones = subset_statistics(Q, random_subsets(60, 25, range(40), 3), external_scores=np.arange(5.0))
+        explicit_subsets = subset_statistics(Q, random_subsets(60, 25, range(40), 3), external_scores=np.arange(5.0))
         for name in NAMES:
-            np.testing.assert_allclose(getattr(drawn, name), getattr(given_ones, name))
+            np.testing.assert_allclose(getattr(drawn, name), getattr(explicit_subsets, name))
 
     @settings(max_examples=25)
     @given(st.integers(0, 10**6))

@@ -36,7 +36,7 @@ def slow(sure, sure_blind, otherwise, subset, retain, seed):
 
 class TestAgainstReference:
     @given(evidence(), st.lists(st.integers(1, N_MODELS), min_size=1, max_size=3, unique=True), SHARES)
-    def test_every_subset_is_filtered_as_the_steps_say(self, inputs, sizes, retain):
+    def test_every_subset_is_filtered_by_the_steps(self, inputs, sizes, retain):
         result = decide_by_subset(*inputs, sizes=sizes, retain=retain, seed=3)
         expected = [subset for size in sizes for subset in itertools.combinations(range(N_MODELS), size)]
         assert list(result.subsets) == expected

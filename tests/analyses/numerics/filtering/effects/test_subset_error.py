@@ -98,7 +98,7 @@ class TestLaws:
 
 
 class TestDegenerate:
-    def test_too_few_models_are_not_split_and_the_reason_is_given(self) -> None:
+    def test_too_few_models_are_not_split_and_have_a_reason(self) -> None:
         def nobody(_: np.ndarray) -> np.ndarray:
             raise AssertionError
 

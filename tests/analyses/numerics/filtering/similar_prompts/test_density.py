@@ -68,7 +68,7 @@ def tops_one_by_one(values: np.ndarray, least: float) -> list[int]:
     return sorted({top if top >= 0 else 0 for top in tops if top >= 0 or -top not in tops})
 
 
-def made(maxima: list[float], bandwidth: float = 0.01) -> Density:
+def make_density(maxima: list[float], bandwidth: float = 0.01) -> Density:
     grid = np.linspace(0, 1, 101)
     return Density(grid=grid, density=np.ones(101), bandwidth=bandwidth, maxima=np.array(maxima))
 
@@ -180,14 +180,14 @@ class TestLaws:
         wavy = 1 + 1e-8 * np.sin(np.arange(200.0))
         assert len(_maxima(np.r_[0.0, wavy, 0.0])) == 1
 
-    def test_a_dip_at_zero_too_shallow_to_tell_leaves_the_maximum_at_zero(self):
+    def test_a_dip_at_zero_within_rounding_leaves_the_maximum_at_zero(self):
         assert list(_maxima(np.array([1.0, 1 + 4e-7, 1 + 6e-7, 0.5, 0]))) == [0.0]
         assert len(_maxima(np.array([1.0, 1 + 4e-6, 1.0, 0.5, 0]))) == 1
         assert _maxima(np.array([1.0, 1 + 4e-6, 1.0, 0.5, 0]))[0] == pytest.approx(1, abs=0.5)
 
 
 class TestThreshold:
-    def test_the_first_maximum_is_taken(self):
+    def test_the_threshold_is_the_first_maximum(self):
         result = threshold(density(SAMPLES["two crowds"]))
         assert result.value == pytest.approx(0.06, abs=0.01)
         assert result.n_usable > 1
@@ -195,23 +195,23 @@ class TestThreshold:
         assert result.reason == f"the first of {result.n_usable} local maxima of the density"
 
     def test_one_maximum_is_kept_or_halved(self):
-        single = made([0.4])
+        single = make_density([0.4])
         assert threshold(single).value == pytest.approx(0.4, abs=1e-4)
         assert threshold(single, unimodal="half").value == pytest.approx(0.2, abs=1e-4)
         assert threshold(single).is_unimodal
         assert "half of the only local maximum" in threshold(single, unimodal="half").reason
 
     def test_of_several_maxima_none_is_halved(self):
-        assert threshold(made([0.2, 0.4]), unimodal="half").value == threshold(made([0.2, 0.4])).value
+        assert threshold(make_density([0.2, 0.4]), unimodal="half").value == threshold(make_density([0.2, 0.4])).value
 
     def test_a_maximum_at_zero_is_passed_over(self):
-        result = threshold(made([0.0, 0.3, 0.5]))
+        result = threshold(make_density([0.0, 0.3, 0.5]))
         assert result.value == pytest.approx(0.3, abs=1e-4)
         assert result.is_crowded_at_zero
         assert result.n_usable == 2
-        assert threshold(made([0.0, 0.3]), unimodal="half").value == pytest.approx(0.15, abs=1e-4)
+        assert threshold(make_density([0.0, 0.3]), unimodal="half").value == pytest.approx(0.15, abs=1e-4)
 
-    def test_a_maximum_at_zero_alone_leaves_no_threshold_and_says_what_to_change(self):
+    def test_a_maximum_at_zero_alone_gives_no_threshold_and_a_reason(self):
         result = threshold(density(np.abs(RNG.normal(0, 0.01, 500)), 1.0))
         assert result.value is None
         assert result.is_crowded_at_zero

@@ -123,7 +123,7 @@ class TestDegenerate:
         assert "one group would hold" in refused.reason
         assert result.reason == "the similar step flags nothing with an encoder"
 
-    def test_an_encoder_without_vectors_says_so_in_every_pair_and_one_alone_has_none(self):
+    def test_an_encoder_without_vectors_is_the_reason_of_every_pair_and_one_alone_has_none(self):
         missing = EncoderResult(encoder="another", similar=None, reason="3 prompts have no vector", pairs=None)
         assert (
             compare_encoders([missing, step_of(vectors(0))])[0].reason == "the similar step flags nothing with another"

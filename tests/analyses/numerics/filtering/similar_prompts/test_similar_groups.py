@@ -22,7 +22,7 @@ from analyses.numerics.filtering.similar_prompts.similar_groups import (
 )
 
 
-def apart(E: np.ndarray) -> np.ndarray:
+def pairwise_distances(E: np.ndarray) -> np.ndarray:
     """The distance of every pair; infinite for a prompt with itself."""
     distances = all_distances(E)
     np.fill_diagonal(distances, np.inf)
@@ -83,9 +83,9 @@ class TestComponentsAgainstReference:
         seed=st.integers(0, 999),
         n_thresholds=st.integers(1, 9),
     )
-    def test_thresholds_that_are_distances_leave_those_pairs_apart(self, n, d, k, seed, n_thresholds):
+    def test_thresholds_that_are_distances_do_not_join_those_pairs(self, n, d, k, seed, n_thresholds):
         E = whole_numbers(n, d, 2, seed)
-        distances, rng = apart(E), np.random.default_rng(seed)
+        distances, rng = pairwise_distances(E), np.random.default_rng(seed)
         candidates = np.append(distances[np.isfinite(distances)], [0, 2, 3])
         thresholds = np.sort(rng.choice(candidates, n_thresholds)).tolist()
         agree(find_components(E, nearest_neighbours(E, k), thresholds), linked_in_full(distances, thresholds))
@@ -93,7 +93,7 @@ class TestComponentsAgainstReference:
     @pytest.mark.parametrize(("n", "d", "k"), [(2100, 24, 20), (2100, 24, 2), (600, 384, 100), (300, 384, 0)])
     def test_many_prompts_in_several_blocks_are_linked_as_in_the_graph_of_all(self, n, d, k):
         E = topics(n, d, seed=n)
-        distances = apart(E)
+        distances = pairwise_distances(E)
         thresholds = np.quantile(distances[0, 1:], [0.0, 0.01, 0.05, 1.0]) * (1 + 1e-9)
         agree(find_components(E, nearest_neighbours(E, k), thresholds.tolist()), linked_in_full(distances, thresholds))
 
@@ -102,7 +102,7 @@ class TestComponentsAgainstReference:
         rng = np.random.default_rng(1)
         E = 64 * rng.integers(-9, 10, 70) + rng.integers(-1, 2, (60, 70))  # exact products, nearly equal vectors
         E = E.astype(np.float32)
-        distances = apart(E)
+        distances = pairwise_distances(E)
         thresholds = np.quantile(distances[np.isfinite(distances)], [0.01, 0.02, 0.3, 0.9], method="lower").tolist()
         assert thresholds[-1] < 1e-4
         agree(find_components(E, nearest_neighbours(E, k), thresholds), linked_in_full(distances, thresholds))
@@ -156,7 +156,7 @@ class TestComponentsLaws:
 
 
 class TestComponentsOfDegenerateInput:
-    def test_equal_vectors_are_apart_at_0_and_together_above(self):
+    def test_equal_vectors_are_separate_at_0_and_joined_above(self):
         E = np.tile(topics(1, 384, seed=5), (5, 1))
         E[2] *= -1
         result = find_components(E, nearest_neighbours(E, 2), [0.0, 1e-300, 2.0, 2.1])
@@ -181,9 +181,9 @@ class TestStarsAgainstReference:
         lexical=st.booleans(),
         protect=st.sampled_from([0.0, 0.5, 0.8, 1.0]),
     )
-    def test_stars_are_those_of_the_rule_told_prompt_by_prompt(self, n, k, seed, lexical, protect):
+    def test_stars_are_those_of_the_rule_applied_prompt_by_prompt(self, n, k, seed, lexical, protect):
         E = whole_numbers(n, 4, 2, seed)
-        distances, rng = apart(E), np.random.default_rng(seed)
+        distances, rng = pairwise_distances(E), np.random.default_rng(seed)
         threshold = float(rng.choice(np.append(distances[np.isfinite(distances)], [0, 3])))
         texts = some_texts(n, seed) if lexical else None
         result = find_stars(E, nearest_neighbours(E, k), threshold, texts=texts, protect=protect)
@@ -192,7 +192,7 @@ class TestStarsAgainstReference:
     @pytest.mark.parametrize("k", [3, 60])
     def test_many_prompts_in_several_blocks_are_in_the_same_stars(self, k):
         E = topics(2100, 24, seed=9)
-        distances = apart(E)
+        distances = pairwise_distances(E)
         threshold = float(np.quantile(distances[0, 1:], 0.01))
         result = find_stars(E, nearest_neighbours(E, k), threshold)
         assert result.tolist() == stars_one_by_one(distances, threshold, None, 0.8)
@@ -211,7 +211,7 @@ class TestStars:
     def test_a_centre_of_an_earlier_star_gathers_the_others_without_itself(self):
         E = np.array([[1.0, t, u] for t, u in ((0, 0), (0.1, 0), (0.17, 0.06), (0.17, -0.06))], np.float32)
         result = find_stars(E, nearest_neighbours(E), 0.006)
-        assert apart(E)[2, 3] > 0.006
+        assert pairwise_distances(E)[2, 3] > 0.006
         assert result.tolist() == [0, 0, 1, 1]
 
     def test_texts_that_are_nearly_the_same_are_protected_and_free_for_a_later_star(self):
@@ -230,7 +230,7 @@ class TestLexicalRatio:
         edits=st.lists(st.tuples(st.integers(0, 260), st.sampled_from(["", "x", "ab"])), max_size=12),
         at_least=st.sampled_from([0.0, 0.3, 0.5, 0.8, 0.9, 1.0]),
     )
-    def test_it_says_whether_the_ratio_of_difflib_is_above_the_bound(self, a, edits, at_least):
+    def test_it_is_whether_the_ratio_of_difflib_is_above_the_bound(self, a, edits, at_least):
         b = a
         for place, piece in edits:
             b = b[:place] + piece + b[place + 1 :]
