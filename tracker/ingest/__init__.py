@@ -1,1 +1,1 @@
-"""The way in: from a file, through measurements, into the store."""
+"""From a file, through measurements, into the store."""
