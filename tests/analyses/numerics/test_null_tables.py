@@ -7,33 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from null_draws import draw_tables
 from scipy import stats
 from strategies import binary_tables_with_gaps, continuous_tables
 
 from analyses.numerics.null_tables import (
-    common_ancestor,
-    fixed_margins,
-    shuffled_columns,
     shuffled_scores,
     shuffled_table,
 )
 from analyses.numerics.similarity.bit_tables import BitTable, pack_bits, unpack_bits
 from tracker.statistics.rng_streams import stream_key
-
-
-def in_order(bits: BitTable, rows: np.ndarray) -> np.ndarray:
-    """Packed rows as a table in the original order, NaN where missing."""
-    table = np.empty((rows.shape[0], bits.n_columns))
-    table[bits.order] = np.where(unpack_bits(bits.masks, bits.n_columns), unpack_bits(rows, bits.n_columns), np.nan)
-    return table
-
-
-def draws(table: np.ndarray, null: str, n: int, seed: int = 0) -> list[np.ndarray]:
-    bits, key = BitTable.from_scores(table), stream_key(seed)
-    if null == "columns":
-        return [in_order(bits, shuffled_columns(bits, key, b)) for b in range(n)]
-    ancestor = common_ancestor(bits, key)
-    return [in_order(bits, fixed_margins(bits, ancestor, key, b)) for b in range(n)]
 
 
 class TestAgainstReference:
@@ -44,7 +27,9 @@ class TestAgainstReference:
             for first in combinations(range(4), 2)
             for second in combinations(range(4), 1)
         }
-        seen = Counter(tuple(map(tuple, np.argwhere(drawn == 1).tolist())) for drawn in draws(table, "columns", 4800))
+        seen = Counter(
+            tuple(map(tuple, np.argwhere(drawn == 1).tolist())) for drawn in draw_tables(table, "columns", 4800)
+        )
         assert set(seen) == arrangements
         assert stats.chisquare(list(seen.values())).pvalue > 0.001
 
@@ -62,7 +47,9 @@ class TestAgainstReference:
         ]  # fmt: skip
         possible = {t for t in product(*choices) if (np.sum(t, axis=0) == columns).all()}
         n = 60 * len(possible)
-        seen = Counter(tuple(map(tuple, np.nan_to_num(t).astype(int).tolist())) for t in draws(table, "margins", n))
+        seen = Counter(
+            tuple(map(tuple, np.nan_to_num(t).astype(int).tolist())) for t in draw_tables(table, "margins", n)
+        )
         assert set(seen) == possible
         assert len(possible) > 5
         assert stats.chisquare(list(seen.values())).pvalue > 0.001
@@ -71,13 +58,13 @@ class TestAgainstReference:
 class TestLaws:
     @given(binary_tables_with_gaps(), st.integers(0, 1000))
     def test_shuffling_keeps_column_sums_and_missing_cells(self, table, seed):
-        for drawn in draws(table, "columns", 3, seed):
+        for drawn in draw_tables(table, "columns", 3, seed):
             assert (np.isnan(drawn) == np.isnan(table)).all()
             assert (np.nansum(drawn, axis=0) == np.nansum(table, axis=0)).all()
 
     @given(binary_tables_with_gaps(), st.integers(0, 1000))
     def test_trading_keeps_both_sums_and_missing_cells(self, table, seed):
-        for drawn in draws(table, "margins", 3, seed):
+        for drawn in draw_tables(table, "margins", 3, seed):
             assert (np.isnan(drawn) == np.isnan(table)).all()
             assert (np.nansum(drawn, axis=0) == np.nansum(table, axis=0)).all()
             assert (np.nansum(drawn, axis=1) == np.nansum(table, axis=1)).all()

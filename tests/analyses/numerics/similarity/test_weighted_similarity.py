@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
+from null_draws import draw_tables
 from plain_reference import similarities
 from plain_weights import weighted_distances, weighted_pairs, weighted_percentile, weighted_statistics
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
-from test_null_tables import draws
 
 from analyses.numerics.similarity import binary as binary_similarity
 from analyses.numerics.similarity.binary import binary_similarities
@@ -53,7 +53,7 @@ class TestAgainstReference:
     def test_binary_statistics_of_all_draws_are_those_of_the_loops(self, null, table, seed):
         weights = some_weights(table, seed)
         found = binary_similarities(table, n_permutations=8, null=null, seed=seed, weights=weights)
-        drawn = draws(table, null, 8, seed)
+        drawn = draw_tables(table, null, 8, seed)
         for test in found.tests:
             samples = [weighted_pairs(t, weights, test.name) for t in (table, *drawn)]
             assert test.observed.sum() == pytest.approx(samples[0][1].sum(), rel=1e-12)

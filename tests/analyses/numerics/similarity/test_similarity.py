@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from null_draws import draw_tables
 from plain_reference import ks_distances, similarities, statistics
 from scipy.spatial.distance import pdist
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
-from test_null_tables import draws
 
 from analyses.numerics.similarity.binary import binary_similarities
 from analyses.numerics.similarity.bit_tables import BitTable
@@ -56,7 +56,7 @@ class TestAgainstReference:
     @given(table=st.one_of(binary_tables(), binary_tables_with_gaps()), seed=st.integers(0, 99))
     def test_binary_statistics_and_tie_counts_are_those_of_the_loops(self, null, table, seed):
         found = binary_similarities(table, n_permutations=12, null=null, seed=seed)
-        check_against_loops(table, found.tests, draws(table, null, 12, seed))
+        check_against_loops(table, found.tests, draw_tables(table, null, 12, seed))
 
     @settings(max_examples=40)
     @given(table=st.one_of(continuous_tables(), continuous_tables_with_gaps()))
