@@ -30,9 +30,9 @@ def similarities(table: Table, name: str) -> Table:
     """Of all pairs of rows that share a cell; `cosine_nonzero` leaves out rows of zeros."""
     if name == "cosine_nonzero":
         table = table[np.nan_to_num(table).any(axis=1)]
-    there = ~np.isnan(table)
+    present = ~np.isnan(table)
     pairs = combinations(range(len(table)), 2)
-    return np.array([similarity(table[i], table[j], name) for i, j in pairs if (there[i] & there[j]).any()])
+    return np.array([similarity(table[i], table[j], name) for i, j in pairs if (present[i] & present[j]).any()])
 
 
 def statistics(values: Table) -> dict[str, float]:

@@ -16,8 +16,8 @@ def weighted_pairs(table: Table, weights: Table, name: str) -> tuple[Table, Tabl
     if name == "cosine_nonzero":
         solved = np.nan_to_num(table).any(axis=1)
         table, weights = table[solved], weights[solved]
-    there = ~np.isnan(table)
-    pairs = [(i, j) for i, j in combinations(range(len(table)), 2) if (there[i] & there[j]).any()]
+    present = ~np.isnan(table)
+    pairs = [(i, j) for i, j in combinations(range(len(table)), 2) if (present[i] & present[j]).any()]
     return (
         np.array([similarity(table[i], table[j], name) for i, j in pairs]),
         np.array([weights[i] * weights[j] for i, j in pairs]),
@@ -52,4 +52,4 @@ def weighted_distances(samples: list[tuple[Table, Table]]) -> list[float]:
 
     sums = [passed(*sample) for sample in samples]
     pool = np.sum(sums, axis=0)
-    return [float(np.abs(one / one[-1] - pool / pool[-1]).max()) for one in sums]
+    return [float(np.abs(first / first[-1] - pool / pool[-1]).max()) for first in sums]

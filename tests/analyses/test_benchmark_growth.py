@@ -36,38 +36,38 @@ def vectors_of(E: np.ndarray) -> Embeddings:
     return Embeddings(E=E.astype(np.float32), prompt_ids=ids, encoder_id=2, encoder="some:text", benchmark="b")
 
 
-def same(one, other) -> bool:
-    arrays = [(found.arrays, found.metrics) for found in (one.finding, other.finding)]
+def same(left, right) -> bool:
+    arrays = [(result.arrays, result.metrics) for result in (left.finding, right.finding)]
     (a, first), (b, second) = arrays
     return all(a[name].tobytes() == b[name].tobytes() for name in a) and first == second and a.keys() == b.keys()
 
 
 class TestAgainstReference:
     def test_curves_and_sizes_are_those_of_the_orders(self):
-        found = grow(BINARY, start=17, within=0.1, seed=4, **FEW)
+        result = grow(BINARY, start=17, within=0.1, seed=4, **FEW)
         order = farthest_first(group_rows(BINARY), 17).rows
-        assert found.order.rows.tolist() == order.tolist()
+        assert result.order.rows.tolist() == order.tolist()
         running = np.cumsum(BINARY[order], axis=0) / np.arange(1, 121)[:, None]
-        assert found.informative.means == pytest.approx(running[found.sizes - 1])
-        at = found.sizes.tolist().index(50)
+        assert result.informative.means == pytest.approx(running[result.sizes - 1])
+        at = result.sizes.tolist().index(50)
         shuffled = [shuffled_table(BINARY, stream_key(4), p) for p in range(4)]
         means = [table[farthest_first(group_rows(table), 17).rows[:50]].mean() for table in shuffled]
-        assert found.permuted.means[:, at].mean(axis=1) == pytest.approx(means)
-        metrics = found.metrics
+        assert result.permuted.means[:, at].mean(axis=1) == pytest.approx(means)
+        metrics = result.metrics
         assert metrics["mean_at_50"] == pytest.approx(running[49].mean())
         assert metrics["mean_at_50.permuted_mean"] == pytest.approx(np.mean(means))
         assert metrics["mean_final"] == pytest.approx(BINARY.mean())
         assert metrics["n_zero"] == (~BINARY.any(axis=1)).sum()
         assert metrics["n_distinct"] == len(np.unique(BINARY[BINARY.any(axis=1)], axis=0))
-        beyond = np.flatnonzero(found.informative.distances > 0.1 + 1e-9)
+        beyond = np.flatnonzero(result.informative.distances > 0.1 + 1e-9)
         assert metrics["size_within"] == beyond[-1] + 2
-        for name, settled in (("random", found.random.stable_sizes), ("permuted", found.permuted.stable_sizes)):
-            assert metrics[f"size_within.{name}_median"] == np.sort(settled)[len(settled) // 2 - 1]
-            assert metrics[f"size_within.{name}_p97_5"] == settled.max()
+        for name, stable in (("random", result.random.stable_sizes), ("permuted", result.permuted.stable_sizes)):
+            assert metrics[f"size_within.{name}_median"] == np.sort(stable)[len(stable) // 2 - 1]
+            assert metrics[f"size_within.{name}_p97_5"] == stable.max()
 
     def test_weights_weigh_the_means_and_leave_the_order(self):
         w = RNG.random(120) + 0.2
-        plain, weighted = (analyze(matrix(BINARY), one, None, **FEW) for one in (None, weights_of(w)))
+        plain, weighted = (analyze(matrix(BINARY), left, None, **FEW) for left in (None, weights_of(w)))
         order = weighted.finding.order.rows
         assert order.tolist() == plain.finding.order.rows.tolist()
         assert weighted.finding.final == pytest.approx(np.average(BINARY, axis=0, weights=w))
@@ -77,7 +77,7 @@ class TestAgainstReference:
             np.average(BINARY[first], axis=0, weights=w[first])
         )
         assert weighted.finding.metrics["n_effective"] == pytest.approx(w.sum() ** 2 / (w**2).sum())
-        assert any("weighted by 3:some" in note for note in weighted.warnings)
+        assert any("weighted by 3:some" in warning for warning in weighted.warnings)
 
     def test_vectors_decide_on_the_order_and_random_orders_are_the_control(self):
         E = RNG.normal(size=(120, 6))
@@ -88,7 +88,7 @@ class TestAgainstReference:
         assert "random orders: they are the control" in report.summary
         assert "permuted_median" not in report.tables["distance"].column_names
 
-    def test_the_first_prompts_of_a_real_table_tell_of_the_method(self, mmlu_pro):
+    def test_the_first_prompts_of_a_real_table_depend_on_the_method(self, mmlu_pro):
         metrics = analyze(mmlu_pro, None, None, n_orders=40, n_permutations=10).finding.metrics
         assert metrics["n_zero"] == 98
         assert metrics["mean_at_50"] < metrics["mean_at_50.permuted_mean"] < metrics["mean_at_50.random_mean"] - 0.1
@@ -107,14 +107,15 @@ class TestLaws:
     def test_prompts_in_another_order_are_the_same_prompts(self):
         scores = matrix(BINARY)
         mixed = RNG.permutation(120)
-        other = replace(scores, Q=BINARY[mixed], prompt_ids=scores.prompt_ids[mixed])
-        one, two = (analyze(s, None, None, start=130, **FEW) for s in (scores, other))
-        assert same(one, two)
-        position = one.prompt_values["position"]
+        second = replace(scores, Q=BINARY[mixed], prompt_ids=scores.prompt_ids[mixed])
+        first, two = (analyze(s, None, None, start=130, **FEW) for s in (scores, second))
+        assert same(first, two)
+        position = first.prompt_values["position"]
         assert sorted(position.values.tolist()) == list(range(1, 121))
         assert position.values[position.prompt_ids == 130] == 1
         assert (
-            one.prompt_values["distance_when_added"].values[30] != one.prompt_values["distance_when_added"].values[30]
+            first.prompt_values["distance_when_added"].values[30]
+            != first.prompt_values["distance_when_added"].values[30]
         )
 
     def test_the_direction_of_the_scores_turns_the_ranking_and_no_distance(self):
@@ -123,13 +124,13 @@ class TestLaws:
         assert same(up, down)
         assert (up.rankings["final"].rank + down.rankings["final"].rank == 9).all()
 
-    def test_missing_scores_leave_prompts_out_with_a_note(self):
+    def test_missing_scores_leave_prompts_out_with_a_warning(self):
         table = BINARY.copy()
         table[3, 2] = np.nan
         report = analyze(matrix(table), None, None, **FEW)
         assert report.finding.n_prompts == 119
         assert 103 not in report.prompt_values["position"].prompt_ids
-        assert any("1 of 120 prompts" in note for note in report.warnings)
+        assert any("1 of 120 prompts" in warning for warning in report.warnings)
 
     def test_random_orders_within_the_distance_are_counted_at_each_size(self):
         report = analyze(matrix(BINARY), None, None, within=0.1, **FEW)
@@ -145,15 +146,15 @@ class TestLaws:
     )
     def test_degenerate_tables_are_defined(self, table):
         report = analyze(matrix(table), None, None, **FEW)
-        found = report.finding
-        assert "None of this is a test." in summarize(found)
-        assert all(isinstance(v, Undefined) or np.isfinite(v) for v in found.metrics.values())
+        result = report.finding
+        assert "None of this is a test." in summarize(result)
+        assert all(isinstance(v, Undefined) or np.isfinite(v) for v in result.metrics.values())
         if table.shape[1] == 1:
-            assert isinstance(found.metrics["size_within"], Undefined)
+            assert isinstance(result.metrics["size_within"], Undefined)
         elif (table == table[0, 0]).all():
-            assert found.metrics["size_within"] == 1
-            assert found.order.rows.tolist()[1:] == [i for i in range(len(table)) if i != found.order.rows[0]]
-            assert any("same direction" in note for note in report.warnings)
+            assert result.metrics["size_within"] == 1
+            assert result.order.rows.tolist()[1:] == [i for i in range(len(table)) if i != result.order.rows[0]]
+            assert any("same direction" in warning for warning in report.warnings)
         for draw in report.figures.values():
             draw().savefig(io.BytesIO(), format="png", dpi=40)
 
@@ -172,9 +173,9 @@ class TestLaws:
             assert all(axes.get_xlabel() for axes in figure.axes)
             assert figure.axes[0].get_ylabel()
             if name != "distance":
-                named = [text for text in figure.axes[-1].texts if "…" in text.get_text()]
-                assert len(named) == (3 if n_models == 3 else 12)
-                heights = sorted(text.get_position()[1] for text in named)
+                labels = [text for text in figure.axes[-1].texts if "…" in text.get_text()]
+                assert len(labels) == (3 if n_models == 3 else 12)
+                heights = sorted(text.get_position()[1] for text in labels)
                 low, high = figure.axes[-1].get_ylim()
                 assert np.diff(heights).min() > (high - low) / 25
                 assert low < heights[0] < heights[-1] < high

@@ -29,12 +29,12 @@ def rates(tables, null: str, weights=None) -> dict[str, float]:
     return {name: count / N_TABLES for name, count in low.items()}
 
 
-def check(found: dict[str, float]) -> None:
+def check(result: dict[str, float]) -> None:
     """Among 60 tables, a two-sided p of at most 0.05 has only the first and the last: 3.3 %."""
-    print(f"\n{found}")
+    print(f"\n{result}")
     for name in ("pvalue", "pvalue_lower"):
-        assert 0.032 <= found[name] <= 0.07, name
-    assert 0.02 <= found["pvalue_two_sided"] <= 0.05
+        assert 0.032 <= result[name] <= 0.07, name
+    assert 0.02 <= result["pvalue_two_sided"] <= 0.05
 
 
 @pytest.mark.soak

@@ -27,9 +27,9 @@ class TestLaws:
             figure.savefig(written, format="png", dpi=40)
             written.seek(0)
             assert matplotlib.image.imread(written).std() > 0.01
-            shown = [axes for axes in figure.axes if axes.get_visible()]
-            assert any(axes.get_xlabel() for axes in shown)
-            assert any(axes.get_ylabel() for axes in shown)
+            visible = [axes for axes in figure.axes if axes.get_visible()]
+            assert any(axes.get_xlabel() for axes in visible)
+            assert any(axes.get_ylabel() for axes in visible)
 
     def test_no_pvalue_is_written_where_there_is_none(self):
         drawn = analyze(matrix(BINARY), n_permutations=20).figures["null_distributions"]()

@@ -40,8 +40,8 @@ def sure(simulation: Simulation, responses: SimulatedResponses) -> np.ndarray:
 
 def similar(E: np.ndarray) -> tuple[np.ndarray, str]:
     """What the similar step flags, and why it is refused."""
-    found = find_similar(E, [""] * len(E), SimilarSettings(), seed=0)
-    return found.flags.flagged, found.reason
+    result = find_similar(E, [""] * len(E), SimilarSettings(), seed=0)
+    return result.flags.flagged, result.reason
 
 
 def assert_found(flagged: np.ndarray, truth: np.ndarray) -> None:
@@ -72,21 +72,21 @@ class TestPlanted:
         assert reason == "" or "one group would hold" in reason
 
 
-def equally_alike(rng: np.random.Generator, *, n_prompts: int = 1200, share: float = 0.95) -> tuple[np.ndarray, int]:
+def equally_similar(rng: np.random.Generator, *, n_prompts: int = 1200, share: float = 0.95) -> tuple[np.ndarray, int]:
     """Directions at random; the first ones in groups of 2, 3 and 4 that are all equally alike."""
     sizes = [2, 3, 4] * 20
     group = np.r_[np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(n_prompts - sum(sizes))]
-    middle, own = (rng.standard_normal((n, 48)) for n in (group.max() + 1, n_prompts))
-    middle, own = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (middle, own))
-    return (share**0.5 * middle[group] + (1 - share) ** 0.5 * own).astype(np.float32), sum(sizes)
+    middle, same = (rng.standard_normal((n, 48)) for n in (group.max() + 1, n_prompts))
+    middle, same = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (middle, same))
+    return (share**0.5 * middle[group] + (1 - share) ** 0.5 * same).astype(np.float32), sum(sizes)
 
 
 class TestWeakness:
     @pytest.mark.parametrize("seed", range(4))
-    def test_of_small_groups_that_are_all_equally_alike_the_first_maximum_misses_a_part(self, seed: int) -> None:
+    def test_of_small_groups_of_equal_similarity_the_first_maximum_misses_a_part(self, seed: int) -> None:
         """The maximum lies amid their distances, so that those beyond it are missed."""
-        E, n_alike = equally_alike(np.random.default_rng(seed))
+        E, n_similar = equally_similar(np.random.default_rng(seed))
         flagged, reason = similar(E)
         assert reason == ""
-        assert not flagged[n_alike:].any()
-        assert 0.5 <= flagged[:n_alike].mean() <= 0.85
+        assert not flagged[n_similar:].any()
+        assert 0.5 <= flagged[:n_similar].mean() <= 0.85

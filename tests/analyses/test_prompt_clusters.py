@@ -43,7 +43,7 @@ def prompts_of(scores: PerformanceMatrix) -> Prompts:
     )
 
 
-def ask(
+def run_analysis(
     scores: PerformanceMatrix | np.ndarray,
     weights: np.ndarray | None = None,
     made_by: str = "custom-weights",
@@ -62,37 +62,37 @@ def ask(
 def answer(table: np.ndarray, **options) -> Report | str:
     """The report, or why there is none."""
     try:
-        return ask(table, **options)
+        return run_analysis(table, **options)
     except SelectionError as error:
         return str(error)
 
 
 class TestFindings:
     def test_planted_groups_are_found(self):
-        report = ask(GROUPED)
+        report = run_analysis(GROUPED)
         metrics = report.finding.metrics
         assert metrics["n_clusters"] == 3
         assert metrics["silhouette"] > metrics["silhouette.permuted_mean"] + 0.2
         assert metrics["silhouette.pvalue"] == 1 / 40
         labels = report.prompt_values["cluster"].values
-        there = ~np.isnan(labels)
-        pairs = set(zip(labels[there].tolist(), GROUP[there].tolist(), strict=True))
+        present = ~np.isnan(labels)
+        pairs = set(zip(labels[present].tolist(), GROUP[present].tolist(), strict=True))
         assert len(pairs) <= 3 + 0.05 * len(GROUP)
         assert "clearer clusters than chance allows" in report.summary
 
     def test_they_are_found_beyond_difficulty(self):
-        assert ask(GROUPED, null="margins").finding.metrics["silhouette.pvalue"] == 1 / 40
+        assert run_analysis(GROUPED, null="margins").finding.metrics["silhouette.pvalue"] == 1 / 40
 
     def test_difficulty_alone_makes_clusters_of_shuffled_columns_only(self):
-        by_columns, by_margins = (ask(ONE_SCALE, null=null).finding for null in ("columns", "margins"))
+        by_columns, by_margins = (run_analysis(ONE_SCALE, null=null).finding for null in ("columns", "margins"))
         assert by_columns.metrics["silhouette.pvalue"] == 1 / 40
         assert "levels of difficulty alone can make clusters" in summarize(by_columns)
         assert by_margins.metrics["silhouette.pvalue"] > 0.05
         assert "abilities and difficulties alone" in summarize(by_margins)
 
     def test_the_real_table(self, mmlu_pro):
-        found = ask(mmlu_pro, max_clusters=50, n_permutations=19).finding
-        metrics = found.metrics
+        result = run_analysis(mmlu_pro, max_clusters=50, n_permutations=19).finding
+        metrics = result.metrics
         assert metrics["n_zero"] == 98
         assert metrics["n_distinct"] == 518
         assert metrics["silhouette"] == pytest.approx(0.30, abs=0.03)
@@ -101,36 +101,36 @@ class TestFindings:
         assert metrics["cap_10.silhouette"] < metrics["cap_50.silhouette"]
 
     def test_continuous_scores_of_the_real_table(self, alpaca_eval):
-        found = ask(alpaca_eval, n_permutations=19).finding
-        assert found.metrics["n_clusters"] == 3
-        assert found.metrics["silhouette.pvalue"] == 1 / 20
-        assert "That number is the best whether" in summarize(found)
+        result = run_analysis(alpaca_eval, n_permutations=19).finding
+        assert result.metrics["n_clusters"] == 3
+        assert result.metrics["silhouette.pvalue"] == 1 / 20
+        assert "That number is the best whether" in summarize(result)
 
-    def test_every_cap_tells_what_a_run_with_it_gives(self):
-        whole = ask(ONE_SCALE, max_clusters=25)
+    def test_every_cap_equals_a_run_with_it(self):
+        whole = run_analysis(ONE_SCALE, max_clusters=25)
         row = whole.tables["by_cap"].to_pylist()[0]
-        small = ask(ONE_SCALE, max_clusters=10).finding.metrics
+        small = run_analysis(ONE_SCALE, max_clusters=10).finding.metrics
         assert row["max_clusters"] == 10
         assert row["n_clusters"] == small["n_clusters"]
         assert row["silhouette"] == small["silhouette"]
         assert row["permuted_mean"] == small["silhouette.permuted_mean"]
         assert row["pvalue"] == small["silhouette.pvalue"] == whole.finding.metrics["cap_10.silhouette.pvalue"]
 
-    def test_one_number_for_every_cap_is_said(self):
-        found = ask(GROUPED, max_clusters=20).finding
-        assert "That number is the best whether at most 10 or 20 are tried." in summarize(found)
-        assert "best number" not in summarize(ask(GROUPED, max_clusters=9).finding)
+    def test_one_number_for_every_cap_is_in_the_summary(self):
+        result = run_analysis(GROUPED, max_clusters=20).finding
+        assert "That number is the best whether at most 10 or 20 are tried." in summarize(result)
+        assert "best number" not in summarize(run_analysis(GROUPED, max_clusters=9).finding)
 
-    def test_a_best_number_at_the_cap_is_said(self):
-        found = ask(GROUPED, max_clusters=2).finding
-        assert found.metrics["at_cap"] == 1
-        assert "more might be better still" in summarize(found)
-        assert ask(GROUPED).finding.metrics["at_cap"] == 0
+    def test_a_best_number_at_the_cap_is_in_the_summary(self):
+        result = run_analysis(GROUPED, max_clusters=2).finding
+        assert result.metrics["at_cap"] == 1
+        assert "more might be better still" in summarize(result)
+        assert run_analysis(GROUPED).finding.metrics["at_cap"] == 0
 
     def test_identical_rows_are_counted(self):
         table = np.repeat(np.eye(4), [5, 3, 1, 1], axis=0)
-        found = ask(np.concatenate([table, np.zeros((2, 4))]), max_clusters=4).finding
-        metrics = found.metrics
+        result = run_analysis(np.concatenate([table, np.zeros((2, 4))]), max_clusters=4).finding
+        metrics = result.metrics
         assert metrics["n_distinct"] == 4
         assert metrics["n_zero"] == 2
         assert metrics["n_clusters"] == 4
@@ -139,14 +139,14 @@ class TestFindings:
         assert metrics["n_at_medoid"] == 10
         assert metrics["mean_cosine"] == 1
         assert metrics["silhouette"] == pytest.approx(0.8)
-        assert "2 clusters hold one direction only" in summarize(found)
-        assert "2 prompts with score 0 from every model are a group apart" in summarize(found)
+        assert "2 clusters hold one direction only" in summarize(result)
+        assert "2 prompts with score 0 from every model are a group apart" in summarize(result)
 
 
 class TestTables:
     def test_clusters_add_up_to_the_table(self):
         scores = replace(matrix(ONE_SCALE), tasks=np.array(["even", "odd"] * 50))
-        report = ask(scores)
+        report = run_analysis(scores)
         rows = report.tables["clusters"].to_pylist()
         labels = report.prompt_values["cluster"].values
         assert sum(row["n_prompts"] for row in rows) == 100
@@ -166,14 +166,14 @@ class TestTables:
                 assert row["n_directions"] == np.unique(ONE_SCALE[members], axis=0).shape[0]
 
     def test_models_by_cluster_holds_the_mean_of_every_model(self):
-        report = ask(GROUPED)
+        report = run_analysis(GROUPED)
         labels = report.prompt_values["cluster"].values
         for row in report.tables["models_by_cluster"].to_pylist():
             column = int(row["model"].split()[1])
             assert row["mean_score"] == pytest.approx(GROUPED[labels == row["cluster"], column].mean())
 
     def test_by_number_has_the_curve(self):
-        report = ask(GROUPED)
+        report = run_analysis(GROUPED)
         rows = report.tables["by_number"].to_pylist()
         arrays = report.finding.arrays
         assert [row["n_clusters"] for row in rows] == list(range(2, 13))
@@ -184,10 +184,10 @@ class TestTables:
 
 
 class TestDraws:
-    def test_draws_of_one_direction_only_are_said_to_have_no_clusters(self):
+    def test_draws_of_one_direction_only_have_no_clusters(self):
         """Shuffled, three prompts of two models have one direction with a chance of one in three."""
         table = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-        reports = [ask(table, n_permutations=1, max_clusters=3, seed=seed) for seed in range(12)]
+        reports = [run_analysis(table, n_permutations=1, max_clusters=3, seed=seed) for seed in range(12)]
         without = [
             report for report in reports if isinstance(report.finding.metrics["silhouette.permuted_mean"], Undefined)
         ]
@@ -199,17 +199,17 @@ class TestDraws:
 
 class TestWeights:
     def test_equal_weights_change_no_byte(self):
-        one, other = ask(ONE_SCALE), ask(ONE_SCALE, np.full(100, 2.5))
-        assert one.finding.metrics == other.finding.metrics
-        assert one.prompt_values["silhouette"].values.tobytes() == other.prompt_values["silhouette"].values.tobytes()
+        first, second = run_analysis(ONE_SCALE), run_analysis(ONE_SCALE, np.full(100, 2.5))
+        assert first.finding.metrics == second.finding.metrics
+        assert first.prompt_values["silhouette"].values.tobytes() == second.prompt_values["silhouette"].values.tobytes()
 
     def test_weights_count_in_every_mean(self):
         weights = np.where(GROUP == 2, 5.0, 1.0)
-        report = ask(GROUPED, weights)
+        report = run_analysis(GROUPED, weights)
         metrics = report.finding.metrics
         samples = report.prompt_values["silhouette"].values
-        there = ~np.isnan(samples)
-        assert metrics["silhouette"] == pytest.approx(np.average(samples[there], weights=weights[there]))
+        present = ~np.isnan(samples)
+        assert metrics["silhouette"] == pytest.approx(np.average(samples[present], weights=weights[present]))
         assert metrics["n_effective"] < 90
         for row in report.tables["clusters"].to_pylist():
             labels = report.prompt_values["cluster"].values
@@ -217,21 +217,21 @@ class TestWeights:
             assert row["weight_share"] == pytest.approx(weights[members].sum() / weights.sum())
             means = np.average(GROUPED[members].mean(axis=1), weights=weights[members])
             assert row["mean_score"] == pytest.approx(means)
-        assert any("weighted by 3:some" in note for note in report.warnings)
-        assert any("was chosen without looking at these scores" in note for note in report.warnings)
+        assert any("weighted by 3:some" in warning for warning in report.warnings)
+        assert any("was chosen without looking at these scores" in warning for warning in report.warnings)
 
     def test_weights_made_of_scores_have_no_pvalues_and_the_same_silhouettes(self):
         weights = np.where(GROUP == 2, 5.0, 1.0)
-        tested, made = (ask(GROUPED, weights, by) for by in ("custom-weights", "prompt-weighting"))
+        tested, derived = (run_analysis(GROUPED, weights, by) for by in ("custom-weights", "prompt-weighting"))
         for name, value in tested.finding.metrics.items():
             if "pvalue" in name:
-                assert made.finding.metrics[name].reason.startswith("the weights were made of scores"), name
+                assert derived.finding.metrics[name].reason.startswith("the weights were made of scores"), name
             else:
-                assert made.finding.metrics[name] == value, name
-        assert set(made.tables["by_number"].column("pvalue").to_pylist()) == {None}
-        assert "there is nothing to test (the weights were made of scores" in summarize(made.finding)
-        assert "p = " not in summarize(made.finding)
-        assert any(note.startswith("No p-value is given: 3:some was made of scores") for note in made.warnings)
+                assert derived.finding.metrics[name] == value, name
+        assert set(derived.tables["by_number"].column("pvalue").to_pylist()) == {None}
+        assert "there is nothing to test (the weights were made of scores" in summarize(derived.finding)
+        assert "p = " not in summarize(derived.finding)
+        assert any(warning.startswith("No p-value is given: 3:some was made of scores") for warning in derived.warnings)
 
 
 class TestLaws:
@@ -247,25 +247,25 @@ class TestLaws:
         assert report.summary.endswith(".")
 
     def test_the_seed_decides_everything(self):
-        one, same, other = (ask(ONE_SCALE, seed=seed).finding for seed in (1, 1, 2))
-        assert one.arrays["silhouette.null"].tobytes() == same.arrays["silhouette.null"].tobytes()
-        assert one.arrays["silhouette.null"].tobytes() != other.arrays["silhouette.null"].tobytes()
+        first, same, second = (run_analysis(ONE_SCALE, seed=seed).finding for seed in (1, 1, 2))
+        assert first.arrays["silhouette.null"].tobytes() == same.arrays["silhouette.null"].tobytes()
+        assert first.arrays["silhouette.null"].tobytes() != second.arrays["silhouette.null"].tobytes()
 
     def test_the_headline_is_short(self):
-        assert len(ask(ONE_SCALE, max_clusters=50).finding.headline) <= 50
+        assert len(run_analysis(ONE_SCALE, max_clusters=50).finding.headline) <= 50
 
     def test_a_null_that_changes_nothing_gives_no_pvalue(self):
         nested = np.tri(6)[:, :5]
-        found = ask(nested, null="margins", max_clusters=4).finding
-        assert isinstance(found.metrics["silhouette.pvalue"], Undefined)
-        assert "nothing to test (no draw changed it)" in summarize(found)
+        result = run_analysis(nested, null="margins", max_clusters=4).finding
+        assert isinstance(result.metrics["silhouette.pvalue"], Undefined)
+        assert "nothing to test (no draw changed it)" in summarize(result)
 
 
-class TestNotes:
+class TestWarnings:
     def test_signs_constant_models_and_few_draws_are_mentioned(self):
         table = RNG.normal(size=(30, 4))
         table[:, 2] = 0.5
-        warnings = " ".join(ask(table, n_permutations=9).warnings)
+        warnings = " ".join(run_analysis(table, n_permutations=9).warnings)
         assert "below 0" in warnings
         assert "The same score on every prompt: model 2." in warnings
         assert "9 permutations cannot give" in warnings
@@ -273,9 +273,9 @@ class TestNotes:
     def test_prompts_without_a_score_from_some_model_are_left_out(self):
         table = ONE_SCALE.copy()
         table[0, 0] = np.nan
-        report = ask(table)
+        report = run_analysis(table)
         assert report.finding.n_prompts == 99
-        assert any("lack a score" in note for note in report.warnings)
+        assert any("lack a score" in warning for warning in report.warnings)
 
 
 class TestFigures:
@@ -284,7 +284,7 @@ class TestFigures:
     )
     def test_pictures_are_drawn_with_labelled_axes(self, table, cap):
         names = tuple(f"organization/a-model-with-a-very-long-name-{j}" for j in range(table.shape[1]))
-        report = ask(matrix(table, names), max_clusters=cap, n_permutations=5)
+        report = run_analysis(matrix(table, names), max_clusters=cap, n_permutations=5)
         assert set(report.figures) == {"silhouette_by_number", "null_distribution", "models_by_cluster"}
         for draw in report.figures.values():
             figure = draw()
@@ -296,13 +296,13 @@ class TestFigures:
             assert all(axes.get_ylabel() for axes in figure.axes)
 
     def test_the_curve_shows_the_chosen_number_and_its_p(self):
-        drawn = ask(GROUPED).figures["silhouette_by_number"]()
+        drawn = run_analysis(GROUPED).figures["silhouette_by_number"]()
         assert drawn.axes[0].texts[0].get_text().startswith("3 clusters, 0.")
         assert drawn.axes[0].texts[0].get_text().endswith("p = 0.025")
 
     def test_the_best_model_is_on_the_left_where_small_scores_are_better_too(self):
         scores = replace(matrix(np.abs(RNG.normal(size=(40, 5))) + np.arange(5)), higher_is_better=False)
-        drawn = ask(scores, n_permutations=2).figures["models_by_cluster"]()
+        drawn = run_analysis(scores, n_permutations=2).figures["models_by_cluster"]()
         assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == [f"model {j}" for j in range(5)]
 
 
@@ -323,6 +323,6 @@ class TestErrors:
             (np.ones((5, 3)), {}, "nothing to cluster"),
         ],
     )
-    def test_what_cannot_be_answered_is_refused_with_the_way_out(self, table, options, words):
+    def test_invalid_input_is_rejected_with_a_fix(self, table, options, words):
         with pytest.raises(SelectionError, match=words):
             cluster_test(table, **options)

@@ -110,9 +110,9 @@ class TestAgainstReference:
 
     def test_missing_cells_of_the_full_table_are_compared_over_shared_models(self, mmlu_pro_full, expected):
         values = expected["mmlu_pro_full"]
-        found = permutation_test(mmlu_pro_full.Q, n_permutations=2)
-        assert (found.n_prompts, found.n_models) == (values["prompts"], values["models"])
-        assert found.n_missing == values["missing_cells"]
+        result = permutation_test(mmlu_pro_full.Q, n_permutations=2)
+        assert (result.n_prompts, result.n_models) == (values["prompts"], values["models"])
+        assert result.n_missing == values["missing_cells"]
         missing = np.isnan(mmlu_pro_full.Q)
         assert (~missing.any(axis=1)).sum() == values["complete_prompts"]
         most = np.delete(mmlu_pro_full.Q, missing.sum(axis=0).argmax(), axis=1)
@@ -153,20 +153,20 @@ class TestLaws:
     def test_nothing_is_a_test_where_no_draw_can_differ(self):
         staircase = np.tril(np.ones((6, 4)))
         for table, null in ((staircase, "margins"), (np.column_stack([TABLE[:, 0], np.ones(80)]), "columns")):
-            found = permutation_test(table, n_permutations=20, null=null)
-            pvalues = [v for name, v in found.metrics.items() if ".pvalue" in name]
+            result = permutation_test(table, n_permutations=20, null=null)
+            pvalues = [v for name, v in result.metrics.items() if ".pvalue" in name]
             assert pvalues
             assert all(isinstance(value, Undefined) for value in pvalues)
-            assert "nothing to test" in summarize(found)
+            assert "nothing to test" in summarize(result)
 
     def test_what_no_draw_changes_is_no_test(self):
         """With equally many right everywhere, the mean cosine is a multiple of the fixed sum of common ones."""
         rng = np.random.default_rng(0)
         equal = np.array([rng.permutation([1.0, 1, 0, 0, 0]) for _ in range(30)])
-        found = permutation_test(equal, n_permutations=50, null="margins").comparisons
-        assert found["cosine.mean"].reason == found["cosine_nonzero.mean"].reason == "no draw changed it"
-        assert not found["hamming.variance"].reason
-        assert not found["jaccard.mean"].reason
+        result = permutation_test(equal, n_permutations=50, null="margins").comparisons
+        assert result["cosine.mean"].reason == result["cosine_nonzero.mean"].reason == "no draw changed it"
+        assert not result["hamming.variance"].reason
+        assert not result["jaccard.mean"].reason
         one_each = permutation_test(np.eye(5)[rng.integers(0, 5, 30)], n_permutations=50, null="margins")
         assert "nothing to test: no draw changed it" in summarize(one_each)
         assert all(c.reason for c in one_each.comparisons.values())
@@ -177,12 +177,12 @@ class TestLaws:
         assert metrics["hamming.p75.pvalue"] == 1
         assert metrics["hamming.variance.discrete"] == 0
 
-    def test_summary_says_when_the_conventions_for_zero_rows_disagree(self, mmlu_pro):
-        said = summarize(permutation_test(mmlu_pro.Q, n_permutations=100))
-        assert "98 prompts" in said
-        assert "`cosine` gives 0.43386" in said
-        assert "`cosine_nonzero` gives 0.51449" in said
-        assert "no test" in said
+    def test_summary_reports_when_the_conventions_for_zero_rows_disagree(self, mmlu_pro):
+        text = summarize(permutation_test(mmlu_pro.Q, n_permutations=100))
+        assert "98 prompts" in text
+        assert "`cosine` gives 0.43386" in text
+        assert "`cosine_nonzero` gives 0.51449" in text
+        assert "no test" in text
         assert "disagree" not in summarize(permutation_test(mmlu_pro.Q[mmlu_pro.Q.any(axis=1)], n_permutations=50))
 
     def test_summary_calls_a_result_what_it_is(self):
@@ -196,16 +196,16 @@ class TestLaws:
         assert "chance can explain how prompts agree" in summarize(chance)
         assert "smallest" not in summarize(chance)
 
-    def test_too_small_a_statistic_is_called_so_at_the_two_sided_level_only(self):
+    def test_too_small_a_statistic_is_reported_at_the_two_sided_level_only(self):
         verdicts = set()
         for seed in range(60):
             table = (np.random.default_rng(seed).random((40, 8)) < 0.5).astype(float)
-            found = permutation_test(table, n_permutations=99, seed=seed)
-            test = found.comparisons["hamming.variance"]
-            assert ("more evenly than chance" in summarize(found)) == (
+            result = permutation_test(table, n_permutations=99, seed=seed)
+            test = result.comparisons["hamming.variance"]
+            assert ("more evenly than chance" in summarize(result)) == (
                 test.pvalue_two_sided <= 0.05 and test.pvalue > 0.05
             )
-            verdicts.add((test.pvalue_lower <= 0.05, "more evenly" in summarize(found)))
+            verdicts.add((test.pvalue_lower <= 0.05, "more evenly" in summarize(result)))
         assert {(True, False), (True, True), (False, False)} <= verdicts
 
     def test_margins_are_recommended_only_where_they_exist(self):
@@ -214,11 +214,11 @@ class TestLaws:
         assert "`margins`" not in summarize(permutation_test(TABLE / 2, n_permutations=5))
 
     def test_headline_names_are_metrics_and_at_most_fifty(self):
-        found = permutation_test(TABLE, n_permutations=5)
-        assert set(found.headline) <= set(found.metrics)
-        assert 20 <= len(found.headline) <= 50
+        result = permutation_test(TABLE, n_permutations=5)
+        assert set(result.headline) <= set(result.metrics)
+        assert 20 <= len(result.headline) <= 50
         for name in ("hamming.variance.pvalue", "cosine.mean", "cosine_nonzero.mean", "jaccard.p95", "cosine.ks_d"):
-            assert name in found.headline
+            assert name in result.headline
 
     def test_report_holds_values_tables_and_pictures(self):
         report = analyze(matrix(TABLE), n_permutations=20)
@@ -242,7 +242,7 @@ class TestLaws:
         assert [p.name for p in options] == ["n_permutations", "null", "similarities", "seed"]
         assert all(isinstance(get_args(hints[p.name])[1], str) for p in options)
 
-    def test_models_and_prompts_without_scores_are_left_out_with_a_note(self):
+    def test_models_and_prompts_without_scores_are_left_out_with_a_warning(self):
         Q = np.column_stack([TABLE, np.full(80, np.nan)])
         Q[5] = np.nan
         report = analyze(matrix(Q), n_permutations=5)
@@ -264,7 +264,7 @@ class TestLaws:
         with pytest.raises(SelectionError, match="up to 300 models, here: 324"):
             analyze(matrix(wide), similarities=("cosine",))
 
-    def test_notes_name_constant_models_and_missing_cells(self):
+    def test_warnings_name_constant_models_and_missing_cells(self):
         Q = TABLE.copy()
         Q[:, 2] = 1
         Q[0, :5] = np.nan
@@ -294,7 +294,7 @@ class TestLaws:
         assert report.tables["statistics"].num_rows >= 5
 
     @pytest.mark.parametrize("null", ["columns", "margins"])
-    def test_few_tables_that_obey_the_null_are_called_unlikely(self, null):
+    def test_few_tables_that_obey_the_null_get_small_pvalues(self, null):
         """A coarse guard; the finer one needs thousands of tables."""
         low = dict.fromkeys(("hamming.variance", "cosine.mean", "jaccard.mean", "cosine.ks_d"), 0)
         n = 200
@@ -323,7 +323,7 @@ class TestErrors:
             (np.tile(TABLE, (1, 223)), "2007 models are more than the 2000"),
         ],
     )
-    def test_tables_that_say_nothing_are_refused(self, Q, words):
+    def test_tables_without_information_are_rejected(self, Q, words):
         with pytest.raises(SelectionError, match=words):
             analyze(matrix(Q), n_permutations=3)
 
@@ -341,7 +341,7 @@ class TestErrors:
         with pytest.raises(SelectionError, match=words):
             analyze(matrix(TABLE), **options)
 
-    def test_continuous_scores_refuse_what_is_for_right_and_wrong(self):
+    def test_continuous_scores_reject_what_is_for_right_and_wrong(self):
         with pytest.raises(SelectionError, match="Use `columns`"):
             analyze(matrix(TABLE / 2), null="margins")
         with pytest.raises(SelectionError, match="cosine only"):

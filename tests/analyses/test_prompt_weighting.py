@@ -31,7 +31,7 @@ def simulated(n_prompts: int = 150, n_models: int = 7) -> PerformanceMatrix:
     return replace(matrix(Q), tasks=tasks)
 
 
-def ask(scores: PerformanceMatrix, weights: PromptWeights | None = None, **options: object) -> Report:
+def run_analysis(scores: PerformanceMatrix, weights: PromptWeights | None = None, **options: object) -> Report:
     return analyze(scores, weights, **{"max_clusters": 8, "n_restarts": 2, "n_seeds": 2} | options)
 
 
@@ -44,7 +44,7 @@ def stored(scores: PerformanceMatrix, values: list[float] | np.ndarray) -> Promp
 @pytest.fixture(scope="module")
 def report() -> Report:
     """On simulated scores."""
-    return ask(simulated())
+    return run_analysis(simulated())
 
 
 class TestReport:
@@ -64,8 +64,8 @@ class TestReport:
         gained = np.array(schemes["equal_rank"]) - np.array(schemes["rank"])
         assert gained.tolist() == schemes["places_gained"]
         for name in every:
-            mine = gained[[scheme == name for scheme in schemes["scheme"]]]
-            assert metrics[f"{name}.largest_rank_change"] == np.abs(mine).max()
+            observed = gained[[scheme == name for scheme in schemes["scheme"]]]
+            assert metrics[f"{name}.largest_rank_change"] == np.abs(observed).max()
 
     def test_stored_weights_give_the_stored_ranking_again(self, report: Report) -> None:
         scores = simulated()
@@ -94,36 +94,36 @@ class TestReport:
         assert (table["mean_distance"][-1], table["mean_score"][-1]) == (None, 0)
 
     def test_what_the_seed_does_is_shown(self) -> None:
-        found = ask(simulated(), n_seeds=3, seed=4)
-        seeds = found.tables["seeds"].to_pydict()
+        result = run_analysis(simulated(), n_seeds=3, seed=4)
+        seeds = result.tables["seeds"].to_pydict()
         assert seeds["seed"] == [4, 4, 4, 5, 5, 5, 6, 6, 6]
         for name in SCHEMES:
             changes = [
                 c for c, scheme in zip(seeds["largest_rank_change"], seeds["scheme"], strict=True) if scheme == name
             ]
-            assert found.finding.metrics[f"seeds.{name}.rank_change_least"] == min(changes)
-            assert found.finding.metrics[f"seeds.{name}.rank_change_most"] == max(changes)
-        alone = ask(simulated(), n_seeds=1, seed=5).tables["seeds"].to_pylist()
-        assert alone == found.tables["seeds"].to_pylist()[3:6]
-        assert "With 3 seeds, the clusters number" in summarize(found.finding)
+            assert result.finding.metrics[f"seeds.{name}.rank_change_least"] == min(changes)
+            assert result.finding.metrics[f"seeds.{name}.rank_change_most"] == max(changes)
+        alone = run_analysis(simulated(), n_seeds=1, seed=5).tables["seeds"].to_pylist()
+        assert alone == result.tables["seeds"].to_pylist()[3:6]
+        assert "With 3 seeds, the clusters number" in summarize(result.finding)
 
-    def test_the_summary_says_that_few_representatives_carry_nothing_and_that_nothing_is_tested(
+    def test_the_summary_states_that_few_representatives_carry_nothing_and_that_nothing_is_tested(
         self, report: Report
     ) -> None:
-        said = report.summary
-        assert said.startswith("On 150 prompts and 7 models, other weights ")
-        assert "but no ranking can rest on so few" in said
-        assert said.endswith("This is no test: it shows what other weights would do, not which weights are right.")
+        text = report.summary
+        assert text.startswith("On 150 prompts and 7 models, other weights ")
+        assert "but no ranking can rest on so few" in text
+        assert text.endswith("This is no test: it shows what other weights would do, not which weights are right.")
 
     def test_any_number_of_workers_gives_the_same_bytes(self, report: Report) -> None:
         with joblib.parallel_config(n_jobs=2, backend="threading"):
-            again = ask(simulated())
+            again = run_analysis(simulated())
         assert [a.content for a in build_artifacts(again)] == [a.content for a in build_artifacts(report)]
         for name, values in report.prompt_values.items():
             assert values.values.tobytes() == again.prompt_values[name].values.tobytes()
 
     def test_lower_scores_can_be_better(self, report: Report) -> None:
-        turned = ask(replace(simulated(), higher_is_better=False))
+        turned = run_analysis(replace(simulated(), higher_is_better=False))
         assert turned.rankings["equal"].rank.tolist() == (8 - report.rankings["equal"].rank).tolist()
         assert (
             turned.finding.metrics["distance.largest_rank_change"]
@@ -135,97 +135,97 @@ class TestReport:
         rng = np.random.default_rng(1)
         for k in (2, 60):
             models = tuple(f"some-organization/some-model-{j}-with-a-long-name-instruct" for j in range(k))
-            found = ask(matrix(rng.random((40, k)), models), n_seeds=1)
-            assert len(render_figure(found.figures[name])) > 5_000
+            result = run_analysis(matrix(rng.random((40, k)), models), n_seeds=1)
+            assert len(render_figure(result.figures[name])) > 5_000
 
 
-class TestGivenWeights:
+class TestChosenWeights:
     def test_they_are_one_more_scheme_and_change_no_other(self, report: Report) -> None:
         scores = simulated()
         values = np.linspace(0, 3, 150)
-        found = ask(scores, stored(scores, values))
-        assert found.rankings["given"].score == pytest.approx(np.average(scores.Q, axis=0, weights=values))
-        assert "The scheme given is 5:mine." in found.warnings
+        result = run_analysis(scores, stored(scores, values))
+        assert result.rankings["given"].score == pytest.approx(np.average(scores.Q, axis=0, weights=values))
+        assert "The scheme given is 5:mine." in result.warnings
         for name, number in report.finding.metrics.items():
-            assert found.finding.metrics[name] == number
-        assert {name for name in found.finding.metrics if name not in report.finding.metrics} == {
-            name for name in found.finding.metrics if name.startswith("given.")
+            assert result.finding.metrics[name] == number
+        assert {name for name in result.finding.metrics if name not in report.finding.metrics} == {
+            name for name in result.finding.metrics if name.startswith("given.")
         }
-        assert len(found.finding.headline) <= 50
+        assert len(result.finding.headline) <= 50
 
-    def test_prompts_without_a_weight_count_nothing_in_that_scheme_and_are_said(self) -> None:
+    def test_prompts_without_a_weight_count_nothing_in_that_scheme_and_are_warned_of(self) -> None:
         scores = simulated()
-        found = ask(scores, stored(scores, np.ones(100)))
-        assert found.rankings["given"].score == pytest.approx(scores.Q[:100].mean(axis=0))
-        assert found.finding.metrics["given.n_effective"] == 100
-        assert "50 of 150 prompts have no weight in 5:mine; they count 0 in that scheme." in found.warnings
+        result = run_analysis(scores, stored(scores, np.ones(100)))
+        assert result.rankings["given"].score == pytest.approx(scores.Q[:100].mean(axis=0))
+        assert result.finding.metrics["given.n_effective"] == 100
+        assert "50 of 150 prompts have no weight in 5:mine; they count 0 in that scheme." in result.warnings
 
     def test_equal_ones_change_nothing(self) -> None:
         scores = simulated()
-        found = ask(scores, stored(scores, np.full(150, 0.1)))
-        metrics = found.finding.metrics
+        result = run_analysis(scores, stored(scores, np.full(150, 0.1)))
+        metrics = result.finding.metrics
         assert (metrics["given.largest_rank_change"], metrics["given.largest_shift"]) == (0, 0)
-        assert found.rankings["given"].score.tobytes() == found.rankings["equal"].score.tobytes()
+        assert result.rankings["given"].score.tobytes() == result.rankings["equal"].score.tobytes()
 
     def test_task_equal_is_not_a_scheme_twice(self, report: Report) -> None:
-        found = ask(simulated(), PromptWeights.task_equal())
-        assert set(found.rankings) == set(report.rankings)
-        assert "task-equal is among the schemes anyway." in found.warnings
+        result = run_analysis(simulated(), PromptWeights.task_equal())
+        assert set(result.rankings) == set(report.rankings)
+        assert "task-equal is among the schemes anyway." in result.warnings
 
     def test_weights_of_other_prompts_are_refused(self) -> None:
         scores = simulated()
-        other = replace(stored(scores, [1.0, 2.0]), prompt_ids=np.array([1, 2]))
+        second = replace(stored(scores, [1.0, 2.0]), prompt_ids=np.array([1, 2]))
         with pytest.raises(SelectionError, match="5:mine give no weight to any prompt chosen here"):
-            ask(scores, other)
+            run_analysis(scores, second)
 
 
 class TestDegenerate:
     def test_prompts_of_one_direction_are_one_cluster_in_which_all_weigh_the_same(self) -> None:
-        found = ask(matrix(np.array([[1.0, 0.0, 1.0]] * 5)))
-        metrics = found.finding.metrics
+        result = run_analysis(matrix(np.array([[1.0, 0.0, 1.0]] * 5)))
+        metrics = result.finding.metrics
         assert (metrics["n_clusters"], metrics["n_zero_distance"]) == (1, 5)
         assert metrics["silhouette"] == Undefined("fewer than two prompts differ in direction")
         for name in ("distance", "inverse-distance"):
-            assert (found.prompt_values[f"weight.{name}"].values == 1).all()
+            assert (result.prompt_values[f"weight.{name}"].values == 1).all()
             assert metrics[f"{name}.largest_rank_change"] == 0
         assert metrics["medoids.n_effective"] == 1
 
     def test_a_single_prompt_is_its_own_representative(self) -> None:
-        metrics = ask(matrix(np.array([[1.0, 0.0]]))).finding.metrics
+        metrics = run_analysis(matrix(np.array([[1.0, 0.0]]))).finding.metrics
         assert all(metrics[f"{name}.n_effective"] == 1 for name in SCHEMES)
 
-    def test_models_that_are_all_alike_have_no_tau(self) -> None:
-        found = ask(matrix(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])))
-        assert found.finding.metrics["distance.kendall_tau"] == Undefined("a ranking ties all models")
-        assert found.finding.metrics["distance.largest_rank_change"] == 0
+    def test_models_that_are_all_equal_have_no_tau(self) -> None:
+        result = run_analysis(matrix(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])))
+        assert result.finding.metrics["distance.kendall_tau"] == Undefined("a ranking ties all models")
+        assert result.finding.metrics["distance.largest_rank_change"] == 0
 
     def test_equal_tasks_leave_task_equal_out(self) -> None:
-        found = ask(matrix(np.random.default_rng(0).random((20, 3))))
-        assert "task-equal" not in found.rankings
-        assert "task-equal is left out: tasks are of equal size here, or there is only one." in found.warnings
+        result = run_analysis(matrix(np.random.default_rng(0).random((20, 3))))
+        assert "task-equal" not in result.rankings
+        assert "task-equal is left out: tasks are of equal size here, or there is only one." in result.warnings
 
-    def test_scores_of_both_signs_and_constant_models_are_taken(self) -> None:
+    def test_scores_of_both_signs_and_constant_models_are_valid(self) -> None:
         Q = np.random.default_rng(0).normal(size=(30, 4))
         Q[:, 2] = -1.0
-        metrics = ask(matrix(Q)).finding.metrics
+        metrics = run_analysis(matrix(Q)).finding.metrics
         assert all(isinstance(number, float) and np.isfinite(number) for number in metrics.values())
 
-    def test_incomplete_prompts_are_left_out_with_a_note(self) -> None:
+    def test_incomplete_prompts_are_left_out_with_a_warning(self) -> None:
         scores = simulated()
         Q = scores.Q.copy()
         Q[10:15, 0] = np.nan
-        found = ask(replace(scores, Q=Q))
-        assert found.finding.metrics["n_prompts"] == 145
-        assert found.warnings[0].startswith("5 of 150 prompts lack a score from some model and are left out")
+        result = run_analysis(replace(scores, Q=Q))
+        assert result.finding.metrics["n_prompts"] == 145
+        assert result.warnings[0].startswith("5 of 150 prompts lack a score from some model and are left out")
 
-    def test_reaching_the_largest_number_of_clusters_is_said(self) -> None:
-        found = ask(matrix(np.repeat(np.eye(6), 4, axis=0)), max_clusters=5)
-        assert any(note.startswith("The number of clusters reaches max_clusters, 5") for note in found.warnings)
+    def test_reaching_the_largest_number_of_clusters_is_warned_of(self) -> None:
+        result = run_analysis(matrix(np.repeat(np.eye(6), 4, axis=0)), max_clusters=5)
+        assert any(warning.startswith("The number of clusters reaches max_clusters, 5") for warning in result.warnings)
 
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("Q", "options", "said"),
+        ("Q", "options", "text"),
         [
             ([[1.0], [0.0]], {}, "A ranking needs 2 models or more, here: 1. Choose more models."),
             ([[0.0, 0.0]], {}, "Every score is 0, so prompts have no direction to be clustered by."),
@@ -238,23 +238,23 @@ class TestErrors:
         ],
     )
     def test_what_cannot_be_answered_is_refused_with_what_to_do(
-        self, Q: list[list[float]], options: dict[str, int], said: str
+        self, Q: list[list[float]], options: dict[str, int], text: str
     ) -> None:
         with pytest.raises(SelectionError) as caught:
-            ask(matrix(np.array(Q)), **options)
-        assert said in str(caught.value)
+            run_analysis(matrix(np.array(Q)), **options)
+        assert text in str(caught.value)
 
 
 class TestRealData:
     def test_published_scores_keep_their_leader_under_weights_of_all_prompts(self, mmlu_pro: PerformanceMatrix) -> None:
-        found = analyze(mmlu_pro, None, max_clusters=10, n_restarts=2, n_seeds=1)
-        metrics = found.finding.metrics
+        result = analyze(mmlu_pro, None, max_clusters=10, n_restarts=2, n_seeds=1)
+        metrics = result.finding.metrics
         assert (metrics["n_prompts"], metrics["n_models"], metrics["n_zero"]) == (1200, 12, 98)
         assert metrics["distance.leader_changes"] == metrics["inverse-distance.leader_changes"] == 0
         assert metrics["distance.kendall_tau"] > 0.85
         assert 300 < metrics["distance.n_effective"] < 1200
 
-    def test_the_rule_for_distance_zero_decides_what_inverse_distances_say(self, mmlu_pro: PerformanceMatrix) -> None:
+    def test_the_rule_for_distance_zero_decides_inverse_distance_weights(self, mmlu_pro: PerformanceMatrix) -> None:
         sizes = {
             rule: analyze(mmlu_pro, None, max_clusters=10, n_restarts=1, n_seeds=1, zero_distance=rule).finding.metrics[
                 "inverse-distance.n_effective"
@@ -264,5 +264,5 @@ class TestRealData:
         assert sizes["limit"] < sizes["drop"] < sizes["floor"]
 
 
-def test_what_the_module_asks_is_its_first_line() -> None:
+def test_the_first_line_of_the_module_is_its_question() -> None:
     assert prompt_weighting.__doc__.startswith("Does the ranking change when prompts do not all count the same?\n")

@@ -51,7 +51,7 @@ def test_pvalues_of_at_most_five_percent_come_in_five_percent_of_null_tables(
     low: Counter[str] = Counter()
     for seed in range(N_TABLES):
         table, meaning = scores(rng, null, binary=binary), vectors(rng)
-        found = semantic_test(
+        result = semantic_test(
             table,
             meaning,
             np.exp(meaning[:, 0]) if weighted else np.ones(N_PROMPTS),
@@ -61,10 +61,10 @@ def test_pvalues_of_at_most_five_percent_come_in_five_percent_of_null_tables(
             n_permutations=199,
             seed=seed,
         )
-        for name, comparison in found.comparisons.items():
+        for name, comparison in result.comparisons.items():
             low[name] += not comparison.reason and comparison.pvalue <= 0.05
-        low["slope.mean, two-sided"] += found.comparisons["slope.mean"].pvalue_two_sided <= 0.05
-        low["family-wise"] += bool((found.familywise <= 0.05).any())
+        low["slope.mean, two-sided"] += result.comparisons["slope.mean"].pvalue_two_sided <= 0.05
+        low["family-wise"] += bool((result.familywise <= 0.05).any())
     rates = {name: low[name] / N_TABLES for name in (*TESTS, "slope.mean, two-sided", "family-wise")}
     print(f"\n{null} {similarity} binary={binary} weighted={weighted} intercept={intercept}: ", end="")
     print("  ".join(f"{name} {rate:.2%}" for name, rate in rates.items()))

@@ -63,11 +63,11 @@ def weights(values: np.ndarray, made_by: str) -> PromptWeights:
     return PromptWeights(name="3:any", finding_id=3, prompt_ids=ids, values=values, made_by=made_by)
 
 
-def asked(
-    table: np.ndarray, vectors: np.ndarray, given: np.ndarray | None = None, made_by: str = "custom-weights", **options
+def run_analysis(
+    table: np.ndarray, vectors: np.ndarray, chosen: np.ndarray | None = None, made_by: str = "custom-weights", **options
 ):
     """The report on a table."""
-    weighing = None if given is None else weights(given, made_by)
+    weighing = None if chosen is None else weights(chosen, made_by)
     return analyze(
         matrix(table), embeddings(vectors), prompts(len(table)), weighing, **{"n_permutations": 99} | options
     )
@@ -75,7 +75,7 @@ def asked(
 
 @pytest.fixture(scope="module")
 def related():
-    return asked(TABLE, VECTORS)
+    return run_analysis(TABLE, VECTORS)
 
 
 class TestPlantedTruth:
@@ -83,31 +83,31 @@ class TestPlantedTruth:
         "options", [{}, {"similarity": "hamming"}, {"null": "columns"}, {"null": "rows", "seed": 5}]
     )
     def test_models_that_fail_by_topic_are_found_out(self, options):
-        found = asked(TABLE, VECTORS, **options).finding
+        result = run_analysis(TABLE, VECTORS, **options).finding
         for name in ("slope.mean", "n_discoveries", "ks_slope", "max_t"):
-            assert found.metrics[f"{name}.pvalue"] == pytest.approx(0.01), name
-        assert found.metrics["n_discoveries"] > 30
-        assert found.metrics["n_familywise"] > 10
-        assert "models succeed and fail more alike on prompts closer in meaning" in summarize(found)
+            assert result.metrics[f"{name}.pvalue"] == pytest.approx(0.01), name
+        assert result.metrics["n_discoveries"] > 30
+        assert result.metrics["n_familywise"] > 10
+        assert "models succeed and fail more alike on prompts closer in meaning" in summarize(result)
 
     def test_unrelated_vectors_are_left_in_peace(self):
-        found = asked(TABLE, UNRELATED).finding
-        assert "chance can explain how meaning and performance go together" in summarize(found)
-        assert found.metrics["n_discoveries"] == 0
-        assert found.metrics["n_familywise"] == 0
+        result = run_analysis(TABLE, UNRELATED).finding
+        assert "chance can explain how meaning and performance go together" in summarize(result)
+        assert result.metrics["n_discoveries"] == 0
+        assert result.metrics["n_familywise"] == 0
 
-    def test_vectors_of_the_opposite_are_called_so(self):
+    def test_vectors_of_the_opposite_are_reported(self):
         """Six models, each good at one topic; neighbours in meaning are of different topics."""
         topics = np.tile(np.arange(6), 10)
         table = np.eye(6)[topics]
-        apart = np.eye(10)[np.arange(60) // 6] + RNG.normal(0, 0.01, (60, 10))
-        found = asked(table, apart, similarity="hamming").finding
-        assert "models succeed and fail less alike on prompts closer in meaning" in summarize(found)
-        assert found.metrics["slope.mean"] < 0
-        assert found.metrics["slope.mean.pvalue_two_sided"] <= 0.05 < found.metrics["slope.mean.pvalue"]
+        separate = np.eye(10)[np.arange(60) // 6] + RNG.normal(0, 0.01, (60, 10))
+        result = run_analysis(table, separate, similarity="hamming").finding
+        assert "models succeed and fail less alike on prompts closer in meaning" in summarize(result)
+        assert result.metrics["slope.mean"] < 0
+        assert result.metrics["slope.mean.pvalue_two_sided"] <= 0.05 < result.metrics["slope.mean.pvalue"]
 
     def test_lines_through_the_origin_call_nearly_everything_significant(self):
-        report = asked(TABLE, np.abs(UNRELATED), intercept=False)
+        report = run_analysis(TABLE, np.abs(UNRELATED), intercept=False)
         metrics = report.finding.metrics
         assert metrics["n_significant"] >= 87
         assert metrics["n_discoveries"] >= 87
@@ -145,26 +145,26 @@ class TestReport:
             assert len(values.values) == len(values.prompt_ids) == N - 1
         assert "1 prompts that no model got right have no cosine and are left out." in related.warnings
         assert "--similarity hamming" in " ".join(related.warnings)
-        hamming = asked(TABLE, VECTORS, similarity="hamming")
+        hamming = run_analysis(TABLE, VECTORS, similarity="hamming")
         assert hamming.finding.metrics["n_zero"] == 0
         assert 107 in hamming.prompt_values["slope"].prompt_ids
         assert hamming.warnings == []
 
     def test_numbers_are_finite_or_have_a_reason(self, related):
-        found = related.finding
-        assert set(found.headline) <= set(found.metrics)
-        assert len(found.headline) <= 50
-        for name, value in found.metrics.items():
+        result = related.finding
+        assert set(result.headline) <= set(result.metrics)
+        assert len(result.headline) <= 50
+        for name, value in result.metrics.items():
             assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
-        assert found.arrays["ks_slope.null"].shape == (99,)
+        assert result.arrays["ks_slope.null"].shape == (99,)
         rows = related.tables["statistics"].to_pylist()
         assert [row["statistic"] for row in rows] == ["slope.mean", "n_discoveries", "ks_slope", "ks_fdr", "max_t"]
-        assert rows[0]["pvalue_two_sided"] == found.metrics["slope.mean.pvalue_two_sided"]
+        assert rows[0]["pvalue_two_sided"] == result.metrics["slope.mean.pvalue_two_sided"]
         assert rows[1]["pvalue_two_sided"] is None
 
     @pytest.mark.parametrize("options", [{}, {"similarity": "hamming", "null": "columns"}, {"intercept": False}])
     def test_pictures_are_drawn_with_labelled_axes(self, options):
-        for figure in (draw() for draw in asked(TABLE, VECTORS, **options).figures.values()):
+        for figure in (draw() for draw in run_analysis(TABLE, VECTORS, **options).figures.values()):
             written = io.BytesIO()
             figure.savefig(written, format="png", dpi=40)
             written.seek(0)
@@ -174,21 +174,21 @@ class TestReport:
 
     def test_pictures_of_four_prompts_are_drawn(self):
         few = np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]])
-        report = asked(few, UNRELATED[:4], n_permutations=5)
+        report = run_analysis(few, UNRELATED[:4], n_permutations=5)
         for draw in report.figures.values():
             draw().savefig(io.BytesIO(), format="png", dpi=40)
         assert "19 are the fewest" in " ".join(report.warnings)
         assert "so few draws cannot say" in report.summary
 
-    def test_rows_with_missing_scores_are_left_out_with_a_note(self):
+    def test_rows_with_missing_scores_are_left_out_with_a_warning(self):
         gaps = TABLE.copy()
         gaps[3, 2] = np.nan
-        report = asked(gaps, VECTORS)
+        report = run_analysis(gaps, VECTORS)
         assert report.finding.n_prompts == N - 1
         assert "lack a score" in report.warnings[0]
 
     def test_equal_weights_are_no_weights(self, related):
-        equal = asked(TABLE, VECTORS, np.full(N, 0.25))
+        equal = run_analysis(TABLE, VECTORS, np.full(N, 0.25))
         assert equal.finding.metrics == related.finding.metrics
         for name, values in related.prompt_values.items():
             assert equal.prompt_values[name].values.tobytes() == values.values.tobytes()
@@ -196,42 +196,42 @@ class TestReport:
             assert equal.finding.arrays[name].tobytes() == values.tobytes()
 
     def test_weights_are_those_of_the_partners(self):
-        given = RNG.uniform(0.2, 2, N)
-        given[11] = 0
-        report = asked(TABLE, VECTORS, given)
+        chosen = RNG.uniform(0.2, 2, N)
+        chosen[11] = 0
+        report = run_analysis(TABLE, VECTORS, chosen)
         assert "weight 0 and are left out" in " ".join(report.warnings)
-        there = np.array([i for i in range(N) if i not in (7, 11)])
-        u = TABLE[there] / np.sqrt(TABLE[there].sum(axis=1, keepdims=True))
-        e = VECTORS[there].astype(np.float32).astype(float)
+        present = np.array([i for i in range(N) if i not in (7, 11)])
+        u = TABLE[present] / np.sqrt(TABLE[present].sum(axis=1, keepdims=True))
+        e = VECTORS[present].astype(np.float32).astype(float)
         e /= np.linalg.norm(e, axis=1, keepdims=True)
         for i in (0, 40):
-            others = np.arange(len(there)) != i
-            fit = np.polyfit(e[others] @ e[i], u[others] @ u[i], 1, w=np.sqrt(given[there][others]))
+            rest = np.arange(len(present)) != i
+            fit = np.polyfit(e[rest] @ e[i], u[rest] @ u[i], 1, w=np.sqrt(chosen[present][rest]))
             assert report.prompt_values["slope"].values[i] == pytest.approx(fit[0], rel=1e-9)
 
     def test_weights_made_of_scores_go_with_them_under_rows(self):
-        given = RNG.uniform(0.2, 2, N)
-        brought, made = (asked(TABLE, VECTORS, given, by) for by in ("custom-weights", "prompt-weighting"))
-        assert made.finding.metrics["slope.mean"] == brought.finding.metrics["slope.mean"]
-        assert made.finding.metrics["slope.mean.null_mean"] != brought.finding.metrics["slope.mean.null_mean"]
-        assert made.finding.metrics["slope.mean.pvalue"] <= 0.05
-        assert "In the draws each weight of 3:any goes with the scores that it was made of." in made.warnings
-        assert any("was chosen without looking at these scores" in note for note in brought.warnings)
+        chosen = RNG.uniform(0.2, 2, N)
+        brought, derived = (run_analysis(TABLE, VECTORS, chosen, by) for by in ("custom-weights", "prompt-weighting"))
+        assert derived.finding.metrics["slope.mean"] == brought.finding.metrics["slope.mean"]
+        assert derived.finding.metrics["slope.mean.null_mean"] != brought.finding.metrics["slope.mean.null_mean"]
+        assert derived.finding.metrics["slope.mean.pvalue"] <= 0.05
+        assert "In the draws each weight of 3:any goes with the scores that it was made of." in derived.warnings
+        assert any("was chosen without looking at these scores" in warning for warning in brought.warnings)
 
     def test_under_columns_weights_made_of_scores_have_no_pvalues(self):
-        given = RNG.uniform(0.2, 2, N)
-        made = asked(TABLE, VECTORS, given, "prompt-weighting", null="columns")
-        metrics = made.finding.metrics
+        chosen = RNG.uniform(0.2, 2, N)
+        derived = run_analysis(TABLE, VECTORS, chosen, "prompt-weighting", null="columns")
+        metrics = derived.finding.metrics
         assert all(isinstance(value, Undefined) for name, value in metrics.items() if ".pvalue" in name)
         assert isinstance(metrics["n_familywise"], Undefined)
-        assert np.isnan(made.prompt_values["slope_familywise"].values).all()
-        assert set(made.tables["strongest"].column("familywise").to_pylist()) == {None}
-        assert "there is nothing to test: the weights were made of scores" in summarize(made.finding)
-        assert any(note.startswith("No p-value is given: 3:any was made of scores") for note in made.warnings)
+        assert np.isnan(derived.prompt_values["slope_familywise"].values).all()
+        assert set(derived.tables["strongest"].column("familywise").to_pylist()) == {None}
+        assert "there is nothing to test: the weights were made of scores" in summarize(derived.finding)
+        assert any(warning.startswith("No p-value is given: 3:any was made of scores") for warning in derived.warnings)
 
     def test_the_same_seed_gives_the_same_numbers(self, related):
-        assert asked(TABLE, VECTORS).finding.metrics == related.finding.metrics
-        assert asked(TABLE, VECTORS, seed=1).finding.metrics != related.finding.metrics
+        assert run_analysis(TABLE, VECTORS).finding.metrics == related.finding.metrics
+        assert run_analysis(TABLE, VECTORS, seed=1).finding.metrics != related.finding.metrics
 
 
 class TestDegenerateInput:
@@ -242,12 +242,12 @@ class TestDegenerateInput:
         null=st.sampled_from(["rows", "columns"]),
         intercept=st.booleans(),
     )
-    def test_every_table_is_answered_or_refused_in_words(self, table, seed, null, intercept):
+    def test_every_table_is_analyzed_or_rejected(self, table, seed, null, intercept):
         rng = np.random.default_rng(seed)
         vectors = rng.integers(-1, 2, (len(table), 3)) + 0.5
         words = ""
         try:
-            report = asked(table, vectors, null=null, intercept=intercept, n_permutations=9)
+            report = run_analysis(table, vectors, null=null, intercept=intercept, n_permutations=9)
         except SelectionError as error:
             words = str(error)
         if words:
@@ -260,7 +260,7 @@ class TestDegenerateInput:
         assert all(isinstance(p, Undefined) or 0 < p <= 1 for p in pvalues)
 
     def test_repeated_prompts_are_partners_like_others(self):
-        twice = asked(np.tile(TABLE, (2, 1)), np.tile(VECTORS, (2, 1)))
+        twice = run_analysis(np.tile(TABLE, (2, 1)), np.tile(VECTORS, (2, 1)))
         nearest = [row for row in twice.tables["strongest"].to_pylist() if row["nearest"] == 1]
         assert all(abs(int(row["prompt"][1:]) - int(row["partner"][1:])) == N for row in nearest)
         assert all(row["semantic_similarity"] == pytest.approx(1) for row in nearest)
@@ -270,7 +270,7 @@ class TestDegenerateInput:
         vectors = np.zeros((N, 17))
         vectors[: N - 1, :16] = VECTORS[: N - 1]
         vectors[N - 1, 16] = 1
-        report = asked(TABLE, vectors)
+        report = run_analysis(TABLE, vectors)
         assert report.finding.metrics["n_without_line"] == 1
         assert np.isnan(report.prompt_values["slope"].values[-1])
         assert np.isnan(report.prompt_values["slope_familywise"].values[-1])
@@ -292,9 +292,9 @@ class TestErrors:
             (np.where(TABLE > 0, np.inf, 0.5), VECTORS, "scores are infinite"),
         ],
     )
-    def test_tables_that_say_nothing_are_refused(self, table, vectors, words):
+    def test_tables_without_information_are_rejected(self, table, vectors, words):
         with pytest.raises(SelectionError, match=words):
-            asked(table, vectors)
+            run_analysis(table, vectors)
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -307,11 +307,11 @@ class TestErrors:
     )
     def test_options_that_mean_nothing_are_refused(self, options, words):
         with pytest.raises(SelectionError, match=words):
-            asked(TABLE, VECTORS, **options)
+            run_analysis(TABLE, VECTORS, **options)
 
     def test_hamming_is_for_scores_of_right_and_wrong(self):
         with pytest.raises(SelectionError, match="Use `cosine`"):
-            asked(TABLE / 2, VECTORS, similarity="hamming")
+            run_analysis(TABLE / 2, VECTORS, similarity="hamming")
 
     def test_prompts_without_a_vector_are_named_with_the_command_that_makes_one(self):
         with pytest.raises(
@@ -323,5 +323,5 @@ class TestErrors:
 def test_scores_that_are_better_when_lower_have_the_same_lines(related):
     """Nothing is ranked."""
     lower: PerformanceMatrix = replace(matrix(TABLE), higher_is_better=False)
-    found = analyze(lower, embeddings(VECTORS), prompts(N), None, n_permutations=99).finding
-    assert found.metrics == related.finding.metrics
+    result = analyze(lower, embeddings(VECTORS), prompts(N), None, n_permutations=99).finding
+    assert result.metrics == related.finding.metrics

@@ -26,14 +26,14 @@ def weighted(scores, values):
     return PromptWeights(name="1:x", finding_id=1, prompt_ids=scores.prompt_ids, values=np.asarray(values, float))
 
 
-def found(table, weights=None, **options):
+def robustness(table, weights=None, **options):
     scores = matrix(table)
-    given = None if weights is None else weighted(scores, weights)
-    return analyze(scores, given, **({"n_draws": 2000} | options)).finding
+    chosen = None if weights is None else weighted(scores, weights)
+    return analyze(scores, chosen, **({"n_draws": 2000} | options)).finding
 
 
-def same(one, other):
-    return all(one.arrays[name].tobytes() == other.arrays[name].tobytes() for name in one.arrays)
+def same(first, second):
+    return all(first.arrays[name].tobytes() == second.arrays[name].tobytes() for name in first.arrays)
 
 
 class TestAgainstReference:
@@ -43,7 +43,7 @@ class TestAgainstReference:
         n_draws = 40_000
         weights = RNG.gamma(2.0, size=len(table)) if is_weighted else None
         exact, sampled = (
-            found(table, weights, n_draws=n_draws, method=method, seed=9).under for method in ("exact", "sampling")
+            robustness(table, weights, n_draws=n_draws, method=method, seed=9).under for method in ("exact", "sampling")
         )
         error = np.sqrt(exact.beats * (1 - exact.beats) / n_draws)
         assert (np.abs(sampled.beats - exact.beats) <= 4.5 * error).all()
@@ -79,7 +79,7 @@ class TestAgainstReference:
     def test_places_are_those_of_a_plain_count(self):
         means = np.random.default_rng(1).dirichlet(np.ones(80), 40_000) @ CONTINUOUS
         order = np.argsort(-means, axis=1)
-        result = found(CONTINUOUS, n_draws=40_000)
+        result = robustness(CONTINUOUS, n_draws=40_000)
         for row, model in enumerate(result.models):
             place = np.nonzero(order == int(model.split()[1]))[1] + 1
             assert result.under.expected_rank[row] == pytest.approx(place.mean(), abs=0.03)
@@ -93,7 +93,7 @@ class TestAgainstReference:
             assert high == 1 or reached[high - 2] < 0.975
 
     def test_the_first_place_is_lost_as_often_as_the_exact_chances_allow(self):
-        result = found(CONTINUOUS, n_draws=50_000)
+        result = robustness(CONTINUOUS, n_draws=50_000)
         m = result.metrics
         error = 4 * m["leader_changes.stderr"]
         assert m["leader_changes.at_least"] - error <= m["leader_changes"] <= m["leader_changes.at_most"] + error
@@ -104,11 +104,11 @@ class TestAgainstReference:
 class TestLaws:
     def test_equal_weights_are_no_weights_to_the_byte(self):
         for table in (BINARY, CONTINUOUS):
-            assert same(found(table), found(table, np.full(len(table), 0.3)))
+            assert same(robustness(table), robustness(table, np.full(len(table), 0.3)))
 
     def test_chosen_weights_move_the_means_and_widen_by_the_effective_number(self):
         weights = RNG.gamma(1.0, size=150)
-        result = found(BINARY, weights)
+        result = robustness(BINARY, weights)
         share = weights / weights.sum()
         n_effective = 1 / (share**2).sum()
         p = share @ BINARY[:, [int(name.split()[1]) for name in result.models]]
@@ -121,14 +121,14 @@ class TestLaws:
     def test_where_lower_is_better_everything_is_turned_round(self, table, method):
         scores = matrix(table)
         turned = dataclasses.replace(scores, Q=-table, higher_is_better=False)
-        one, other = (analyze(s, None, n_draws=1500, method=method).finding for s in (scores, turned))
-        assert other.models == one.models
-        assert other.under.places.tobytes() == one.under.places.tobytes()
-        assert other.under.beats == pytest.approx(one.under.beats, rel=1e-12)
-        assert -other.under.high == pytest.approx(one.under.low, rel=1e-9)
-        assert -other.under.range_low == pytest.approx(one.under.range_high, rel=1e-9)
+        first, second = (analyze(s, None, n_draws=1500, method=method).finding for s in (scores, turned))
+        assert second.models == first.models
+        assert second.under.places.tobytes() == first.under.places.tobytes()
+        assert second.under.beats == pytest.approx(first.under.beats, rel=1e-12)
+        assert -second.under.high == pytest.approx(first.under.low, rel=1e-9)
+        assert -second.under.range_low == pytest.approx(first.under.range_high, rel=1e-9)
 
-    def test_chances_are_ordered_as_the_table_of_models_says(self):
+    def test_chances_are_ordered_as_in_the_table_of_models(self):
         report = analyze(matrix(BINARY), None, n_draws=1000)
         models, pairs = report.tables["models"].to_pylist(), report.tables["pairs"].to_pylist()
         ranked = report.rankings["random_weights"]
@@ -145,19 +145,19 @@ class TestLaws:
             assert row["paired_se"] == pytest.approx(error, rel=1e-10)
 
     def test_the_range_widens_with_the_number_of_draws_and_the_interval_does_not(self):
-        few, many = found(BINARY, n_draws=100).under, found(BINARY, n_draws=10_000).under
+        few, many = robustness(BINARY, n_draws=100).under, robustness(BINARY, n_draws=10_000).under
         assert (many.range_high > few.range_high).all()
         assert (many.high == few.high).all()
 
-    def test_the_summary_says_what_this_is(self):
-        said = summarize(found(BINARY))
+    def test_the_summary_describes_the_method(self):
+        text = summarize(robustness(BINARY))
         for words in ("Bayesian bootstrap", "Nothing here is a test", "√(n + 1)", "more draws would make that wider"):
-            assert words in said
+            assert words in text
 
     def test_metrics_have_no_nan(self):
         for table in (BINARY, CONTINUOUS, BINARY[:1], BINARY[:, :1], np.full((4, 3), 0.5)):
             for method in ("exact", "sampling"):
-                result = found(table, method=method)
+                result = robustness(table, method=method)
                 assert all(isinstance(v, Undefined) or np.isfinite(v) for v in result.metrics.values())
                 assert all(np.isfinite(a).all() for a in result.arrays.values())
                 assert len(result.headline) <= 50
@@ -167,20 +167,20 @@ class TestLaws:
 class TestDegenerate:
     @pytest.mark.parametrize("method", ["exact", "sampling"])
     @pytest.mark.parametrize("table", [BINARY, CONTINUOUS])
-    def test_weights_next_to_nothing_are_said_to_be_beyond_the_draws(self, table, method):
+    def test_weights_next_to_nothing_are_warned_to_be_beyond_the_draws(self, table, method):
         """All but one prompt weigh so little that their gamma variables are 0, though one is ahead of the other."""
         weights = np.where(np.arange(len(table)) == 0, 1.0, 1e-9)
         scores = matrix(np.vstack([np.ones(table.shape[1]), table[1:]]))
         report = analyze(scores, weighted(scores, weights), n_draws=2000, method=method)
-        assert any("the draws cannot tell models apart" in note for note in report.warnings)
+        assert any("the draws cannot tell models apart" in warning for warning in report.warnings)
         for draw in report.figures.values():
             draw()
         plain = analyze(matrix(table), None, n_draws=2000, method=method)
-        assert not any("cannot tell models apart" in note for note in plain.warnings)
+        assert not any("cannot tell models apart" in warning for warning in plain.warnings)
 
-    def test_the_summary_says_what_the_weights_scatter_around(self):
-        assert "at random around the chosen weights" in summarize(found(BINARY, RNG.gamma(2.0, size=150)))
-        assert "chosen" not in summarize(found(BINARY))
+    def test_the_summary_states_what_the_weights_scatter_around(self):
+        assert "at random around the chosen weights" in summarize(robustness(BINARY, RNG.gamma(2.0, size=150)))
+        assert "chosen" not in summarize(robustness(BINARY))
 
     def test_identical_models_are_named_and_never_ahead(self):
         table = np.hstack([BINARY, BINARY[:, 5:]])
@@ -192,12 +192,12 @@ class TestDegenerate:
             assert report.finding.under.places.sum(axis=0) == pytest.approx(1)
             (row,) = (r for r in report.tables["pairs"].to_pylist() if r["relation"] == "identical")
             assert {row["model"], row["other"]} == {"model 5", "model 6"}
-            assert any("model 5 = model 6" in note for note in report.warnings)
+            assert any("model 5 = model 6" in warning for warning in report.warnings)
         assert "identical" in report.summary
 
     def test_models_that_share_the_first_place_by_the_mean_keep_it_together(self):
         table = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
-        result = found(table)
+        result = robustness(table)
         assert result.metrics["leader_changes"] < 0.5
         assert isinstance(result.metrics["leader_changes.at_least"], Undefined)
         assert result.metrics["runner_up.beats_leader"] == 0.5
@@ -205,13 +205,13 @@ class TestDegenerate:
 
     def test_a_model_that_is_never_worse_always_wins(self):
         table = np.array([[1.0, 0], [1, 1], [1, 0]])
-        result = found(table)
+        result = robustness(table)
         assert result.under.beats.tolist() == [[0.5, 1.0], [0.0, 0.5]]
         assert result.metrics["leader_changes"] == 0
         assert by_pair(result.models, result.under).to_pylist()[0]["relation"] == "never worse"
 
-    def test_all_models_alike_say_so(self):
-        result = found(np.full((4, 3), 0.5))
+    def test_equal_models_are_reported(self):
+        result = robustness(np.full((4, 3), 0.5))
         assert "no order can change" in summarize(result)
         assert result.metrics["n_constant_models"] == 3
         assert isinstance(result.metrics["reversed.mean"], Undefined)
@@ -222,13 +222,13 @@ class TestDegenerate:
         assert report.tables["pairs"].num_rows == 0
         assert set(report.figures) == {"weighted_performance"}
 
-    def test_prompts_with_gaps_are_left_out_with_a_note(self):
+    def test_prompts_with_gaps_are_left_out_with_a_warning(self):
         table = BINARY.copy()
         table[:4, 2] = np.nan
         report = analyze(matrix(table), None, n_draws=1000)
         assert report.finding.n_prompts == 146
-        assert any("lack a score" in note for note in report.warnings)
-        assert same(report.finding, found(BINARY[4:], n_draws=1000))
+        assert any("lack a score" in warning for warning in report.warnings)
+        assert same(report.finding, robustness(BINARY[4:], n_draws=1000))
 
 
 class TestErrors:

@@ -31,8 +31,10 @@ WEIGHTS = RNG.gamma(2, 1, 60)
 def chosen(values: np.ndarray, *, made_by: str = "custom-weights") -> PromptWeights:
     """Weights of the prompts of `matrix`, which have the numbers from 100 on; NaN: it has none."""
     ids = np.arange(100, 100 + len(values), dtype=np.int64)
-    there = ~np.isnan(values)
-    return PromptWeights(name="12:by-hand", finding_id=12, prompt_ids=ids[there], values=values[there], made_by=made_by)
+    present = ~np.isnan(values)
+    return PromptWeights(
+        name="12:by-hand", finding_id=12, prompt_ids=ids[present], values=values[present], made_by=made_by
+    )
 
 
 def golden_reports() -> dict:
@@ -75,23 +77,23 @@ class TestAgainstReference:
     def test_without_weights_results_are_those_of_the_release_before_weights(self):
         kept = orjson.loads(GOLDEN.read_bytes())
         for name, report in golden_reports().items():
-            found, expected = written(report), kept[name]
-            assert found["summary"] == expected["summary"]
-            assert found["notes"] == expected["notes"]
+            result, expected = written(report), kept[name]
+            assert result["summary"] == expected["summary"]
+            assert result["notes"] == expected["notes"]
             for part in ("metrics", "arrays", "prompt_values"):
-                assert found[part].keys() == expected[part].keys()
+                assert result[part].keys() == expected[part].keys()
                 for key, value in expected[part].items():
                     if value is None:
-                        assert found[part][key] is None
+                        assert result[part][key] is None
                     else:
-                        assert found[part][key] == pytest.approx(value, rel=1e-12, abs=1e-14)
+                        assert result[part][key] == pytest.approx(value, rel=1e-12, abs=1e-14)
 
     def test_kr20_is_that_of_prompts_repeated(self):
         times = RNG.integers(1, 4, 60)
-        one = permutation_test(TABLE, n_permutations=2, weights=times.astype(float)).metrics
-        other = permutation_test(np.repeat(TABLE, times, axis=0), n_permutations=2).metrics
+        first = permutation_test(TABLE, n_permutations=2, weights=times.astype(float)).metrics
+        second = permutation_test(np.repeat(TABLE, times, axis=0), n_permutations=2).metrics
         for name in ("kr20", "row_sum.variance"):
-            assert one[name] == pytest.approx(other[name], rel=1e-12)
+            assert first[name] == pytest.approx(second[name], rel=1e-12)
 
     def test_the_effective_number_of_prompts_is_kishs(self):
         metrics = permutation_test(TABLE, n_permutations=2, weights=WEIGHTS).metrics
@@ -111,14 +113,14 @@ class TestLaws:
 
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_the_unit_of_weights_does_not_matter(self, null):
-        one = permutation_test(TABLE, n_permutations=30, null=null, weights=WEIGHTS).metrics
-        other = permutation_test(TABLE, n_permutations=30, null=null, weights=7.3 * WEIGHTS).metrics
-        assert one.keys() == other.keys()
-        for name, value in one.items():
+        first = permutation_test(TABLE, n_permutations=30, null=null, weights=WEIGHTS).metrics
+        second = permutation_test(TABLE, n_permutations=30, null=null, weights=7.3 * WEIGHTS).metrics
+        assert first.keys() == second.keys()
+        for name, value in first.items():
             if isinstance(value, Undefined):
-                assert other[name] == value
+                assert second[name] == value
             else:
-                assert other[name] == pytest.approx(value, abs=1e-12)
+                assert second[name] == pytest.approx(value, abs=1e-12)
 
     def test_prompts_without_weight_are_not_there(self):
         weights = WEIGHTS.copy()
@@ -149,30 +151,32 @@ class TestLaws:
             metrics = report.finding.metrics
             assert 0 < metrics["hamming.mean.pvalue"] <= 1
             assert isinstance(metrics["row_sum.variance.pvalue"], Undefined) == (null == "margins")
-            assert any("looks at each model by itself" in note for note in report.warnings)
+            assert any("looks at each model by itself" in warning for warning in report.warnings)
             assert "is no test" not in report.summary
 
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_weights_made_of_scores_have_no_pvalues_and_the_same_statistics(self, null):
-        tested, made = (
+        tested, derived = (
             analyze(matrix(TABLE), chosen(WEIGHTS, made_by=by), n_permutations=20, null=null)
             for by in ("custom-weights", "prompt-weighting")
         )
         for name, value in tested.finding.metrics.items():
             if "pvalue" in name:
-                assert made.finding.metrics[name].reason.startswith("the weights were made of scores"), name
+                assert derived.finding.metrics[name].reason.startswith("the weights were made of scores"), name
             elif not isinstance(value, Undefined):
-                assert made.finding.metrics[name] == value, name
-        assert "there is nothing to test: the weights were made of scores" in summarize(made.finding)
-        assert any(note.startswith("No p-value is given: 12:by-hand was made of scores") for note in made.warnings)
+                assert derived.finding.metrics[name] == value, name
+        assert "there is nothing to test: the weights were made of scores" in summarize(derived.finding)
+        assert any(
+            warning.startswith("No p-value is given: 12:by-hand was made of scores") for warning in derived.warnings
+        )
 
     def test_equal_weights_made_of_scores_are_no_weights(self):
-        made = analyze(matrix(TABLE), chosen(np.full(60, 2.0), made_by="prompt-weighting"), n_permutations=5)
-        assert made.finding.metrics == analyze(matrix(TABLE), n_permutations=5).finding.metrics
+        derived = analyze(matrix(TABLE), chosen(np.full(60, 2.0), made_by="prompt-weighting"), n_permutations=5)
+        assert derived.finding.metrics == analyze(matrix(TABLE), n_permutations=5).finding.metrics
 
     def test_weights_from_a_file_are_warned_of_and_rules_are_not(self):
         brought = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=5)
-        assert any("was chosen without looking at these scores" in note for note in brought.warnings)
+        assert any("was chosen without looking at these scores" in warning for warning in brought.warnings)
         rule = PromptWeights(name="task-equal", finding_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
         scores = matrix(TABLE)
         scores.tasks[:20] = "small"
@@ -181,26 +185,26 @@ class TestLaws:
         stored = replace(
             chosen(rule.align(scores.prompt_ids, scores.tasks), made_by="prompt-weighting"), name="12:task-equal"
         )
-        for one in (ruled, analyze(scores, stored, n_permutations=5)):
-            assert not any("without looking" in note for note in one.warnings)
-            assert not isinstance(one.finding.metrics["hamming.variance.pvalue"], Undefined)
+        for first in (ruled, analyze(scores, stored, n_permutations=5)):
+            assert not any("without looking" in warning for warning in first.warnings)
+            assert not isinstance(first.finding.metrics["hamming.variance.pvalue"], Undefined)
 
     def test_weights_made_of_the_same_scores_do_call_chance_unlikely(self):
         """Why they are not tested: here heavy prompts are those unlike the others, in this table and in no draw."""
         low = 0
         for seed in range(40):
             table = (np.random.default_rng(seed).random((40, 8)) < np.linspace(0.2, 0.8, 8)).astype(float)
-            alike = (table @ table.T + (1 - table) @ (1 - table).T) / 8
-            unlike = 1 - (alike.sum(axis=1) - 1) / 39
-            found = permutation_test(table, n_permutations=39, seed=seed, weights=unlike**4, similarities=("hamming",))
-            low += found.comparisons["hamming.ks_d"].pvalue <= 0.05
+            equal = (table @ table.T + (1 - table) @ (1 - table).T) / 8
+            unlike = 1 - (equal.sum(axis=1) - 1) / 39
+            result = permutation_test(table, n_permutations=39, seed=seed, weights=unlike**4, similarities=("hamming",))
+            low += result.comparisons["hamming.ks_d"].pvalue <= 0.05
         assert low > 20
 
-    def test_the_summary_says_that_prompts_are_weighted(self):
-        said = summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS))
-        assert "60 prompts, weighted so that they count as" in said
-        assert "weighted pairs of prompts" in said
-        assert "heavy prompts being easier or harder" in said
+    def test_the_summary_states_that_prompts_are_weighted(self):
+        text = summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS))
+        assert "60 prompts, weighted so that they count as" in text
+        assert "weighted pairs of prompts" in text
+        assert "heavy prompts being easier or harder" in text
         margins = summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins"))
         assert "heavy prompts" not in margins
 
@@ -214,8 +218,8 @@ class TestLaws:
             draw().savefig(png, format="png", dpi=40)
             png.seek(0)
             assert matplotlib.image.imread(png).std() > 0.01
-        shown = report.figures["observed_and_permuted"]()
-        assert shown.axes[0].get_ylabel() == "share of weighted pairs"
+        visible = report.figures["observed_and_permuted"]()
+        assert visible.axes[0].get_ylabel() == "share of weighted pairs"
 
     @settings(max_examples=30)
     @given(table=st.one_of(binary_tables_with_gaps(), continuous_tables_with_gaps()), seed=st.integers(0, 99))
@@ -228,16 +232,16 @@ class TestLaws:
             if ".pvalue" in name and not isinstance(value, Undefined):
                 assert 0 < value <= 1
 
-    def test_few_tables_that_obey_the_null_are_called_unlikely(self):
+    def test_few_tables_that_obey_the_null_get_small_pvalues(self):
         """A coarse guard; the finer one needs thousands of tables."""
         names = ("hamming.mean", "hamming.variance", "cosine.mean", "jaccard.ks_d", "row_sum.variance")
         low, n = dict.fromkeys(names, 0), 200
         weights = np.random.default_rng(1).gamma(1, 1, 30)
         for seed in range(n):
             table = (np.random.default_rng(seed).random((30, 6)) < np.linspace(0.3, 0.8, 6)).astype(float)
-            found = permutation_test(table, n_permutations=99, seed=seed, weights=weights).comparisons
+            result = permutation_test(table, n_permutations=99, seed=seed, weights=weights).comparisons
             for name in low:
-                low[name] += found[name].pvalue <= 0.1
+                low[name] += result[name].pvalue <= 0.1
         # Four standard errors around 10 %.
         assert all(n * 0.015 < count < n * 0.185 for count in low.values()), low
 

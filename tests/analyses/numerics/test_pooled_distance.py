@@ -21,8 +21,8 @@ def test_equal_to_the_two_sample_distance_of_scipy(values):
     distances = pooled_distances(np.sort(values, axis=1))
     pool = values[~np.isnan(values)]
     for row, distance in zip(values, distances, strict=True):
-        mine = row[~np.isnan(row)]
-        if mine.size:
-            assert distance == pytest.approx(ks_2samp(mine, pool, method="asymp").statistic, abs=1e-12)
+        observed = row[~np.isnan(row)]
+        if observed.size:
+            assert distance == pytest.approx(ks_2samp(observed, pool, method="asymp").statistic, abs=1e-12)
         else:
             assert np.isnan(distance)

@@ -25,9 +25,9 @@ CONTINUOUS = RNG.normal(size=(120, 5))
 tables = st.one_of(binary_tables(), continuous_tables())
 
 
-def some_labels(found, n_clusters: int, seed: int = 0) -> np.ndarray:
+def some_labels(result, n_clusters: int, seed: int = 0) -> np.ndarray:
     """A cluster for each direction, none of them empty."""
-    labels = np.random.default_rng(seed).integers(0, n_clusters, found.n_distinct)
+    labels = np.random.default_rng(seed).integers(0, n_clusters, result.n_distinct)
     labels[:n_clusters] = np.arange(n_clusters)
     return labels
 
@@ -41,28 +41,28 @@ def plain_chain(units: np.ndarray, weights: np.ndarray, most: int, restart: int)
     def sums(n):
         return np.array([(weights[:, None] * units)[labels == c].sum(axis=0) for c in range(n)])
 
-    found = []
-    own = units @ (sums(1)[0] / np.linalg.norm(sums(1)[0]))
+    result = []
+    same = units @ (sums(1)[0] / np.linalg.norm(sums(1)[0]))
     for n in range(2, most + 1):
-        parts = np.cumsum(weights * np.maximum(0, 1 - own))
+        parts = np.cumsum(weights * np.maximum(0, 1 - same))
         gains = []
         for draw in draws[CANDIDATES * (n - 1) : CANDIDATES * n]:
             i = int(np.searchsorted(parts, parts[-1] * draw / (2**32 - 1), side="right"))
-            gains.append(((weights * np.maximum(0, units @ units[i] - own)).sum(), i))
+            gains.append(((weights * np.maximum(0, units @ units[i] - same)).sum(), i))
         chosen = max(gains, key=lambda gain: gain[0])[1]
-        labels[units @ units[chosen] > own + MARGIN] = n - 1
+        labels[units @ units[chosen] > same + MARGIN] = n - 1
         while True:
             towards = sums(n)
             centres = towards / np.linalg.norm(towards, axis=1)[:, None]
             cosines = units @ centres.T
-            own = cosines[np.arange(len(units)), labels]
-            moves = cosines.max(axis=1) > own + MARGIN
+            same = cosines[np.arange(len(units)), labels]
+            moves = cosines.max(axis=1) > same + MARGIN
             if not moves.any():
                 break
             labels[moves] = cosines.argmax(axis=1)[moves]
             assert np.unique(labels).size == n
-        found.append((labels.copy(), float(np.linalg.norm(sums(n), axis=1).sum())))
-    return found
+        result.append((labels.copy(), float(np.linalg.norm(sums(n), axis=1).sum())))
+    return result
 
 
 def plain_silhouettes(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -71,11 +71,11 @@ def plain_silhouettes(X: np.ndarray, labels: np.ndarray, weights: np.ndarray) ->
     distances = 1 - units @ units.T
     result = np.zeros(len(X))
     for i in range(len(X)):
-        own = (labels == labels[i]) & (np.arange(len(X)) != i)
-        rest = weights[own].sum() + weights[i] - min(1, weights[i])
+        same = (labels == labels[i]) & (np.arange(len(X)) != i)
+        rest = weights[same].sum() + weights[i] - min(1, weights[i])
         if rest == 0:
             continue
-        a = (weights[own] * distances[i, own]).sum() / rest
+        a = (weights[same] * distances[i, same]).sum() / rest
         b = min(np.average(distances[i, labels == c], weights=weights[labels == c]) for c in set(labels) - {labels[i]})
         result[i] = (b - a) / max(a, b)
     return result
@@ -85,47 +85,47 @@ class TestAgainstReference:
     @pytest.mark.parametrize("table", [BINARY, CONTINUOUS, np.abs(CONTINUOUS)])
     @pytest.mark.parametrize("n_clusters", [2, 7, 40])
     def test_silhouettes_are_those_of_scikit_learn(self, table, n_clusters):
-        found = directions(table)
-        labels = some_labels(found, n_clusters)
-        there = found.of_row >= 0
-        expected = silhouette_samples(table[there], labels[found.of_row[there]], metric="cosine")
-        samples = row_silhouettes(found, labels, n_clusters)
-        assert np.abs(samples[there] - expected).max() < 1e-12
-        assert np.isnan(samples[~there]).all()
+        result = directions(table)
+        labels = some_labels(result, n_clusters)
+        present = result.of_row >= 0
+        expected = silhouette_samples(table[present], labels[result.of_row[present]], metric="cosine")
+        samples = row_silhouettes(result, labels, n_clusters)
+        assert np.abs(samples[present] - expected).max() < 1e-12
+        assert np.isnan(samples[~present]).all()
 
     def test_so_they_are_on_the_real_table(self, mmlu_pro):
-        found = best_clustering(mmlu_pro.Q, key=KEY)
-        there = found.labels >= 0
-        expected = silhouette_samples(mmlu_pro.Q[there], found.labels[there], metric="cosine")
-        assert np.abs(found.samples[there] - expected).max() < 1e-12
-        assert found.silhouette == pytest.approx(expected.mean(), abs=1e-12)
+        result = best_clustering(mmlu_pro.Q, key=KEY)
+        present = result.labels >= 0
+        expected = silhouette_samples(mmlu_pro.Q[present], result.labels[present], metric="cosine")
+        assert np.abs(result.samples[present] - expected).max() < 1e-12
+        assert result.silhouette == pytest.approx(expected.mean(), abs=1e-12)
 
     def test_whole_weights_count_copies(self):
         table, copies = BINARY[:60], RNG.integers(1, 4, 60)
-        found = directions(table, copies.astype(float))
-        labels = some_labels(found, 5)
-        there = found.of_row >= 0
+        result = directions(table, copies.astype(float))
+        labels = some_labels(result, 5)
+        present = result.of_row >= 0
         repeated = np.repeat(np.arange(60), copies)
-        kept = repeated[there[repeated]]
-        expected = silhouette_samples(table[kept], labels[found.of_row[kept]], metric="cosine")
-        samples = row_silhouettes(found, labels, 5, copies.astype(float))
+        kept = repeated[present[repeated]]
+        expected = silhouette_samples(table[kept], labels[result.of_row[kept]], metric="cosine")
+        samples = row_silhouettes(result, labels, 5, copies.astype(float))
         assert np.abs(samples[kept] - expected).max() < 1e-12
 
     def test_other_weights_follow_the_definition(self):
         table, weights = CONTINUOUS[:50], RNG.gamma(1, 1, 50)
-        found = directions(table, weights)
-        labels = some_labels(found, 6)
+        result = directions(table, weights)
+        labels = some_labels(result, 6)
         labels[labels == 5] = 4
         labels[np.flatnonzero(labels == 4)[0]] = 5
-        samples = row_silhouettes(found, labels, 6, weights)
-        assert np.abs(samples - plain_silhouettes(table, labels[found.of_row], weights)).max() < 1e-12
+        samples = row_silhouettes(result, labels, 6, weights)
+        assert np.abs(samples - plain_silhouettes(table, labels[result.of_row], weights)).max() < 1e-12
 
     @pytest.mark.parametrize("seed", range(3))
     def test_chains_are_those_without_bounds(self, seed):
         rng = np.random.default_rng(seed)
-        found = directions(rng.normal(0.3, 1, (300, 6)), rng.gamma(2, 1, 300))
-        kept, objectives = best_assignments(found.units, found.weights, max_clusters=25, n_restarts=3, key=KEY)
-        chains = [plain_chain(found.units, found.weights, 25, restart) for restart in range(3)]
+        result = directions(rng.normal(0.3, 1, (300, 6)), rng.gamma(2, 1, 300))
+        kept, objectives = best_assignments(result.units, result.weights, max_clusters=25, n_restarts=3, key=KEY)
+        chains = [plain_chain(result.units, result.weights, 25, restart) for restart in range(3)]
         for n in range(25 - 1):
             labels, objective = max((chain[n] for chain in chains), key=lambda pair: pair[1])
             assert (kept[n] == labels).all()
@@ -134,9 +134,9 @@ class TestAgainstReference:
     @settings(max_examples=60)
     @given(tables)
     def test_medoids_are_those_of_all_pairs(self, table):
-        found = best_clustering(table, max_clusters=4, key=KEY)
-        for cluster, medoid in enumerate(found.medoids):
-            members = np.flatnonzero(found.labels == cluster)
+        result = best_clustering(table, max_clusters=4, key=KEY)
+        for cluster, medoid in enumerate(result.medoids):
+            members = np.flatnonzero(result.labels == cluster)
             units = table[members] / np.linalg.norm(table[members], axis=1)[:, None]
             totals = (units @ units.T).sum(axis=1)
             assert medoid == members[totals >= totals.max() - 1e-10 * len(members)][0]
@@ -151,58 +151,58 @@ class TestAgainstReference:
         for place, table in enumerate((mmlu_pro.Q, permuted)):
             curves = np.array([best_clustering(table, key=stream_key(seed)).by_number for seed in range(10)])
             for number in (2, 3, 10, 50):
-                ours = curves[:, number - 2]
-                assert ours.min() - 0.06 < reference[f"K={number}"][place] < ours.max() + 0.06
+                actual = curves[:, number - 2]
+                assert actual.min() - 0.06 < reference[f"K={number}"][place] < actual.max() + 0.06
 
 
 class TestLaws:
     @settings(max_examples=60)
     @given(tables, st.integers(2, 6))
     def test_every_row_is_in_one_cluster_and_no_cluster_is_empty(self, table, cap):
-        found = best_clustering(table, max_clusters=cap, key=KEY)
-        assert ((found.labels < 0) == (table == 0).all(axis=1)).all()
-        assert set(found.labels[found.labels >= 0]) == set(range(found.n_clusters))
-        assert (found.labels[found.medoids] == np.arange(found.n_clusters)).all()
-        sizes = np.bincount(found.labels[found.labels >= 0], minlength=found.n_clusters)
+        result = best_clustering(table, max_clusters=cap, key=KEY)
+        assert ((result.labels < 0) == (table == 0).all(axis=1)).all()
+        assert set(result.labels[result.labels >= 0]) == set(range(result.n_clusters))
+        assert (result.labels[result.medoids] == np.arange(result.n_clusters)).all()
+        sizes = np.bincount(result.labels[result.labels >= 0], minlength=result.n_clusters)
         assert (np.diff(sizes) <= 0).all()
         n_distinct = directions(table).n_distinct
-        assert np.isnan(found.by_number).tolist() == [number > n_distinct for number in range(2, cap + 1)]
-        assert best_number(found.by_number) == (found.n_clusters if found.n_clusters > 1 else 0)
+        assert np.isnan(result.by_number).tolist() == [number > n_distinct for number in range(2, cap + 1)]
+        assert best_number(result.by_number) == (result.n_clusters if result.n_clusters > 1 else 0)
 
     @settings(max_examples=60)
     @given(tables)
     def test_equal_directions_are_in_one_cluster_at_distance_zero(self, table):
         doubled = np.concatenate([table, 4 * table, 0.25 * table])
-        found = best_clustering(doubled, max_clusters=4, key=KEY)
-        assert (found.labels.reshape(3, -1) == found.labels[: len(table)]).all()
-        distances = medoid_distances(doubled, found)
-        there = found.labels >= 0
-        same = directions(doubled).of_row[there] == directions(doubled).of_row[found.medoids[found.labels[there]]]
-        assert ((distances[there] == 0) | ~same).all()
-        assert (distances[there] >= 0).all()
-        assert np.isnan(distances[~there]).all()
+        result = best_clustering(doubled, max_clusters=4, key=KEY)
+        assert (result.labels.reshape(3, -1) == result.labels[: len(table)]).all()
+        distances = medoid_distances(doubled, result)
+        present = result.labels >= 0
+        same = directions(doubled).of_row[present] == directions(doubled).of_row[result.medoids[result.labels[present]]]
+        assert ((distances[present] == 0) | ~same).all()
+        assert (distances[present] >= 0).all()
+        assert np.isnan(distances[~present]).all()
 
     def test_no_row_is_nearer_to_another_centre(self):
         for table in (BINARY, CONTINUOUS):
-            found = directions(table)
-            kept, objectives = best_assignments(found.units, found.weights, max_clusters=30, n_restarts=2, key=KEY)
+            result = directions(table)
+            kept, objectives = best_assignments(result.units, result.weights, max_clusters=30, n_restarts=2, key=KEY)
             for labels, objective in zip(kept, objectives, strict=True):
                 sums = np.zeros((labels.max() + 1, table.shape[1]))
-                np.add.at(sums, labels, found.weights[:, None] * found.units)
-                cosines = found.units @ (sums / np.linalg.norm(sums, axis=1)[:, None]).T
-                own = cosines[np.arange(len(labels)), labels]
-                assert (cosines.max(axis=1) <= own + 1e-9).all()
-                assert objective == pytest.approx((found.weights * own).sum())
+                np.add.at(sums, labels, result.weights[:, None] * result.units)
+                cosines = result.units @ (sums / np.linalg.norm(sums, axis=1)[:, None]).T
+                same = cosines[np.arange(len(labels)), labels]
+                assert (cosines.max(axis=1) <= same + 1e-9).all()
+                assert objective == pytest.approx((result.weights * same).sum())
 
     @settings(max_examples=40)
     @given(tables, st.randoms(use_true_random=False))
     def test_the_order_of_rows_changes_nothing(self, table, random):
         order = np.array(random.sample(range(len(table)), len(table)))
-        one, other = (best_clustering(rows, max_clusters=5, key=KEY) for rows in (table, table[order]))
-        assert one.n_clusters == other.n_clusters
-        assert one.by_number == pytest.approx(other.by_number, abs=1e-13, nan_ok=True)
-        pairs = set(zip(one.labels[order].tolist(), other.labels.tolist(), strict=True))
-        assert len(pairs) == len(set(one.labels.tolist()))
+        first, second = (best_clustering(rows, max_clusters=5, key=KEY) for rows in (table, table[order]))
+        assert first.n_clusters == second.n_clusters
+        assert first.by_number == pytest.approx(second.by_number, abs=1e-13, nan_ok=True)
+        pairs = set(zip(first.labels[order].tolist(), second.labels.tolist(), strict=True))
+        assert len(pairs) == len(set(first.labels.tolist()))
 
     def test_a_smaller_cap_sees_the_beginning_of_the_same_curve(self):
         whole = best_clustering(BINARY, max_clusters=30, key=KEY).by_number
@@ -216,17 +216,17 @@ class TestLaws:
         assert (np.repeat(weighted.labels, copies) == repeated.labels).all()
 
     def test_equal_weights_are_no_weights(self):
-        one, other = (best_clustering(BINARY, weights=w, key=KEY) for w in (None, np.ones(len(BINARY))))
-        assert one.labels.tobytes() == other.labels.tobytes()
-        assert one.samples.tobytes() == other.samples.tobytes()
-        assert one.by_number == pytest.approx(other.by_number, abs=1e-14)
+        first, second = (best_clustering(BINARY, weights=w, key=KEY) for w in (None, np.ones(len(BINARY))))
+        assert first.labels.tobytes() == second.labels.tobytes()
+        assert first.samples.tobytes() == second.samples.tobytes()
+        assert first.by_number == pytest.approx(second.by_number, abs=1e-14)
 
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_any_number_of_workers_gives_the_same_bytes(self, null):
-        one = silhouette_test(BINARY, n_permutations=6, null=null)
+        first = silhouette_test(BINARY, n_permutations=6, null=null)
         with joblib.parallel_config(n_jobs=3, backend="threading"):
-            other = silhouette_test(BINARY, n_permutations=6, null=null)
-        assert one.null_by_number.tobytes() == other.null_by_number.tobytes()
+            second = silhouette_test(BINARY, n_permutations=6, null=null)
+        assert first.null_by_number.tobytes() == second.null_by_number.tobytes()
 
     def test_a_null_that_cannot_change_the_table_is_no_test(self):
         table = np.column_stack([BINARY[:, 0], np.ones(len(BINARY))])
@@ -241,35 +241,35 @@ class TestDegenerateTables:
             (np.array([[0.0, 0.0], [0.2, 0.6], [0.1, 0.3]]), 1, [-1, 0, 0]),
             (np.zeros((0, 4)), 0, []),
         ):
-            found = best_clustering(table, key=KEY)
-            assert found.n_clusters == n_clusters
-            assert found.labels.tolist() == labels
-            assert np.isnan(found.silhouette)
-            assert np.isnan(found.by_number).all()
+            result = best_clustering(table, key=KEY)
+            assert result.n_clusters == n_clusters
+            assert result.labels.tolist() == labels
+            assert np.isnan(result.silhouette)
+            assert np.isnan(result.by_number).all()
 
-    def test_directions_that_differ_by_rounding_only_are_kept_apart_without_trouble(self):
+    def test_directions_that_differ_by_rounding_only_are_kept_separate(self):
         base = np.array([0.3, 0.4, 0.5])
         table = np.array(
             [base, np.nextafter(base, 1), [0.3, 0.4, np.nextafter(0.5, 1)], [1, 0, 0], [-1, 0, 0], [0, 1, 0]]
         )
-        found = best_clustering(table, max_clusters=6, key=KEY)
-        assert np.isfinite(found.samples).all()
-        assert found.labels[0] == found.labels[1]
+        result = best_clustering(table, max_clusters=6, key=KEY)
+        assert np.isfinite(result.samples).all()
+        assert result.labels[0] == result.labels[1]
 
     def test_opposite_rows_cancel_without_trouble(self):
         table = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-        found = best_clustering(table, max_clusters=4, key=KEY)
-        assert np.isfinite(found.by_number).all()
+        result = best_clustering(table, max_clusters=4, key=KEY)
+        assert np.isfinite(result.by_number).all()
 
     @given(continuous_tables(max_prompts=8))
     def test_as_many_clusters_as_directions_leave_each_alone(self, table):
-        found = directions(table)
-        assume(found.n_distinct >= 2)
+        result = directions(table)
+        assume(result.n_distinct >= 2)
         kept, objectives = best_assignments(
-            found.units, found.weights, max_clusters=found.n_distinct, n_restarts=1, key=KEY
+            result.units, result.weights, max_clusters=result.n_distinct, n_restarts=1, key=KEY
         )
-        assert sorted(kept[-1]) == list(range(found.n_distinct))
-        assert objectives[-1] == pytest.approx(found.weights.sum())
+        assert sorted(kept[-1]) == list(range(result.n_distinct))
+        assert objectives[-1] == pytest.approx(result.weights.sum())
 
 
 class TestErrors:

@@ -29,12 +29,12 @@ def exact_order(table: np.ndarray, start: int, criterion: str) -> list[int]:
         return ExactSqrtSum.cosine(len(a & b), len(a), len(b)) if a and b else ExactSqrtSum.from_number(0)
 
     def similarity(row: int) -> ExactSqrtSum:
-        found = [cosine(sets[row], sets[other]) for other in order]
+        result = [cosine(sets[row], sets[second]) for second in order]
         if criterion == "mean":
-            return sum(found, ExactSqrtSum.from_number(0)) * Fraction(1, len(found))
-        most = found[0]
-        for one in found[1:]:
-            most = one if (one - most).sign() > 0 else most
+            return sum(result, ExactSqrtSum.from_number(0)) * Fraction(1, len(result))
+        most = result[0]
+        for first in result[1:]:
+            most = first if (first - most).sign() > 0 else most
         return most
 
     order = [start]
@@ -43,9 +43,9 @@ def exact_order(table: np.ndarray, start: int, criterion: str) -> list[int]:
         for row in range(len(table)):
             if row in order:
                 continue
-            mine = similarity(row)
-            if best is None or (mine - best[1]).sign() < 0:
-                best = row, mine
+            observed = similarity(row)
+            if best is None or (observed - best[1]).sign() < 0:
+                best = row, observed
         order.append(best[0])
     return order
 
@@ -86,9 +86,9 @@ def order_by_integers(table: np.ndarray, start: int) -> list[int]:
     inverse = np.array([isqrt(digits**2 // int(s)) if s else 0 for s in sizes], dtype=object)
     ones = table.astype(int).astype(object)
     running = np.zeros(table.shape[1], dtype=object)
-    patterns, which = np.unique(table, axis=0, return_inverse=True)
-    first = [int(np.flatnonzero(which == g)[0]) for g in range(len(patterns))]
-    left = [np.flatnonzero((which == g) & (np.arange(len(table)) != start)).tolist() for g in range(len(patterns))]
+    patterns, pattern = np.unique(table, axis=0, return_inverse=True)
+    first = [int(np.flatnonzero(pattern == g)[0]) for g in range(len(patterns))]
+    left = [np.flatnonzero((pattern == g) & (np.arange(len(table)) != start)).tolist() for g in range(len(patterns))]
     order = [start]
     while len(order) < len(table):
         running = running + ones[order[-1]] * inverse[order[-1]]
@@ -135,11 +135,11 @@ class TestAgainstReference:
         ],
     )
     def test_any_numbers_come_in_the_order_of_forty_digits(self, table, criterion):
-        found = farthest_first(group_rows(table), 7, criterion)
+        result = farthest_first(group_rows(table), 7, criterion)
         order, distances = high_precision_order(table, 7, criterion)
-        assert found.rows.tolist() == order
-        assert np.isnan(found.distances[0])
-        assert found.distances[1:] == pytest.approx(np.maximum(distances, 0), abs=1e-12)
+        assert result.rows.tolist() == order
+        assert np.isnan(result.distances[0])
+        assert result.distances[1:] == pytest.approx(np.maximum(distances, 0), abs=1e-12)
 
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_larger_tables_come_in_the_order_of_the_matrix_of_all_distances(self, criterion):
@@ -184,9 +184,9 @@ class TestLaws:
     def test_rows_of_zeros_come_before_any_that_resembles_what_is_there(self, criterion):
         table = np.vstack([np.ones((3, 4)), np.zeros((3, 4)), np.eye(4), np.zeros((2, 4))])
         assert group_rows(table).n_zero == 5
-        found = farthest_first(group_rows(table), 1, criterion)
-        assert found.rows[:6].tolist() == [1, 3, 4, 5, 10, 11]
-        assert found.distances[1:6].tolist() == [1.0] * 5
+        result = farthest_first(group_rows(table), 1, criterion)
+        assert result.rows[:6].tolist() == [1, 3, 4, 5, 10, 11]
+        assert result.distances[1:6].tolist() == [1.0] * 5
 
     def test_the_nearest_distance_never_grows(self):
         for table in (binary(0, 200, 9), np.random.default_rng(0).normal(size=(150, 6))):
@@ -195,6 +195,6 @@ class TestLaws:
 
     def test_minus_zero_is_zero(self):
         table = np.array([[1.0, 0.0], [-1.0, -0.0], [0.0, -0.0], [1.0, -0.0]])
-        found = group_rows(table)
-        assert (len(found.units), found.n_zero) == (3, 1)
-        assert found.group[0] == found.group[3]
+        result = group_rows(table)
+        assert (len(result.units), result.n_zero) == (3, 1)
+        assert result.group[0] == result.group[3]

@@ -36,20 +36,20 @@ class TestAgainstReference:
     def test_means_and_distances_are_those_computed_at_every_size(self, Q, weights):
         order, sizes = RNG.permutation(len(Q)), np.arange(1, len(Q) + 1)
         means, distances = plain(Q, weights, order)
-        found = trajectory(Q, weights, order, sizes)
-        assert found.means == pytest.approx(means, rel=1e-12, abs=1e-15)
-        assert found.distances == pytest.approx(distances, abs=1e-12)
+        result = trajectory(Q, weights, order, sizes)
+        assert result.means == pytest.approx(means, rel=1e-12, abs=1e-15)
+        assert result.distances == pytest.approx(distances, abs=1e-12)
         few = np.array([1, 4, len(Q)])
-        assert (trajectory(Q, weights, order, few).means == found.means[few - 1]).all()
+        assert (trajectory(Q, weights, order, few).means == result.means[few - 1]).all()
 
     @given(st.lists(st.sampled_from([0.0, 0.05, 0.1, 0.5]), min_size=1, max_size=30), st.sampled_from([0.0, 0.05, 0.1]))
     def test_the_size_from_which_the_ranking_stays_is_the_least_of_its_kind(self, distances, within):
         distances[-1] = 0.0
         n = len(distances)
-        stays = next(m for m in range(1, n + 1) if all(one <= within for one in distances[m - 1 :]))
-        found = trajectory(np.ones((n, 2)), np.ones(n), np.arange(n), np.array([n]))
-        found.distances[:] = distances
-        assert found.stable_size(within) == stays
+        stays = next(m for m in range(1, n + 1) if all(first <= within for first in distances[m - 1 :]))
+        result = trajectory(np.ones((n, 2)), np.ones(n), np.arange(n), np.array([n]))
+        result.distances[:] = distances
+        assert result.stable_size(within) == stays
 
 
 class TestLaws:
@@ -57,16 +57,16 @@ class TestLaws:
         scores = RNG.random((500, 1)) / 3
         Q = np.hstack([scores, scores, scores])
         for number in range(5):
-            found = trajectory(Q, np.ones(500), random_order(500, stream_key(0), number), np.array([500]))
-            assert not found.distances.any()
+            result = trajectory(Q, np.ones(500), random_order(500, stream_key(0), number), np.array([500]))
+            assert not result.distances.any()
 
     def test_models_with_the_same_scores_on_other_prompts_end_tied(self):
         scores = RNG.random(400) / 3
         Q = np.column_stack([scores, scores[RNG.permutation(400)], scores[RNG.permutation(400)]])
         for number in range(20):
-            found = trajectory(Q, np.ones(400), random_order(400, stream_key(1), number), np.array([400]))
-            assert found.distances[-1] == 0
-            assert found.distances[:-1].any()
+            result = trajectory(Q, np.ones(400), random_order(400, stream_key(1), number), np.array([400]))
+            assert result.distances[-1] == 0
+            assert result.distances[:-1].any()
 
     @settings(deadline=None)
     @given(st.integers(1, 20_000))
@@ -90,9 +90,9 @@ class TestLaws:
         one_by_one = [trajectory(Q, np.ones(60), random_order(60, stream_key(0), i), sizes) for i in range(41)]
         many = stack_trajectories(one_by_one, sizes, 0.2)
         low, middle, high = many.band(many.distances)
-        assert middle.tolist() == np.median([one.distances[sizes - 1] for one in one_by_one], axis=0).tolist()
+        assert middle.tolist() == np.median([first.distances[sizes - 1] for first in one_by_one], axis=0).tolist()
         assert ((many.distances >= low) & (many.distances <= high)).mean(axis=0).min() >= 0.95 - 1e-9
         assert many.share_within(0.2).tolist() == [
-            np.mean([one.distances[size - 1] <= 0.2 for one in one_by_one]) for size in sizes
+            np.mean([first.distances[size - 1] <= 0.2 for first in one_by_one]) for size in sizes
         ]
-        assert many.stable_sizes.tolist() == [one.stable_size(0.2) for one in one_by_one]
+        assert many.stable_sizes.tolist() == [first.stable_size(0.2) for first in one_by_one]

@@ -46,32 +46,32 @@ class TestAgainstReference:
     def test_slopes_errors_and_pvalues_equal_least_squares_of_statsmodels(self, Q, E, similarity, intercept, weighted):
         n = len(Q)
         weights = RNG.uniform(0.1, 2, n) if weighted else np.ones(n)
-        found = fitted(Q, E, weights, similarity, intercept=intercept)
+        result = fitted(Q, E, weights, similarity, intercept=intercept)
         x, y = similarity_of(E, "cosine"), similarity_of(Q, similarity)
         for i in range(n):
-            others = np.arange(n) != i
-            regressors = sm.add_constant(x[i, others]) if intercept else x[i, others]
-            fit = sm.WLS(y[i, others], regressors, weights=weights[others]).fit()
+            rest = np.arange(n) != i
+            regressors = sm.add_constant(x[i, rest]) if intercept else x[i, rest]
+            fit = sm.WLS(y[i, rest], regressors, weights=weights[rest]).fit()
             # Rounding leaves no more of a nearly perfect fit's residuals, in either computation.
             rel = max(1e-10, 1e-14 / (1 - fit.rsquared))
-            assert found.slope[i, 0] == pytest.approx(fit.params[-1], rel=1e-10, abs=1e-12)
-            assert found.stderr[i, 0] == pytest.approx(fit.bse[-1], rel=rel)
-            assert found.t[i, 0] == pytest.approx(fit.tvalues[-1], rel=rel, abs=1e-10)
-            assert found.pvalue[i, 0] == pytest.approx(fit.pvalues[-1], rel=1e-10 if rel == 1e-10 else 1e-5)
+            assert result.slope[i, 0] == pytest.approx(fit.params[-1], rel=1e-10, abs=1e-12)
+            assert result.stderr[i, 0] == pytest.approx(fit.bse[-1], rel=rel)
+            assert result.t[i, 0] == pytest.approx(fit.tvalues[-1], rel=rel, abs=1e-10)
+            assert result.pvalue[i, 0] == pytest.approx(fit.pvalues[-1], rel=1e-10 if rel == 1e-10 else 1e-5)
 
     def test_prompts_without_weight_are_as_if_they_were_not_there(self):
         Q, E, _ = CASES[0]
         weights = np.where(RNG.random(50) < 0.3, 0.0, RNG.uniform(0.1, 2, 50))
-        there = weights > 0
+        present = weights > 0
         meaning = Meaning.of(E, np.ones(50), intercept=True)
         partners = np.column_stack([np.ones(50), weights])
         U = np.stack([performance_rows(Q, "cosine")] * 2, axis=1)
-        found = fit_lines(meaning, U, partners, meaning.squares_under(partners))
-        fewer = fitted(Q[there], E[there], weights[there], "cosine", intercept=True)
-        assert np.isnan(found.slope[~there, 1]).all()
-        assert found.slope[there, 1] == pytest.approx(fewer.slope[:, 0], rel=1e-11)
-        assert found.pvalue[there, 1] == pytest.approx(fewer.pvalue[:, 0], rel=1e-10)
-        assert found.slope[:, 0] == pytest.approx(fitted(Q, E, np.ones(50), "cosine", intercept=True).slope[:, 0])
+        result = fit_lines(meaning, U, partners, meaning.squares_under(partners))
+        fewer = fitted(Q[present], E[present], weights[present], "cosine", intercept=True)
+        assert np.isnan(result.slope[~present, 1]).all()
+        assert result.slope[present, 1] == pytest.approx(fewer.slope[:, 0], rel=1e-11)
+        assert result.pvalue[present, 1] == pytest.approx(fewer.pvalue[:, 0], rel=1e-10)
+        assert result.slope[:, 0] == pytest.approx(fitted(Q, E, np.ones(50), "cosine", intercept=True).slope[:, 0])
 
 
 class TestLaws:
@@ -81,10 +81,10 @@ class TestLaws:
         rng = np.random.default_rng(seed)
         Q, E, w = rng.random((12, 4)), rng.normal(size=(12, 5)), rng.uniform(0.5, 2, 12)
         order = rng.permutation(12)
-        found = fitted(Q, E, w, "cosine", intercept=True)
-        other = fitted(Q[order] * factor, E[order] * 7, w[order] * 3, "cosine", intercept=True)
-        assert other.t[:, 0] == pytest.approx(found.t[order, 0], rel=1e-9, abs=1e-9)
-        assert other.slope[:, 0] == pytest.approx(found.slope[order, 0], rel=1e-9, abs=1e-9)
+        result = fitted(Q, E, w, "cosine", intercept=True)
+        second = fitted(Q[order] * factor, E[order] * 7, w[order] * 3, "cosine", intercept=True)
+        assert second.t[:, 0] == pytest.approx(result.t[order, 0], rel=1e-9, abs=1e-9)
+        assert second.slope[:, 0] == pytest.approx(result.slope[order, 0], rel=1e-9, abs=1e-9)
 
     def test_long_vectors_give_the_lines_of_their_products(self):
         Q, E = binary(20, 6), RNG.normal(size=(20, 300))
@@ -96,10 +96,10 @@ class TestLaws:
     def test_a_perfect_fit_has_the_smallest_error_and_no_infinity(self):
         """Each row is its own vector: both similarities are the same."""
         Q = RNG.random((9, 4))
-        found = fitted(Q, Q, np.ones(9), "cosine", intercept=True)
-        assert found.slope == pytest.approx(np.ones((9, 1)))
-        assert np.isfinite(found.t).all()
-        assert (found.pvalue < 1e-20).all()
+        result = fitted(Q, Q, np.ones(9), "cosine", intercept=True)
+        assert result.slope == pytest.approx(np.ones((9, 1)))
+        assert np.isfinite(result.t).all()
+        assert (result.pvalue < 1e-20).all()
 
     @pytest.mark.parametrize(
         ("Q", "E"),
@@ -114,8 +114,8 @@ class TestLaws:
         ids=["same vectors", "orthogonal vectors", "all right", "same directions", "one model", "three prompts"],
     )
     def test_there_is_no_line_where_a_similarity_does_not_vary(self, Q, E):
-        found = fitted(Q, E, np.ones(len(Q)), "cosine", intercept=True)
-        for values in (found.slope, found.stderr, found.t, found.pvalue):
+        result = fitted(Q, E, np.ones(len(Q)), "cosine", intercept=True)
+        for values in (result.slope, result.stderr, result.t, result.pvalue):
             assert np.isnan(values).all()
 
     def test_zero_rows_have_no_direction(self):

@@ -30,24 +30,24 @@ def check_against_loops(table: np.ndarray, tests, drawn: list[np.ndarray]) -> No
     """Every statistic of every table, and every count of draws that are greater or equal."""
     for test in tests:
         observed = similarities(table, test.name)
-        others = [similarities(t, test.name) for t in drawn]
+        rest = [similarities(t, test.name) for t in drawn]
         assert test.observed.sum() == observed.size
-        assert test.pooled.sum() == sum(o.size for o in others)
-        if not observed.size or not all(o.size for o in others):
+        assert test.pooled.sum() == sum(o.size for o in rest)
+        if not observed.size or not all(o.size for o in rest):
             continue
-        mine, theirs = statistics(observed), [statistics(o) for o in others]
-        distances = ks_distances([observed, *others])
-        mine["ks_d"] = distances[0]
-        for other, distance in zip(theirs, distances[1:], strict=True):
-            other["ks_d"] = distance
+        actual, expected = statistics(observed), [statistics(o) for o in rest]
+        distances = ks_distances([observed, *rest])
+        actual["ks_d"] = distances[0]
+        for second, distance in zip(expected, distances[1:], strict=True):
+            second["ks_d"] = distance
         for name, comparison in test.comparisons.items():
             if name == "ks_d" and test.width:
                 continue
-            null = np.array([other[name] for other in theirs])
-            assert comparison.observed == pytest.approx(mine[name], abs=1e-11)
+            null = np.array([second[name] for second in expected])
+            assert comparison.observed == pytest.approx(actual[name], abs=1e-11)
             assert comparison.null == pytest.approx(null, abs=1e-11)
-            assert comparison.n_equal == (np.abs(null - mine[name]) < 1e-9).sum()
-            assert comparison.n_greater == (null > mine[name] + 1e-9).sum()
+            assert comparison.n_equal == (np.abs(null - actual[name]) < 1e-9).sum()
+            assert comparison.n_greater == (null > actual[name] + 1e-9).sum()
 
 
 class TestAgainstReference:
@@ -55,14 +55,14 @@ class TestAgainstReference:
     @settings(max_examples=40)
     @given(table=st.one_of(binary_tables(), binary_tables_with_gaps()), seed=st.integers(0, 99))
     def test_binary_statistics_and_tie_counts_are_those_of_the_loops(self, null, table, seed):
-        found = binary_similarities(table, n_permutations=12, null=null, seed=seed)
-        check_against_loops(table, found.tests, draw_tables(table, null, 12, seed))
+        result = binary_similarities(table, n_permutations=12, null=null, seed=seed)
+        check_against_loops(table, result.tests, draw_tables(table, null, 12, seed))
 
     @settings(max_examples=40)
     @given(table=st.one_of(continuous_tables(), continuous_tables_with_gaps()))
     def test_continuous_statistics_are_those_of_the_loops(self, table):
-        found = continuous_similarities(table, n_permutations=1, seed=0)
-        for test in found.tests:
+        result = continuous_similarities(table, n_permutations=1, seed=0)
+        for test in result.tests:
             values = similarities(table, test.name)
             assert test.observed.sum() == values.size
             if values.size:
@@ -73,39 +73,39 @@ class TestAgainstReference:
     def test_complete_tables_agree_with_pdist(self, n, k):
         table = (RNG.random((n, k)) < RNG.random((n, 1))).astype(float)
         table[0, :] = 1
-        found = {t.name: t for t in binary_similarities(table, n_permutations=1, seed=0).tests}
+        result = {t.name: t for t in binary_similarities(table, n_permutations=1, seed=0).tests}
         for name, values in (("hamming", 1 - pdist(table, "hamming")), ("jaccard", 1 - pdist(table == 1, "jaccard"))):
             for statistic, value in statistics(values).items():
-                assert found[name].comparisons[statistic].observed == pytest.approx(value, abs=1e-12)
+                assert result[name].comparisons[statistic].observed == pytest.approx(value, abs=1e-12)
 
     @settings(max_examples=40)
     @given(st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)))
-    def test_both_ways_to_count_pairs_give_the_same_integers(self, table):
+    def test_both_counting_kernels_give_the_same_integers(self, table):
         bits = BitTable.from_scores(table)
         counter = PairCounter.create(bits, SIMILARITIES)
         by_pattern = counter.count(bits.rows)
         pair_by_pair = counter.count_pair_by_pair(bits.rows)
-        for one, other in zip(by_pattern, pair_by_pair, strict=True):
-            assert (one == other).all()
+        for first, second in zip(by_pattern, pair_by_pair, strict=True):
+            assert (first == second).all()
 
     @settings(max_examples=20)
     @given(binary_tables_with_gaps(max_prompts=20))
     def test_leaving_the_cosine_out_changes_nothing_else(self, table):
-        others = tuple(similarity for similarity in SIMILARITIES if similarity.choice != "cosine")
-        one = binary_similarities(table, n_permutations=10, seed=3)
-        few = binary_similarities(table, n_permutations=10, similarities=others, seed=3)
-        for a, b in zip([test for test in one.tests if BY_NAME[test.name] in others], few.tests, strict=True):
+        rest = tuple(similarity for similarity in SIMILARITIES if similarity.choice != "cosine")
+        first = binary_similarities(table, n_permutations=10, seed=3)
+        few = binary_similarities(table, n_permutations=10, similarities=rest, seed=3)
+        for a, b in zip([test for test in first.tests if BY_NAME[test.name] in rest], few.tests, strict=True):
             assert (a.pooled == b.pooled).all()
             assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
-        assert np.array_equal(one.mean_to_others["jaccard"], few.mean_to_others["jaccard"], equal_nan=True)
+        assert np.array_equal(first.mean_to_others["jaccard"], few.mean_to_others["jaccard"], equal_nan=True)
 
     def test_many_patterns_of_missing_cells_give_the_same_test(self, monkeypatch):
         table = (RNG.random((60, 9)) < 0.5).astype(float)
         table[RNG.random(table.shape) < 0.15] = np.nan
-        one = binary_similarities(table, n_permutations=30, seed=3)
+        first = binary_similarities(table, n_permutations=30, seed=3)
         monkeypatch.setattr(pair_counter, "MAX_PATTERNS", 0)
-        other = binary_similarities(table, n_permutations=30, seed=3)
-        for a, b in zip(one.tests, other.tests, strict=True):
+        second = binary_similarities(table, n_permutations=30, seed=3)
+        for a, b in zip(first.tests, second.tests, strict=True):
             assert (a.pooled == b.pooled).all()
             assert all((a.comparisons[s].null == b.comparisons[s].null).all() for s in a.comparisons)
 
@@ -113,12 +113,12 @@ class TestAgainstReference:
     @given(st.one_of(binary_tables_with_gaps(), binary_tables()))
     def test_mean_to_others_is_the_mean_over_rows_with_shared_cells(self, table):
         means = binary_similarities(table, n_permutations=1, seed=0).mean_to_others
-        there = ~np.isnan(table)
+        present = ~np.isnan(table)
         for i in range(len(table)):
-            others = [j for j in range(len(table)) if j != i and (there[i] & there[j]).any()]
+            rest = [j for j in range(len(table)) if j != i and (present[i] & present[j]).any()]
             for name, values in means.items():
-                if others:
-                    pairs = [similarities(table[[i, j]], name)[0] for j in others]
+                if rest:
+                    pairs = [similarities(table[[i, j]], name)[0] for j in rest]
                     assert values[i] == pytest.approx(np.mean(pairs), abs=1e-12)
                 else:
                     assert np.isnan(values[i])
@@ -127,14 +127,14 @@ class TestAgainstReference:
         table = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1.0]])
         columns = [set(permutations(table[:, j])) for j in range(3)]
         everything = [np.array(t).T for t in product(*columns)]
-        found = {t.name: t for t in binary_similarities(table, n_permutations=4000, seed=5).tests}
+        result = {t.name: t for t in binary_similarities(table, n_permutations=4000, seed=5).tests}
         for name in BY_NAME:
             exact = [statistics(similarities(t, name)) for t in everything]
-            mine = statistics(similarities(table, name))
-            for statistic, value in mine.items():
+            observed = statistics(similarities(table, name))
+            for statistic, value in observed.items():
                 share = np.mean([e[statistic] >= value - 1e-9 for e in exact])
                 error = np.sqrt(share * (1 - share) / 4000) + 1 / 4000
-                assert found[name].comparisons[statistic].pvalue == pytest.approx(share, abs=4 * error)
+                assert result[name].comparisons[statistic].pvalue == pytest.approx(share, abs=4 * error)
 
 
 class TestLaws:
@@ -151,27 +151,27 @@ class TestLaws:
         lattice = cosine_lattice(8, OVERLAPS)
         at = {tuple(row): i for i, row in enumerate(np.round(lattice.values, 12)[:, None].tolist())}
         eighth, half = (at[(round(v, 12),)] for v in (1 / np.sqrt(8), 1 / np.sqrt(2)))
-        one, other = np.zeros((2, lattice.size), np.int64)
-        one[eighth], other[half], other[0] = 2, 1, 1
-        statistics_, signs = compare_exactly(lattice, one, other[None, :])
+        first, second = np.zeros((2, lattice.size), np.int64)
+        first[eighth], second[half], second[0] = 2, 1, 1
+        statistics_, signs = compare_exactly(lattice, first, second[None, :])
         assert signs[0, 0] == 0
         assert signs[0, 3] == 1
         assert statistics_[0, 0] == pytest.approx(np.sqrt(2) / 4)
 
     def test_different_means_closer_than_rounding_do_not_tie(self):
         lattice = hamming_lattice(400, np.array([399, 400]))
-        one = np.zeros(lattice.size, np.int64)
-        one[10] = 10**17
-        other = one.copy()
-        other[10], other[11] = one[10] - 1, 1
-        assert compare_exactly(lattice, one, other[None, :])[1][0, 0] == 1
-        assert compare_exactly(lattice, other, one[None, :])[1][0, 0] == -1
+        first = np.zeros(lattice.size, np.int64)
+        first[10] = 10**17
+        second = first.copy()
+        second[10], second[11] = first[10] - 1, 1
+        assert compare_exactly(lattice, first, second[None, :])[1][0, 0] == 1
+        assert compare_exactly(lattice, second, first[None, :])[1][0, 0] == -1
 
     def test_equal_distances_tie_and_unequal_ones_do_not(self):
         pool = np.array([30, 30, 30])
         rows = np.array([[0, 10, 20], [20, 10, 0], [10, 10, 10], [11, 10, 9]])
-        mine, null, signs = compare_distances(rows[0], rows, pool)
-        assert mine == pytest.approx(1 / 3)
+        observed, null, signs = compare_distances(rows[0], rows, pool)
+        assert observed == pytest.approx(1 / 3)
         assert null[2] == 0
         assert signs.tolist() == [0, 0, -1, -1]
 
@@ -195,9 +195,9 @@ class TestLaws:
         rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
         random.shuffle(rows)
         random.shuffle(columns)
-        one = binary_similarities(table, n_permutations=1, seed=0)
-        other = binary_similarities(table[rows][:, columns], n_permutations=1, seed=0)
-        for a, b in zip(one.tests, other.tests, strict=True):
+        first = binary_similarities(table, n_permutations=1, seed=0)
+        second = binary_similarities(table[rows][:, columns], n_permutations=1, seed=0)
+        for a, b in zip(first.tests, second.tests, strict=True):
             assert (a.observed == b.observed).all()
 
     @settings(max_examples=30)
@@ -205,9 +205,9 @@ class TestLaws:
     def test_pvalues_of_complete_tables_do_not_depend_on_the_order_of_prompts(self, table, random):
         rows = list(range(table.shape[0]))
         random.shuffle(rows)
-        one = binary_similarities(table, n_permutations=20, seed=0)
-        other = binary_similarities(table[rows], n_permutations=20, seed=0)
-        for a, b in zip(one.tests, other.tests, strict=True):
+        first = binary_similarities(table, n_permutations=20, seed=0)
+        second = binary_similarities(table[rows], n_permutations=20, seed=0)
+        for a, b in zip(first.tests, second.tests, strict=True):
             assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
 
     @settings(max_examples=30)
@@ -216,9 +216,9 @@ class TestLaws:
     def test_order_does_not_matter_to_continuous_tables(self, table, random):
         rows = list(range(table.shape[0]))
         random.shuffle(rows)
-        one = continuous_similarities(table, n_permutations=5, seed=0)
-        other = continuous_similarities(table[rows], n_permutations=5, seed=0)
-        for a, b in zip(one.tests, other.tests, strict=True):
+        first = continuous_similarities(table, n_permutations=5, seed=0)
+        second = continuous_similarities(table[rows], n_permutations=5, seed=0)
+        for a, b in zip(first.tests, second.tests, strict=True):
             assert (a.pooled == b.pooled).all()
             for name in ("mean", "p75", "p95", "variance"):
                 assert a.comparisons[name].observed == pytest.approx(
@@ -229,27 +229,27 @@ class TestLaws:
     @given(continuous_tables(), st.floats(0.1, 10))
     @settings(max_examples=30)
     def test_cosines_do_not_change_when_all_scores_are_rescaled(self, table, factor):
-        one = continuous_similarities(table, n_permutations=1, seed=0).tests[0].comparisons
-        other = continuous_similarities(table * factor, n_permutations=1, seed=0).tests[0].comparisons
+        first = continuous_similarities(table, n_permutations=1, seed=0).tests[0].comparisons
+        second = continuous_similarities(table * factor, n_permutations=1, seed=0).tests[0].comparisons
         for name in ("mean", "p75", "p95", "variance"):
-            assert one[name].observed == pytest.approx(other[name].observed, abs=1e-9, nan_ok=True)
+            assert first[name].observed == pytest.approx(second[name].observed, abs=1e-9, nan_ok=True)
 
     @pytest.mark.parametrize("spread", [1.0, 1e-1, 1e-3])
-    def test_rows_that_are_nearly_parallel_can_still_be_told_apart(self, spread):
+    def test_rows_that_are_nearly_parallel_can_still_be_separated(self, spread):
         """Scores of 70 and a little: cosines near 1, whose variance is far below a fixed slack for ties."""
         rng = np.random.default_rng(2)
         little = rng.normal(size=(40, 6)) + np.linspace(-3, 3, 40)[:, None] * np.array([1, 1, 1, -1, -1, -1])
-        found = continuous_similarities(70 + spread * little, n_permutations=200, seed=0).tests[0].comparisons
-        for statistic, comparison in found.items():
+        result = continuous_similarities(70 + spread * little, n_permutations=200, seed=0).tests[0].comparisons
+        for statistic, comparison in result.items():
             assert comparison.n_equal < 20, statistic
             assert not comparison.is_discrete, statistic
-        assert found["variance"].pvalue == pytest.approx(1 / 201)
-        assert found["ks_d"].pvalue == pytest.approx(1 / 201)
+        assert result["variance"].pvalue == pytest.approx(1 / 201)
+        assert result["ks_d"].pvalue == pytest.approx(1 / 201)
         unit = (70 + spread * little) / 70
         gaps = [
             ((a - b) @ (a - b) * (a @ a) - ((a - b) @ a) ** 2) / (a @ a) / (b @ b) / 2 for a, b in combinations(unit, 2)
         ]  # 1 - cosine is half the squared sine, where both are small
-        assert found["variance"].observed == pytest.approx(np.var(gaps), rel=0.02)
+        assert result["variance"].observed == pytest.approx(np.var(gaps), rel=0.02)
 
     @given(continuous_tables_with_gaps())
     def test_no_cosine_falls_below_the_least(self, table):

@@ -32,18 +32,20 @@ def some_weights(table: np.ndarray, seed: int) -> np.ndarray:
     return weights / weights.mean()
 
 
-def by_name(found) -> dict:
-    return {test.name: test for test in found.tests}
+def by_name(result) -> dict:
+    return {test.name: test for test in result.tests}
 
 
-def every_array(found) -> list[np.ndarray]:
-    arrays = [array for t in found.tests for array in (t.observed, t.pooled, *(c.null for c in t.comparisons.values()))]
-    counted = [np.array([(c.n_greater, c.n_equal) for c in t.comparisons.values()]) for t in found.tests]
-    return [*arrays, *counted, *found.mean_to_others.values()]
+def every_array(result) -> list[np.ndarray]:
+    arrays = [
+        array for t in result.tests for array in (t.observed, t.pooled, *(c.null for c in t.comparisons.values()))
+    ]
+    counted = [np.array([(c.n_greater, c.n_equal) for c in t.comparisons.values()]) for t in result.tests]
+    return [*arrays, *counted, *result.mean_to_others.values()]
 
 
-def same_bytes(one, other) -> bool:
-    return all(a.tobytes() == b.tobytes() for a, b in zip(every_array(one), every_array(other), strict=True))
+def same_bytes(first, second) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(every_array(first), every_array(second), strict=True))
 
 
 class TestAgainstReference:
@@ -52,23 +54,23 @@ class TestAgainstReference:
     @given(table=ANY_BINARY, seed=st.integers(0, 99))
     def test_binary_statistics_of_all_draws_are_those_of_the_loops(self, null, table, seed):
         weights = some_weights(table, seed)
-        found = binary_similarities(table, n_permutations=8, null=null, seed=seed, weights=weights)
+        result = binary_similarities(table, n_permutations=8, null=null, seed=seed, weights=weights)
         drawn = draw_tables(table, null, 8, seed)
-        for test in found.tests:
+        for test in result.tests:
             samples = [weighted_pairs(t, weights, test.name) for t in (table, *drawn)]
             assert test.observed.sum() == pytest.approx(samples[0][1].sum(), rel=1e-12)
             assert test.pooled.sum() == pytest.approx(sum(masses.sum() for _, masses in samples[1:]), rel=1e-12)
             if not all(values.size for values, _ in samples):
                 continue
             expected = [weighted_statistics(*sample) for sample in samples]
-            for one, distance in zip(expected, weighted_distances(samples), strict=True):
-                one["ks_d"] = distance
+            for first, distance in zip(expected, weighted_distances(samples), strict=True):
+                first["ks_d"] = distance
             for name, comparison in test.comparisons.items():
-                mine, null_values = expected[0][name], np.array([one[name] for one in expected[1:]])
-                assert comparison.observed == pytest.approx(mine, abs=1e-11)
+                actual, null_values = expected[0][name], np.array([first[name] for first in expected[1:]])
+                assert comparison.observed == pytest.approx(actual, abs=1e-11)
                 assert comparison.null == pytest.approx(null_values, abs=1e-11)
-                assert comparison.n_equal == (np.abs(null_values - mine) < 1e-10).sum()
-                assert comparison.n_greater == (null_values > mine + 1e-10).sum()
+                assert comparison.n_equal == (np.abs(null_values - actual) < 1e-10).sum()
+                assert comparison.n_greater == (null_values > actual + 1e-10).sum()
 
     @settings(max_examples=40)
     @given(table=ANY_CONTINUOUS, seed=st.integers(0, 99))
@@ -85,10 +87,10 @@ class TestAgainstReference:
     def test_continuous_draws_are_shuffled_columns_under_the_same_weights(self):
         table = np.round(RNG.random((30, 5)), 3) * (RNG.random((30, 5)) < 0.6)
         weights = some_weights(table, 3)
-        found = by_name(continuous_similarities(table, n_permutations=5, seed=2, weights=weights))
-        assert set(found) == {"cosine", "cosine_nonzero"}
+        result = by_name(continuous_similarities(table, n_permutations=5, seed=2, weights=weights))
+        assert set(result) == {"cosine", "cosine_nonzero"}
         plain = by_name(continuous_similarities(table, n_permutations=5, seed=2))
-        for name, test in found.items():
+        for name, test in result.items():
             assert test.comparisons["mean"].null != pytest.approx(plain[name].comparisons["mean"].null, abs=1e-6)
             near = np.cumsum(test.observed) / test.observed.sum()
             values, masses = weighted_pairs(table, weights, name)
@@ -100,36 +102,36 @@ class TestAgainstReference:
     @given(
         table=st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)), seed=st.integers(0, 9)
     )
-    def test_both_ways_to_weigh_pairs_agree(self, table, seed):
+    def test_both_weighing_kernels_agree(self, table, seed):
         bits = BitTable.from_scores(table)
         counter = PairCounter.create(bits, SIMILARITIES, some_weights(table, seed))
         by_pattern = counter.count(bits.rows)
         pair_by_pair = counter.count_pair_by_pair(bits.rows)
-        for one, other in zip(by_pattern, pair_by_pair, strict=True):
-            assert one == pytest.approx(other, rel=1e-12, abs=0)
+        for first, second in zip(by_pattern, pair_by_pair, strict=True):
+            assert first == pytest.approx(second, rel=1e-12, abs=0)
 
     @pytest.mark.parametrize("k", [3, 14, 70, 130])
-    def test_both_ways_agree_on_wide_tables_with_gaps(self, k):
+    def test_both_weighing_kernels_agree_on_wide_tables_with_gaps(self, k):
         table = (RNG.random((90, k)) < RNG.random((90, 1))).astype(float)
         table[:30, 0] = np.nan
         table[20:50, -1] = np.nan
         bits = BitTable.from_scores(table)
         counter = PairCounter.create(bits, SIMILARITIES, some_weights(table, k))
         pair_by_pair = counter.count_pair_by_pair(bits.rows)
-        for one, other in zip(counter.count(bits.rows), pair_by_pair, strict=True):
-            assert one == pytest.approx(other, rel=1e-12, abs=0)
+        for first, second in zip(counter.count(bits.rows), pair_by_pair, strict=True):
+            assert first == pytest.approx(second, rel=1e-12, abs=0)
 
     @settings(max_examples=30)
     @given(table=ANY_BINARY, seed=st.integers(0, 9))
     def test_mean_to_others_weighs_the_others(self, table, seed):
         weights = some_weights(table, seed)
         means = binary_similarities(table, n_permutations=1, seed=0, weights=weights).mean_to_others
-        there = ~np.isnan(table)
+        present = ~np.isnan(table)
         for i in range(len(table)):
-            others = [j for j in range(len(table)) if j != i and (there[i] & there[j]).any()]
+            rest = [j for j in range(len(table)) if j != i and (present[i] & present[j]).any()]
             for name, values in means.items():
-                pairs = [similarities(table[[i, j]], name)[0] for j in others]
-                expected = np.average(pairs, weights=weights[others]) if others else np.nan
+                pairs = [similarities(table[[i, j]], name)[0] for j in rest]
+                expected = np.average(pairs, weights=weights[rest]) if rest else np.nan
                 assert values[i] == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
     def test_continuous_mean_to_others_weighs_the_others(self):
@@ -138,9 +140,9 @@ class TestAgainstReference:
         weights = some_weights(table, 5)
         means = continuous_similarities(table, n_permutations=1, seed=0, weights=weights).mean_to_others["cosine"]
         for i in range(12):
-            others = [j for j in range(12) if j != i]
-            pairs = [similarities(table[[i, j]], "cosine")[0] for j in others]
-            assert means[i] == pytest.approx(np.average(pairs, weights=weights[others]), abs=1e-12)
+            rest = [j for j in range(12) if j != i]
+            pairs = [similarities(table[[i, j]], "cosine")[0] for j in rest]
+            assert means[i] == pytest.approx(np.average(pairs, weights=weights[rest]), abs=1e-12)
 
 
 class TestLaws:
@@ -150,30 +152,30 @@ class TestLaws:
         table = data.draw(ANY_BINARY)
         times = np.array(data.draw(st.lists(st.integers(1, 4), min_size=len(table), max_size=len(table))))
         copies = np.repeat(np.arange(len(table)), times)
-        repeated, there = table[copies], ~np.isnan(table[copies])
-        apart = [
+        repeated, present = table[copies], ~np.isnan(table[copies])
+        separate = [
             (i, j)
             for i, j in combinations(range(len(repeated)), 2)
-            if copies[i] != copies[j] and (there[i] & there[j]).any()
+            if copies[i] != copies[j] and (present[i] & present[j]).any()
         ]
         for test in binary_similarities(table, n_permutations=1, seed=0, weights=times / times.mean()).tests:
-            if test.name == "cosine_nonzero" or not apart:
+            if test.name == "cosine_nonzero" or not separate:
                 continue
-            values = np.array([similarities(repeated[[i, j]], test.name)[0] for i, j in apart])
-            found = test.comparisons
-            assert found["mean"].observed == pytest.approx(values.mean(), abs=1e-12)
-            assert found["variance"].observed == pytest.approx(values.var(), abs=1e-12)
+            values = np.array([similarities(repeated[[i, j]], test.name)[0] for i, j in separate])
+            result = test.comparisons
+            assert result["mean"].observed == pytest.approx(values.mean(), abs=1e-12)
+            assert result["variance"].observed == pytest.approx(values.var(), abs=1e-12)
             for name, share in (("p75", 75), ("p95", 95)):
                 expected = np.percentile(values, share, method="inverted_cdf")
-                assert found[name].observed == pytest.approx(expected, abs=1e-12)
+                assert result[name].observed == pytest.approx(expected, abs=1e-12)
 
     @settings(max_examples=30)
     @given(table=ANY_BINARY, seed=st.integers(0, 9), factor=st.floats(1e-3, 1e3))
     def test_the_unit_of_weights_does_not_matter(self, table, seed, factor):
         weights = some_weights(table, seed)
-        one = binary_similarities(table, n_permutations=10, seed=0, weights=weights)
-        other = binary_similarities(table, n_permutations=10, seed=0, weights=weights * factor)
-        for a, b in zip(one.tests, other.tests, strict=True):
+        first = binary_similarities(table, n_permutations=10, seed=0, weights=weights)
+        second = binary_similarities(table, n_permutations=10, seed=0, weights=weights * factor)
+        for a, b in zip(first.tests, second.tests, strict=True):
             for name in a.comparisons:
                 assert a.comparisons[name].observed == pytest.approx(
                     b.comparisons[name].observed, abs=1e-11, nan_ok=True
@@ -184,9 +186,9 @@ class TestLaws:
     @given(table=ANY_CONTINUOUS, seed=st.integers(0, 9))
     def test_a_power_of_two_as_unit_changes_no_bit_of_a_continuous_statistic(self, table, seed):
         weights = some_weights(table, seed)
-        one = continuous_similarities(table, n_permutations=5, seed=0, weights=weights)
-        other = continuous_similarities(table, n_permutations=5, seed=0, weights=4 * weights)
-        for a, b in zip(one.tests, other.tests, strict=True):
+        first = continuous_similarities(table, n_permutations=5, seed=0, weights=weights)
+        second = continuous_similarities(table, n_permutations=5, seed=0, weights=4 * weights)
+        for a, b in zip(first.tests, second.tests, strict=True):
             for name in a.comparisons:
                 assert a.comparisons[name].null.tobytes() == b.comparisons[name].null.tobytes()
 
@@ -197,12 +199,12 @@ class TestLaws:
         random.shuffle(rows)
         random.shuffle(columns)
         weights = some_weights(table, seed)
-        one = binary_similarities(table, n_permutations=1, seed=0, weights=weights)
-        other = binary_similarities(table[rows][:, columns], n_permutations=1, seed=0, weights=weights[rows])
-        for a, b in zip(one.tests, other.tests, strict=True):
+        first = binary_similarities(table, n_permutations=1, seed=0, weights=weights)
+        second = binary_similarities(table[rows][:, columns], n_permutations=1, seed=0, weights=weights[rows])
+        for a, b in zip(first.tests, second.tests, strict=True):
             assert a.observed == pytest.approx(b.observed, rel=1e-12, abs=0)
-        for name, means in one.mean_to_others.items():
-            assert means[rows] == pytest.approx(other.mean_to_others[name], abs=1e-12, nan_ok=True)
+        for name, means in first.mean_to_others.items():
+            assert means[rows] == pytest.approx(second.mean_to_others[name], abs=1e-12, nan_ok=True)
 
     @settings(max_examples=30)
     @given(table=ANY_CONTINUOUS, seed=st.integers(0, 9), random=st.randoms(use_true_random=False))
@@ -210,12 +212,12 @@ class TestLaws:
         rows = list(range(table.shape[0]))
         random.shuffle(rows)
         weights = some_weights(table, seed)
-        one = continuous_similarities(table, n_permutations=1, seed=0, weights=weights)
-        other = continuous_similarities(table[rows], n_permutations=1, seed=0, weights=weights[rows])
-        for a, b in zip(one.tests, other.tests, strict=True):
+        first = continuous_similarities(table, n_permutations=1, seed=0, weights=weights)
+        second = continuous_similarities(table[rows], n_permutations=1, seed=0, weights=weights[rows])
+        for a, b in zip(first.tests, second.tests, strict=True):
             for name in ("mean", "p75", "p95", "variance"):
-                mine, theirs = a.comparisons[name].observed, b.comparisons[name].observed
-                assert mine == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+                actual, expected = a.comparisons[name].observed, b.comparisons[name].observed
+                assert actual == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
     @pytest.mark.parametrize("n_jobs", [2, 5])
     def test_any_number_of_workers_gives_the_same_bytes(self, n_jobs):
@@ -250,10 +252,10 @@ class TestLaws:
         table = (RNG.random((60, 9)) < 0.5).astype(float)
         table[RNG.random(table.shape) < 0.05] = np.nan
         weights = some_weights(table, 4)
-        one = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
+        first = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
         monkeypatch.setattr(pair_counter, "MAX_PATTERNS", 0)
-        other = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
-        for a, b in zip(one.tests, other.tests, strict=True):
+        second = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
+        for a, b in zip(first.tests, second.tests, strict=True):
             for name in a.comparisons:
                 assert a.comparisons[name].null == pytest.approx(b.comparisons[name].null, abs=1e-12)
                 assert a.comparisons[name].pvalue == b.comparisons[name].pvalue
@@ -262,21 +264,23 @@ class TestLaws:
         """What the statistics page says of it: it looks at each model by itself."""
         table = (RNG.random((25, 6)) < 0.5).astype(float)
         w = some_weights(table, 2)
-        found = by_name(binary_similarities(table, n_permutations=20, seed=0, weights=w))["hamming"].comparisons["mean"]
+        result = by_name(binary_similarities(table, n_permutations=20, seed=0, weights=w))["hamming"].comparisons[
+            "mean"
+        ]
         right = w @ table
         expected = 1 - 2 * (right * (w.sum() - right)).mean() / (w.sum() ** 2 - (w**2).sum())
-        assert found.observed == pytest.approx(expected, abs=1e-12)
-        assert not found.reason
-        assert np.ptp(found.null) > 1e-4
+        assert result.observed == pytest.approx(expected, abs=1e-12)
+        assert not result.reason
+        assert np.ptp(result.null) > 1e-4
 
     def test_the_variance_of_row_sums_is_weighted(self):
         table = (RNG.random((25, 6)) < 0.5).astype(float)
         w, sums = some_weights(table, 2), table.sum(axis=1)
         expected = np.average((sums - np.average(sums, weights=w)) ** 2, weights=w)
         for null in ("columns", "margins"):
-            found = binary_similarities(table, n_permutations=20, null=null, seed=0, weights=w).row_sums
-            assert found.observed == pytest.approx(expected, rel=1e-12)
-            assert bool(found.reason) == (null == "margins")
+            result = binary_similarities(table, n_permutations=20, null=null, seed=0, weights=w).row_sums
+            assert result.observed == pytest.approx(expected, rel=1e-12)
+            assert bool(result.reason) == (null == "margins")
 
     def test_one_model_that_varies_is_no_test(self):
         table = np.column_stack([np.arange(20.0) % 2, np.ones(20)])
@@ -297,9 +301,9 @@ class TestLaws:
     def test_similarities_are_those_without_weights_where_all_weigh_the_same(self):
         """Up to rounding, and up to the rule for percentiles."""
         table = (RNG.random((40, 7)) < 0.5).astype(float)
-        one = by_name(binary_similarities(table, n_permutations=20, seed=0, weights=np.ones(40)))
-        other = by_name(binary_similarities(table, n_permutations=20, seed=0))
+        first = by_name(binary_similarities(table, n_permutations=20, seed=0, weights=np.ones(40)))
+        second = by_name(binary_similarities(table, n_permutations=20, seed=0))
         for name in BY_NAME:
             for statistic in ("mean", "variance", "ks_d"):
-                a, b = one[name].comparisons[statistic], other[name].comparisons[statistic]
+                a, b = first[name].comparisons[statistic], second[name].comparisons[statistic]
                 assert a.null == pytest.approx(b.null, abs=1e-12)

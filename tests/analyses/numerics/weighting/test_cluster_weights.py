@@ -46,12 +46,12 @@ def slow_weights(labels: list[int], distances: list[float], inverse: bool, rule:
 def slow_medoids(X: NDArray[np.float64], labels: NDArray[np.int64]) -> list[int]:
     """Every distance within a cluster; of prompts that are equally central the first."""
     units = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
-    found = []
+    result = []
     for cluster in range(labels.max() + 1):
         members = np.flatnonzero(labels == cluster)
         sums = [sum(1 - units[i] @ units[j] for j in members) for i in members]
-        found.append(int(members[np.argmax(np.array(sums) <= min(sums) + 1e-9)]))
-    return found
+        result.append(int(members[np.argmax(np.array(sums) <= min(sums) + 1e-9)]))
+    return result
 
 
 def tables(draw: st.DrawFn) -> NDArray[np.float64]:
@@ -74,26 +74,26 @@ class TestAgainstReference:
         labels, distances = [label for label, _ in prompts], [d for _, d in prompts]
         arrays = np.array(labels), np.array(distances)
         assert distance_weights(*arrays).tolist() == pytest.approx(slow_weights(labels, distances, False, rule))
-        found = inverse_distance_weights(*arrays, rule)
-        assert found.tolist() == pytest.approx(slow_weights(labels, distances, True, rule))
+        result = inverse_distance_weights(*arrays, rule)
+        assert result.tolist() == pytest.approx(slow_weights(labels, distances, True, rule))
 
     @given(TABLES)
     def test_medoids_are_those_of_all_pairs(self, X: NDArray[np.float64]) -> None:
         if not X.any():
             return
-        found = best_clustering(X, max_clusters=5, n_restarts=2, key=stream_key(0))
-        assert found.medoids.tolist() == slow_medoids(X, found.labels)
+        result = best_clustering(X, max_clusters=5, n_restarts=2, key=stream_key(0))
+        assert result.medoids.tolist() == slow_medoids(X, result.labels)
 
     def test_medoids_and_distances_of_real_data_are_those_of_all_pairs(self, mmlu_pro) -> None:
         Q = mmlu_pro.Q
-        found = best_clustering(Q, max_clusters=12, n_restarts=1, key=stream_key(1))
-        assert found.medoids.tolist() == slow_medoids(Q, found.labels)
-        distances = medoid_distances(Q, found)
+        result = best_clustering(Q, max_clusters=12, n_restarts=1, key=stream_key(1))
+        assert result.medoids.tolist() == slow_medoids(Q, result.labels)
+        distances = medoid_distances(Q, result)
         units = Q / np.maximum(np.linalg.norm(Q, axis=1, keepdims=True), 1e-300)
-        some = found.labels >= 0
-        expected = 1 - (units[some] * units[found.medoids[found.labels[some]]]).sum(axis=1)
+        some = result.labels >= 0
+        expected = 1 - (units[some] * units[result.medoids[result.labels[some]]]).sum(axis=1)
         assert distances[some] == pytest.approx(expected, abs=1e-14)
-        same = (Q[some] == Q[found.medoids[found.labels[some]]]).all(axis=1)
+        same = (Q[some] == Q[result.medoids[result.labels[some]]]).all(axis=1)
         assert (distances[some][same] == 0).all()
         assert (distances[some][~same] > 1e-3).all()
 
@@ -138,14 +138,14 @@ class TestLaws:
         self, prompts: list[tuple[int, float]], rule: str, unit: float
     ) -> None:
         labels, distances = np.array([label for label, _ in prompts]), np.array([d for _, d in prompts])
-        for one, other in (
+        for first, second in (
             (distance_weights(labels, distances), distance_weights(labels, unit * distances)),
             (
                 inverse_distance_weights(labels, distances, rule),
                 inverse_distance_weights(labels, unit * distances, rule),
             ),
         ):
-            assert one == pytest.approx(other)
+            assert first == pytest.approx(second)
 
     @given(CLUSTERS, st.randoms(use_true_random=False), st.sampled_from(RULES), st.integers(1, 3))
     def test_reordered_prompts_keep_their_weights_and_copies_have_the_same(
@@ -165,13 +165,13 @@ class TestLaws:
     ) -> None:
         if not X.any():
             return
-        found = best_clustering(X, max_clusters=4, n_restarts=2, key=stream_key(0))
+        result = best_clustering(X, max_clusters=4, n_restarts=2, key=stream_key(0))
         turned = np.ascontiguousarray(X[:, ::-1])
-        one, other = medoid_distances(X, found), medoid_distances(turned, found)
-        assert (one == 0).tolist() == (other == 0).tolist()
+        first, second = medoid_distances(X, result), medoid_distances(turned, result)
+        assert (first == 0).tolist() == (second == 0).tolist()
         for rule in RULES:
-            assert inverse_distance_weights(found.labels, one, rule) == pytest.approx(
-                inverse_distance_weights(found.labels, other, rule)
+            assert inverse_distance_weights(result.labels, first, rule) == pytest.approx(
+                inverse_distance_weights(result.labels, second, rule)
             )
 
     def test_distances_that_rounding_makes_do_not_count(self) -> None:
@@ -180,6 +180,6 @@ class TestLaws:
         assert inverse_distance_weights(labels, noisy).tolist() == pytest.approx([1, 1, 1])
         assert distance_weights(labels, noisy).tolist() == [0, 0, 3]
         parallel = np.array([[0.1, 0.3], [0.2, 0.6], [0.3, 0.9], [0.9, 0.1]])
-        found = cluster_schemes(parallel, max_clusters=2, n_restarts=1, zero_distance="floor")
-        assert found.schemes["inverse-distance"].weights.tolist() == [1, 1, 1, 1]
-        assert found.is_zero_distance.tolist() == [True] * 4
+        result = cluster_schemes(parallel, max_clusters=2, n_restarts=1, zero_distance="floor")
+        assert result.schemes["inverse-distance"].weights.tolist() == [1, 1, 1, 1]
+        assert result.is_zero_distance.tolist() == [True] * 4

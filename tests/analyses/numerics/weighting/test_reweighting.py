@@ -21,29 +21,29 @@ class TestAgainstReference:
     @given(TABLES, st.data())
     def test_everything_is_what_scipy_and_whole_numbers_give(self, Q: NDArray[np.float64], data: st.DataObject) -> None:
         counts = data.draw(hnp.arrays(np.int64, len(Q), elements=st.integers(0, 5)).filter(lambda c: c.any()))
-        found = reweighting(Q, counts.astype(np.float64))
+        result = reweighting(Q, counts.astype(np.float64))
         halves = (2 * Q).astype(np.int64)  # exact sums decide ties
         before, after = rankdata(-halves.sum(axis=0)), rankdata(-(counts[:, None] * halves).sum(axis=0))
-        assert found.ranks.tolist() == after.tolist()
-        assert found.changes.tolist() == (before - after).tolist()
-        assert found.means == pytest.approx(np.average(Q, axis=0, weights=counts), abs=1e-12)
-        assert found.shifts == pytest.approx(found.means - Q.mean(axis=0), abs=1e-12)
-        assert found.kendall_tau == pytest.approx(kendalltau(before, after).statistic, nan_ok=True)
-        assert found.largest_rank_change == np.abs(before - after).max()
-        assert found.leader_changes == (
+        assert result.ranks.tolist() == after.tolist()
+        assert result.changes.tolist() == (before - after).tolist()
+        assert result.means == pytest.approx(np.average(Q, axis=0, weights=counts), abs=1e-12)
+        assert result.shifts == pytest.approx(result.means - Q.mean(axis=0), abs=1e-12)
+        assert result.kendall_tau == pytest.approx(kendalltau(before, after).statistic, nan_ok=True)
+        assert result.largest_rank_change == np.abs(before - after).max()
+        assert result.leader_changes == (
             not set(np.flatnonzero(before == before.min())) & set(np.flatnonzero(after == after.min()))
         )
-        assert found.n_effective == pytest.approx(counts.sum() ** 2 / (counts**2).sum())
-        assert found.n_weighted == (counts > 0).sum()
+        assert result.n_effective == pytest.approx(counts.sum() ** 2 / (counts**2).sum())
+        assert result.n_weighted == (counts > 0).sum()
 
 
 class TestLaws:
     @given(TABLES)
     def test_equal_weights_change_nothing_exactly(self, Q: NDArray[np.float64]) -> None:
-        found = reweighting(Q, np.full(len(Q), 0.1))
-        assert not found.changes.any()
-        assert not found.shifts.any()
-        assert (found.kendall_distance, found.leader_changes, found.n_effective) == (0, False, len(Q))
+        result = reweighting(Q, np.full(len(Q), 0.1))
+        assert not result.changes.any()
+        assert not result.shifts.any()
+        assert (result.kendall_distance, result.leader_changes, result.n_effective) == (0, False, len(Q))
 
     @given(TABLES, st.data())
     def test_turning_the_scale_round_turns_the_ranks_round(self, Q: NDArray[np.float64], data: st.DataObject) -> None:
@@ -56,7 +56,7 @@ class TestLaws:
         )
 
     def test_one_prompt_alone_decides(self) -> None:
-        found = reweighting(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0]]), np.array([5.0, 0.0, 0.0]))
-        assert found.ranks.tolist() == [1.5, 3, 1.5]
-        assert found.changes.tolist() == [1.5, -1.5, 0]
-        assert (found.n_effective, found.n_leaders, found.leader_changes) == (1, 2, False)
+        result = reweighting(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0]]), np.array([5.0, 0.0, 0.0]))
+        assert result.ranks.tolist() == [1.5, 3, 1.5]
+        assert result.changes.tolist() == [1.5, -1.5, 0]
+        assert (result.n_effective, result.n_leaders, result.leader_changes) == (1, 2, False)

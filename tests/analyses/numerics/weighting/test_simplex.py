@@ -20,9 +20,9 @@ def partial_fractions(d, digits=60):
     with mpmath.workdps(digits):
         exact = [mpmath.mpf(float(x)) for x in d]
         return sum(
-            mpmath.fprod([one / (one - other) for i, other in enumerate(exact) if i != j])
-            for j, one in enumerate(exact)
-            if one > 0
+            mpmath.fprod([first / (first - second) for i, second in enumerate(exact) if i != j])
+            for j, first in enumerate(exact)
+            if first > 0
         )
 
 
@@ -69,11 +69,11 @@ class TestAgainstReference:
         for _ in range(300):
             (a, b), (p, q) = 10 ** rng.uniform(-4, 3, 2), 10 ** rng.uniform(-3, 0, 2)
             up, down, _ = both_tails(np.array([p, -q]), np.array([a, b]), False)
-            for ours, theirs in (
+            for actual, expected in (
                 (up, special.betainc(b, a, p / (p + q))),
                 (down, special.betainc(a, b, q / (p + q))),
             ):
-                assert ours == pytest.approx(theirs, rel=1e-10, abs=1e-290)
+                assert actual == pytest.approx(expected, rel=1e-10, abs=1e-290)
 
     @pytest.mark.parametrize("shapes", [[0.05, 0.1, 0.2], [0.5, 1.0, 2.3], [30.0, 4.5, 20.25]])
     def test_any_shapes_agree_with_a_million_draws(self, shapes):
@@ -101,14 +101,14 @@ class TestAgainstReference:
 
     def test_chances_of_binary_models_are_binomial_tails(self):
         X = binary(300, 9)
-        found = lead_chances(X, np.ones(300))
+        result = lead_chances(X, np.ones(300))
         for i in range(9):
             for j in range(9):
                 a, b = int((X[:, i] > X[:, j]).sum()), int((X[:, j] > X[:, i]).sum())
-                assert (found.better[i, j], found.better[j, i]) == (a, b)
+                assert (result.better[i, j], result.better[j, i]) == (a, b)
                 if i != j:
-                    assert found.beats[i, j] == pytest.approx(stats.binom.sf(b - 1, a + b - 1, 0.5), rel=1e-11)
-                    assert found.beats[i, j] == pytest.approx(special.betainc(b, a, 0.5), rel=1e-12)
+                    assert result.beats[i, j] == pytest.approx(stats.binom.sf(b - 1, a + b - 1, 0.5), rel=1e-11)
+                    assert result.beats[i, j] == pytest.approx(special.betainc(b, a, 0.5), rel=1e-12)
 
     def test_far_tails_of_binary_models_keep_their_digits(self):
         X = np.zeros((1000, 2))
@@ -142,8 +142,8 @@ class TestAgainstReference:
         """A third value of next to no weight takes the general route."""
         x, levels = np.append(binary(500, 1)[:, 0], 0.5), np.array([1e-5, 0.025, 0.5, 0.975, 1 - 1e-5])
         c = x[:500].sum()
-        found = quantiles(x, np.append(np.ones(500), 1e-12), levels)
-        assert found == pytest.approx(stats.beta(c, 500 - c).ppf(levels), rel=1e-9)
+        result = quantiles(x, np.append(np.ones(500), 1e-12), levels)
+        assert result == pytest.approx(stats.beta(c, 500 - c).ppf(levels), rel=1e-9)
 
     def test_distribution_and_density_of_few_scores_equal_partial_fractions(self):
         x = np.array([-0.4, 0.1, 0.3, 0.9, 2.0])
@@ -165,9 +165,9 @@ class TestAgainstReference:
 def _mp_distribution(x, t):
     exact = [t - mpmath.mpf(float(score)) for score in x]
     return sum(
-        mpmath.fprod([one / (one - other) for i, other in enumerate(exact) if i != j])
-        for j, one in enumerate(exact)
-        if one > 0
+        mpmath.fprod([first / (first - second) for i, second in enumerate(exact) if i != j])
+        for j, first in enumerate(exact)
+        if first > 0
     )
 
 
@@ -179,57 +179,57 @@ def scores(max_prompts=12, models=3):
 class TestLaws:
     @given(scores())
     def test_chances_of_two_models_add_up_to_one(self, X):
-        found = lead_chances(X, np.ones(len(X)))
-        assert found.beats + found.beats.T == pytest.approx(1.0, abs=1e-15)
-        assert ((found.beats >= 0) & (found.beats <= 1)).all()
-        never_worse = (found.better.T == 0) & (found.better > 0)
-        assert (found.beats[never_worse] == 1).all()
-        assert (found.beats[(found.better == 0) & (found.better.T == 0)] == 0.5).all()
+        result = lead_chances(X, np.ones(len(X)))
+        assert result.beats + result.beats.T == pytest.approx(1.0, abs=1e-15)
+        assert ((result.beats >= 0) & (result.beats <= 1)).all()
+        never_worse = (result.better.T == 0) & (result.better > 0)
+        assert (result.beats[never_worse] == 1).all()
+        assert (result.beats[(result.better == 0) & (result.better.T == 0)] == 0.5).all()
 
     @given(scores(), st.permutations(range(3)), st.randoms(use_true_random=False))
     def test_the_order_of_models_and_prompts_does_not_matter(self, X, models, random):
         prompts = list(range(len(X)))
         random.shuffle(prompts)
-        one, other = lead_chances(X, np.ones(len(X))), lead_chances(X[prompts][:, models], np.ones(len(X)))
-        assert other.beats == pytest.approx(one.beats[np.ix_(models, models)], rel=1e-10)
+        first, second = lead_chances(X, np.ones(len(X))), lead_chances(X[prompts][:, models], np.ones(len(X)))
+        assert second.beats == pytest.approx(first.beats[np.ix_(models, models)], rel=1e-10)
 
     @given(scores(), st.sampled_from([-1.0, 0.25, 3.0]))
     def test_scores_can_be_moved_and_turned_round(self, X, factor):
-        one, other = lead_chances(X, np.ones(len(X))), lead_chances(factor * X + 0.5, np.ones(len(X)))
-        expected = one.beats if factor > 0 else one.beats.T
-        assert other.beats == pytest.approx(expected, rel=1e-7, abs=1e-9)
+        first, second = lead_chances(X, np.ones(len(X))), lead_chances(factor * X + 0.5, np.ones(len(X)))
+        expected = first.beats if factor > 0 else first.beats.T
+        assert second.beats == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
     @given(scores(models=1), st.sampled_from([1.0, 0.4, 2.5]))
-    def test_quantiles_are_where_the_distribution_says(self, X, shape):
+    def test_quantiles_match_the_distribution(self, X, shape):
         x, levels = X[:, 0], np.array([1e-5, 0.025, 0.4, 0.975, 1 - 1e-5])
         assume(len(np.unique(x)) > 2)
         alpha = np.full(len(x), shape)
-        found = quantiles(x, alpha, levels)
-        assert (np.diff(found) >= 0).all()
-        assert x.min() <= found[0]
-        assert found[-1] <= x.max()
-        inside = (found > x.min() + 1e-9) & (found < x.max() - 1e-9)
-        assert distribution(x, alpha, found[inside]) == pytest.approx(levels[inside], rel=1e-8)
+        result = quantiles(x, alpha, levels)
+        assert (np.diff(result) >= 0).all()
+        assert x.min() <= result[0]
+        assert result[-1] <= x.max()
+        inside = (result > x.min() + 1e-9) & (result < x.max() - 1e-9)
+        assert distribution(x, alpha, result[inside]) == pytest.approx(levels[inside], rel=1e-8)
 
     def test_splitting_a_prompt_in_two_changes_nothing(self):
         X = RNG.random((20, 4))
         halves = np.full(20, 1.0)
         halves[0] = 0.5
-        one = lead_chances(X, np.ones(20)).beats
-        other = lead_chances(np.vstack([X, X[:1]]), np.append(halves, 0.5)).beats
-        assert other == pytest.approx(one, rel=1e-11)
+        first = lead_chances(X, np.ones(20)).beats
+        second = lead_chances(np.vstack([X, X[:1]]), np.append(halves, 0.5)).beats
+        assert second == pytest.approx(first, rel=1e-11)
 
     def test_equal_scores_up_to_rounding_are_the_same_score(self):
         x = RNG.random(30)
-        found = lead_chances(np.stack([x, x * (1 + 2e-16), x + 1e-15], axis=1), np.ones(30))
-        assert (found.beats == 0.5).all()
-        assert (found.better == 0).all()
+        result = lead_chances(np.stack([x, x * (1 + 2e-16), x + 1e-15], axis=1), np.ones(30))
+        assert (result.beats == 0.5).all()
+        assert (result.better == 0).all()
 
 
 class TestDegenerate:
     def test_one_prompt_decides_everything(self):
-        found = lead_chances(np.array([[0.2, 0.9, 0.2]]), np.ones(1))
-        assert found.beats.tolist() == [[0.5, 0, 0.5], [1, 0.5, 1], [0.5, 0, 0.5]]
+        result = lead_chances(np.array([[0.2, 0.9, 0.2]]), np.ones(1))
+        assert result.beats.tolist() == [[0.5, 0, 0.5], [1, 0.5, 1], [0.5, 0, 0.5]]
 
     def test_no_weights_can_change_a_constant_score(self):
         X = np.full((7, 1), 0.1)
@@ -249,6 +249,6 @@ class TestDegenerate:
         X = np.zeros((5000, 2))
         X[:4990, 0] = X[4990:, 1] = 1
         for table in (X, np.hstack([X, np.full((5000, 1), 0.3)])):
-            found = lead_chances(table, np.ones(5000))
-            assert (found.beats[1, 0], found.beats[0, 1]) == (0.0, 1.0)
-            assert (found.better[1, 0], found.better[0, 1]) == (10, 4990)
+            result = lead_chances(table, np.ones(5000))
+            assert (result.beats[1, 0], result.beats[0, 1]) == (0.0, 1.0)
+            assert (result.better[1, 0], result.better[0, 1]) == (10, 4990)
