@@ -65,7 +65,7 @@ def analyze(
     unshared = find_unshared(shared.models, len(shared.a), shared.n_only)
     validate({**unshared, **check_finite(pair), **check_squarable(pair)})
     finding = compare_pair(shared, n_resamples=n_resamples, level=level, seed=seed)
-    advantage, metric = finding.comparison.advantage, shared.scores.metric
+    advantage = finding.comparison.advantage
     flips = tables.flips(shared, prompts, advantage, order_flips(advantage, seed))
     return Report(
         finding,
@@ -74,7 +74,7 @@ def analyze(
         task_values={"difference": {task.task: task.difference for task in finding.tasks}},
         tables={"tasks": tables.by_task(finding.tasks), "flips": flips},
         figures={
-            "differences": partial(figures.differences, finding, metric),
+            "differences": partial(figures.differences, finding, shared.scores.metric),
             "flips": partial(figures.flips, finding),
         },
         warnings=[
@@ -82,7 +82,7 @@ def analyze(
             *collect_warnings(
                 finding,
                 higher_is_better=shared.scores.higher_is_better,
-                metric=metric,
+                metric=shared.scores.metric,
                 flips=flips.to_pylist(),
                 n_flips=n_flips,
             ),

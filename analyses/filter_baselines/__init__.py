@@ -17,7 +17,7 @@ from analyses.filter_baselines.summary import list_warnings, summarize
 from analyses.filter_baselines.tables import list_prompt_values, list_rankings, list_tables
 from analyses.filter_baselines.validation import check_options, check_rows
 from analyses.presentation.validation import validate
-from tracker.queries.answers import Answers
+from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
@@ -30,7 +30,7 @@ __all__ = ["FilterBaselines", "analyze"]
 def analyze(
     scores: PerformanceMatrix,
     recorded: PromptFilter,
-    answers: Answers,
+    answers: AnswerMatrix,
     against: BenchmarkScores | None,
     *,
     n_subsets: Annotated[int, "random subsets that each method is compared with"] = 1000,

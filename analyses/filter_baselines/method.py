@@ -18,7 +18,7 @@ from analyses.numerics.filtering.effects.random_comparison import (
 )
 from analyses.numerics.filtering.item_response import TwoParameterFit, fit_two_parameter, flag_easy_or_undiscriminating
 from analyses.presentation.validation import validate
-from tracker.queries.answers import Answers
+from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.evidence import answers_or_outcomes
 from tracker.queries.filtering.prompt_filter import PromptFilter
@@ -201,7 +201,7 @@ class BaselineOptions:
 def compare_methods(
     scores: PerformanceMatrix,
     recorded: PromptFilter,
-    answers: Answers,
+    answers: AnswerMatrix,
     against: BenchmarkScores | None,
     options: BaselineOptions,
 ) -> FilterBaselines:

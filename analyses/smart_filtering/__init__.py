@@ -20,7 +20,7 @@ from analyses.smart_filtering.step_registry import FilterOptions, check_options,
 from analyses.smart_filtering.summary import list_warnings, summarize
 from analyses.smart_filtering.tables import list_decisions, list_rankings, list_tables
 from analyses.smart_filtering.validation import check_scores
-from tracker.queries.answers import Answers
+from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.filtering.filter_models import FilterModels
@@ -39,7 +39,7 @@ def analyze(
     filter_models: FilterModels,
     probabilities: ReferenceProbabilities,
     answer_only: AnswerOnlyRuns,
-    answers: Answers,
+    answers: AnswerMatrix,
     vectors: StoredEmbeddings,
     against: BenchmarkScores | None,
     *,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.unanimity import Unanimity
 from analyses.presentation.validation import collect_errors, validate
 from analyses.smart_filtering.validation import check_directions, check_vectors
-from tracker.queries.answers import Answers
+from tracker.queries.answers import AnswerMatrix
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.filtering.evidence import Evidence, evidence
 from tracker.queries.filtering.filter_models import FilterModels, select_best_models
@@ -52,7 +52,7 @@ class FilterInputs:
     filter_models: FilterModels
     probabilities: ReferenceProbabilities
     answer_only: AnswerOnlyRuns
-    answers: Answers
+    answers: AnswerMatrix
     vectors: StoredEmbeddings
 
 
@@ -86,7 +86,7 @@ class FilterData:
     kind: str
     evidence: Evidence
     unanimity: Unanimity
-    answers: Answers
+    answers: AnswerMatrix
     vectors: NDArray[np.float32] | None
     seed: int
 
@@ -176,7 +176,7 @@ def _load_vectors(vectors: StoredEmbeddings, scores: PerformanceMatrix) -> NDArr
     return E
 
 
-def _find_unanimity(known: Evidence, answers: Answers, kind: str, confidence: float) -> Unanimity:
+def _find_unanimity(known: Evidence, answers: AnswerMatrix, kind: str, confidence: float) -> Unanimity:
     nothing = np.full(known.right.shape, np.nan)
     return Unanimity(
         right=known.right,

@@ -21,7 +21,7 @@ from analyses.numerics.filtering.effects.random_subsets import random_subsets
 from analyses.numerics.filtering.effects.ranking_change import ranking_change
 from analyses.numerics.filtering.item_response import fit_two_parameter, flag_easy_or_undiscriminating
 from tracker.errors import SelectionError
-from tracker.queries.answers import Answers
+from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
@@ -51,10 +51,10 @@ def chosen(kept: np.ndarray, models: tuple[int, ...] = BEST, stale: str = "") ->
     )
 
 
-def answers(scores: PerformanceMatrix, codes: np.ndarray | None = None) -> Answers:
+def answers(scores: PerformanceMatrix, codes: np.ndarray | None = None) -> AnswerMatrix:
     """What the models answered; nothing by default."""
     codes = np.full(scores.Q.shape, -1, np.int32) if codes is None else codes
-    return Answers(
+    return AnswerMatrix(
         codes=codes,
         probability=np.full(codes.shape, np.nan),
         texts=("A", "B", "C"),

@@ -21,7 +21,7 @@ from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store_file
 from tracker.queries.embeddings import AllEmbeddings, Embeddings
-from tracker.queries.filtering.prompt_filter import FlaggedPrompts, PromptFilter
+from tracker.queries.filtering.prompt_filter import PromptFilter, ReasonPrompts
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
@@ -118,7 +118,7 @@ class World:
         def reason(flagged, kept):
             ids = IDS[flagged]
             by_key = np.argsort(ids)
-            return FlaggedPrompts(
+            return ReasonPrompts(
                 prompt_ids=ids[by_key],
                 retained=kept[flagged][by_key],
                 groups=np.full(len(ids), -1, dtype=np.int64),

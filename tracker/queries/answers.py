@@ -22,7 +22,7 @@ NOT_KNOWN = -1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers(AnalysisInput):
+class AnswerMatrix(AnalysisInput):
     """The answers of a selection's runs: one for each prompt and run.
 
     Of several extractions of an answer it is the one that the metric's scores were made of, else the plainest; of
@@ -47,11 +47,11 @@ class Answers(AnalysisInput):
     run_ids: NDArray[np.int64]
 
     @classmethod
-    def load(cls, session: Session, selection: Selection) -> Answers:
+    def load(cls, session: Session, selection: Selection) -> AnswerMatrix:
         """The answers of a selection; see `answers`."""
         return answers(session, selection)
 
-    def align(self, prompt_ids: NDArray[np.int64]) -> Answers:
+    def align(self, prompt_ids: NDArray[np.int64]) -> AnswerMatrix:
         """The answers to some of these prompts, in their order.
 
         Args:
@@ -69,7 +69,7 @@ class Answers(AnalysisInput):
         return hashed.hexdigest()
 
 
-def answers(session: Session, selection: Selection) -> Answers:
+def answers(session: Session, selection: Selection) -> AnswerMatrix:
     """What the models of a selection answered; cells without a stored answer are empty.
 
     Raises:
@@ -92,7 +92,7 @@ def answers(session: Session, selection: Selection) -> Answers:
     in_order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), dtype=np.intp)
     used, codes.flat[rows.cells[answered]] = np.unique(np.argsort(in_order)[rows.codes[answered]], return_inverse=True)
     probability.flat[rows.cells[known]] = rows.probability[known]
-    return Answers(
+    return AnswerMatrix(
         codes=codes,
         probability=probability,
         texts=tuple(rows.texts[code] for code in in_order[used].tolist()),
@@ -103,7 +103,7 @@ def answers(session: Session, selection: Selection) -> Answers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rows:
+class _StoredAnswers:
     """Answers as stored, in any order.
 
     Attributes:
@@ -136,7 +136,7 @@ class _Rows:
         return order[np.flatnonzero(np.diff(sorted_cells, prepend=-1))]
 
 
-def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> _Rows:
+def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> _StoredAnswers:
     grid = Grid(run_ids, prompt_ids)
     statement = (
         "SELECT run_id, prompt_id, trial, CASE WHEN status = 'ok' AND text IS NOT NULL THEN 1 ELSE 0 END, "
@@ -157,7 +157,7 @@ def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64
             for part, column, kind in zip(parts, columns, kinds, strict=True):
                 part.append(column.astype(kind, copy=False))
     read: dict[str, NDArray[Any]] = {name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}
-    return _Rows(**read, texts=list(texts), extraction_names=list(extractions))
+    return _StoredAnswers(**read, texts=list(texts), extraction_names=list(extractions))
 
 
 def _numbered(column: Any, known: dict[str, int]) -> NDArray[np.int32]:

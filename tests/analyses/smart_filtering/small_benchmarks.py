@@ -9,7 +9,7 @@ import numpy as np
 
 from analyses.smart_filtering import analyze
 from tracker.plugins.parameters import accept_flat_options
-from tracker.queries.answers import Answers
+from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_models import FilterModels, ModelOrigin
@@ -93,7 +93,7 @@ class SmallBenchmark:
             higher_is_better=True,
             run_ids=np.empty(0, np.int64),
         )
-        answers = Answers(
+        answers = AnswerMatrix(
             codes=self.codes.astype(np.int32),
             probability=self.answer_probability,
             texts=tuple("ABCDEFGH"),

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts
-from tracker.queries.filtering.prompt_filter import FlaggedPrompts, PromptFilter
+from tracker.queries.filtering.prompt_filter import PromptFilter, ReasonPrompts
 from tracker.queries.prompts import Prompts
 
 Out = Mapping[int, tuple[bool, int]]
 """Whether a prompt stays in spite of a reason, and its group or -1, by row."""
 
 
-def reason(out: Out, ids: np.ndarray) -> FlaggedPrompts:
+def reason(out: Out, ids: np.ndarray) -> ReasonPrompts:
     rows = sorted(out)
-    return FlaggedPrompts(
+    return ReasonPrompts(
         prompt_ids=ids[rows],
         retained=np.array([out[row][0] for row in rows], dtype=bool),
         groups=np.array([out[row][1] for row in rows], dtype=np.int64),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tracker import schema
 from tracker.database import transaction
-from tracker.queries.answers import Answers, answers
+from tracker.queries.answers import AnswerMatrix, answers
 from tracker.queries.performance import performance_matrix
 from tracker.queries.selection import Selection
 
@@ -28,12 +28,12 @@ def put(store: sa.Engine, rows: Sequence[Row]) -> None:
         session.execute(sa.insert(schema.Answer), [dict(zip(names, row, strict=True)) for row in rows])
 
 
-def load(store: sa.Engine, **choices: object) -> Answers:
+def load(store: sa.Engine, **choices: object) -> AnswerMatrix:
     with transaction(store, write=False) as session:
         return answers(session, Selection(benchmark="b", **choices))
 
 
-def said(found: Answers) -> dict[tuple[int, int], tuple[str, float | None]]:
+def said(found: AnswerMatrix) -> dict[tuple[int, int], tuple[str, float | None]]:
     """Text and probability by prompt and run."""
     return {
         (int(found.prompt_ids[i]), int(found.run_ids[j])): (

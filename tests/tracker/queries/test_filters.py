@@ -18,7 +18,7 @@ from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.filtering.filter_warnings import filter_warnings
-from tracker.queries.filtering.prompt_filter import FlaggedPrompts, PromptFilter
+from tracker.queries.filtering.prompt_filter import PromptFilter, ReasonPrompts
 from tracker.queries.performance import performance_matrix, task_matrix
 from tracker.queries.prompts import prompts
 from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
@@ -139,7 +139,7 @@ class TestLoading:
     @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.integers(0, 40), max_size=20))
     def test_a_prompt_that_was_never_judged_does_not_stay(self, kept: list[bool], asked: list[int]) -> None:
         ids = np.arange(len(kept), dtype=np.int64) * 2  # odd keys were never judged
-        nothing: dict[str, FlaggedPrompts] = {}
+        nothing: dict[str, ReasonPrompts] = {}
         found = filter_of(ids, np.array(kept), nothing)
         stays, judged = found.align(np.array(asked, dtype=np.int64))
         known = dict(zip(ids.tolist(), kept, strict=True))
@@ -153,7 +153,7 @@ class TestLoading:
         assert load(small, key).stale == "changed since: run 1"
 
 
-def filter_of(ids: NDArray[np.int64], kept: NDArray[np.bool_], reasons: dict[str, FlaggedPrompts]) -> PromptFilter:
+def filter_of(ids: NDArray[np.int64], kept: NDArray[np.bool_], reasons: dict[str, ReasonPrompts]) -> PromptFilter:
     return PromptFilter(
         finding_id=1,
         made_by="smart-filtering",
@@ -175,7 +175,7 @@ class TestDigest:
 
     def test_it_changes_with_every_part_of_a_decision(self) -> None:
         ids = np.array([3, 7], dtype=np.int64)
-        reason = FlaggedPrompts(prompt_ids=ids[:1], retained=np.array([False]), groups=np.array([-1]))
+        reason = ReasonPrompts(prompt_ids=ids[:1], retained=np.array([False]), groups=np.array([-1]))
         one = filter_of(ids, np.array([False, True]), {"easy": reason})
         others = [
             replace(one, kept=np.array([False, False])),

@@ -54,7 +54,7 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
 
     with transaction(connect(database), write=False) as session:
         rows = listing.list_runs(session, benchmark=benchmark, model=model)
-    rows_to_print = [row for row in rows if every or row.status not in listing.SET_ASIDE]
+    rows_to_print = [row for row in rows if every or row.status not in listing.EXCLUDED_STATUSES]
     columns = COLUMNS
     if any(row.reason or row.superseded_by for row in rows_to_print):
         columns = (*COLUMNS, "superseded_by", "reason")

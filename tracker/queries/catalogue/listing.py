@@ -16,7 +16,7 @@ from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchm
 from tracker.schema.run_fields import RunFields, run_values
 
 KEYS_AT_ONCE = 500
-SET_ASIDE = ("hidden", "superseded")
+EXCLUDED_STATUSES = ("hidden", "superseded")
 """Statuses that people give a run that is not to be used."""
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names
-from tracker.queries.answers import Answers
+from tracker.queries.answers import AnswerMatrix
 from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 
@@ -128,7 +128,7 @@ def evidence(scores: PerformanceMatrix, probabilities: ReferenceProbabilities, a
 
 
 def answers_or_outcomes(
-    answers: Answers, scores: PerformanceMatrix, columns: NDArray[np.intp]
+    answers: AnswerMatrix, scores: PerformanceMatrix, columns: NDArray[np.intp]
 ) -> tuple[NDArray[np.int32] | None, str]:
     """In what some models can be said to agree: their answers where most are stored of every one, else the outcomes.
 

@@ -26,7 +26,7 @@ FILTER_MODELS = "filter_models"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlaggedPrompts:
+class ReasonPrompts:
     """The prompts that one reason applies to.
 
     Attributes:
@@ -67,7 +67,7 @@ class PromptFilter(AnalysisInput):
     benchmark: str
     prompt_ids: NDArray[np.int64]
     kept: NDArray[np.bool_]
-    reasons: Mapping[str, FlaggedPrompts]
+    reasons: Mapping[str, ReasonPrompts]
     models: tuple[str, ...]
     parameters: Mapping[str, Any]
     selection: Mapping[str, Any]
@@ -210,7 +210,7 @@ def task_scores_error(benchmark: BenchmarkKey, metric: str) -> SelectionError:
     )
 
 
-def _reasons(session: Session, key: int) -> dict[str, FlaggedPrompts]:
+def _reasons(session: Session, key: int) -> dict[str, ReasonPrompts]:
     flagged: dict[str, list[NDArray[np.int64]]] = {}
     query = (
         "SELECT prompt_id, CASE WHEN retained THEN 1 ELSE 0 END, COALESCE(cluster, -1), step FROM filter_reason "
@@ -225,7 +225,7 @@ def _reasons(session: Session, key: int) -> dict[str, FlaggedPrompts]:
     for step in sorted(flagged):
         rows = np.concatenate(flagged[step])
         prompt_ids, retained, groups = rows[np.argsort(rows[:, 0])].T
-        reasons[step] = FlaggedPrompts(
+        reasons[step] = ReasonPrompts(
             prompt_ids=prompt_ids.copy(), retained=retained.astype(np.bool_), groups=groups.copy()
         )
     return reasons
