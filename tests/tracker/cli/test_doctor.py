@@ -1,4 +1,4 @@
-"""`suffrage doctor`: what is wrong is found, each with what to do next; what is right is said."""
+"""`suffrage doctor`: what is wrong is found, each with what to do next; what is right is text."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def sound(filled: sa.Engine) -> sa.Engine:
     """A store whose runs have the checksums of their scores."""
     with transaction(filled) as session:
         for key in range(1, 6):
-            said = compute_checksum(list(load_scores(session, key).values()))
-            session.execute(sa.update(tables.run).where(tables.run.c.id == key).values(checksum=said))
+            text = compute_checksum(list(load_scores(session, key).values()))
+            session.execute(sa.update(tables.run).where(tables.run.c.id == key).values(checksum=text))
     return filled
 
 
@@ -59,16 +59,16 @@ class TestSound:
         assert run(sound, "db", "check").exit_code == 0
 
     def test_the_table_has_a_line_for_each_check(self, sound: sa.Engine) -> None:
-        said = run(sound, "doctor", "--no-mlflow")
-        assert [line.split()[:2] for line in said.stdout.splitlines() if line[0] != " "][:3] == [
+        text = run(sound, "doctor", "--no-mlflow")
+        assert [line.split()[:2] for line in text.stdout.splitlines() if line[0] != " "][:3] == [
             ["ok", "program"], ["ok", "store"], ["ok", "schema"],
         ]  # fmt: skip
-        assert said.stderr == "10 checks: no problems, no warnings.\n"
+        assert text.stderr == "10 checks: no problems, no warnings.\n"
 
 
 @pytest.mark.usefixtures("toys")
 class TestWarnings:
-    def test_stale_findings_are_named_with_the_command_that_asks_again(self, sound: sa.Engine) -> None:
+    def test_stale_findings_are_listed_with_the_rerun_command(self, sound: sa.Engine) -> None:
         run_analysis(sound, "toy", ARITHMETIC)
         run(sound, "runs", "hide", "2", "--reason", "odd", "--no-mlflow")
         code, checks = examined(sound)
@@ -139,7 +139,7 @@ class TestProblems:
         assert checks["references"][0] == checks["schema"][0] == "problem"
         assert "extra" in checks["schema"][1]
 
-    def test_an_older_store_is_told_to_be_upgraded(self, sound: sa.Engine) -> None:
+    def test_an_older_store_is_a_problem_with_the_upgrade_command(self, sound: sa.Engine) -> None:
         downgrade(sound, "0002")
         code, checks = examined(sound)
         assert (code, list(checks)) == (1, ["program", "store"])
