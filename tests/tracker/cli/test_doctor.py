@@ -1,4 +1,4 @@
-"""`suffrage doctor`: what is wrong is found, each with what to do next; what is right is text."""
+"""`suffrage doctor` reports every fault with what to do next, and what is sound."""
 
 from __future__ import annotations
 
