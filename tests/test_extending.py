@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ def suffrage(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedP
     command = [sys.executable, "-m", "tracker.cli", *arguments]
     environment = os.environ | {"PYTHONPATH": str(site)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_inputs_in_its_table_are_where_it_says() -> None:
+    inputs = re.findall(r"^  \| (?:a subclass of )?`(\w+)` \| `\.([\w.]+)` \|", DOCUMENT, re.M)
+    assert len(inputs) > 10
+    missing = [
+        f"{module}.{name}" for name, module in inputs if not hasattr(import_module(f"tracker.queries.{module}"), name)
+    ]
+    assert missing == []
 
 
 def test_it_shows_three_files() -> None:

@@ -86,7 +86,7 @@ def ingest_file(
 
     Args:
         engine: the store.
-        path: a file; folders are searched by `tracker.ingest.parsing.detection.find`.
+        path: a file; folders are searched by `tracker.ingest.parsing.detection.find_files`.
         options: what the user says about it.
         format: name of its format; None to recognise it.
         on_conflict: how to resolve scores that contradict stored ones: see `tracker.ingest.write.writer.store_file`.

@@ -6,7 +6,7 @@ A format is a module with
   name and the first bytes only and never raises,
 - ``read(path, options)``: yields blocks of measurements, and sentences (str) that the reader should be told;
   raises `tracker.errors.BadInputError` for a file that is not sound, after it has yielded what precedes the damage.
-  Files may be larger than memory: it reads them as streams (`tracker.ingest.files.file_contents.opened`) and yields
+  Files may be larger than memory: it reads them as streams (`tracker.ingest.files.file_contents.open_file`) and yields
   what it has every `tracker.ingest.measurement.PROMPTS_PER_BLOCK` prompts,
 
 and, where it has them,
