@@ -30,7 +30,7 @@ def database_url(explicit: str | None = None) -> str:
     """The store's address: as given, else from the environment, else a file in the current folder.
 
     Args:
-        given: a URL such as ``sqlite:///results.db`` or ``postgresql://user@host/name``.
+        explicit: a URL such as ``sqlite:///results.db`` or ``postgresql://user@host/name``.
 
     Raises:
         DatabaseError: the URL names no engine that is supported.

@@ -29,7 +29,7 @@ class Drift(Finding):
         steps: by model, in the order of its runs.
         n_models: models with two runs or more.
         cluster: what makes a cluster.
-        unclustered: why errors are not clustered; '' where they are.
+        unclustered_reason: why errors are not clustered; '' where they are.
         level: of intervals and tests.
     """
 

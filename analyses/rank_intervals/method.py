@@ -27,7 +27,7 @@ class SeparableRanks(Finding):
         n_clusters: clusters of these prompts; 0 where errors are not clustered.
         cluster: what makes a cluster.
         n_left_out: models without a rank, since scores are missing.
-        unclustered: why errors are not clustered; '' where they are.
+        unclustered_reason: why errors are not clustered; '' where they are.
         ranks: everything ranks.
     """
 
@@ -67,7 +67,7 @@ class SeparableRanks(Finding):
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Matrices of pairs, in the order of the models in ``rankings``."""
+        """Matrices of pairs, in the order of the models in ``ranks``."""
         pairs = self.ranks.pairs
         return {
             "difference": pairs.difference,

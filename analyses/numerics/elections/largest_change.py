@@ -49,7 +49,7 @@ class LargestChange:
             before, after: ``(m,)`` ranks.
             measure: which distance is maximised.
             witness: what does it.
-            at_most: a bound.
+            upper_bound: of the change.
         """
         distance = ranking_distance(before, after)
         value = distance.tau if measure == "tau" else distance.mrc

@@ -22,7 +22,7 @@ MAX_STEP = 1.0
 
 @jit
 def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, nodes: Any, out: Any) -> None:
-    """Add to ``found``, ``(n_models, n_nodes)``, the log likelihood of each model's answers at each of its nodes.
+    """Add to ``out``, ``(n_models, n_nodes)``, the log likelihood of each model's answers at each of its nodes.
 
     Args:
         answers: ``(n, n_models)``.
@@ -44,7 +44,7 @@ def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, node
 
 @jit
 def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: Any, out: Any) -> None:
-    """Add to ``found``, ``(2, n_models)``, slope and curvature (its sign changed) of the log likelihood at abilities.
+    """Add to ``out``, ``(2, n_models)``, slope and curvature (its sign changed) of the log likelihood at abilities.
 
     Args:
         answers, counts, slopes, c, nu: as for `log_likelihood`.
@@ -104,7 +104,7 @@ def step_prompts(
 
 @jit
 def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, out: Any) -> None:
-    """Fill ``found``, ``(n, 3)``, with each prompt's observed information about its slope and ``c``.
+    """Fill ``out``, ``(n, 3)``, with each prompt's observed information about its slope and ``c``.
 
     Entries are the second derivatives of the marginal log likelihood, signs changed: slope twice, slope and ``c``,
     ``c`` twice. What is known of abilities counts as it is; the information that unknown abilities take away is

@@ -44,7 +44,7 @@ class PublishResult:
         mlflow_runs: the MLflow run of everything that was asked for, by kind and key.
         n_new: how many of them were made just now.
         n_marked: of findings that were shown already, on how many it was noted that they are stale, or no longer so.
-        n_taken_down: runs that were hidden, superseded or deleted, and are not shown any more.
+        n_deleted: runs that were hidden, superseded or deleted, and are not shown any more.
     """
 
     mlflow_runs: Mapping[tuple[Kind, int], str]

@@ -113,7 +113,7 @@ class BoxSearch:
         return max(self.incumbent, self._abandoned_bound, -self._heap[0][0] if self._heap else 0)
 
     def advance(self, *, deadline: float, target_bound: int = 0) -> None:
-        """Go on until nothing better is possible, the bound is at most ``enough``, or time is up.
+        """Go on until nothing better is possible, the bound is at most ``target_bound``, or time is up.
 
         Args:
             deadline: by the monotonic clock.

@@ -42,7 +42,7 @@ def maximize_in_box(
     *,
     incumbent: int,
 ) -> tuple[int, list[Fraction] | None]:
-    """The largest worth above ``best`` and its weights; ``best`` and None where nothing exceeds it.
+    """The largest worth above ``incumbent`` and its weights; ``incumbent`` and None where nothing exceeds it.
 
     Args:
         rows: d·w < 0, each.

@@ -130,7 +130,7 @@ def search_moving_weights(
 
     Args:
         sums: the scores.
-        possible: of `what_is_possible`.
+        possible: of `possible_overtakes`.
         epsilon: least weight.
         candidates: ``(n, n_weights)`` weights to begin with.
     """
@@ -159,11 +159,11 @@ def maximize_rank_move(
     incumbent: int,
     deadline: float,
 ) -> tuple[NDArray[np.float64] | None, int]:
-    """Weights that move a model by more half ranks than ``best``, if there are any, and what none exceeds.
+    """Weights that move a model by more half ranks than ``incumbent``, if there are any, and what none exceeds.
 
     Args:
         sums: the scores.
-        possible: of `what_is_possible`.
+        possible: of `possible_overtakes`.
         epsilon: least weight.
         min_weight: the same as a float.
         incumbent: half ranks to be exceeded.

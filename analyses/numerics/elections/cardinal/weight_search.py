@@ -37,7 +37,7 @@ SMOOTH_STEPS, INITIAL_BLUNTNESS, FINAL_BLUNTNESS = 200, 1.0, 0.02
 
 @jit
 def count_reversed(totals: Any, ranks: Any) -> Any:
-    """Pairs of models whose order by ``totals``, larger first, is strictly opposite to ``place``, which ascends."""
+    """Pairs of models whose order by ``totals``, larger first, is strictly opposite to ``ranks``, which ascend."""
     n = 0
     for i in range(len(totals)):
         for k in range(i + 1, len(totals)):
