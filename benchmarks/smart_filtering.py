@@ -28,9 +28,9 @@ from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store_file
-from tracker.queries import tables
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.pipeline import run_analysis
 
 N_PROMPTS, N_MODELS, N_TASKS, N_DIMENSIONS = 14_042, 30, 57, 384

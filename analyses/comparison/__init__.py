@@ -20,7 +20,7 @@ from analyses.presentation.validation import validate
 from tracker.errors import NotFoundError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.interval_warnings import clustering_warnings
 from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import PromptValues, Report, analysis
@@ -29,7 +29,7 @@ from tracker.recording.finding import PromptValues, Report, analysis
 @analysis
 def analyze(
     scores: PerformanceMatrix,
-    prompts: Prompts,
+    prompts: PromptTexts,
     clusters: Clusters,
     *,
     model_a: Annotated[str, "the first model; differences are positive where it is better"] = "",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.comparison.method import SharedScores
 from analyses.numerics.comparing.task_differences import TaskDifference
 from analyses.presentation.table_columns import number_column
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 
 def by_task(tasks: Sequence[TaskDifference]) -> pa.Table:
@@ -26,7 +26,9 @@ def by_task(tasks: Sequence[TaskDifference]) -> pa.Table:
     )
 
 
-def flips(shared: SharedScores, prompts: Prompts, advantage: NDArray[np.float64], rows: NDArray[np.int64]) -> pa.Table:
+def flips(
+    shared: SharedScores, prompts: PromptTexts, advantage: NDArray[np.float64], rows: NDArray[np.int64]
+) -> pa.Table:
     """One row for each prompt on which the two differ.
 
     Args:

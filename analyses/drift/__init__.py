@@ -18,7 +18,7 @@ from analyses.drift.summary import collect_warnings, summarize
 from analyses.drift.validation import find_problems
 from analyses.presentation.validation import validate
 from tracker.queries.clusters import Clusters
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import RunHistory
 from tracker.queries.ranking.interval_warnings import clustering_warnings
 from tracker.queries.score_validation import check_finite, check_squarable
@@ -29,7 +29,7 @@ from tracker.statistics.grouping import group_rows
 @analysis
 def analyze(
     history: RunHistory,
-    prompts: Prompts,
+    prompts: PromptTexts,
     clusters: Clusters,
     *,
     level: Annotated[float, "of intervals and tests"] = 0.95,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from analyses.numerics.comparing.run_steps import RunStep, score_changes
 from analyses.presentation.table_columns import number_column
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import RunHistory
 
 
@@ -38,7 +38,7 @@ def by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
     )
 
 
-def changed_prompts(history: RunHistory, steps: Sequence[RunStep], prompts: Prompts) -> pa.Table:
+def changed_prompts(history: RunHistory, steps: Sequence[RunStep], prompts: PromptTexts) -> pa.Table:
     """One row for each prompt whose score changed in a step; the largest changes of each step first."""
     positions = prompts.find_rows(history.scores.prompt_ids).tolist()
     names = [prompts.names[position] for position in positions]

@@ -23,7 +23,7 @@ from tracker.queries.filtering.evidence import evidence
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["FilterStability", "analyze"]
@@ -32,7 +32,7 @@ __all__ = ["FilterStability", "analyze"]
 @analysis
 def analyze(
     scores: PerformanceMatrix,
-    prompts: Prompts,
+    prompts: PromptTexts,
     recorded: PromptFilter,
     probabilities: ReferenceProbabilities,
     answer_only: AnswerOnlyRuns,

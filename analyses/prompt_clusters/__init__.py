@@ -22,7 +22,7 @@ from analyses.prompt_clusters import figures, tables
 from analyses.prompt_clusters.method import PromptClusters, cluster_test
 from analyses.prompt_clusters.summary import summarize, table_warnings
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, complete_weighted_scores
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
@@ -32,7 +32,7 @@ from tracker.statistics.ranking import mean_ranks
 @analysis
 def analyze(
     scores: PerformanceMatrix,
-    prompts: Prompts,
+    prompts: PromptTexts,
     weights: PromptWeights | None = None,
     *,
     max_clusters: Annotated[int, "largest number of clusters tried"] = 50,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from analyses.numerics.clustering.best_clustering import Clustering
 from analyses.numerics.clustering.cluster_profile import ClusterProfile
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores
 from tracker.statistics.resampling import PermutationTest
 
@@ -19,7 +19,7 @@ LONGEST_TEXT = 300
 """Characters of a representative's text that the table of clusters holds."""
 
 
-def clusters(clustering: Clustering, profile: ClusterProfile, chosen: WeightedScores, prompts: Prompts) -> pa.Table:
+def clusters(clustering: Clustering, profile: ClusterProfile, chosen: WeightedScores, prompts: PromptTexts) -> pa.Table:
     """A row for each cluster, then one for the prompts that belong to none, if there are any."""
     table, labels = chosen.scores, clustering.labels
     means = table.Q.mean(axis=1)

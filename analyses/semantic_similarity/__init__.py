@@ -26,7 +26,7 @@ from analyses.semantic_similarity.tables import strongest_lines
 from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, complete_weighted_scores
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
@@ -38,7 +38,7 @@ DRAWN = {"rows": "vectors permuted", "columns": "shuffled columns"}
 def analyze(
     scores: PerformanceMatrix,
     embeddings: Embeddings,
-    prompts: Prompts,
+    prompts: PromptTexts,
     weights: PromptWeights | None,
     *,
     similarity: Annotated[
@@ -97,7 +97,7 @@ def analyze(
 
 
 def _tables(
-    finding: SemanticSimilarity, voters: WeightedScores, E: NDArray[Any], prompts: Prompts
+    finding: SemanticSimilarity, voters: WeightedScores, E: NDArray[Any], prompts: PromptTexts
 ) -> dict[str, pa.Table]:
     return {
         "statistics": statistics_table(finding.test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),

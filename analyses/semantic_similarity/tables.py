@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from analyses.numerics.semantic.semantic_partners import nearest_partners
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
 from analyses.semantic_similarity.method import SemanticSimilarity
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores
 
 N_STRONGEST, N_PARTNERS = 20, 5
 """Prompts that are listed with their texts, and partners of each."""
 
 
-def strongest_lines(voters: WeightedScores, E: NDArray[Any], prompts: Prompts, finding: SemanticSimilarity) -> pa.Table:
+def strongest_lines(
+    voters: WeightedScores, E: NDArray[Any], prompts: PromptTexts, finding: SemanticSimilarity
+) -> pa.Table:
     """The prompts whose line stands out most, each with its semantically most similar partners; a row for each partner.
 
     Prompts are ordered by family-wise p, then by t, the largest first.

@@ -26,7 +26,7 @@ from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.filtering.filter_models import FilterModels
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["SmartFiltering", "analyze"]
@@ -35,7 +35,7 @@ __all__ = ["SmartFiltering", "analyze"]
 @analysis
 def analyze(
     scores: PerformanceMatrix,
-    prompts: Prompts,
+    prompts: PromptTexts,
     filter_models: FilterModels,
     probabilities: ReferenceProbabilities,
     answer_only: AnswerOnlyRuns,

@@ -18,7 +18,7 @@ from tracker.queries.filtering.evidence import Evidence, evidence
 from tracker.queries.filtering.filter_models import FilterModels, select_best_models
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class FilterInputs:
         vectors: of the prompts.
     """
 
-    prompts: Prompts
+    prompts: PromptTexts
     filter_models: FilterModels
     probabilities: ReferenceProbabilities
     answer_only: AnswerOnlyRuns

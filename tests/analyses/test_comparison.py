@@ -15,7 +15,7 @@ from analyses.comparison import analyze
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(12)
@@ -39,7 +39,7 @@ def inputs(Q: np.ndarray, tasks: np.ndarray = TASKS, field: str = "task", **othe
         metric="accuracy",
         **others,
     )
-    prompts = Prompts(
+    prompts = PromptTexts(
         prompt_ids=ids,
         tasks=tuple(tasks[:n].tolist()),
         names=tuple(f"p{i}" for i in range(n)),

@@ -13,7 +13,7 @@ from analyses.drift.summary import find_changed_settings
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import HistoryRun, RunHistory
 from tracker.recording.artifacts import render_figure
 from tracker.recording.finding import Report
@@ -39,7 +39,7 @@ def asked(Q: NDArray[np.float64], runs: list[HistoryRun], field: str = "task", *
         benchmark="b",
         metric="accuracy",
     )
-    prompts = Prompts(
+    prompts = PromptTexts(
         prompt_ids=ids,
         tasks=tuple(scores.tasks.tolist()),
         names=tuple(f"q{key}" for key in ids),

@@ -24,7 +24,7 @@ from tracker.queries.embeddings import AllEmbeddings, Embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter, ReasonPrompts
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.resolution import find_benchmark
 from tracker.recording.finding import Undefined
 from tracker.recording.pipeline import run_analysis
@@ -150,7 +150,7 @@ class World:
         texts = ("",) * N_PROMPTS
         return analyze(
             scores or matrix(self.right),
-            Prompts(
+            PromptTexts(
                 prompt_ids=kept,
                 tasks=texts,
                 names=texts,

@@ -16,7 +16,7 @@ from analyses.prompt_clusters.method import cluster_test
 from analyses.prompt_clusters.summary import summarize
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Report, Undefined
 
@@ -30,9 +30,9 @@ ONE_SCALE = (RNG.random((100, 8)) < 1 / (1 + np.exp(-EASINESS))).astype(float)
 """Nothing but easy and hard prompts, able and weak models."""
 
 
-def prompts_of(scores: PerformanceMatrix) -> Prompts:
+def prompts_of(scores: PerformanceMatrix) -> PromptTexts:
     n = scores.n_prompts
-    return Prompts(
+    return PromptTexts(
         prompt_ids=scores.prompt_ids,
         tasks=tuple(scores.tasks.tolist()),
         names=tuple(f"item {i}" for i in range(n)),

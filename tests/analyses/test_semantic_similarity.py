@@ -16,7 +16,7 @@ from analyses.semantic_similarity.summary import summarize
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Undefined
 
@@ -44,9 +44,9 @@ def embeddings(vectors: np.ndarray, without: int = 0) -> Embeddings:
     )
 
 
-def prompts(n: int) -> Prompts:
+def prompts(n: int) -> PromptTexts:
     """What the prompts say; the second one's text is not known."""
-    return Prompts(
+    return PromptTexts(
         prompt_ids=np.arange(100, 100 + n),
         tasks=("t",) * n,
         names=tuple(f"p{i}" for i in range(n)),

@@ -16,7 +16,7 @@ from filelock import FileLock
 from language_model_files import write_language_model
 
 from tracker.database import connect, transaction
-from tracker.queries import tables
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.publishing import prepare_store
 
 N_PROMPTS, N_MODELS = 40, 5

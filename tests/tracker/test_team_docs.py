@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tracker.cli import suffrage
 from tracker.database import bare_engine, downgrade, schema_differences, upgrade
 from tracker.errors import SqlError, SuffrageError
-from tracker.queries.sql import read_only_sql
+from tracker.queries.sql.read_only import read_only_sql
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/team.md").read_text()

@@ -182,7 +182,7 @@ class StoreQueries:
         import pyarrow as pa
 
         from tracker.errors import SqlError
-        from tracker.queries.sql import read_only_sql
+        from tracker.queries.sql.read_only import read_only_sql
 
         with read_only_sql(self.engine, statement, limit_seconds=limit_seconds) as result:
             rows = list(result.rows)

@@ -15,7 +15,7 @@ from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, rende
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import Sampling
 from tracker.evaluating.scoring.score_response import check_scoring
-from tracker.queries.prompts import Prompts, prompts
+from tracker.queries.prompts import PromptTexts, prompts
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 
@@ -41,7 +41,7 @@ class PreparedEvaluation:
     """
 
     benchmark: BenchmarkKey
-    prompts: Prompts
+    prompts: PromptTexts
     template: Template
     method: str
     metrics: tuple[str, ...]
@@ -126,7 +126,7 @@ def _make_sampling(plan: Plan, template: Template, method: str) -> Sampling:
     )
 
 
-def _list_splits(stored: Prompts, rows: NDArray[np.intp]) -> tuple[str, ...]:
+def _list_splits(stored: PromptTexts, rows: NDArray[np.intp]) -> tuple[str, ...]:
     """The splits of the chosen prompts, where others are stored too."""
     chosen = sorted({stored.splits[row] or "" for row in rows.tolist()})
     return tuple(filter(None, chosen)) if len(chosen) < len(set(stored.splits)) else ()

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
 from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
@@ -21,6 +20,7 @@ from tracker.queries.resolution import (
     select_runs,
 )
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.schema.run_fields import RUN_FIELDS, RunFields
 
 

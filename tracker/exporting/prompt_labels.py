@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 
 def prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dict[int, str]:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.arrow import arrow_reader, number_columns, word_column
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import find_benchmark, find_metric, select_runs, select_tasks
 from tracker.queries.scores import Grid, join_keys, read_prompts
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.sql.arrow import arrow_reader, number_columns, word_column
 
 NOT_KNOWN = -1.0
 """Stands for a probability that is not stored, while rows are read."""

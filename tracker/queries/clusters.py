@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries import tables
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.scores import compute_digest
 from tracker.queries.selection import AnalysisInput, Selection, SelectionOption
+from tracker.queries.sql import tables
 
 TASK, SPLIT, NONE = "task", "split", "none"
 

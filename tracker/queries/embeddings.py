@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
-from tracker.queries import tables
-from tracker.queries.arrow import read_arrow
 from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import AnalysisInput, OptionalInput, Selection, SelectionOption
+from tracker.queries.sql import tables
+from tracker.queries.sql.arrow import read_arrow
 
 SHORT_NAMES: Mapping[str, str] = {"minilm": "all-MiniLM-L6-v2"}
 """What people may call an encoder, beside its name."""

@@ -13,15 +13,15 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries import tables
 from tracker.queries.catalogue.prompt_names import prompt_names
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.sql import tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompts(AnalysisInput):
+class PromptTexts(AnalysisInput):
     """A benchmark's prompts as stored.
 
     Attributes:
@@ -49,7 +49,7 @@ class Prompts(AnalysisInput):
             object.__setattr__(self, "splits", (None,) * len(self.prompt_ids))
 
     @classmethod
-    def load(cls, session: Session, selection: Selection) -> Prompts:
+    def load(cls, session: Session, selection: Selection) -> PromptTexts:
         """The prompts of a selection's tasks; see `prompts`."""
         return prompts(session, selection)
 
@@ -68,7 +68,7 @@ class Prompts(AnalysisInput):
         return np.searchsorted(self.prompt_ids, prompt_ids)
 
 
-def prompts(session: Session, selection: Selection) -> Prompts:
+def prompts(session: Session, selection: Selection) -> PromptTexts:
     """The prompts of a selection's tasks, whether or not they have scores.
 
     Raises:
@@ -87,7 +87,7 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     if only is not None:
         stays = only.align(np.array([row.id for row in rows], dtype=np.int64))[0]
         rows = [row for row, kept in zip(rows, stays.tolist(), strict=True) if kept]
-    return Prompts(
+    return PromptTexts(
         prompt_ids=np.array([row.id for row in rows], dtype=np.int64),
         tasks=tuple(tasks[row.task_id] for row in rows),
         names=tuple(names.get(row.id, str(row.id)) for row in rows),

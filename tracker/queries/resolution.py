@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
-from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 Unit = Literal["prompt", "task"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.arrow import arrow_reader, number_columns, read_arrow
+from tracker.queries.sql.arrow import arrow_reader, number_columns, read_arrow
 
 if TYPE_CHECKING:
     from tracker.queries.filtering.prompt_filter import PromptFilter

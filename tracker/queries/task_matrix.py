@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter, task_scores_error
 from tracker.queries.resolution import conditions, find_benchmark, find_metric, select_runs, select_tasks
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.sql import tables
 
 
 @dataclass(frozen=True, kw_only=True)

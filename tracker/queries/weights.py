@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
-from tracker.queries.arrow import number_columns, read_arrow
 from tracker.queries.findings.staleness import staleness
 from tracker.queries.resolution import LARGEST_KEY, find_benchmark
 from tracker.queries.selection import OptionalInput, Selection, SelectionOption
+from tracker.queries.sql import tables
+from tracker.queries.sql.arrow import number_columns, read_arrow
 
 TASK_EQUAL = "task-equal"
 """Every task counts the same, and so does every prompt of a task."""

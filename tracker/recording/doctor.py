@@ -18,10 +18,10 @@ from tracker.database import current_version, known_versions, schema_differences
 from tracker.errors import DatabaseError, PublishingError
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.name_lists import join_names
-from tracker.queries import tables
 from tracker.queries.findings.finding_records import finding
 from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.resolution import benchmark_label
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.rerun_command import rerun_advice

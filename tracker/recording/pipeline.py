@@ -13,12 +13,12 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import DatabaseError, PluginError, PublishingError, SelectionError, SuffrageError
-from tracker.queries import tables
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration

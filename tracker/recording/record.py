@@ -12,8 +12,8 @@ from sqlmodel import Session
 
 from tracker.errors import ConflictError
 from tracker.ingest.write.bulk_rows import insert_rows
-from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.artifacts import Artifact
 from tracker.recording.mlflow.run_spec import MAX_METRICS
 from tracker.schema import FilterDecision, FilterReason, PromptValue, StoredFinding

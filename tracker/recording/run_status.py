@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import ConflictError
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import RunRow, find_run
 from tracker.queries.findings.staleness import stale_findings
+from tracker.queries.sql import tables
 from tracker.run_settings import evaluation_identity, get_command
 
 

@@ -9,13 +9,13 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import RunRow, list_runs
 from tracker.queries.findings.finding_records import FindingRecord, finding_records
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
 from tracker.queries.ranking.leaderboard import Leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.report.prompt_examples import Examples, examples_of
 
 

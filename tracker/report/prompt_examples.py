@@ -8,9 +8,9 @@ import numpy as np
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries import tables
 from tracker.queries.catalogue.prompt_names import prompt_names
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.sql import tables
 
 N_EACH = 3
 

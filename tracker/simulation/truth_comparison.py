@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries import tables
 from tracker.queries.embeddings import embeddings
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.simulation.files import BENCHMARK, ENCODER, METRIC
 from tracker.simulation.item_response import GUESSING, Simulation, Truth
 

@@ -15,7 +15,7 @@ from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_models import FilterModels, ModelOrigin
 from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report
 
 run_filter = accept_flat_options(analyze)
@@ -139,8 +139,8 @@ class SmallBenchmark:
             run_ids=np.empty(0, np.int64),
         )
 
-    def _prompts(self, order: np.ndarray) -> Prompts:
-        return Prompts(
+    def _prompts(self, order: np.ndarray) -> PromptTexts:
+        return PromptTexts(
             prompt_ids=self.prompt_ids[order],
             tasks=tuple(self.tasks[i] for i in order),
             names=tuple(f"p{i}" for i in order),

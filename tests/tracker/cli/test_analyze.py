@@ -19,7 +19,7 @@ import analyses
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import NotFoundError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 from tracker.recording.declaration import load_declaration
 
 DROPPED_IN = '''

@@ -14,8 +14,8 @@ from tracker.cli import suffrage
 from tracker.database import connect, downgrade, transaction
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
-from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
 

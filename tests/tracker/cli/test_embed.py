@@ -22,7 +22,7 @@ from tracker.cli import suffrage
 from tracker.cli.commands.embed import embed
 from tracker.database import connect
 from tracker.errors import SelectionError, SuffrageError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 N = 560
 

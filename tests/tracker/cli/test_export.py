@@ -18,7 +18,7 @@ from command_runner import run
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, OutputError, SelectionError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 STAMP = "2026-01-02T03-04-05.678901"
 TASKS = ("algebra", "physics")

@@ -18,7 +18,7 @@ from command_runner import run, written
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, OutputError, SelectionError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 PROMPTS = """prompt_id,task,question,choices,answer,split,level,model_card
 q1,algebra,"=1+1?

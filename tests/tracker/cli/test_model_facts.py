@@ -18,8 +18,8 @@ from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError
 from tracker.ingest.write.model_facts import read_model_facts
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import list_models
+from tracker.queries.sql import tables
 
 SCORES = "prompt_id,org/small,org/large,lab-tiny\n" + "".join(f"p{i},{i % 2},1,0\n" for i in range(4))
 

@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import OutputError, SelectionError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 SMALL = ("--tasks", "6", "--models", "12", "--trials", "2", "--time-limit", "0")
 

@@ -19,7 +19,7 @@ from mlflow import MlflowClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, BadInputError, NotFoundError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 HALF = "".join(f"p{i},{i % 4}\n" for i in range(20))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts
 from tracker.queries.filtering.prompt_filter import PromptFilter, ReasonPrompts
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 Out = Mapping[int, tuple[bool, int]]
 """Whether a prompt stays in spite of a reason, and its group or -1, by row."""
@@ -49,7 +49,7 @@ def filtered(
         parameters={},
         selection={},
     )
-    every = Prompts(
+    every = PromptTexts(
         prompt_ids=ids,
         tasks=tuple(tasks or ["t"] * n),
         names=tuple(f"p{row}" for row in range(n)),

@@ -33,8 +33,8 @@ from tracker.ingest.measurement import (
 )
 from tracker.ingest.parsing.detection import find_files, parse_file
 from tracker.ingest.write.writer import store_file
-from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 PATH = re.compile(
     r"data/[^/]+/[^/]+/[^/]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(_samples\.jsonl|\.json)"

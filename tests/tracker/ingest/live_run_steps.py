@@ -17,7 +17,7 @@ from tracker.ingest.write.live.live_runs import (
     count_stored_trials,
     open_run,
 )
-from tracker.queries import tables
+from tracker.queries.sql import tables
 from tracker.schema.run_fields import RUN_FIELDS, RunFields
 
 IDENTITY = "0123456789abcdef" * 4

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from filled_stores import add_filter, add_scores
 
 from tracker.database import transaction
-from tracker.queries import tables
 from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 NAN = float("nan")
 N, K = 6, 3

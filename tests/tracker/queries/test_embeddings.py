@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
-from tracker.queries import tables
 from tracker.queries.embeddings import (
     AllEmbeddings,
     Embeddings,
@@ -22,6 +21,7 @@ from tracker.queries.embeddings import (
 )
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 N = 30
 E = np.random.default_rng(1).normal(size=(N, 5)).astype(np.float32)

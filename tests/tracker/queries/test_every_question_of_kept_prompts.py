@@ -18,8 +18,8 @@ from tracker.cli.commands.analyze import analysis_command
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
 from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
-from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.finding import Report, Undefined
 from tracker.recording.pipeline import run_analysis

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
 from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter, ReasonPrompts
 from tracker.queries.performance import performance_matrix, task_matrix
@@ -24,6 +23,7 @@ from tracker.queries.prompts import prompts
 from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 NAN = float("nan")
 N, K = 12, 4

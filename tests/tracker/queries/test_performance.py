@@ -18,9 +18,9 @@ from sqlmodel import Session
 from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import AmbiguousError, DatabaseError, NotFoundError, SelectionError
-from tracker.queries.arrow import read_arrow
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
 from tracker.queries.selection import Selection
+from tracker.queries.sql.arrow import read_arrow
 
 NAN = float("nan")
 Q = np.array([[1.0, 0.0, 1.0], [0.0, NAN, 1.0], [1.0, 1.0, NAN], [0.5, 0.25, 0.0]])

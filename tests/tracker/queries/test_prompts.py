@@ -10,11 +10,11 @@ from filled_stores import add_scores
 from tracker import schema
 from tracker.database import transaction
 from tracker.errors import NotFoundError
-from tracker.queries.prompts import Prompts, prompts
+from tracker.queries.prompts import PromptTexts, prompts
 from tracker.queries.selection import Selection
 
 
-def load(engine: sa.Engine, **choice: object) -> Prompts:
+def load(engine: sa.Engine, **choice: object) -> PromptTexts:
     with transaction(engine, write=False) as session:
         return prompts(session, Selection(benchmark="b", **choice))
 

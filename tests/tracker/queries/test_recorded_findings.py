@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.queries import tables
 from tracker.queries.findings.latest_findings import Findings, select_latest, subject
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.pipeline import run_analysis
 
 ARITHMETIC, ALGEBRA = Selection(benchmark="arithmetic"), Selection(benchmark="algebra")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
 from tracker.queries.ranking.weighted_scores import weighted_scores
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 
 NAN = float("nan")

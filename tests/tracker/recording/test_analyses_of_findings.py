@@ -12,9 +12,9 @@ from mlflow import MlflowClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import SelectionError
-from tracker.queries import tables
 from tracker.queries.findings.finding_records import findings
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.declaration import load_declaration
 from tracker.recording.pipeline import run_analysis
 

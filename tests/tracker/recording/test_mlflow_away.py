@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from mlflow import MlflowClient
 
 from tracker.database import transaction
-from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.mlflow_logging import SETTINGS, quiet_environment
 from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import NotFoundError, PluginError, SelectionError
-from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.declaration import load_declaration
 from tracker.recording.pipeline import run_analysis
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from tracker.queries.ranking.weighted_scores import complete_weighted_scores
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Finding, Report, analysis
 
@@ -44,7 +44,7 @@ class Mean(Finding):
 
 
 @analysis
-def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: Prompts) -> Report:
+def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: PromptTexts) -> Report:
     chosen = complete_weighted_scores(scores, weights)
     mean = float((chosen.weights @ chosen.scores.Q).mean() / len(chosen.weights))
     found = Mean(
@@ -146,8 +146,8 @@ class TestDeclaration:
         assert declaration.parameters == ()
 
     def test_an_input_that_nobody_can_choose_cannot_be_optional(self, install) -> None:
-        install("odd", {"odd_one": WEIGHING.replace("prompts: Prompts", "prompts: Prompts | None")})
-        with pytest.raises(PluginError, match="the input prompts may be None, but Prompts has no is_chosen"):
+        install("odd", {"odd_one": WEIGHING.replace("prompts: PromptTexts", "prompts: PromptTexts | None")})
+        with pytest.raises(PluginError, match="the input prompts may be None, but PromptTexts has no is_chosen"):
             load_declaration("odd-one")
 
     @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ class TestDeclaration:
         ],
     )
     def test_an_input_names_only_options_that_exist(self, install, module: str, text: str, words: str) -> None:
-        custom = f"class Mine(Prompts):\n    {text}\n\n\n@analysis"
-        source = WEIGHING.replace("@analysis", custom).replace("prompts: Prompts)", "prompts: Mine)")
+        custom = f"class Mine(PromptTexts):\n    {text}\n\n\n@analysis"
+        source = WEIGHING.replace("@analysis", custom).replace("prompts: PromptTexts)", "prompts: Mine)")
         install("odd", {module: source})
         with pytest.raises(PluginError, match=re.escape(words)):
             load_declaration(module.replace("_", "-"))

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import ConflictError, NotFoundError, PluginError, PublishingError, SelectionError
-from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import decode_arrays, decode_table, encode_arrays
 from tracker.recording.declaration import load_declaration
@@ -190,7 +190,7 @@ PROBE = '''
 import sqlalchemy as sa
 from dataclasses import dataclass
 from tracker.database import transaction
-from tracker.queries import tables
+from tracker.queries.sql import tables
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Report, analysis
 

@@ -17,9 +17,9 @@ from mlflow.entities import ViewType
 
 from tracker.database import connect, known_versions, transaction
 from tracker.errors import NotFoundError, PublishingError
-from tracker.queries import tables
 from tracker.queries.prompts import prompts
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.artifacts import decode_table
 from tracker.recording.mlflow.publishing import publish_finding, publish_missing, publish_runs
 from tracker.recording.pipeline import run_analysis

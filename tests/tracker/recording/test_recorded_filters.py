@@ -17,11 +17,11 @@ from mlflow import MlflowClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
 from tracker.queries.findings.finding_records import finding
 from tracker.queries.performance import performance_matrix
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.finding import FilterDecisions, FlaggedPrompts
 from tracker.recording.pipeline import RecordedFinding, run_analysis
 
@@ -75,7 +75,7 @@ from dataclasses import dataclass
 from tracker.queries.filtering.filter_models import FilterModels
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Finding, Report, analysis
 
 
@@ -90,7 +90,7 @@ class Looked(Finding):
 
 
 @analysis
-def analyze(scores: PerformanceMatrix, chosen: PromptFilter, prompts: Prompts, who: FilterModels) -> Report:
+def analyze(scores: PerformanceMatrix, chosen: PromptFilter, prompts: PromptTexts, who: FilterModels) -> Report:
     numbers = {"filter_id": chosen.finding_id, "n_kept": chosen.n_kept, "n_scored": scores.n_prompts}
     more = {"n_texts": len(prompts.prompt_ids), "n_models": scores.n_models, "models": who.named}
     summary = f"Filter {chosen.finding_id} keeps {chosen.n_kept} of {scores.n_prompts}."

@@ -15,13 +15,13 @@ from mlflow.entities import Run as MlflowRun
 from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import find_run
 from tracker.queries.findings.finding_records import finding
 from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.performance import performance_matrix
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.publishing import publish_changes, publish_missing
 from tracker.recording.mlflow.run_spec import STALE_TAG
 from tracker.recording.pipeline import run_analysis

@@ -162,10 +162,10 @@ def split(
     import sqlalchemy as sa
 
     from tracker.database import connect, transaction
-    from tracker.queries import tables
     from tracker.queries.performance import performance_matrix
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
+    from tracker.queries.sql import tables
     from tracker.simulation.baselines import split as split_prompts
 
     engine, run = connect(database), tables.run.c

@@ -29,7 +29,7 @@ def command(
     suffrage sql "select * from leaderboard"
     """
     from tracker.database import connect
-    from tracker.queries.sql import read_only_sql
+    from tracker.queries.sql.read_only import read_only_sql
 
     with read_only_sql(connect(database), statement, limit_seconds=limit_seconds, max_rows=max_rows) as result:
         print_rows(result.rows, output_format, columns=result.columns)

@@ -10,7 +10,7 @@ import orjson
 
 from tracker.errors import SelectionError
 from tracker.option_labels import option_letter
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 DEFAULT_TEMPLATE = "question+choices"
 DETAILS = "details:"
@@ -28,7 +28,7 @@ def check_template(template: str) -> None:
         raise SelectionError(f"No template {template!r}. Known: {', '.join(TEMPLATES)}.")
 
 
-def template_texts(prompts: Prompts, template: str, benchmark: str) -> list[str | None]:
+def template_texts(prompts: PromptTexts, template: str, benchmark: str) -> list[str | None]:
     """The text of each prompt under a template; None where it has none.
 
     ``question`` is the text as stored; ``question+choices`` adds a line for each option, where there are any;
@@ -73,7 +73,7 @@ def _as_text(value: Any) -> str | None:
     return text if text.strip() else None
 
 
-def _explain_no_texts(prompts: Prompts, template: str, benchmark: str) -> str:
+def _explain_no_texts(prompts: PromptTexts, template: str, benchmark: str) -> str:
     if template.startswith(DETAILS):
         fields = sorted({field for details in prompts.details for field in details})
         known = f"Known: {', '.join(fields)}." if fields else "Its prompts have no further fields."

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tracker.errors import NotFoundError, SelectionError
 from tracker.evaluating.allowed_values import EXAMPLE_CHOICES
 from tracker.evaluating.prompt_templates.prompt_content import content_key, draw_places
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 
 class ExampleSelector:
@@ -32,7 +32,7 @@ class ExampleSelector:
 
     def __init__(
         self,
-        prompts: Prompts,
+        prompts: PromptTexts,
         usable: Sequence[int],
         *,
         split: str,
@@ -110,7 +110,7 @@ class _ExamplePool:
         return self._by_content[place if place < low else place + high - low]
 
 
-def list_split_rows(prompts: Prompts, split: str | None) -> list[int]:
+def list_split_rows(prompts: PromptTexts, split: str | None) -> list[int]:
     """Rows of a split.
 
     Raises:

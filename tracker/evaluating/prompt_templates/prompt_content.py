@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 import orjson
 
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 
 def sha256_digest(*values: object) -> str:
@@ -30,7 +30,7 @@ def content_key(text: str | None, choices: Sequence[str] | None) -> str:
     return sha256_digest(_normalize(text or ""), sorted(map(_normalize, choices or ())))
 
 
-def draw_rows(prompts: Prompts, rows: Sequence[int], n: int, seed: int) -> list[int]:
+def draw_rows(prompts: PromptTexts, rows: Sequence[int], n: int, seed: int) -> list[int]:
     """At most ``n`` of the rows, at random, in their order.
 
     Of fewer, all are among those of more; which ones they are rests on the seed and on what the prompts say alone.

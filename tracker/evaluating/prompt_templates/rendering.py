@@ -23,7 +23,7 @@ from tracker.evaluating.prompt_templates.reference_answers import (
 )
 from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 from tracker.evaluating.prompt_templates.template import Template
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 PREFERRED_SPLIT = "test"
 NO_TEXT = "no text"
@@ -49,7 +49,7 @@ class RenderedPrompts:
 
 
 def select_rows(
-    prompts: Prompts,
+    prompts: PromptTexts,
     *,
     split: str | None = None,
     few_shot_split: str | None = None,
@@ -101,7 +101,7 @@ def select_rows(
 
 
 def render_prompts(
-    prompts: Prompts,
+    prompts: PromptTexts,
     rows: NDArray[np.intp] | Sequence[int],
     template: Template,
     *,
@@ -175,7 +175,7 @@ def _select_examples(
 class _PromptRenderer:
     """The same template put to many prompts; worked examples are rendered once."""
 
-    def __init__(self, prompts: Prompts, template: Template, method: str) -> None:
+    def __init__(self, prompts: PromptTexts, template: Template, method: str) -> None:
         self.prompts, self.template, self.method = prompts, template, method
         self._examples: dict[tuple[int, bool], FewShotExample] = {}
         self._digests: dict[FewShotExample, str] = {}
@@ -296,7 +296,7 @@ def _check_settings(
         )
 
 
-def _explain_no_rows(prompts: Prompts, split: str | None, few_shot_split: str | None) -> str:
+def _explain_no_rows(prompts: PromptTexts, split: str | None, few_shot_split: str | None) -> str:
     if not prompts.tasks:
         return "The benchmark has no prompts. Take them in first: suffrage prompts import BENCHMARK SOURCE."
     if split is not None:

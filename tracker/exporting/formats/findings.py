@@ -11,9 +11,9 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
-from tracker.queries import tables
 from tracker.queries.findings.finding_records import finding_records
 from tracker.queries.resolution import LARGEST_KEY, find_benchmark
+from tracker.queries.sql import tables
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,12 +19,12 @@ from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, normalize_heading
 from tracker.plugins.parameters import ValueHint
-from tracker.queries import tables
 from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 if TYPE_CHECKING:
     import pyarrow as pa

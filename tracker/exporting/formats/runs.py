@@ -12,8 +12,8 @@ from sqlmodel import Session
 from tracker.errors import SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import RunRow, list_runs
+from tracker.queries.sql import tables
 from tracker.schema.run_fields import RUN_FIELDS, run_heading
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from tracker.exporting.declaration import export
 from tracker.exporting.prompt_labels import prompt_labels, shared_prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
-from tracker.queries import tables
 from tracker.queries.resolution import LARGEST_KEY, benchmark_label
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.queries.weights import PREFIX, prompt_weights
 
 

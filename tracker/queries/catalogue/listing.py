@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries import tables
 from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark, has_scores
+from tracker.queries.sql import tables
 from tracker.schema.run_fields import RunFields, run_values
 
 KEYS_AT_ONCE = 500

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 
 def prompt_names(session: Session, *terms: sa.ColumnElement[bool]) -> dict[int, str]:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import AnalysisInput, ClaimableOption, Selection
+from tracker.queries.sql import tables
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries import tables
 from tracker.queries.catalogue.prompt_names import prompt_names
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter, selected_filter
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 MAX_NAMES = 5
 """Prompts that a note names before it breaks off."""

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
-from tracker.queries.arrow import number_columns, read_arrow, word_column
 from tracker.queries.findings.staleness import staleness
 from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, find_benchmark
 from tracker.queries.selection import AnalysisInput, ClaimableOption, Selection
+from tracker.queries.sql import tables
+from tracker.queries.sql.arrow import number_columns, read_arrow, word_column
 
 FILTER_MODELS = "filter_models"
 """Name of the ranking that lists the models by whose answers a filter was made."""

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
 from tracker.queries.resolution import (
     BenchmarkKey,
@@ -24,6 +23,7 @@ from tracker.queries.resolution import (
     select_runs_of_models,
 )
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.sql import tables
 
 KINDS: Mapping[str, str] = {
     "letters": "gold_probability_letters",

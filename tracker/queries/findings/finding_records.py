@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark
+from tracker.queries.sql import tables
 
 
 @dataclass(frozen=True, kw_only=True)

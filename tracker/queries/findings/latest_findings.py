@@ -11,10 +11,10 @@ from typing import ClassVar, Self
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries import tables
 from tracker.queries.findings.finding_records import FindingRecord, finding_records
 from tracker.queries.resolution import benchmark_label, find_benchmark
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.sql import tables
 
 SIMULATED = "simulated"
 """Parameter of a finding that is about simulated scores, not about the benchmark's own: says which, in words."""

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.name_lists import join_names
-from tracker.queries import tables
 from tracker.queries.resolution import has_scores
+from tracker.queries.sql import tables
 
 KEYS_AT_ONCE = 500
 N_NAMED = 3

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.queries import tables
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
 from tracker.queries.resolution import (
@@ -24,6 +23,7 @@ from tracker.queries.resolution import (
     select_runs,
 )
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.sql import tables
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,6 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names
-from tracker.queries import tables
 from tracker.queries.clusters import Clusters
 from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import task_scores_error
@@ -25,6 +24,7 @@ from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardR
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts, rank_by_tasks
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
 from tracker.queries.selection import Policy, Selection
+from tracker.queries.sql import tables
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
 from tracker.run_settings import describe_progress, evaluation_identity
 

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries import tables
 from tracker.queries.catalogue.prompt_names import prompt_names
 from tracker.queries.findings.latest_findings import SIMULATED
 from tracker.queries.findings.staleness import stale_findings, staleness
 from tracker.queries.resolution import benchmark_label
+from tracker.queries.sql import tables
 from tracker.recording.artifacts import PNG, encode_table
 from tracker.recording.mlflow.run_spec import (
     LAYOUT,

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries import tables
 from tracker.queries.resolution import benchmark_label
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.run_spec import (
     LAYOUT,
     MAX_METRICS,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries import tables
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.finding_spec import finding_versions
 from tracker.recording.mlflow.model_run_spec import run_versions
 from tracker.recording.mlflow.run_spec import Kind

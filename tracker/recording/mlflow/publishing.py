@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import NotFoundError
-from tracker.queries import tables
+from tracker.queries.sql import tables
 from tracker.recording.mlflow.client import open_client
 from tracker.recording.mlflow.finding_spec import build_finding_spec, finding_versions
 from tracker.recording.mlflow.model_run_spec import build_model_run_spec, run_versions

@@ -10,16 +10,16 @@ import pytest
 
 from tracker.errors import SelectionError
 from tracker.evaluating.embeddings.texts import check_template, template_texts
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 
 def prompts(
     texts: Sequence[str | None],
     choices: Sequence[Sequence[str] | None] | None = None,
     details: Sequence[Mapping[str, Any]] | None = None,
-) -> Prompts:
+) -> PromptTexts:
     n = len(texts)
-    return Prompts(
+    return PromptTexts(
         prompt_ids=np.arange(n),
         tasks=("",) * n,
         names=tuple(map(str, range(n))),

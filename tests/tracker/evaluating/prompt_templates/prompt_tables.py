@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from tracker.evaluating.prompt_templates.template import Template, load_template
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 
 def make_prompts(
@@ -22,10 +22,10 @@ def make_prompts(
     splits: Sequence[str | None] | None = None,
     details: Sequence[Mapping[str, Any]] | None = None,
     first_id: int = 1,
-) -> Prompts:
+) -> PromptTexts:
     """Prompts with these texts; options "one" and "two", of which the first is right, where nothing else is said."""
     n = len(texts)
-    return Prompts(
+    return PromptTexts(
         prompt_ids=np.arange(first_id, first_id + n),
         tasks=tuple(tasks or [""] * n),
         names=tuple(f"p{i}" for i in range(n)),
@@ -37,7 +37,7 @@ def make_prompts(
     )
 
 
-def in_order(prompts: Prompts, order: Sequence[int], first_id: int = 1) -> Prompts:
+def in_order(prompts: PromptTexts, order: Sequence[int], first_id: int = 1) -> PromptTexts:
     """The same prompts, stored in another order under other keys."""
     return make_prompts(
         [prompts.texts[i] for i in order],
@@ -58,7 +58,7 @@ def template(tmp_path: Path, source: str, **options: Any) -> Template:
 
 
 @st.composite
-def benchmarks(draw: st.DrawFn, max_prompts: int = 12) -> Prompts:
+def benchmarks(draw: st.DrawFn, max_prompts: int = 12) -> PromptTexts:
     """Few different questions, so that some are equal, in two tasks and two splits; some cannot be asked."""
     n = draw(st.integers(4, max_prompts))
     some = st.sampled_from

@@ -8,7 +8,7 @@ from prompt_tables import make_prompts
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.prompt_templates.rendering import render_prompts
 from tracker.evaluating.prompt_templates.template import list_built_in_templates, load_template
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 FIVE = make_prompts(
     ["Where do fish sleep?", "What is wet?"],
@@ -66,7 +66,7 @@ LETTERS = "Where do fish sleep?\nA. bed\nB. sea\nC. sky\nD. car\nE. hat\nAnswer:
 SUBJECT = "The following are multiple choice questions (with answers) about  marine biology basics.\n\n"
 
 
-def render(name: str, prompts: Prompts, **options: object) -> RenderedPrompt:
+def render(name: str, prompts: PromptTexts, **options: object) -> RenderedPrompt:
     return render_prompts(prompts, [0], load_template(name), **options).prompts[0]
 
 
@@ -85,7 +85,7 @@ class TestAgainstReference:
         ],
     )
     def test_it_prints_what_its_source_prints(
-        self, name: str, prompts: Prompts, text: str, options: tuple[str, ...], gold: int | None
+        self, name: str, prompts: PromptTexts, text: str, options: tuple[str, ...], gold: int | None
     ) -> None:
         question = render(name, prompts)
         assert (question.text(), question.options, question.correct_option) == (text, options, gold)
@@ -101,7 +101,7 @@ class TestAgainstReference:
             ("cloze", FIVE, "Question: \nAnswer:"),
         ],
     )
-    def test_without_its_question_the_rest_stays_as_it_was(self, name: str, prompts: Prompts, text: str) -> None:
+    def test_without_its_question_the_rest_stays_as_it_was(self, name: str, prompts: PromptTexts, text: str) -> None:
         assert render(name, prompts, answer_only=True).text() == text
         assert render(name, prompts, answer_only=True).options == render(name, prompts).options
 

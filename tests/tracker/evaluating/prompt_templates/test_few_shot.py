@@ -14,13 +14,13 @@ from tracker.evaluating.prompt_templates.prompt_content import content_key, draw
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.prompt_templates.rendering import render_prompts
 from tracker.evaluating.prompt_templates.template import load_template
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 PLAIN = load_template("multiple_choice")
 KINDS = st.sampled_from(["fixed", "per-prompt"])
 
 
-def askable(prompts: Prompts, split: str) -> list[int]:
+def askable(prompts: PromptTexts, split: str) -> list[int]:
     """Rows of a split that have a text and an option that is right."""
     return [
         row
@@ -31,11 +31,11 @@ def askable(prompts: Prompts, split: str) -> list[int]:
     ]
 
 
-def key(prompts: Prompts, row: int) -> tuple[str, tuple[str, ...]]:
+def key(prompts: PromptTexts, row: int) -> tuple[str, tuple[str, ...]]:
     return (" ".join((prompts.texts[row] or "").split()), tuple(sorted(prompts.choices[row] or ())))
 
 
-def plain_fixed(prompts: Prompts, row: int, split: str, n: int) -> list[int] | None:
+def plain_fixed(prompts: PromptTexts, row: int, split: str, n: int) -> list[int] | None:
     """The slow way: all that may be shown, the first of them; None where there are too few."""
     usable = askable(prompts, split)
     same_task = [candidate for candidate in usable if prompts.tasks[candidate] == prompts.tasks[row]]
@@ -43,7 +43,7 @@ def plain_fixed(prompts: Prompts, row: int, split: str, n: int) -> list[int] | N
     return pool[:n] if len(pool) >= n else None
 
 
-def render_question(prompts: Prompts, row: int) -> str:
+def render_question(prompts: PromptTexts, row: int) -> str:
     return render_prompts(prompts, [row], PLAIN).prompts[0].question
 
 
@@ -54,7 +54,7 @@ def list_example_questions(question: RenderedPrompt) -> list[str]:
 class TestAgainstReference:
     @settings(max_examples=40)
     @given(benchmarks(), st.integers(1, 3), st.sampled_from(["train", "test"]))
-    def test_fixed_examples_are_the_first_others_of_their_task(self, prompts: Prompts, n: int, split: str) -> None:
+    def test_fixed_examples_are_the_first_others_of_their_task(self, prompts: PromptTexts, n: int, split: str) -> None:
         rows = askable(prompts, "test")
         assume(rows and set(prompts.splits) == {"test", "train"})
         expected = {row: plain_fixed(prompts, row, split, n) for row in rows}
@@ -86,7 +86,9 @@ class TestAgainstReference:
 class TestLaws:
     @settings(max_examples=60)
     @given(benchmarks(), KINDS, st.integers(0, 3), st.sampled_from(["train", "test"]))
-    def test_no_prompt_is_shown_itself_or_its_equal(self, prompts: Prompts, kind: str, seed: int, split: str) -> None:
+    def test_no_prompt_is_shown_itself_or_its_equal(
+        self, prompts: PromptTexts, kind: str, seed: int, split: str
+    ) -> None:
         rows = askable(prompts, "test")
         assume(rows and split in prompts.splits)
         for row in rows:

@@ -13,7 +13,7 @@ from prompt_tables import benchmarks, in_order, make_prompts, template
 from tracker.errors import NotFoundError, SelectionError
 from tracker.evaluating.prompt_templates.rendering import render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import list_built_in_templates, load_template
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 PLAIN, WRITTEN, CLOZE = (load_template(name) for name in ("multiple_choice", "written", "cloze"))
 WITH_OPTIONS = [name for name in list_built_in_templates() if load_template(name).has_options]
@@ -47,7 +47,7 @@ class TestChosenRows:
     @settings(max_examples=40)
     @given(benchmarks(), st.integers(1, 12), st.integers(1, 12), st.integers(0, 3))
     def test_a_smaller_limit_is_part_of_a_larger_one(
-        self, prompts: Prompts, first: int, second: int, seed: int
+        self, prompts: PromptTexts, first: int, second: int, seed: int
     ) -> None:
         low, high = sorted((first, second))
         every = select_rows(prompts).tolist()
@@ -222,7 +222,7 @@ class TestDigest:
         assert first.digest == second.digest
 
     def test_whatever_is_rendered_otherwise_changes_it(self) -> None:
-        def prompts(**changes: object) -> Prompts:
+        def prompts(**changes: object) -> PromptTexts:
             plain = {"texts": ["q0", "q1", "q2", "q3"], "splits": ["test", "test", "train", "train"]}
             return make_prompts(**{**plain, **changes})  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from tracker.errors import BadInputError, NotFoundError, SelectionError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.prompt_templates.rendering import render_prompts
 from tracker.evaluating.prompt_templates.template import default_template, load_template
-from tracker.queries.prompts import Prompts
+from tracker.queries.prompts import PromptTexts
 
 PROMPT = make_prompts(
     ["Why?"],
@@ -23,7 +23,7 @@ PROMPT = make_prompts(
 )
 
 
-def render(tmp_path: Path, source: str, prompts: Prompts = PROMPT, **options: object) -> RenderedPrompt:
+def render(tmp_path: Path, source: str, prompts: PromptTexts = PROMPT, **options: object) -> RenderedPrompt:
     return render_prompts(prompts, [0], template(tmp_path, source), **options).prompts[0]
 
 

@@ -21,7 +21,7 @@ from tracker.ingest.archives.layout import ROW_ORDER, archive_schema
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 MODEL = {"organization": None, "family": None, "parameters": None, "released": None, "open_weights": None}
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.ingest.datasets import ingest_prompts as module
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -29,8 +29,8 @@ from tracker.ingest.write.live.live_runs import (
     open_run,
 )
 from tracker.ingest.write.writer import store_file
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import find_run
+from tracker.queries.sql import tables
 from tracker.run_settings import describe_progress, evaluation_identity, get_command, remove_evaluation
 from tracker.schema.run_fields import RunFields
 

@@ -16,10 +16,10 @@ from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, SelectionError
 from tracker.ingest.write.live.live_runs import ScoredResponse
-from tracker.queries import tables
 from tracker.queries.catalogue.listing import RunRow, find_run, list_runs
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.doctor import run_checks
 from tracker.recording.mlflow.model_run_spec import build_model_run_spec
 from tracker.recording.run_status import delete, hide, restore, supersede

@@ -21,7 +21,7 @@ from tracker.ingest.write.vectors import (
     find_or_add_encoder,
     ingest_vectors,
 )
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 ADA = EncoderName(name="ada-2", revision="", template="question")
 E = np.random.default_rng(3).normal(size=(40, 6)).astype(np.float32)

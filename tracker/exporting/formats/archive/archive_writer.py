@@ -16,9 +16,9 @@ from sqlmodel import Session
 from tracker.database import known_versions
 from tracker.exporting.formats.archive.archived_rows import ArchivedRows
 from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, VERSION, archive_schema, member_name
-from tracker.queries import tables
-from tracker.queries.arrow import snapshot
 from tracker.queries.resolution import BenchmarkKey
+from tracker.queries.sql import tables
+from tracker.queries.sql.arrow import snapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.ingest.archives.layout import ROW_ORDER, TABLES_BY_RUN, ArchiveColumn, archive_columns, archive_schema
-from tracker.queries.arrow import Reading, number_columns
+from tracker.queries.sql.arrow import Reading, number_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,11 +25,11 @@ from tracker.exporting.formats.every_eval_ever.aggregate import ExportedBenchmar
 from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, InstanceCounts, PromptFields, rows
 from tracker.exporting.outputs import FileTree
 from tracker.ingest.formats.every_eval_ever import vocabulary
-from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.schema.run_fields import RUN_FIELDS
 
 

@@ -26,7 +26,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
     result_id,
 )
 from tracker.ingest.formats.every_eval_ever import vocabulary
-from tracker.queries import tables
+from tracker.queries.sql import tables
 from tracker.schema.run_fields import run_values
 from tracker.statistics.standard_errors import LEVEL, confidence_interval
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.ingest.formats.every_eval_ever import vocabulary
-from tracker.queries import tables
+from tracker.queries.sql import tables
 
 PROMPTS_TOGETHER = 1000
 CHUNKS_KEPT = 16

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries import tables
 from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter
-from tracker.queries.prompts import Prompts, prompts
+from tracker.queries.prompts import PromptTexts, prompts
 from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, benchmark_label
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 N_LISTED = 8
 
@@ -34,7 +34,7 @@ class FilteredPrompts:
     """
 
     filter: PromptFilter
-    prompts: Prompts
+    prompts: PromptTexts
     splits: tuple[str | None, ...]
     other_names: tuple[tuple[str, ...], ...]
     warnings: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
     )
     for prompt_id, namespace, name in session.execute(query):
         names.setdefault(prompt_id, set()).add((namespace, name))
-    # The first of them in this order is the one in `Prompts.names`.
+    # The first of them in this order is the one in `PromptTexts.names`.
     further_names = {
         prompt_id: [f"{n}:{name}" if n else name for n, name in sorted(aliases)[1:]]
         for prompt_id, aliases in names.items()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.exporting.exported_runs import ExportedRun
-from tracker.queries.arrow import Reading, number_columns
+from tracker.queries.sql.arrow import Reading, number_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,12 +16,12 @@ from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
 from tracker.exporting.formats.scores.answer_columns import NO_ANSWER, AnswerColumns, Cells, find_rows, pack_keys
 from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries import tables
-from tracker.queries.arrow import Reading, number_columns, snapshot
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
+from tracker.queries.sql.arrow import Reading, number_columns, snapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,10 +9,10 @@ from sqlmodel import Session
 
 from tracker.exporting.exported_runs import ExportedRuns
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import task_scores_error
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 
 
 def task_score_table(

@@ -12,10 +12,10 @@ from filled_stores import add_scores
 
 from tracker import schema
 from tracker.database import connect, transaction
-from tracker.queries.sql import read_only_sql
+from tracker.queries.sql.read_only import read_only_sql
 from tracker.schema.views import VIEWS
 
-DOCUMENT = (Path(__file__).parents[3] / "docs/sql.md").read_text()
+DOCUMENT = (Path(__file__).parents[4] / "docs/sql.md").read_text()
 QUERIES = dict(
     zip(re.findall(r"^### (\d+\. .+)$", DOCUMENT, re.M), re.findall(r"```sql\n(.+?)```", DOCUMENT, re.S), strict=True)
 )

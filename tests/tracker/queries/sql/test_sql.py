@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from filled_stores import add_scores
 
 from tracker.errors import DatabaseError, SqlError
-from tracker.queries.sql import read_only_sql
+from tracker.queries.sql.read_only import read_only_sql
 
 COUNTING = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
 FOREVER = COUNTING + "SELECT count(*) FROM n"

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from filled_stores import add_scores
 
 from tracker.errors import DatabaseError
-from tracker.queries.arrow import read_arrow, snapshot
+from tracker.queries.sql.arrow import read_arrow, snapshot
 
 COUNT = "SELECT count(*) AS n FROM score"
 

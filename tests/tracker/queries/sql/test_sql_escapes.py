@@ -18,7 +18,7 @@ from filled_stores import add_scores
 
 from tracker.database import bare_engine, connect
 from tracker.errors import SqlError
-from tracker.queries.sql import read_only_sql
+from tracker.queries.sql.read_only import read_only_sql
 
 SQLITE_ATTEMPTS = [
     "DELETE FROM score",

@@ -1,0 +1,1 @@
+"""Access to the database: tables, Arrow and SQL that only reads."""
