@@ -55,9 +55,9 @@ def _postgresql_url() -> Iterator[str]:
 
 @contextmanager
 def _postgresql_server() -> Iterator[sa.URL]:
-    named = os.environ.get("SUFFRAGE_TEST_POSTGRES_URL")
-    if named:
-        yield sa.make_url(named)
+    url = os.environ.get("SUFFRAGE_TEST_POSTGRES_URL")
+    if url:
+        yield sa.make_url(url)
         return
     folder = Path(tempfile.gettempdir()) / f"suffrage-postgres-{uuid.uuid4().hex[:12]}"
     try:

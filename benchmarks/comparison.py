@@ -31,13 +31,13 @@ def _clusters() -> Grouping:
     return group_rows(np.repeat([f"{place:02}" for place in range(len(SIZES))], SIZES))
 
 
-def _ours(Q: np.ndarray, groups: Grouping) -> tuple[np.ndarray, ...]:
-    found = compare_all_pairs(Q, groups)
+def _compare(Q: np.ndarray, groups: Grouping) -> tuple[np.ndarray, ...]:
+    result = compare_all_pairs(Q, groups)
     i, j = np.triu_indices(Q.shape[1], 1)
-    mcnemar = found.pvalues_mcnemar
+    mcnemar = result.pvalues_mcnemar
     assert mcnemar is not None
-    tests = mcnemar[i, j], found.pvalues_clustered[i, j]
-    return found.stderr_clustered[i, j], *tests, *map(holm_values, tests)
+    tests = mcnemar[i, j], result.pvalues_clustered[i, j]
+    return result.stderr_clustered[i, j], *tests, *map(holm_values, tests)
 
 
 def _loop(Q: np.ndarray, codes: np.ndarray, pairs: list[tuple[int, int]]) -> tuple[np.ndarray, ...]:
@@ -61,17 +61,17 @@ def _loop(Q: np.ndarray, codes: np.ndarray, pairs: list[tuple[int, int]]) -> tup
 def _pairs(Q: np.ndarray, groups: Grouping, name: str) -> dict[str, Any]:
     every = list(itertools.combinations(range(Q.shape[1]), 2))
     first = every[:MOST_PAIRS]
-    mine = _ours(Q, groups)
-    theirs = _loop(Q, groups.codes, first)
-    for found, expected in zip(mine[:3], theirs[:3], strict=True):
-        assert np.allclose(found[: len(first)], expected, rtol=0, atol=1e-10)
-    ours = seconds(lambda: _ours(Q, groups), 5)
+    results = _compare(Q, groups)
+    expected_results = _loop(Q, groups.codes, first)
+    for result, expected in zip(results[:3], expected_results[:3], strict=True):
+        assert np.allclose(result[: len(first)], expected, rtol=0, atol=1e-10)
+    own_seconds = seconds(lambda: _compare(Q, groups), 5)
     peer = seconds(lambda: _loop(Q, groups.codes, first)) * len(every) / len(first)
     return {
         "name": f"McNemar, clustered errors and Holm of {len(every):,} pairs, {name}",
-        "ours_s": round(ours, 4),
+        "ours_s": round(own_seconds, 4),
         "peer_s": round(peer, 2),
-        "ratio": round(peer / ours, 1),
+        "ratio": round(peer / own_seconds, 1),
         "note": f"the peer's seconds are of {len(first)} pairs through statsmodels, scaled; numbers agree to 1e-10",
     }
 
@@ -109,12 +109,12 @@ def _bca(Q: np.ndarray) -> dict[str, Any]:
 
     width = np.diff(run()).item()
     assert np.allclose(run(), tuple(peer().confidence_interval), atol=0.05 * width)
-    ours, theirs = seconds(run, 3), seconds(peer)
+    own_seconds, peer_seconds = seconds(run, 3), seconds(peer)
     return {
         "name": f"BCa interval of a mean of {len(d):,} differences, 9,999 resamples",
-        "ours_s": round(ours, 3),
-        "peer_s": round(theirs, 3),
-        "ratio": round(theirs / ours, 1),
+        "ours_s": round(own_seconds, 3),
+        "peer_s": round(peer_seconds, 3),
+        "ratio": round(peer_seconds / own_seconds, 1),
         "note": "the peer is scipy.stats.bootstrap",
     }
 

@@ -1,8 +1,8 @@
-"""The summaries of an Inspect log: ours beside Inspect's own readers, on a log made with its own writer.
+"""The summaries of an Inspect log: own_seconds beside Inspect's own readers, on a log made with its own writer.
 
 Ours reads all that is stored of a log: prompts, scores and answers, checked, in blocks. `read_eval_log` reads the
 transcripts too, which is what people call it for and pay for when they want the scores;
-`read_eval_log_sample_summaries` reads the same part of the file as ours.
+`read_eval_log_sample_summaries` reads the same part of the file as own_seconds.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ def measurements() -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.eval"
         _write(log, path)
-        ours, n = _timed(lambda: _n_scores(path), REPEATS)
+        own_seconds, n = _timed(lambda: _n_scores(path), REPEATS)
         assert n == N_SAMPLES
         for name, read, repeats in (
             ("read_eval_log", lambda: len(log.read_eval_log(str(path)).samples), 1),
             ("read_eval_log_sample_summaries", lambda: len(log.read_eval_log_sample_summaries(str(path))), REPEATS),
         ):
-            theirs, n = _timed(read, repeats)
+            peer_seconds, n = _timed(read, repeats)
             assert n == N_SAMPLES
             yield {
                 "name": f"Inspect log of {N_SAMPLES} samples, beside {name}",
                 "megabytes": round(path.stat().st_size / 1e6, 1),
-                "ours_s": round(ours, 3),
+                "ours_s": round(own_seconds, 3),
                 "peer": f"inspect_ai.log.{name}",
-                "peer_s": round(theirs, 3),
-                "ratio": round(theirs / ours, 1),
+                "peer_s": round(peer_seconds, 3),
+                "ratio": round(peer_seconds / own_seconds, 1),
             }
 
 
@@ -89,8 +89,8 @@ def _write(log: ModuleType, path: Path) -> None:
                                  config=model.GenerateConfig(), output=output)
             )  # fmt: skip
             messages += [output.choices[0].message, model.ChatMessageUser(content=text(10))]
-        said = "ABCD"[int(random.integers(4))]
-        scored = score(value="C" if said == target else "I", answer=said, explanation=text(40))
+        answer = "ABCD"[int(random.integers(4))]
+        scored = score(value="C" if answer == target else "I", answer=answer, explanation=text(40))
         events.append(event.ScoreEvent(score=scored, target=target))
         return log.EvalSample(
             id=number, epoch=1, input=question, choices=[text(5) for _ in range(4)], target=target, messages=messages,
@@ -111,9 +111,9 @@ def _write(log: ModuleType, path: Path) -> None:
         await recorder.log_init(spec, str(path), clean=True)
         await recorder.log_start(spec, log.EvalPlan())
         for number in range(N_SAMPLES):
-            one = sample(number)
-            n_right += one.scores["choice"].value == "C"
-            await recorder.log_sample(spec, condensed(one))
+            record = sample(number)
+            n_right += record.scores["choice"].value == "C"
+            await recorder.log_sample(spec, condensed(record))
             if number % SAMPLES_AT_ONCE == 0:
                 await recorder.flush(spec)
         accuracy = log.EvalMetric(name="accuracy", value=n_right / N_SAMPLES)

@@ -48,7 +48,7 @@ def _measured(engine_name: str, values: str, folder: Path) -> Iterator[dict[str,
     n_scores = N_PROMPTS * N_MODELS
     name = f"{engine_name}, {values} scores"
     with empty_store(engine_name) as engine:
-        ours, stored = _ingested(engine, path)
+        own_seconds, stored = _ingested(engine, path)
         assert stored.n_scores == n_scores
         size = _size(engine)
         more = []
@@ -62,20 +62,20 @@ def _measured(engine_name: str, values: str, folder: Path) -> Iterator[dict[str,
         yield {
             "name": f"Parquet file to committed scores, {name}",
             "n_scores": n_scores,
-            "ours_s": round(ours, 3),
-            "scores_per_s": round(n_scores / ours),
+            "ours_s": round(own_seconds, 3),
+            "scores_per_s": round(n_scores / own_seconds),
             "peer": f"{peer}, from memory, {N_PROMPTS * N_PEER_RUNS} rows scaled to {n_scores}",
             "peer_s": round(scaled, 3),
-            "ratio": round(scaled / ours, 1),
+            "ratio": round(scaled / own_seconds, 1),
         }
-    one = peers["SQLModel add_all"] / N_PEER_RUNS
+    peer_run = peers["SQLModel add_all"] / N_PEER_RUNS
     yield {
         "name": f"one more run of {N_PROMPTS} into {n_scores}, {name}",
         "ours_s": round(median(more), 4),
         "worst_s": round(max(more), 4),
         "peer": f"SQLModel add_all, from memory, {N_PROMPTS * N_PEER_RUNS} rows scaled to {N_PROMPTS}",
-        "peer_s": round(one, 4),
-        "ratio": round(one / median(more), 1),
+        "peer_s": round(peer_run, 4),
+        "ratio": round(peer_run / median(more), 1),
     }
     yield {
         "name": f"size, {name}",

@@ -62,8 +62,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> sa.URL:
     """A real PostgreSQL: the one named in SUFFRAGE_TEST_POSTGRES_URL, else one started from a wheel."""
-    named = os.environ.get("SUFFRAGE_TEST_POSTGRES_URL")
-    return sa.make_url(named) if named else wheel_server.start(Path(os.environ[SERVER_FOLDER]))
+    names = os.environ.get("SUFFRAGE_TEST_POSTGRES_URL")
+    return sa.make_url(names) if names else wheel_server.start(Path(os.environ[SERVER_FOLDER]))
 
 
 def _administrator(server: sa.URL) -> sa.Engine:

@@ -12,8 +12,8 @@ Table = NDArray[np.float64]
 
 def can_be_tested(table: Table) -> bool:
     """Every row and column has a score, and some column varies."""
-    there = ~np.isnan(table)
-    if not (there.any(axis=0).all() and there.any(axis=1).all()):
+    present = ~np.isnan(table)
+    if not (present.any(axis=0).all() and present.any(axis=1).all()):
         return False
     return bool((np.nanmax(table, axis=0) > np.nanmin(table, axis=0)).any())
 

@@ -44,7 +44,7 @@ def providers(nodes: Iterable[ast.AST]) -> list[set[str]]:
     known = packages_distributions()
     foreign = names - set(sys.stdlib_module_names) - {"tracker", "analyses"}
     # What is not installed is looked for under its own name.
-    return [{one.lower().replace("_", "-") for one in known.get(name, [name])} for name in sorted(foreign)]
+    return [{item.lower().replace("_", "-") for item in known.get(name, [name])} for name in sorted(foreign)]
 
 
 def declared(requirements: Iterable[str]) -> set[str]:
@@ -70,7 +70,7 @@ def modules() -> dict[Path, ast.Module]:
     }
 
 
-def measuring(modules: dict[Path, ast.Module]) -> dict[Path, ast.Module]:
+def evaluating(modules: dict[Path, ast.Module]) -> dict[Path, ast.Module]:
     """Those that ask models."""
     return {
         path: tree
@@ -85,28 +85,28 @@ class TestDependencies:
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        apart, asking = (STRENGTHS, DATA_SETS), measuring(modules)
-        core = [tree for path, tree in modules.items() if path not in asking and path not in apart]
+        separate, requesting = (STRENGTHS, DATA_SETS), evaluating(modules)
+        core = [tree for path, tree in modules.items() if path not in requesting and path not in separate]
         imported = providers(node for tree in core for node in ast.walk(tree))
-        assert [one for one in imported if not one & CORE] == []
+        assert [item for item in imported if not item & CORE] == []
         assert CORE - set().union(*imported) == set()
 
-    def test_what_asks_models_may_import_the_extra_too_which_declares_no_more(
+    def test_what_requests_models_may_import_the_extra_too_which_declares_no_more(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        imported = providers(node for tree in measuring(modules).values() for node in ast.walk(tree))
-        assert [one for one in imported if not one & (CORE | EXTRA)] == []
+        imported = providers(node for tree in evaluating(modules).values() for node in ast.walk(tree))
+        assert [item for item in imported if not item & (CORE | EXTRA)] == []
         assert EXTRA - set().union(*imported) == set()
 
     def test_the_extra_is_not_imported_before_it_is_used(self, modules: dict[Path, ast.Module]) -> None:
-        at_once = providers(node for tree in measuring(modules).values() for node in tree.body)
-        assert [one for one in at_once if one & EXTRA] == []
+        at_once = providers(node for tree in evaluating(modules).values() for node in tree.body)
+        assert [item for item in at_once if item & EXTRA] == []
 
     def test_strengths_of_models_need_an_extra_of_their_own_and_no_sooner_than_they_are_fitted(
         self, modules: dict[Path, ast.Module]
     ) -> None:
         imported = providers(ast.walk(modules[STRENGTHS]))
-        assert [one for one in imported if not one & (CORE | VOTING)] == []
+        assert [item for item in imported if not item & (CORE | VOTING)] == []
         assert VOTING - set().union(*imported) == set()
         assert [provider for provider in providers(modules[STRENGTHS].body) if provider & VOTING] == []
 
@@ -114,7 +114,7 @@ class TestDependencies:
         self, modules: dict[Path, ast.Module]
     ) -> None:
         imported = providers(ast.walk(modules[DATA_SETS]))
-        assert [one for one in imported if not one & (CORE | HUB)] == []
+        assert [item for item in imported if not item & (CORE | HUB)] == []
         assert HUB - set().union(*imported) == set()
         assert [provider for provider in providers(modules[DATA_SETS].body) if provider & HUB] == []
 
@@ -148,8 +148,8 @@ class TestWheel:
 
     def test_its_migrations_make_a_store_far_from_the_repository(self, unpacked: Path, tmp_path: Path) -> None:
         installed = {"PYTHONPATH": str(unpacked)}
-        said = run("tracker.cli", "db", "upgrade", folder=tmp_path, **installed)
-        assert said == f"Upgraded from nothing to {known_versions()[-1]}.\n"
+        output = run("tracker.cli", "db", "upgrade", folder=tmp_path, **installed)
+        assert output == f"Upgraded from nothing to {known_versions()[-1]}.\n"
         assert "Sound" in run("tracker.cli", "db", "check", folder=tmp_path, **installed)
 
 

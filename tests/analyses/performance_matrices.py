@@ -22,15 +22,15 @@ def matrix(Q: np.ndarray, models: tuple[str, ...] | None = None) -> PerformanceM
     )
 
 
-def task_matrix(T: ArrayLike, **others: Any) -> TaskMatrix:
+def task_matrix(T: ArrayLike, **rest: Any) -> TaskMatrix:
     """A task matrix around a table; the number of prompts is not known."""
     table = np.asarray(T, dtype=np.float64)
     n, m = table.shape
-    given = {"tasks": tuple(f"task {i}" for i in range(n)), "models": tuple(f"model {j}" for j in range(m))}
+    passed = {"tasks": tuple(f"task {i}" for i in range(n)), "models": tuple(f"model {j}" for j in range(m))}
     return TaskMatrix(
         T=table,
         n_prompts=np.zeros(table.shape, dtype=np.int64),
         stderr=np.full(table.shape, np.nan),
         run_ids=np.arange(m, dtype=np.int64),
-        **(given | others),
+        **(passed | rest),
     )

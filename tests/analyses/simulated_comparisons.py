@@ -39,8 +39,8 @@ def clustered_binary(
     """
     codes = np.repeat(np.arange(len(sizes)), sizes)
     k = len(abilities)
-    here = abilities + rng.normal(0, by_cluster, (len(sizes), k)) + rng.normal(0, 0.3, (len(sizes), 1))
+    local = abilities + rng.normal(0, by_cluster, (len(sizes), k)) + rng.normal(0, 0.3, (len(sizes), 1))
     z = rng.normal(size=len(codes))
-    right = here[codes] + rng.normal(0, 0.7, (len(codes), k)) > z[:, None]
+    right = local[codes] + rng.normal(0, 0.7, (len(codes), k)) > z[:, None]
     truth = ndtr(abilities / np.sqrt(1 + 0.7**2 + by_cluster**2 + 0.3**2))
     return right.astype(float), codes, truth

@@ -45,8 +45,8 @@ def check_rates(tables: Iterable[np.ndarray], expected: set[str], **options: Any
     rates = {(name, suffix): low[name, suffix] / N_TABLES for name in sorted(expected) for suffix in PVALUES}
     print(f"\n{options}")
     for name in sorted(expected):
-        shown = "  ".join(f"{suffix} {rates[name, suffix]:.2%}" for suffix in PVALUES)
-        print(f"  {name:24s} discrete in {discrete[name] / N_TABLES:4.0%} of tables: {shown}")
+        visible = "  ".join(f"{suffix} {rates[name, suffix]:.2%}" for suffix in PVALUES)
+        print(f"  {name:24s} discrete in {discrete[name] / N_TABLES:4.0%} of tables: {visible}")
     for (name, suffix), rate in rates.items():
         assert rate <= 0.07, (name, suffix, rate)
         on_an_atom = name.endswith(("p75", "p95")) and discrete[name] > 0.5 * N_TABLES

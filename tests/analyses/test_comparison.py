@@ -26,7 +26,7 @@ CONTINUOUS = BINARY * 0.5 + RNG.random((N, 3))
 FEW = {"n_resamples": 299}
 
 
-def inputs(Q: np.ndarray, tasks: np.ndarray = TASKS, field: str = "task", **others):
+def inputs(Q: np.ndarray, tasks: np.ndarray = TASKS, field: str = "task", **rest):
     n, k = Q.shape
     ids = np.arange(100, 100 + n, dtype=np.int64)
     scores = PerformanceMatrix(
@@ -37,7 +37,7 @@ def inputs(Q: np.ndarray, tasks: np.ndarray = TASKS, field: str = "task", **othe
         run_ids=np.arange(k),
         benchmark="b",
         metric="accuracy",
-        **others,
+        **rest,
     )
     prompts = PromptTexts(
         prompt_ids=ids,
@@ -52,22 +52,22 @@ def inputs(Q: np.ndarray, tasks: np.ndarray = TASKS, field: str = "task", **othe
     return scores, prompts, Clusters(field=field, prompt_ids=ids, names=names[field])
 
 
-def asked(Q: np.ndarray = BINARY, field: str = "task", tasks: np.ndarray = TASKS, **options):
-    others = {"higher_is_better": options.pop("higher_is_better", True)}
-    return analyze(*inputs(Q, tasks, field, **others), **{"model_a": "A", "model_b": "B"} | FEW | options)
+def requested(Q: np.ndarray = BINARY, field: str = "task", tasks: np.ndarray = TASKS, **options):
+    rest = {"higher_is_better": options.pop("higher_is_better", True)}
+    return analyze(*inputs(Q, tasks, field, **rest), **{"model_a": "A", "model_b": "B"} | FEW | options)
 
 
 class TestAgainstReference:
     def test_numbers_are_those_of_scipy_and_statsmodels(self):
-        metrics = asked().finding.metrics
+        metrics = requested().finding.metrics
         a, b = BINARY[:, 0], BINARY[:, 1]
         d = a - b
         plain = sm.OLS(d, np.ones(N)).fit()
         clustered = plain.get_robustcov_results("cluster", groups=np.unique(TASKS, return_inverse=True)[1], use_t=True)
         for kind, expected in (("naive", plain), ("clustered", clustered)):
             low, high = expected.conf_int()[0]
-            found = [metrics[f"{kind}.{name}"] for name in ("stderr", "low", "high", "pvalue")]
-            assert found == pytest.approx([expected.bse[0], low, high, expected.pvalues[0]], abs=1e-10)
+            result = [metrics[f"{kind}.{name}"] for name in ("stderr", "low", "high", "pvalue")]
+            assert result == pytest.approx([expected.bse[0], low, high, expected.pvalues[0]], abs=1e-10)
         n_a, n_b = int((d > 0).sum()), int((d < 0).sum())
         assert (metrics["n_a_better"], metrics["n_b_better"], metrics["n_equal"]) == (n_a, n_b, N - n_a - n_b)
         assert metrics["mcnemar.pvalue"] == pytest.approx(mcnemar([[0, n_a], [n_b, 0]], exact=True).pvalue, abs=1e-10)
@@ -78,13 +78,13 @@ class TestAgainstReference:
         assert metrics["correlation"] == pytest.approx(np.corrcoef(a, b)[0, 1], rel=1e-10)
 
     def test_clusters_of_equal_size_have_the_same_error_by_both_corrections(self):
-        metrics = asked().finding.metrics
+        metrics = requested().finding.metrics
         for name in ("stderr", "low", "high", "pvalue"):
             assert metrics[f"cr2.{name}"] == pytest.approx(metrics[f"clustered.{name}"], rel=1e-10)
         assert metrics["cr2.degrees"] == pytest.approx(5)
 
     def test_tasks_are_adjusted_for_being_many(self):
-        table = asked().tables["tasks"].to_pydict()
+        table = requested().tables["tasks"].to_pydict()
         assert table["task"] == sorted(set(TASKS.tolist()))
         p = []
         for task in table["task"]:
@@ -97,7 +97,7 @@ class TestAgainstReference:
 
     def test_tasks_are_clustered_by_what_is_finer_than_a_task(self):
         order = np.argsort(TASKS, kind="stable")
-        report = asked(BINARY[order], "passage", TASKS[order])
+        report = requested(BINARY[order], "passage", TASKS[order])
         row = report.tables["tasks"].to_pylist()[0]
         d = (BINARY[order][:, 0] - BINARY[order][:, 1])[:40]
         passages = np.arange(40) // 3
@@ -107,59 +107,59 @@ class TestAgainstReference:
         assert row["pvalue"] == pytest.approx(expected.pvalues[0], rel=1e-10)
 
     def test_other_scores_have_no_mcnemar_but_flipped_signs(self):
-        metrics = asked(CONTINUOUS, n_resamples=2999).finding.metrics
+        metrics = requested(CONTINUOUS, n_resamples=2999).finding.metrics
         assert isinstance(metrics["mcnemar.pvalue"], Undefined)
         d = CONTINUOUS[:, 0] - CONTINUOUS[:, 1]
         assert metrics["flips.pvalue"] == pytest.approx(scipy.stats.ttest_1samp(d, 0).pvalue, abs=0.01)
         assert metrics["flips.n_drawn"] == 2999
         half = 1.96 * scipy.stats.sem(d)
         assert [metrics["bca.low"], metrics["bca.high"]] == pytest.approx([d.mean() - half, d.mean() + half], abs=0.01)
-        assert set(asked(CONTINUOUS).tables["tasks"].to_pydict()["test"]) == {"paired t"}
+        assert set(requested(CONTINUOUS).tables["tasks"].to_pydict()["test"]) == {"paired t"}
 
     def test_the_real_table_of_mmlu_pro(self, mmlu_pro):
         pair = mmlu_pro.Q[:, :2]
-        metrics = asked(pair, "none", np.full(len(pair), "")).finding.metrics
+        metrics = requested(pair, "none", np.full(len(pair), "")).finding.metrics
         n_a, n_b = int((pair[:, 0] > pair[:, 1]).sum()), int((pair[:, 0] < pair[:, 1]).sum())
         assert metrics["mcnemar.pvalue"] == pytest.approx(scipy.stats.binomtest(n_a, n_a + n_b).pvalue, rel=1e-10)
 
 
 class TestLaws:
-    def test_the_other_way_round_everything_changes_sides(self):
-        one, other = asked().finding.metrics, asked(model_a="B", model_b="A").finding.metrics
-        assert other["difference"] == -one["difference"]
-        assert (other["clustered.low"], other["n_a_better"]) == (-one["clustered.high"], one["n_b_better"])
+    def test_the_other_method_round_everything_changes_sides(self):
+        item, second = requested().finding.metrics, requested(model_a="B", model_b="A").finding.metrics
+        assert second["difference"] == -item["difference"]
+        assert (second["clustered.low"], second["n_a_better"]) == (-item["clustered.high"], item["n_b_better"])
         for name in ("clustered.pvalue", "mcnemar.pvalue", "clustered.flips.pvalue", "detectable", "n_needed"):
-            assert other[name] == pytest.approx(one[name], rel=1e-12)
+            assert second[name] == pytest.approx(item[name], rel=1e-12)
 
     @pytest.mark.parametrize("Q", [BINARY, CONTINUOUS])
     def test_where_lower_is_better_the_first_is_better_by_being_lower(self, Q):
-        one, other = asked(Q).finding.metrics, asked(1 - Q, higher_is_better=False).finding.metrics
+        item, second = requested(Q).finding.metrics, requested(1 - Q, higher_is_better=False).finding.metrics
         for name in ("difference", "clustered.low", "clustered.high", "unpaired.z", "n_a_better", "flips.pvalue"):
-            assert other[name] == pytest.approx(one[name], rel=1e-9)
-        assert other["mean_a"] == pytest.approx(1 - one["mean_a"])
-        warnings = " ".join(asked(1 - Q, higher_is_better=False).warnings)
+            assert second[name] == pytest.approx(item[name], rel=1e-9)
+        assert second["mean_a"] == pytest.approx(1 - item["mean_a"])
+        warnings = " ".join(requested(1 - Q, higher_is_better=False).warnings)
         assert "lower is better" in warnings
 
     def test_two_models_need_not_be_named(self):
-        named, open_ = asked(BINARY[:, :2]), asked(BINARY[:, :2], model_a="", model_b="")
-        assert named.finding.metrics == open_.finding.metrics
-        assert asked(BINARY[:, :2], model_a="", model_b="A").finding.models == ("B", "A")
+        names, open_ = requested(BINARY[:, :2]), requested(BINARY[:, :2], model_a="", model_b="")
+        assert names.finding.metrics == open_.finding.metrics
+        assert requested(BINARY[:, :2], model_a="", model_b="A").finding.models == ("B", "A")
 
-    def test_only_shared_prompts_count_and_the_others_are_said(self):
+    def test_only_shared_prompts_count_and_the_others_are_reported(self):
         Q = BINARY.copy()
         Q[:10, 0], Q[10:14, 1], Q[:20, 2], Q[20, :2] = np.nan, np.nan, np.nan, np.nan
-        report = asked(Q)
+        report = requested(Q)
         rest = np.delete(np.arange(N), [*range(14), 20])
-        alone = asked(BINARY[rest], tasks=TASKS[rest])
+        alone = requested(BINARY[rest], tasks=TASKS[rest])
         metrics = dict(report.finding.metrics)
         assert metrics.pop("n_left_out") == 14
         assert metrics == {name: value for name, value in alone.finding.metrics.items() if name != "n_left_out"}
-        said = " ".join(report.warnings)
-        assert "10 prompts of B are left out" in said
-        assert "4 prompts of A are left out" in said
+        output = " ".join(report.warnings)
+        assert "10 prompts of B are left out" in output
+        assert "4 prompts of A are left out" in output
 
     def test_flips_are_all_in_the_table_and_a_few_of_each_side_are_shown(self):
-        report = asked(n_flips=3)
+        report = requested(n_flips=3)
         rows = report.tables["flips"].to_pylist()
         d = BINARY[:, 0] - BINARY[:, 1]
         assert sorted(row["prompt"] for row in rows) == sorted(f"p{i}" for i in np.flatnonzero(d))
@@ -167,31 +167,31 @@ class TestLaws:
             place = int(row["prompt"][1:])
             assert (row["score_a"], row["score_b"], row["task"]) == (*BINARY[place, :2], TASKS[place])
             assert row["better"] == ("A" if d[place] > 0 else "B")
-        shown = [note for note in report.warnings if "alone does better on" in note]
-        assert [note[0] for note in shown] == ["A"] * 3 + ["B"] * 3
-        assert not any("\x1b" in note or "\n" in note for note in report.warnings)
-        assert not [note for note in asked(n_flips=0).warnings if "alone does better on" in note]
+        visible = [warning for warning in report.warnings if "alone does better on" in warning]
+        assert [name[0] for name in visible] == ["A"] * 3 + ["B"] * 3
+        assert not any("\x1b" in message or "\n" in message for message in report.warnings)
+        assert not [warning for warning in requested(n_flips=0).warnings if "alone does better on" in warning]
 
     def test_the_largest_differences_come_first(self):
-        sizes = np.abs(asked(CONTINUOUS).tables["flips"].column("advantage_of_a").to_numpy())
+        sizes = np.abs(requested(CONTINUOUS).tables["flips"].column("advantage_of_a").to_numpy())
         assert (np.diff(sizes) <= 0).all()
 
     def test_the_verdict_is_by_cr2_where_one_task_holds_most_prompts(self):
         tasks = np.array(["large"] * 180 + ["b", "c", "d", "e", "f", "g"] * 10)
-        report = asked(tasks=tasks)
+        report = requested(tasks=tasks)
         assert report.finding.comparison.best is report.finding.comparison.uneven
         assert "of very unequal sizes" in report.summary
-        assert any("CR2" in note for note in report.warnings)
-        found = asked().finding.comparison
-        assert found.best is found.clustered
+        assert any("CR2" in warning for warning in report.warnings)
+        result = requested().finding.comparison
+        assert result.best is result.clustered
 
     def test_the_same_seed_gives_the_same_numbers(self):
-        one, again, other = (asked(CONTINUOUS, seed=seed).finding.metrics for seed in (1, 1, 2))
-        assert one == again != other
+        item, again, second = (requested(CONTINUOUS, seed=seed).finding.metrics for seed in (1, 1, 2))
+        assert item == again != second
 
     @pytest.mark.parametrize("Q", [BINARY, CONTINUOUS, BINARY[:1], BINARY[:, [0, 0]]])
     def test_pictures_are_drawn_with_labelled_axes(self, Q):
-        for draw in asked(Q).figures.values():
+        for draw in requested(Q).figures.values():
             figure, written = draw(), io.BytesIO()
             figure.savefig(written, format="png", dpi=40)
             written.seek(0)
@@ -202,26 +202,26 @@ class TestLaws:
     @pytest.mark.parametrize(
         ("field", "label"), [("task", "all prompts (240), 6 clusters"), ("none", "all prompts (240)")]
     )
-    def test_the_picture_says_that_the_interval_over_all_is_another_kind(self, field, label):
-        axes = asked(BINARY, field).figures["differences"]().axes[0]
+    def test_the_picture_reports_that_the_interval_over_all_is_another_kind(self, field, label):
+        axes = requested(BINARY, field).figures["differences"]().axes[0]
         assert axes.get_yticklabels()[-1].get_text() == label
 
 
 class TestWords:
     def test_a_clear_difference_is_a_verdict_with_the_unpaired_test_beside_it(self):
-        said = asked(np.column_stack([BINARY[:, 0], BINARY[:, 2]])).summary
-        assert said.startswith("A is better than B by 0.")
-        assert "clustered by task (6 clusters)" in said
-        assert "An unpaired z-test, which forgets that the prompts are the same, would have said p = " in said
+        output = requested(np.column_stack([BINARY[:, 0], BINARY[:, 2]])).summary
+        assert output.startswith("A is better than B by 0.")
+        assert "clustered by task (6 clusters)" in output
+        assert "An unpaired z-test, which forgets that the prompts are the same, would have said p = " in output
 
     def test_what_may_be_chance_is_no_verdict(self):
         Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 1)])
-        said = asked(Q, "none").summary
-        assert "cannot be told apart" in said or "have equal means" in said
-        assert "prompts taken as independent" in said
+        output = requested(Q, "none").summary
+        assert "cannot be told apart" in output or "have equal means" in output
+        assert "prompts taken as independent" in output
 
-    def test_identical_models_are_said_to_be(self):
-        report = asked(BINARY[:, [0, 0]])
+    def test_identical_models_are_reported_to_be(self):
+        report = requested(BINARY[:, [0, 0]])
         assert "the same score on every one of 240 shared prompts" in report.summary
         metrics = report.finding.metrics
         assert (metrics["difference"], metrics["clustered.pvalue"], metrics["mcnemar.pvalue"]) == (0, 1, 1)
@@ -229,7 +229,7 @@ class TestWords:
         assert isinstance(metrics["detectable"], Undefined)
 
     def test_one_prompt_is_too_few(self):
-        report = asked(np.array([[1.0, 0.0]]))
+        report = requested(np.array([[1.0, 0.0]]))
         assert "too few to say how sure" in report.summary
         assert isinstance(report.finding.metrics["naive.stderr"], Undefined)
         assert isinstance(report.finding.metrics["unpaired.pvalue"], Undefined)
@@ -242,47 +242,47 @@ class TestWords:
             ("task", np.full(N, "art"), "all prompts are in one cluster"),
         ],
     )
-    def test_without_clusters_the_reason_is_given(self, field, tasks, reason):
-        metrics = asked(BINARY, field, tasks).finding.metrics
-        absent = [name for name in metrics if name.startswith(("clustered.", "cr2.", "n_clusters"))]
-        assert len(absent) == 13
-        assert {metrics[name] for name in absent} == {Undefined(reason)}
+    def test_without_clusters_the_reason_is_passed(self, field, tasks, reason):
+        metrics = requested(BINARY, field, tasks).finding.metrics
+        undefined = [name for name in metrics if name.startswith(("clustered.", "cr2.", "n_clusters"))]
+        assert len(undefined) == 13
+        assert {metrics[name] for name in undefined} == {Undefined(reason)}
 
-    def test_prompts_without_a_cluster_are_counted_in_a_note(self):
+    def test_prompts_without_a_cluster_are_counted_in_a_warning(self):
         tasks = TASKS.copy()
         tasks[:5] = ""
-        report = asked(tasks=tasks)
+        report = requested(tasks=tasks)
         assert report.finding.metrics["n_clusters"] == 11
         assert "5 of 240 prompts name no task; each is a cluster of its own." in report.warnings
 
     def test_every_difference_the_same_is_defined(self):
         Q = np.column_stack([np.full(30, 0.75), np.full(30, 0.25)])
-        metrics = asked(Q, "none").finding.metrics
+        metrics = requested(Q, "none").finding.metrics
         assert metrics["naive.stderr"] == 0
         assert metrics["flips.pvalue"] == pytest.approx(2 / 2**30)
         assert isinstance(metrics["n_needed"], Undefined)
 
-    def test_where_all_clusters_say_the_same_there_is_no_interval_and_no_t(self):
-        report = asked(np.column_stack([np.ones(N), np.zeros(N)]))
-        said = report.summary
-        assert "no interval, since clusters all say the same" in said
-        assert "The test is that of flipped signs of whole clusters; beside it: exact McNemar" in said
-        assert "paired t" not in said
-        continuous = asked(np.column_stack([np.full(N, 0.75), np.full(N, 0.25)])).tables["tasks"]
+    def test_where_all_clusters_report_the_same_there_is_no_interval_and_no_t(self):
+        report = requested(np.column_stack([np.ones(N), np.zeros(N)]))
+        output = report.summary
+        assert "no interval, since clusters all say the same" in output
+        assert "The test is that of flipped signs of whole clusters; beside it: exact McNemar" in output
+        assert "paired t" not in output
+        continuous = requested(np.column_stack([np.full(N, 0.75), np.full(N, 0.25)])).tables["tasks"]
         assert set(continuous["test"].to_pylist()) == {"flipped signs"}
 
     def test_an_interval_that_disagrees_with_the_exact_test_is_owned_up_to(self):
         Q = np.zeros((100, 2))
         Q[:5, 0] = 1
-        assert "The interval is Student's t and says otherwise" in asked(Q, "none").summary
+        assert "The interval is Student's t and says otherwise" in requested(Q, "none").summary
         Q[:9, 0] = 1
-        assert "says otherwise" not in asked(Q, "none").summary
+        assert "says otherwise" not in requested(Q, "none").summary
 
-    def test_more_clusters_are_asked_for_where_errors_are_clustered(self):
+    def test_more_clusters_are_requested_for_where_errors_are_clustered(self):
         Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
         Q[:20] = [1.0, 0.0]
         for field, words in (("passage", "clusters like these 80, of"), ("none", "prompts like these (t-test")):
-            report = asked(Q, field)
+            report = requested(Q, field)
             n_needed = report.finding.metrics["n_needed"]
             assert n_needed > N, "or there is nothing to ask for"
             assert words in report.summary
@@ -292,16 +292,16 @@ class TestWords:
     def test_so_many_prompts_are_enough_and_one_unit_less_is_not(self, field, size):
         Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
         Q[:20] = [1.0, 0.0]
-        found = asked(Q, field).finding
-        n_units, least = N / size, found.metrics["n_needed"] / size
-        each = abs(found.comparison.best.mean) / (found.comparison.best.stderr * np.sqrt(n_units))
+        result = requested(Q, field).finding
+        n_units, least = N / size, result.metrics["n_needed"] / size
+        each = abs(result.comparison.best.mean) / (result.comparison.best.stderr * np.sqrt(n_units))
         for units, enough in ((least, True), (least - 1, False)):
             t = scipy.stats.nct(units - 1, each * np.sqrt(units))
             assert (t.sf(scipy.stats.t.ppf(0.975, units - 1)) >= 0.8) == enough
 
     def test_means_that_differ_by_rounding_are_equal(self):
         Q = np.column_stack([[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]])
-        assert "have equal means" in asked(Q, "none").summary
+        assert "have equal means" in requested(Q, "none").summary
 
 
 class TestErrors:
@@ -319,28 +319,28 @@ class TestErrors:
     )
     def test_what_cannot_be_compared_is_refused_with_words_that_help(self, options, error, words):
         with pytest.raises(error, match=words):
-            asked(**options)
+            requested(**options)
 
     def test_models_without_a_common_prompt_are_refused(self):
         Q = BINARY.copy()
         Q[::2, 0], Q[1::2, 1] = np.nan, np.nan
         with pytest.raises(SelectionError, match="no prompt in common"):
-            asked(Q)
+            requested(Q)
 
     def test_infinite_scores_are_refused(self):
         Q = CONTINUOUS.copy()
         for score, words in ((np.inf, "infinite"), (1e200, "too large to be squared"), (-1e200, "too large")):
             Q[0, 0] = score
             with pytest.raises(SelectionError, match=words):
-                asked(Q)
+                requested(Q)
 
     @pytest.mark.parametrize("size", [1e130, 1e-9, 1e-130])
     def test_very_large_and_small_scores_give_the_same_tests(self, size):
-        one, other = asked(CONTINUOUS).finding.metrics, asked(CONTINUOUS * size).finding.metrics
+        item, second = requested(CONTINUOUS).finding.metrics, requested(CONTINUOUS * size).finding.metrics
         for name in ("naive.pvalue", "clustered.pvalue", "flips.pvalue", "unpaired.pvalue", "correlation", "n_needed"):
-            assert other[name] == pytest.approx(one[name], rel=1e-6)
+            assert second[name] == pytest.approx(item[name], rel=1e-6)
 
     def test_an_infinite_score_of_another_model_does_not_matter(self):
         scores, prompts, clusters = inputs(CONTINUOUS)
-        other = dataclasses.replace(scores, Q=np.where(np.arange(3) == 2, np.inf, CONTINUOUS))
-        assert analyze(other, prompts, clusters, model_a="A", model_b="B", **FEW).finding.metrics
+        second = dataclasses.replace(scores, Q=np.where(np.arange(3) == 2, np.inf, CONTINUOUS))
+        assert analyze(second, prompts, clusters, model_a="A", model_b="B", **FEW).finding.metrics

@@ -13,7 +13,7 @@ from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.paired_differences import Correction, estimate_clustered_mean, estimate_mean
 from tracker.statistics.rank_intervals import rank_intervals
 
-ALIKE = (859,) * 14
+EQUAL = (859,) * 14
 """As many clusters, and nearly as many prompts, as in MMLU-Pro."""
 UNEQUAL = (6000,) + (300,) * 13
 """One cluster with 61 % of the prompts."""
@@ -25,34 +25,34 @@ def clusters(codes: np.ndarray) -> Grouping:
 
 
 def naive_coverage(pair: Pair, n: int, n_benchmarks: int) -> float:
-    held = []
+    content = []
     for seed in range(n_benchmarks):
         a, b, truth = pair(np.random.default_rng([1, seed]), n)
-        found = estimate_mean(a - b, scale=1.0)
-        held.append(found.low <= truth <= found.high)
-    return float(np.mean(held))
+        result = estimate_mean(a - b, scale=1.0)
+        content.append(result.low <= truth <= result.high)
+    return float(np.mean(content))
 
 
 def bca_coverage(pair: Pair, n: int, n_benchmarks: int, n_resamples: int) -> float:
-    held, ones = [], np.ones(n)
+    content, ones = [], np.ones(n)
     for seed in range(n_benchmarks):
         a, b, truth = pair(np.random.default_rng([2, seed]), n)
         drawn = resampled_means(a - b, ones, n_resamples=n_resamples, seed=seed)
         low, high = bca_interval(drawn, float((a - b).mean()), jackknife_means(a - b, ones))
-        held.append(low <= truth <= high)
-    return float(np.mean(held))
+        content.append(low <= truth <= high)
+    return float(np.mean(content))
 
 
 def clustered_coverage(
     sizes: tuple[int, ...], n_benchmarks: int, correction: Correction = "CR1", by_cluster: float = 0.25
 ) -> float:
-    held = []
+    content = []
     for seed in range(n_benchmarks):
         rng = np.random.default_rng([3, seed])
         Q, codes, truth = clustered_binary(rng, sizes, np.array([0.45, 0.3]), by_cluster=by_cluster)
-        found = estimate_clustered_mean(Q[:, 0] - Q[:, 1], clusters(codes), scale=1.0, correction=correction)
-        held.append(found.low <= truth[0] - truth[1] <= found.high)
-    return float(np.mean(held))
+        result = estimate_clustered_mean(Q[:, 0] - Q[:, 1], clusters(codes), scale=1.0, correction=correction)
+        content.append(result.low <= truth[0] - truth[1] <= result.high)
+    return float(np.mean(content))
 
 
 def rank_coverage(sizes: tuple[int, ...], n_benchmarks: int, *, clustered: bool) -> float:
@@ -60,14 +60,14 @@ def rank_coverage(sizes: tuple[int, ...], n_benchmarks: int, *, clustered: bool)
     ability = np.array([0.1, 0.1, 0.1, 0.2, 0.35, 0.35, 0.6, 0.62, 0.9, 0.9])
     ahead = (ability[:, None] > ability).sum(axis=0)
     behind = (ability[:, None] < ability).sum(axis=0)
-    held = []
+    content = []
     for seed in range(n_benchmarks):
         rng = np.random.default_rng([4, seed])
         Q, codes, _ = clustered_binary(rng, sizes, ability, by_cluster=0.25 if clustered else 0.0)
         groups = clusters(codes) if clustered else group_rows(np.full(len(codes), ""))
-        found = rank_intervals(Q, groups, n_resamples=0)
-        held.append(bool(((found.rank_low <= 1 + ahead) & (found.rank_high >= len(ability) - behind)).all()))
-    return float(np.mean(held))
+        result = rank_intervals(Q, groups, n_resamples=0)
+        content.append(bool(((result.rank_low <= 1 + ahead) & (result.rank_high >= len(ability) - behind)).all()))
+    return float(np.mean(content))
 
 
 class TestFew:
@@ -81,12 +81,12 @@ class TestFew:
     def test_clustered_intervals_hold_the_truth_where_plain_ones_do_not(self):
         few = tuple(size // 10 for size in MMLU_PRO_SIZES)
         assert 0.9 <= clustered_coverage(few, 300, by_cluster=0.5) <= 0.99
-        held = []
+        content = []
         for seed in range(100):
             Q, _, truth = clustered_binary(np.random.default_rng([5, seed]), few, np.array([0.45, 0.3]), by_cluster=0.5)
-            found = estimate_mean(Q[:, 0] - Q[:, 1], scale=1.0)
-            held.append(found.low <= truth[0] - truth[1] <= found.high)
-        assert np.mean(held) < 0.6
+            result = estimate_mean(Q[:, 0] - Q[:, 1], scale=1.0)
+            content.append(result.low <= truth[0] - truth[1] <= result.high)
+        assert np.mean(content) < 0.6
 
     def test_where_one_cluster_holds_most_prompts_cr2_holds_the_truth_and_cr1_does_not(self):
         few = tuple(size // 10 for size in UNEQUAL)
@@ -104,38 +104,38 @@ class TestMany:
     @pytest.mark.parametrize("n", [60, 400])
     @pytest.mark.parametrize("pair", [binary_pair, continuous_pair])
     def test_naive_intervals_hold_the_truth_of_93_to_97_of_a_hundred_benchmarks(self, pair, n, capsys):
-        found = naive_coverage(pair, n, 2000)
+        result = naive_coverage(pair, n, 2000)
         with capsys.disabled():
-            print(f"\nnaive t, {pair.__name__}, {n} prompts: {found:.2%}")
-        assert 0.93 <= found <= 0.97
+            print(f"\nnaive t, {pair.__name__}, {n} prompts: {result:.2%}")
+        assert 0.93 <= result <= 0.97
 
     @pytest.mark.parametrize("n", [100, 400])
     def test_bca_intervals_do_so_for_skewed_scores(self, n, capsys):
-        found = bca_coverage(continuous_pair, n, 2000, 1999)
+        result = bca_coverage(continuous_pair, n, 2000, 1999)
         with capsys.disabled():
-            print(f"\nBCa, {n} prompts: {found:.2%}")
-        assert 0.93 <= found <= 0.97
+            print(f"\nBCa, {n} prompts: {result:.2%}")
+        assert 0.93 <= result <= 0.97
 
     @pytest.mark.parametrize("by_cluster", [0.0, 0.05, 0.25, 0.6])
-    @pytest.mark.parametrize("sizes", [ALIKE, MMLU_PRO_SIZES])
+    @pytest.mark.parametrize("sizes", [EQUAL, MMLU_PRO_SIZES])
     def test_clustered_intervals_do_so_with_fourteen_clusters(self, sizes, by_cluster, capsys):
-        found = clustered_coverage(sizes, 2000, by_cluster=by_cluster)
+        result = clustered_coverage(sizes, 2000, by_cluster=by_cluster)
         with capsys.disabled():
-            print(f"\nCR1, clusters of {min(sizes)} to {max(sizes)}, sd {by_cluster}: {found:.2%}")
-        assert 0.93 <= found <= 0.97
+            print(f"\nCR1, clusters of {min(sizes)} to {max(sizes)}, sd {by_cluster}: {result:.2%}")
+        assert 0.93 <= result <= 0.97
 
     @pytest.mark.parametrize("by_cluster", [0.0, 0.25])
     def test_very_unequal_clusters_need_cr2(self, by_cluster, capsys):
-        one, other = (clustered_coverage(UNEQUAL, 2000, by, by_cluster) for by in ("CR1", "CR2"))
+        item, second = (clustered_coverage(UNEQUAL, 2000, by, by_cluster) for by in ("CR1", "CR2"))
         with capsys.disabled():
-            print(f"\none cluster of 61 %, sd {by_cluster}: CR1 {one:.2%}, CR2 {other:.2%}")
-        assert one < 0.9
-        assert other >= 0.93
+            print(f"\none cluster of 61 %, sd {by_cluster}: CR1 {item:.2%}, CR2 {second:.2%}")
+        assert item < 0.9
+        assert second >= 0.93
 
     @pytest.mark.parametrize("clustered", [True, False])
-    @pytest.mark.parametrize("sizes", [ALIKE, MMLU_PRO_SIZES])
+    @pytest.mark.parametrize("sizes", [EQUAL, MMLU_PRO_SIZES])
     def test_all_ranks_lie_in_their_intervals_at_once_in_at_least_94_of_a_hundred(self, sizes, clustered, capsys):
-        found = rank_coverage(sizes, 2000, clustered=clustered)
+        result = rank_coverage(sizes, 2000, clustered=clustered)
         with capsys.disabled():
-            print(f"\nall ranks at once, clusters of {min(sizes)} to {max(sizes)}, clustered {clustered}: {found:.2%}")
-        assert found >= 0.94
+            print(f"\nall ranks at once, clusters of {min(sizes)} to {max(sizes)}, clustered {clustered}: {result:.2%}")
+        assert result >= 0.94

@@ -28,7 +28,7 @@ def run(key: int, model: str = "org/a", *, day: int | None = None, **settings: o
     return HistoryRun(id=key, model=model, label="", when=when, is_dated=day is not None, settings=settings)
 
 
-def asked(Q: NDArray[np.float64], runs: list[HistoryRun], field: str = "task", **options: object) -> Report:
+def requested(Q: NDArray[np.float64], runs: list[HistoryRun], field: str = "task", **options: object) -> Report:
     ids = np.arange(1, len(Q) + 1)
     scores = PerformanceMatrix(
         Q=Q,
@@ -63,8 +63,8 @@ def three_runs() -> NDArray[np.float64]:
 
 
 class TestFinding:
-    def test_noise_is_told_from_a_leap(self) -> None:
-        report = asked(three_runs(), [run(1), run(4), run(9)])
+    def test_noise_is_reported_from_a_leap(self) -> None:
+        report = requested(three_runs(), [run(1), run(4), run(9)])
         numbers = report.finding.metrics
         assert (numbers["n_steps"], numbers["n_drifted"], numbers["n_rose"], numbers["n_fell"]) == (2, 1, 1, 0)
         assert numbers["largest"] == pytest.approx(0.2)
@@ -74,7 +74,7 @@ class TestFinding:
         assert "40 prompts better, 0 worse" in report.summary
 
     def test_every_run_has_a_row_and_every_changed_prompt_another(self) -> None:
-        report = asked(three_runs(), [run(1), run(4), run(9)])
+        report = requested(three_runs(), [run(1), run(4), run(9)])
         rows = report.tables["runs"].to_pylist()
         assert [(row["run"], row["since"]) for row in rows] == [(1, None), (4, 1), (9, 4)]
         assert rows[0]["change"] is None
@@ -91,22 +91,22 @@ class TestFinding:
         assert first[0]["text"] == f"Question {first[0]['prompt'][1:]}?"
 
     def test_models_with_one_run_are_listed_and_not_compared(self) -> None:
-        report = asked(three_runs(), [run(1), run(4), run(5, "org/b")])
+        report = requested(three_runs(), [run(1), run(4), run(5, "org/b")])
         assert [row["model"] for row in report.tables["runs"].to_pylist()] == ["org/a", "org/a", "org/b"]
         assert report.finding.metrics["n_steps"] == 1
         assert report.summary.startswith("org/a did not drift more than chance allows on the 200 prompts")
 
     def test_without_two_runs_of_any_model_the_question_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="No model has two runs on b"):
-            asked(three_runs()[:, :2], [run(1), run(2, "org/b")])
+            requested(three_runs()[:, :2], [run(1), run(2, "org/b")])
 
     def test_a_level_that_is_none_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="level is 95"):
-            asked(three_runs()[:, :2], [run(1), run(2)], level=95.0)
+            requested(three_runs()[:, :2], [run(1), run(2)], level=95.0)
 
     def test_scores_that_cannot_be_squared_are_refused(self) -> None:
         with pytest.raises(SelectionError, match="too large to be squared"):
-            asked(1e200 * three_runs()[:, :2], [run(1), run(2)])
+            requested(1e200 * three_runs()[:, :2], [run(1), run(2)])
 
 
 class TestWords:
@@ -114,7 +114,7 @@ class TestWords:
         before = run(1, temperature=0.0, gen={"top_p": 1, "stop": "x"}, only_here=1)
         after = run(2, temperature=0.7, gen={"top_p": 2, "stop": "x"}, seed=4)
         assert find_changed_settings(before.settings, after.settings) == ["gen.top_p", "temperature"]
-        warnings = " ".join(asked(three_runs()[:, :2], [before, after]).warnings)
+        warnings = " ".join(requested(three_runs()[:, :2], [before, after]).warnings)
         assert "settings changed: gen.top_p, temperature." in warnings
 
     def test_what_an_evaluation_keeps_account_of_is_no_setting(self) -> None:
@@ -126,31 +126,33 @@ class TestWords:
         )
         assert find_changed_settings(before.settings, after.settings) == ["deep.usage"]
 
-    def test_other_prompts_in_the_two_runs_are_told(self) -> None:
+    def test_other_prompts_in_the_two_runs_are_reported(self) -> None:
         Q = three_runs()[:, :2]
         Q[:7, 1] = np.nan
-        warnings = " ".join(asked(Q, [run(1), run(2)]).warnings)
+        warnings = " ".join(requested(Q, [run(1), run(2)]).warnings)
         assert "7 prompts are only in the former, 0 only in the latter" in warnings
 
-    def test_runs_of_unknown_date_are_said_to_be_in_the_order_of_the_store(self) -> None:
-        said = "in the order in which they were taken in"
-        assert said in " ".join(asked(three_runs()[:, :2], [run(1), run(2)]).warnings)
-        assert said not in " ".join(asked(three_runs()[:, :2], [run(1, day=3), run(2, day=9)]).warnings)
+    def test_runs_of_unknown_date_are_reported_to_be_in_the_order_of_the_store(self) -> None:
+        output = "in the order in which they were taken in"
+        assert output in " ".join(requested(three_runs()[:, :2], [run(1), run(2)]).warnings)
+        assert output not in " ".join(requested(three_runs()[:, :2], [run(1, day=3), run(2, day=9)]).warnings)
 
-    def test_equal_runs_are_said_to_be_equal(self) -> None:
+    def test_equal_runs_are_reported_to_be_equal(self) -> None:
         Q = np.column_stack([LEVEL, LEVEL])
-        assert "the same score on every one of 200 prompts" in asked(Q, [run(1), run(2)]).summary
+        assert "the same score on every one of 200 prompts" in requested(Q, [run(1), run(2)]).summary
 
-    def test_means_of_runs_that_were_asked_different_prompts_are_drawn_as_such(self) -> None:
+    def test_means_of_runs_that_were_requested_different_prompts_are_drawn_as_such(self) -> None:
         Q = three_runs()
         runs = [run(1), run(4), run(9)]
-        assert asked(Q, runs).figures["history"]().axes[0].get_ylabel() == "mean accuracy"
+        assert requested(Q, runs).figures["history"]().axes[0].get_ylabel() == "mean accuracy"
         Q[:7, 1] = np.nan
-        assert asked(Q, runs).figures["history"]().axes[0].get_ylabel() == "mean accuracy over the run's own prompts"
+        assert (
+            requested(Q, runs).figures["history"]().axes[0].get_ylabel() == "mean accuracy over the run's own prompts"
+        )
 
     @pytest.mark.parametrize("day", [None, 3])
     def test_the_picture_is_drawn_over_time_and_over_order(self, day: int | None) -> None:
         runs = [run(1, day=day and 1), run(4, day=day), run(9, day=day and 20)]
-        picture = render_figure(asked(three_runs(), runs).figures["history"], "png")
+        picture = render_figure(requested(three_runs(), runs).figures["history"], "png")
         assert picture.startswith(b"\x89PNG")
         assert len(picture) > 5000

@@ -22,7 +22,9 @@ MODELS = tuple("UVWXYZ")
 FEW = {"n_resamples": 200}
 
 
-def asked(Q: np.ndarray = Q, field: str = "none", tasks: np.ndarray = TASKS, higher_is_better: bool = True, **options):
+def requested(
+    Q: np.ndarray = Q, field: str = "none", tasks: np.ndarray = TASKS, higher_is_better: bool = True, **options
+):
     n, k = Q.shape
     ids = np.arange(7, 7 + n, dtype=np.int64)
     scores = PerformanceMatrix(
@@ -40,7 +42,7 @@ def asked(Q: np.ndarray = Q, field: str = "none", tasks: np.ndarray = TASKS, hig
 
 class TestAgainstReference:
     def test_pairs_are_those_of_scipy_and_statsmodels(self):
-        rows = asked().tables["pairs"].to_pylist()
+        rows = requested().tables["pairs"].to_pylist()
         assert len(rows) == K * (K - 1) // 2
         p = []
         for row in rows:
@@ -56,10 +58,10 @@ class TestAgainstReference:
         assert [row["pvalue"] for row in rows] == pytest.approx(p, abs=1e-10)
         assert [row["holm"] for row in rows] == pytest.approx(holm, abs=1e-10)
         assert [row["separable"] for row in rows] == rejected.tolist()
-        assert asked().finding.metrics["n_separable_pairs"] == rejected.sum()
+        assert requested().finding.metrics["n_separable_pairs"] == rejected.sum()
 
     def test_the_models_planted_close_are_one_group(self):
-        report = asked()
+        report = requested()
         groups: dict[int, set[str]] = {}
         for row in report.tables["groups"].to_pylist():
             groups.setdefault(row["group"], set()).add(row["model"])
@@ -72,12 +74,12 @@ class TestAgainstReference:
 
     def test_a_model_without_a_rank_may_lead_for_all_that_is_known(self):
         far = np.column_stack([np.ones(60), np.zeros(60), np.ones(60)])
-        assert "U leads, and no other model may." in asked(far[:, :2]).summary
+        assert "U leads, and no other model may." in requested(far[:, :2]).summary
         far[3, 2] = np.nan
-        said = asked(far).summary
-        assert "U leads, and no other model of these 2 (the 1 without a rank may do better) may." in said
+        output = requested(far).summary
+        assert "U leads, and no other model of these 2 (the 1 without a rank may do better) may." in output
 
-    def test_mmlu_pro_can_be_told_apart_in_seconds(self, mmlu_pro_full):
+    def test_mmlu_pro_can_be_distinguished_in_seconds(self, mmlu_pro_full):
         n = mmlu_pro_full.n_prompts
         names = np.array([f"part {i % 14}" for i in range(n)])
         report = analyze(mmlu_pro_full, Clusters(field="task", prompt_ids=mmlu_pro_full.prompt_ids, names=names))
@@ -88,32 +90,34 @@ class TestAgainstReference:
 
 class TestLaws:
     def test_where_lower_is_better_everything_is_turned_round(self):
-        one, other = asked(field="task"), asked(1 - Q, field="task", higher_is_better=False)
-        assert one.finding.metrics == pytest.approx(other.finding.metrics)
+        item, second = requested(field="task"), requested(1 - Q, field="task", higher_is_better=False)
+        assert item.finding.metrics == pytest.approx(second.finding.metrics)
         for name in ("rank", "rank_low", "rank_high"):
-            found = [getattr(report.rankings["rank-intervals"], name).tolist() for report in (one, other)]
-            assert found[0] == found[1]
+            result = [getattr(report.rankings["rank-intervals"], name).tolist() for report in (item, second)]
+            assert result[0] == result[1]
 
     def test_clusters_that_disagree_widen_the_intervals(self):
         favours = RNG.normal(0, 0.25, (12, K))
         scores = Q * 0.2 + favours[np.unique(TASKS, return_inverse=True)[1]]
-        one, other = (asked(scores, field).finding.metrics for field in ("none", "task"))
-        assert other["width.mean"] > one["width.mean"]
-        assert other["n_clusters"] == 12
-        assert one["n_clusters"] == Undefined("no clusters were asked for")
+        item, second = (requested(scores, field).finding.metrics for field in ("none", "task"))
+        assert second["width.mean"] > item["width.mean"]
+        assert second["n_clusters"] == 12
+        assert item["n_clusters"] == Undefined("no clusters were asked for")
 
     def test_models_with_gaps_have_no_rank_and_change_no_other(self):
         gaps = Q.copy()
         gaps[3, 2] = np.nan
-        report = asked(gaps)
+        report = requested(gaps)
         rest = [0, 1, 3, 4, 5]
-        found = asked(Q[:, rest])
+        result = requested(Q[:, rest])
         assert report.rankings["rank-intervals"].models == tuple(MODELS[j] for j in rest)
-        assert report.rankings["rank-intervals"].rank_low.tolist() == found.rankings["rank-intervals"].rank_low.tolist()
+        assert (
+            report.rankings["rank-intervals"].rank_low.tolist() == result.rankings["rank-intervals"].rank_low.tolist()
+        )
         assert "W has not been measured on every prompt" in report.warnings[0]
 
     def test_arrays_are_in_the_order_of_the_models(self):
-        report = asked()
+        report = requested()
         better = report.finding.arrays["better"]
         ranking = report.rankings["rank-intervals"]
         assert ranking.rank_low.tolist() == (1 + better.sum(axis=0)).tolist()
@@ -121,7 +125,7 @@ class TestLaws:
 
     @pytest.mark.parametrize("table", [Q, Q[:1], Q[:, [0, 0]], RNG.random((60, 6))])
     def test_pictures_are_drawn_with_labelled_axes(self, table):
-        for draw in asked(table).figures.values():
+        for draw in requested(table).figures.values():
             figure, written = draw(), io.BytesIO()
             figure.savefig(written, format="png", dpi=40)
             written.seek(0)
@@ -132,27 +136,27 @@ class TestLaws:
 
 class TestDegenerate:
     def test_identical_models_are_named(self):
-        report = asked(Q[:, [0, 1, 0]])
-        assert any("do not differ" in note and "U = W" in note for note in report.warnings)
+        report = requested(Q[:, [0, 1, 0]])
+        assert any("do not differ" in warning and "U = W" in warning for warning in report.warnings)
         assert report.finding.metrics["n_groups"] == 1
 
     def test_without_resamples_there_are_no_bootstrap_ranks(self):
-        report = asked(n_resamples=0)
+        report = requested(n_resamples=0)
         assert report.finding.metrics["width.bootstrap"] == Undefined("nothing was resampled")
         assert set(report.tables["models"].to_pydict()["bootstrap_low"]) == {None}
 
-    def test_few_or_unequal_clusters_are_said(self):
+    def test_few_or_unequal_clusters_are_reported(self):
         tasks = np.array(["a"] * 200 + ["b", "c", "d", "e"] * 25)
-        said = " ".join(asked(field="task", tasks=tasks).warnings)
-        assert "only 5 clusters" in said
-        assert "very unequal sizes, the largest 67% of the prompts" in said
-        assert asked(field="task", tasks=tasks).finding.ranks.correction == "CR2"
+        output = " ".join(requested(field="task", tasks=tasks).warnings)
+        assert "only 5 clusters" in output
+        assert "very unequal sizes, the largest 67% of the prompts" in output
+        assert requested(field="task", tasks=tasks).finding.ranks.correction == "CR2"
 
     def test_scores_other_than_0_and_1_have_no_mcnemar(self):
-        assert "mcnemar_pvalue" not in asked(RNG.random((30, 3))).tables["pairs"].column_names
+        assert "mcnemar_pvalue" not in requested(RNG.random((30, 3))).tables["pairs"].column_names
 
     def test_one_cluster_is_none(self):
-        report = asked(field="task", tasks=np.full(N, "a"))
+        report = requested(field="task", tasks=np.full(N, "a"))
         assert report.finding.metrics["n_clusters"] == Undefined("all prompts are in one cluster")
         assert "prompts taken as independent" in report.summary
 
@@ -172,4 +176,4 @@ class TestErrors:
     )
     def test_what_cannot_be_ranked_is_refused_with_words_that_help(self, options, words):
         with pytest.raises(SelectionError, match=words):
-            asked(**options)
+            requested(**options)

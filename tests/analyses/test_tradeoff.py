@@ -157,7 +157,7 @@ class TestWhichFindings:
 
     def test_chosen_findings_are_shown_whatever_they_are(self) -> None:
         records = finding(1, "a", stale="old"), finding(2, "a", parameters={"columns": "raw"}), finding(3, "b")
-        report = run_tradeoff(*records, which=(1, 2))
+        report = run_tradeoff(*records, finding_ids=(1, 2))
         assert list(points(report)) == [("cardinal", "a #1"), ("cardinal", "a #2")]
         assert any("Stale findings among them: 1 (old)." in warning for warning in report.warnings)
 
@@ -260,6 +260,6 @@ class TestErrors:
 
     def test_an_unknown_finding_or_name_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="Finding 7 is none of social-choice"):
-            run_tradeoff(finding(1, "a"), which=(7,))
+            run_tradeoff(finding(1, "a"), finding_ids=(7,))
         with pytest.raises(SelectionError, match=r"No point is called 'x'\. Choose --exclude from: a."):
             run_tradeoff(finding(1, "a"), exclude=("x",))

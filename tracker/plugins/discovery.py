@@ -20,7 +20,7 @@ from typing import Any
 
 from tracker.errors import PluginError
 
-OURS = "suffrage"
+BUILT_IN = "suffrage"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class PluginModule:
 
 def sorted_entry_points(group: str) -> list[EntryPoint]:
     """The entries of a group: ours first, since they keep their names, then by name."""
-    return sorted(entry_points(group=group), key=lambda entry: (entry.name != OURS, entry.name, entry.value))
+    return sorted(entry_points(group=group), key=lambda entry: (entry.name != BUILT_IN, entry.name, entry.value))
 
 
 def distribution_name(entry: EntryPoint) -> str:
@@ -107,7 +107,7 @@ def discover(group: str, mark: str, *, package: str = "") -> dict[str, PluginMod
         package: one of ours whose modules come first; no entry point needs to name it.
     """
     by_name: dict[str, PluginModule] = {}
-    entries = [EntryPoint(name=OURS, value=package, group=group)] if package else []
+    entries = [EntryPoint(name=BUILT_IN, value=package, group=group)] if package else []
     for entry in (*entries, *sorted_entry_points(group)):
         for plugin in _plugins_of(entry, mark):
             plugin = replace(plugin, distribution=distribution_name(entry))

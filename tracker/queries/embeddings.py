@@ -121,13 +121,13 @@ class StoredEmbeddings(AnalysisInput):
     """Vectors of a benchmark's prompts, or why there are none: for a question that can do without.
 
     Attributes:
-        found: the vectors; None where there are none.
+        vectors: the vectors; None where there are none.
         problem: why there are none, and what to do; '' where there are.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = "encoder"
 
-    found: Embeddings | None
+    vectors: Embeddings | None
     problem: str = ""
 
     @classmethod
@@ -139,18 +139,18 @@ class StoredEmbeddings(AnalysisInput):
         except SelectionError as error:
             if selection.encoder is not None:
                 raise
-            return cls(found=None, problem=str(error))
-        return cls(found=_vectors(session, benchmark, encoder, selected_filter(session, benchmark, selection)))
+            return cls(vectors=None, problem=str(error))
+        return cls(vectors=_vectors(session, benchmark, encoder, selected_filter(session, benchmark, selection)))
 
     @property
     def encoder_id(self) -> int | None:
         """What made them; None where there are none."""
-        return self.found.encoder_id if self.found else None
+        return self.vectors.encoder_id if self.vectors else None
 
     @property
     def digest(self) -> str:
         """That of the vectors, or of the reason."""
-        return self.found.digest if self.found else hashlib.sha256(self.problem.encode()).hexdigest()
+        return self.vectors.digest if self.vectors else hashlib.sha256(self.problem.encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)

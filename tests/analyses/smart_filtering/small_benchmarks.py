@@ -75,7 +75,7 @@ class SmallBenchmark:
         scores = self._matrix(self.scores)
         blind = None if self.blind is None else self._matrix(self.blind, first_run=100)
         vectors = StoredEmbeddings(
-            found=None, problem="The prompts of b have no vectors yet. Make them: suffrage embed b."
+            vectors=None, problem="The prompts of b have no vectors yet. Make them: suffrage embed b."
         )
         if self.vectors is not None:
             embedded = Embeddings(
@@ -85,7 +85,7 @@ class SmallBenchmark:
                 encoder="planted@1:question",
                 benchmark="b",
             )
-            vectors = StoredEmbeddings(found=embedded)
+            vectors = StoredEmbeddings(vectors=embedded)
         benchmark_scores = self.external_scores and BenchmarkScores(
             benchmark="arena",
             metric="elo",
@@ -104,7 +104,7 @@ class SmallBenchmark:
         return (
             scores,
             self._prompts(order),
-            FilterModels(named=self.named_models, makers=self.makers),
+            FilterModels(selected=self.named_models, makers=self.makers),
             self._probabilities(self.gold),
             AnswerOnlyRuns(
                 scores=blind,

@@ -258,9 +258,9 @@ class TestErrors:
 
     def test_prompts_without_a_vector_are_counted(self, complete: SmallBenchmark) -> None:
         *before, vectors, external_scores = complete.inputs()
-        result = replace(vectors.found, E=vectors.found.E[5:], prompt_ids=vectors.found.prompt_ids[5:])
+        result = replace(vectors.vectors, E=vectors.vectors.E[5:], prompt_ids=vectors.vectors.prompt_ids[5:])
         with pytest.raises(SelectionError, match=r"5 of 120 prompts have no vector by planted.*suffrage embed b"):
-            run_filter(*before, replace(vectors, found=result), external_scores, **USUAL)
+            run_filter(*before, replace(vectors, vectors=result), external_scores, **USUAL)
 
 
 class TestRefusedAtOnce:

@@ -151,7 +151,7 @@ class TestTradeoff:
         assert client.get_experiment_by_name("suffrage/tradeoff") is not None
 
         [first, *_] = rows(filled)
-        for options, n in ((("--exclude", "algebra,Random"), 2), (("--which", str(first.id)), 1)):
+        for options, n in ((("--exclude", "algebra,Random"), 2), (("--finding-ids", str(first.id)), 1)):
             printed_text = json.loads(run(filled, "tradeoff", *options, "--format", "json").stdout)
             assert printed_text["metrics"]["n_points"] == n
 

@@ -16,14 +16,14 @@ from tracker.database import transaction
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def _one(session: Session, table: type, **values: object) -> int:
+def _item(session: Session, table: type, **values: object) -> int:
     """Key of the row with these values, which is made where it is not there."""
-    found = session.exec(select(table).filter_by(**values)).first()
-    if found is None:
-        found = table(**values)
-        session.add(found)
+    result = session.exec(select(table).filter_by(**values)).first()
+    if result is None:
+        result = table(**values)
+        session.add(result)
         session.flush()
-    return found.id
+    return result.id
 
 
 def add_scores(
@@ -50,23 +50,23 @@ def add_scores(
     """
     n, k = Q.shape
     with transaction(engine) as session:
-        benchmark_id = _one(session, schema.Benchmark, name=benchmark, revision=revision)
+        benchmark_id = _item(session, schema.Benchmark, name=benchmark, revision=revision)
         known = session.exec(select(schema.Metric).filter_by(name=metric)).first()
-        metric_id = known.id if known else _one(session, schema.Metric, name=metric, higher_is_better=higher_is_better)
+        metric_id = known.id if known else _item(session, schema.Metric, name=metric, higher_is_better=higher_is_better)
         prompt_ids = []
         for i in range(n):
-            task_id = _one(session, schema.Task, benchmark_id=benchmark_id, name=tasks[i] if tasks else "")
+            task_id = _item(session, schema.Task, benchmark_id=benchmark_id, name=tasks[i] if tasks else "")
             content = f"{benchmark}-{revision}-{i}"
-            found = session.exec(select(schema.Prompt).filter_by(task_id=task_id, content_hash=content)).first()
-            if found is None:
+            result = session.exec(select(schema.Prompt).filter_by(task_id=task_id, content_hash=content)).first()
+            if result is None:
                 text = texts[i] if texts else f"Question {i}?"
-                found = schema.Prompt(task_id=task_id, content_hash=content, text=text, choices=["a", "b"], answer="A")
-                session.add(found)
+                result = schema.Prompt(task_id=task_id, content_hash=content, text=text, choices=["a", "b"], answer="A")
+                session.add(result)
                 session.flush()
-            prompt_ids.append(found.id)
+            prompt_ids.append(result.id)
         runs = []
         for j in range(k):
-            model_id = _one(session, schema.Model, name=models[j] if models else f"m{j}")
+            model_id = _item(session, schema.Model, name=models[j] if models else f"m{j}")
             identity = {
                 "benchmark_id": benchmark_id,
                 "model_id": model_id,
@@ -104,12 +104,12 @@ def add_task_scores(
 ) -> list[int]:
     """Store a matrix of tasks × models as published; NaN as no row."""
     with transaction(engine) as session:
-        benchmark_id = _one(session, schema.Benchmark, name="b", revision="")
-        metric_id = _one(session, schema.Metric, name=metric)
+        benchmark_id = _item(session, schema.Benchmark, name="b", revision="")
+        metric_id = _item(session, schema.Metric, name=metric)
         runs = []
         for j, model in enumerate(models):
-            model_id = _one(session, schema.Model, name=model)
-            run_id = _one(session, schema.Run, benchmark_id=benchmark_id, model_id=model_id)
+            model_id = _item(session, schema.Model, name=model)
+            run_id = _item(session, schema.Run, benchmark_id=benchmark_id, model_id=model_id)
             runs.append(run_id)
             for i, task in enumerate(tasks):
                 if not np.isnan(T[i, j]):
@@ -117,7 +117,7 @@ def add_task_scores(
                         schema.TaskScore(
                             run_id=run_id,
                             metric_id=metric_id,
-                            task_id=_one(session, schema.Task, benchmark_id=benchmark_id, name=task),
+                            task_id=_item(session, schema.Task, benchmark_id=benchmark_id, name=task),
                             value=float(T[i, j]),
                             stderr=0.01,
                             n_prompts=100,
@@ -141,8 +141,8 @@ def add_weights(
     """
     with transaction(engine) as session:
         owner = session.exec(select(schema.Benchmark).filter_by(name=benchmark)).one().id
-        asked = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
-        prompts = session.exec(asked.order_by(schema.Prompt.id)).all()
+        requested = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
+        prompts = session.exec(requested.order_by(schema.Prompt.id)).all()
         if key is None:
             finding = schema.StoredFinding(
                 benchmark_id=owner,
@@ -182,8 +182,8 @@ def add_filter(
     """
     with transaction(engine) as session:
         owner = session.exec(select(schema.Benchmark).filter_by(name=benchmark)).one().id
-        asked = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
-        prompts = session.exec(asked.order_by(schema.Prompt.id)).all()
+        requested = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
+        prompts = session.exec(requested.order_by(schema.Prompt.id)).all()
         finding = schema.StoredFinding(
             benchmark_id=owner,
             analysis=made_by,

@@ -33,23 +33,23 @@ def load(store: sa.Engine, **choices: object) -> AnswerMatrix:
         return answers(session, Selection(benchmark="b", **choices))
 
 
-def said(found: AnswerMatrix) -> dict[tuple[int, int], tuple[str, float | None]]:
+def output(result: AnswerMatrix) -> dict[tuple[int, int], tuple[str, float | None]]:
     """Text and probability by prompt and run."""
     return {
-        (int(found.prompt_ids[i]), int(found.run_ids[j])): (
-            found.texts[found.codes[i, j]],
-            None if np.isnan(found.probability[i, j]) else float(found.probability[i, j]),
+        (int(result.prompt_ids[i]), int(result.run_ids[j])): (
+            result.texts[result.codes[i, j]],
+            None if np.isnan(result.probability[i, j]) else float(result.probability[i, j]),
         )
-        for i, j in np.argwhere(found.codes >= 0)
+        for i, j in np.argwhere(result.codes >= 0)
     }
 
 
 def reference(rows: Sequence[Row], prefers: str = "") -> dict[tuple[int, int], tuple[str, float | None]]:
     """The same, cell by cell: of the preferred extraction, else the first by name, the first trial, if it is given."""
-    taken = {}
+    result = {}
     for row in sorted(rows, key=lambda row: (row[2] != prefers, row[2], row[3])):
-        taken.setdefault((row[1], row[0]), row)
-    return {cell: (row[4], row[5]) for cell, row in taken.items() if row[6] == "ok" and row[4] is not None}
+        result.setdefault((row[1], row[0]), row)
+    return {cell: (row[4], row[5]) for cell, row in result.items() if row[6] == "ok" and row[4] is not None}
 
 
 @pytest.fixture
@@ -69,23 +69,23 @@ def small(sqlite_store: sa.Engine) -> sa.Engine:
 class TestLoaded:
     def test_answers_stand_where_the_scores_stand(self, scored: sa.Engine) -> None:
         put(scored, [(run, prompt, "", 0, f"{run}{prompt}", run / 10, "ok") for run in (1, 2, 3) for prompt in (2, 5)])
-        found = load(scored)
+        result = load(scored)
         with transaction(scored, write=False) as session:
             scores = performance_matrix(session, "b")
-        assert found.prompt_ids.tolist() == scores.prompt_ids.tolist() == [2, 4, 6, 1, 3, 5]
-        assert (found.models, found.run_ids.tolist()) == (scores.models, scores.run_ids.tolist())
-        assert found.texts == ("12", "15", "22", "25", "32", "35")
-        assert found.codes.tolist() == [[0, 2, 4], *[[-1] * 3] * 4, [1, 3, 5]]
-        assert found.probability[[0, 5]].tolist() == [[0.1, 0.2, 0.3]] * 2
-        assert np.isnan(found.probability[1:5]).all()
-        assert (found.codes.dtype, found.probability.dtype) == (np.int32, np.float64)
-        assert said(found.align(np.array([5, 1]))) == {(5, run): (f"{run}5", run / 10) for run in (1, 2, 3)}
+        assert result.prompt_ids.tolist() == scores.prompt_ids.tolist() == [2, 4, 6, 1, 3, 5]
+        assert (result.models, result.run_ids.tolist()) == (scores.models, scores.run_ids.tolist())
+        assert result.texts == ("12", "15", "22", "25", "32", "35")
+        assert result.codes.tolist() == [[0, 2, 4], *[[-1] * 3] * 4, [1, 3, 5]]
+        assert result.probability[[0, 5]].tolist() == [[0.1, 0.2, 0.3]] * 2
+        assert np.isnan(result.probability[1:5]).all()
+        assert (result.codes.dtype, result.probability.dtype) == (np.int32, np.float64)
+        assert output(result.align(np.array([5, 1]))) == {(5, run): (f"{run}5", run / 10) for run in (1, 2, 3)}
 
     def test_without_any_answer_every_cell_is_empty(self, small: sa.Engine) -> None:
-        found = load(small)
-        assert (found.texts, found.codes.shape) == ((), (N, K))
-        assert (found.codes == -1).all()
-        assert np.isnan(found.probability).all()
+        result = load(small)
+        assert (result.texts, result.codes.shape) == ((), (N, K))
+        assert (result.codes == -1).all()
+        assert np.isnan(result.probability).all()
 
     def test_what_failed_or_could_not_be_read_off_is_no_answer(self, scored: sa.Engine) -> None:
         rows: list[Row] = [
@@ -97,9 +97,9 @@ class TestLoaded:
             (1, 6, "", 0, "B", 0.0, "ok"),
         ]
         put(scored, rows)
-        found = load(scored)
-        assert said(found) == reference(rows) == {(1, 1): ("A", 0.9), (5, 1): ("", None), (6, 1): ("B", 0.0)}
-        assert found.texts == ("", "A", "B")
+        result = load(scored)
+        assert output(result) == reference(rows) == {(1, 1): ("A", 0.9), (5, 1): ("", None), (6, 1): ("B", 0.0)}
+        assert result.texts == ("", "A", "B")
 
     def test_texts_are_in_the_same_order_on_every_engine(self, scored: sa.Engine) -> None:
         texts = ["a", "B", "ä", "(A)", "b", "A"]
@@ -124,7 +124,7 @@ class TestLoaded:
         ]
         put(scored, rows)
         expected = {(1, 1): ("yes", 0.5), (2, 1): ("flexible", None), (1, 2): ("third", None)}
-        assert said(load(scored)) == reference(rows) == expected
+        assert output(load(scored)) == reference(rows) == expected
 
     def test_answers_are_read_off_as_the_scores_were(self, small: sa.Engine) -> None:
         add_scores(small, np.ones((N, K)), tasks=["y", "x"] * (N // 2), metric="exact_match,strict-match")
@@ -136,16 +136,16 @@ class TestLoaded:
             (1, 3, "flexible-extract", 0, "7", None, "ok"),
         ]
         put(small, rows)
-        strict = said(load(small, metric="exact_match,strict-match"))
+        strict = output(load(small, metric="exact_match,strict-match"))
         assert strict == reference(rows, "strict-match") == {(2, 1): ("6.", None), (3, 1): ("7", None)}
-        assert said(load(small, metric="accuracy"))[1, 1] == ("5", None)
+        assert output(load(small, metric="accuracy"))[1, 1] == ("5", None)
 
     def test_only_the_prompts_that_a_filter_keeps_are_there(self, small: sa.Engine) -> None:
         put(small, [(1, prompt, "", 0, f"answer {prompt}", None, "ok") for prompt in range(1, N + 1)])
         key = add_filter(small, [True, False] * (N // 2))
-        found = load(small, filter=key)
-        assert found.prompt_ids.tolist() == [1, 3, 5]
-        assert found.texts == ("answer 1", "answer 3", "answer 5")
+        result = load(small, filter=key)
+        assert result.prompt_ids.tolist() == [1, 3, 5]
+        assert result.texts == ("answer 1", "answer 3", "answer 5")
 
 
 CELL = st.tuples(
@@ -170,9 +170,9 @@ class TestAgainstReference:
             add_scores(sqlite_store, np.ones((N, K)), tasks=["y", "x"] * (N // 2))
         if rows:
             put(sqlite_store, rows)
-        found, expected = load(sqlite_store), reference(rows)
-        assert said(found) == expected
-        assert found.texts == tuple(sorted({text for text, _ in expected.values()}))
+        result, expected = load(sqlite_store), reference(rows)
+        assert output(result) == expected
+        assert result.texts == tuple(sorted({text for text, _ in expected.values()}))
 
 
 class TestDigest:

@@ -21,7 +21,7 @@ Q = np.array([[1.0, 0.0], [1.0, np.nan]])
 
 def add_finding(session: Session, run_ids: list[int], **selection: object) -> int:
     """A finding that rests on some runs as they are now."""
-    found = schema.StoredFinding(
+    result = schema.StoredFinding(
         benchmark_id=1,
         analysis="prompt-correlation",
         parameters={"n_permutations": 10},
@@ -31,18 +31,18 @@ def add_finding(session: Session, run_ids: list[int], **selection: object) -> in
         code_version="1",
         summary="They agree.",
     )
-    session.add(found)
+    session.add(result)
     session.flush()
     for key in run_ids:
         checksum = session.get(schema.Run, key).checksum
-        session.add(schema.FindingRun(finding_id=found.id, run_id=key, role="scores", checksum=checksum))
-    session.add(schema.FindingMetric(finding_id=found.id, name="pvalue", value=0.01))
-    session.add(schema.FindingMetric(finding_id=found.id, name="mean.pvalue", reason="invariant under this null"))
-    session.add(schema.FindingMetric(finding_id=found.id, name="detail", value=3.0, headline=False))
+        session.add(schema.FindingRun(finding_id=result.id, run_id=key, role="scores", checksum=checksum))
+    session.add(schema.FindingMetric(finding_id=result.id, name="pvalue", value=0.01))
+    session.add(schema.FindingMetric(finding_id=result.id, name="mean.pvalue", reason="invariant under this null"))
+    session.add(schema.FindingMetric(finding_id=result.id, name="detail", value=3.0, headline=False))
     session.add(
-        schema.FindingArtifact(finding_id=found.id, name="null.png", media_type="image/png", content=b"\x89PNG")
+        schema.FindingArtifact(finding_id=result.id, name="null.png", media_type="image/png", content=b"\x89PNG")
     )
-    return found.id
+    return result.id
 
 
 class TestCatalogue:
@@ -105,18 +105,18 @@ class TestFindings:
         with transaction(store) as session:
             key = add_finding(session, runs, metric="accuracy")
         with transaction(store, write=False) as session:
-            found = finding(session, key)
-            assert found.headline == {"pvalue": 0.01, "mean.pvalue": None}
-            assert [(n.name, n.value, n.reason) for n in found.numbers] == [
+            result = finding(session, key)
+            assert result.headline == {"pvalue": 0.01, "mean.pvalue": None}
+            assert [(n.name, n.value, n.reason) for n in result.numbers] == [
                 ("detail", 3.0, ""),
                 ("mean.pvalue", None, "invariant under this null"),
                 ("pvalue", 0.01, ""),
             ]
-            assert [(a.name, a.n_bytes) for a in found.artifacts] == [("null.png", 4)]
+            assert [(a.name, a.n_bytes) for a in result.artifacts] == [("null.png", 4)]
             assert artifact(session, key, "null.png") == b"\x89PNG"
-            assert found.run_ids == tuple(runs)
-            assert (found.parameters, found.selection) == ({"n_permutations": 10}, {"metric": "accuracy"})
-            assert (found.benchmark, found.stale, found.summary) == ("b", "", "They agree.")
+            assert result.run_ids == tuple(runs)
+            assert (result.parameters, result.selection) == ({"n_permutations": 10}, {"metric": "accuracy"})
+            assert (result.benchmark, result.stale, result.summary) == ("b", "", "They agree.")
 
     def test_a_finding_is_stale_when_a_run_has_changed(self, store: sa.Engine) -> None:
         runs = add_scores(store, Q)

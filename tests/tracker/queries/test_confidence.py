@@ -61,14 +61,14 @@ class TestGoldProbabilities:
     def test_each_kind_is_a_matrix_of_its_own(self, scored: sa.Engine, add: Adding) -> None:
         runs = add(scored, P, LETTERS)
         add(scored, P[:, :1] / 2, LIKELIHOODS)
-        found = gold(scored)
-        assert list(found.kinds) == ["letters", "likelihoods"]
-        letters, likelihoods = found.kinds["letters"], found.kinds["likelihoods"]
+        result = gold(scored)
+        assert list(result.kinds) == ["letters", "likelihoods"]
+        letters, likelihoods = result.kinds["letters"], result.kinds["likelihoods"]
         assert (letters.metric, likelihoods.metric) == (LETTERS, LIKELIHOODS)
         assert np.array_equal(letters.Q, P[BY_TASK])
         assert np.array_equal(likelihoods.Q, P[BY_TASK, :1] / 2)
         assert (letters.models, likelihoods.models) == (("m0", "m1", "m2"), ("m0",))
-        assert found.run_ids.tolist() == runs
+        assert result.run_ids.tolist() == runs
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_where_one_kind_is_stored_there_is_one(self, small: sa.Engine, add: Adding, kind: str) -> None:
@@ -76,9 +76,9 @@ class TestGoldProbabilities:
         assert list(gold(small).kinds) == [kind]
 
     def test_where_none_is_stored_there_is_none(self, small: sa.Engine) -> None:
-        found = gold(small)
-        assert (found.kinds, found.run_ids.tolist()) == ({}, [])
-        assert found.run_ids.dtype == np.int64
+        result = gold(small)
+        assert (result.kinds, result.run_ids.tolist()) == ({}, [])
+        assert result.run_ids.dtype == np.int64
 
     def test_trials_are_averaged(self, small: sa.Engine, add: Adding) -> None:
         add(small, P, LETTERS)
@@ -90,16 +90,16 @@ class TestGoldProbabilities:
         add(small, np.ones((N, 1)), "accuracy", label="later")  # of m0: a later run, without probabilities
         assert gold(small).kinds["letters"].models == ("m1", "m2")
         add(small, P[:, :1] / 4, LETTERS, label="later")
-        found = gold(small).kinds["letters"]
-        assert found.Q[:, 0] == pytest.approx(P[BY_TASK, 0] / 4)
+        result = gold(small).kinds["letters"]
+        assert result.Q[:, 0] == pytest.approx(P[BY_TASK, 0] / 4)
 
-    def test_columns_are_called_as_those_of_the_scores(self, small: sa.Engine, add: Adding) -> None:
+    def test_columns_are_labelled_as_those_of_the_scores(self, small: sa.Engine, add: Adding) -> None:
         add(small, P[:, :1], LETTERS)
         [later] = add(small, np.ones((N, 1)), "accuracy", label="later")
-        found = gold(small, runs=(1, 2, later)).kinds["letters"]
-        assert (found.models, found.run_ids.tolist()) == (("m0 (run 1)",), [1])
+        result = gold(small, runs=(1, 2, later)).kinds["letters"]
+        assert (result.models, result.run_ids.tolist()) == (("m0 (run 1)",), [1])
 
-    def test_a_chosen_model_without_any_does_not_stand_in_the_way_of_others(
+    def test_a_chosen_model_without_any_does_not_stand_in_the_method_of_others(
         self, small: sa.Engine, add: Adding
     ) -> None:
         add(small, P[:, :2], LETTERS)
@@ -115,7 +115,7 @@ class TestGoldProbabilities:
         assert gold(small, filter=add_filter(small, [False, True] * 3)).kinds == {}
         assert gold(small, filter=add_filter(small, [True, False] * 2)).kinds["letters"].n_prompts == 2
 
-    def test_the_digest_tells_kinds_apart(self, small: sa.Engine, add: Adding) -> None:
+    def test_the_digest_reports_kinds_separate(self, small: sa.Engine, add: Adding) -> None:
         nothing = gold(small).digest
         add(small, P, LETTERS)
         letters = gold(small).digest
@@ -133,25 +133,25 @@ class TestAnswerOnlyRuns:
         runs = add(scored, np.ones((N, 2)) / 4, "accuracy", condition="answer_only", label="later")
         add(scored, P[:, :2], LETTERS, condition="answer_only", label="later")
         add(scored, P / 2, LETTERS)
-        found = blind(scored)
-        assert found.problem == ""
-        assert (found.scores.models, found.scores.condition) == (("m0", "m1"), "answer_only")
-        assert (found.scores.Q == 0.25).all()
-        assert np.array_equal(found.probabilities.kinds["letters"].Q, P[BY_TASK, :2])
-        assert found.run_ids.tolist() == runs == found.probabilities.run_ids.tolist()
+        result = blind(scored)
+        assert result.problem == ""
+        assert (result.scores.models, result.scores.condition) == (("m0", "m1"), "answer_only")
+        assert (result.scores.Q == 0.25).all()
+        assert np.array_equal(result.probabilities.kinds["letters"].Q, P[BY_TASK, :2])
+        assert result.run_ids.tolist() == runs == result.probabilities.run_ids.tolist()
 
-    def test_where_no_such_run_is_stored_it_says_so(self, small: sa.Engine, add: Adding) -> None:
+    def test_where_no_such_run_is_stored_it_reports_so(self, small: sa.Engine, add: Adding) -> None:
         add(small, P, LETTERS)
-        found = blind(small)
-        assert (found.scores, found.probabilities.kinds, found.run_ids.tolist()) == (None, {}, [])
-        assert found.problem == "b has no runs without the question (answer_only)."
-        assert found.digest == blind(small).digest
+        result = blind(small)
+        assert (result.scores, result.probabilities.kinds, result.run_ids.tolist()) == (None, {}, [])
+        assert result.problem == "b has no runs without the question (answer_only)."
+        assert result.digest == blind(small).digest
 
-    def test_runs_under_another_metric_are_not_taken_but_told(self, small: sa.Engine, add: Adding) -> None:
+    def test_runs_under_another_metric_are_not_used_but_reported(self, small: sa.Engine, add: Adding) -> None:
         add(small, np.zeros((N, 2)), "exact_match", condition="answer_only")
-        found = blind(small)
-        assert found.scores is None
-        assert found.problem == (
+        result = blind(small)
+        assert result.scores is None
+        assert result.problem == (
             "The runs of b without the question (answer_only) have scores under exact_match, not under accuracy."
         )
 
@@ -159,9 +159,9 @@ class TestAnswerOnlyRuns:
         add(small, np.zeros((N, 2)), "accuracy", condition="answer_only")
         assert blind(small, models=("m1", "m2")).scores.models == ("m1",)
         assert blind(small, runs=(2, 3)).scores.models == ("m1",)
-        found = blind(small, models=("m2",))
-        assert found.scores is None
-        assert found.problem == (
+        result = blind(small, models=("m2",))
+        assert result.scores is None
+        assert result.problem == (
             "None of the chosen models has a run without the question (answer_only) under accuracy."
         )
 

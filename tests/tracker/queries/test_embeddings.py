@@ -29,14 +29,14 @@ E = np.random.default_rng(1).normal(size=(N, 5)).astype(np.float32)
 
 def prompt_ids(engine: sa.Engine, benchmark: str = "b") -> NDArray[np.int64]:
     with engine.connect() as connection:
-        asked = (
+        requested = (
             sa.select(tables.prompt.c.id)
             .join(tables.task, tables.task.c.id == tables.prompt.c.task_id)
             .join(tables.benchmark, tables.benchmark.c.id == tables.task.c.benchmark_id)
             .where(tables.benchmark.c.name == benchmark)
             .order_by(tables.prompt.c.id)
         )
-        return np.array(connection.scalars(asked).all())
+        return np.array(connection.scalars(requested).all())
 
 
 def add(engine: sa.Engine, ids: NDArray[np.int64], vectors: NDArray[np.float32], **name: str) -> int:
@@ -64,16 +64,16 @@ class TestLoaded:
         shuffled = np.random.default_rng(2).permutation(N)
         add(questions, ids[shuffled[:20]], E[shuffled[:20]])
         add(questions, ids[shuffled[20:]], E[shuffled[20:]])
-        found = load(questions)
-        assert found.E.dtype == np.float32
-        assert found.E.tobytes() == E.tobytes()
-        assert np.array_equal(found.prompt_ids, ids)
-        assert found.encoder == "ada-2:question+choices"
+        result = load(questions)
+        assert result.E.dtype == np.float32
+        assert result.E.tobytes() == E.tobytes()
+        assert np.array_equal(result.prompt_ids, ids)
+        assert result.encoder == "ada-2:question+choices"
 
     def test_the_vectors_of_another_benchmark_are_left_out(self, questions: sa.Engine) -> None:
         add_scores(questions, np.ones((4, 1)), benchmark="other")
-        theirs, ours = prompt_ids(questions, "other"), prompt_ids(questions)
-        add(questions, np.concatenate([theirs, ours[:3]]), E[:7])
+        peer, actual = prompt_ids(questions, "other"), prompt_ids(questions)
+        add(questions, np.concatenate([peer, actual[:3]]), E[:7])
         assert load(questions).E.tobytes() == E[4:7].tobytes()
         assert load(questions, benchmark="other").E.tobytes() == E[:4].tobytes()
         with transaction(questions, write=False) as session:
@@ -84,9 +84,9 @@ class TestLoaded:
         add(questions, ids[:20], E[:20])
         key = add_filter(questions, [True, False, False] * 10)
         with transaction(questions, write=False) as session:
-            found = embeddings(session, Selection(benchmark="b", filter=key))
-        assert found.E.tobytes() == E[:20:3].tobytes()
-        assert np.array_equal(found.prompt_ids, ids[:20:3])
+            result = embeddings(session, Selection(benchmark="b", filter=key))
+        assert result.E.tobytes() == E[:20:3].tobytes()
+        assert np.array_equal(result.prompt_ids, ids[:20:3])
 
     def test_the_digest_follows_vectors_prompts_and_encoder(self, questions: sa.Engine) -> None:
         ids = prompt_ids(questions)
@@ -100,11 +100,11 @@ class TestLoaded:
 
 
 class TestOfPrompts:
-    def test_rows_follow_the_prompts_that_are_asked_for(self, questions: sa.Engine) -> None:
+    def test_rows_follow_the_prompts_that_are_requested_for(self, questions: sa.Engine) -> None:
         ids = prompt_ids(questions)
         add(questions, ids, E)
-        wanted = np.array([7, 0, 29, 7])
-        assert np.array_equal(load(questions).align(ids[wanted]), E[wanted])
+        expected = np.array([7, 0, 29, 7])
+        assert np.array_equal(load(questions).align(ids[expected]), E[expected])
 
     def test_prompts_without_a_vector_are_counted(self, questions: sa.Engine) -> None:
         ids = prompt_ids(questions)
@@ -123,7 +123,7 @@ class TestChoice:
         return questions
 
     @pytest.mark.parametrize(
-        ("said", "key"),
+        ("output", "key"),
         [
             ("org/all:purpose", 1),
             ("org/all:purpose:question", 1),
@@ -133,13 +133,13 @@ class TestChoice:
             ("3", 3),
         ],
     )
-    def test_an_encoder_goes_by_name_revision_label_or_key(self, several: sa.Engine, said: str, key: int) -> None:
-        assert load(several, said).encoder_id == key
+    def test_an_encoder_goes_by_name_revision_label_or_key(self, several: sa.Engine, output: str, key: int) -> None:
+        assert load(several, output).encoder_id == key
 
     def test_a_name_that_fits_several_is_refused_with_the_keys(self, several: sa.Engine) -> None:
-        for said in ("minilm", "all-MiniLM-L6-v2", "all-MiniLM-L6-v2:question+choices"):
+        for output in ("minilm", "all-MiniLM-L6-v2", "all-MiniLM-L6-v2:question+choices"):
             with pytest.raises(AmbiguousError, match=r"@1:question\+choices \(key 2\).*Give the key"):
-                load(several, said)
+                load(several, output)
 
     def test_where_none_is_named_there_may_be_only_one(self, several: sa.Engine) -> None:
         with pytest.raises(SelectionError, match=r"vectors by 3 encoders.*Choose one with --encoder"):
@@ -149,11 +149,11 @@ class TestChoice:
         with pytest.raises(NotFoundError, match=r"No encoder 'bert'.*all-MiniLM-L6-v2@1"):
             load(several, "bert")
 
-    def test_without_any_vectors_it_is_said_how_to_make_them(self, questions: sa.Engine) -> None:
+    def test_without_any_vectors_it_is_reported_how_to_make_them(self, questions: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="suffrage embed b --encoder minilm"):
             load(questions)
 
-    def test_what_is_said_to_run_is_quoted_for_the_shell(self, questions: sa.Engine) -> None:
+    def test_what_is_reported_to_run_is_quoted_for_the_shell(self, questions: sa.Engine) -> None:
         add_scores(questions, np.ones((4, 1)), benchmark="two words")
         with pytest.raises(SelectionError, match="suffrage embed 'two words' --encoder minilm"):
             load(questions, benchmark="two words")
@@ -168,8 +168,8 @@ def test_the_prompts_that_have_a_vector_are_those_of_the_encoder_and_the_benchma
     with transaction(questions, write=False) as session:
         benchmark = find_benchmark(session, "b")
         for revision, expected in (("", ids[:3]), ("2", ids[2:9]), ("9", ids[:0])):
-            found = embedded_prompts(session, benchmark, "ada-2", revision, "question+choices")
-            assert found == set(expected.tolist())
+            result = embedded_prompts(session, benchmark, "ada-2", revision, "question+choices")
+            assert result == set(expected.tolist())
 
 
 @pytest.fixture
@@ -189,25 +189,25 @@ class TestStored:
 
     def test_the_only_vectors_are_found(self, small: sa.Engine) -> None:
         key = add(small, prompt_ids(small), E)
-        found = self.stored(small)
-        assert (found.encoder_id, found.problem, found.digest) == (key, "", load(small).digest)
-        assert np.array_equal(found.found.E, E)
+        result = self.stored(small)
+        assert (result.encoder_id, result.problem, result.digest) == (key, "", load(small).digest)
+        assert np.array_equal(result.vectors.E, E)
 
-    def test_where_there_are_none_it_says_how_to_make_them(self, small: sa.Engine) -> None:
-        found = self.stored(small)
-        assert (found.found, found.encoder_id) == (None, None)
-        assert "suffrage embed b --encoder minilm" in found.problem
-        assert found.digest == self.stored(small).digest
+    def test_where_there_are_none_it_reports_how_to_make_them(self, small: sa.Engine) -> None:
+        result = self.stored(small)
+        assert (result.vectors, result.encoder_id) == (None, None)
+        assert "suffrage embed b --encoder minilm" in result.problem
+        assert result.digest == self.stored(small).digest
 
-    def test_where_there_are_several_it_says_to_choose(self, small: sa.Engine) -> None:
+    def test_where_there_are_several_it_reports_to_choose(self, small: sa.Engine) -> None:
         ids = prompt_ids(small)
         add(small, ids, E)
         second = add(small, ids, E, revision="2")
-        found = self.stored(small)
-        assert found.found is None
-        assert "vectors by 2 encoders" in found.problem
+        result = self.stored(small)
+        assert result.vectors is None
+        assert "vectors by 2 encoders" in result.problem
         assert self.stored(small, encoder="ada-2@2").encoder_id == second
-        assert len({found.digest, self.stored(small, encoder="ada-2@2").digest}) == 2
+        assert len({result.digest, self.stored(small, encoder="ada-2@2").digest}) == 2
 
     def test_an_encoder_that_is_named_must_have_made_some(self, small: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="have no vectors yet"):
@@ -231,11 +231,11 @@ class TestEvery:
             every = [
                 AllEmbeddings.load(session, Selection(benchmark="b", encoder=name)) for name in (None, "1", "bert")
             ]
-        for found in every:
-            assert [one.encoder_id for one in found.by_encoder] == [1, 2]
-            assert np.array_equal(found.by_encoder[0].E, E)
-            assert np.array_equal(found.by_encoder[1].E, 2 * E[:9])
-        assert len({found.digest for found in every}) == 1
+        for outcome in every:
+            assert [item.encoder_id for item in outcome.by_encoder] == [1, 2]
+            assert np.array_equal(outcome.by_encoder[0].E, E)
+            assert np.array_equal(outcome.by_encoder[1].E, 2 * E[:9])
+        assert len({result.digest for result in every}) == 1
 
     def test_without_vectors_there_are_none(self, small: sa.Engine) -> None:
         with transaction(small, write=False) as session:

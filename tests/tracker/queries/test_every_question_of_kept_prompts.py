@@ -89,7 +89,7 @@ def quick(declaration: Declaration) -> dict[str, Any]:
     )
 
 
-def ask(engine: sa.Engine, declaration: Declaration, selection: Selection) -> Report:
+def request(engine: sa.Engine, declaration: Declaration, selection: Selection) -> Report:
     """The report on a selection, computed and not drawn."""
     with transaction(engine, write=False) as session:
         inputs = [
@@ -101,7 +101,7 @@ def ask(engine: sa.Engine, declaration: Declaration, selection: Selection) -> Re
     return declaration.function(*inputs, **quick(declaration))
 
 
-def told(report: Report) -> dict[str, str]:
+def result(report: Report) -> dict[str, str]:
     """Every number of a finding, to the last bit, or the reason why there is none."""
     numbers = report.finding.metrics.items()
     return {name: value.reason if isinstance(value, Undefined) else repr(float(value)) for name, value in numbers}
@@ -119,12 +119,14 @@ def stores(
         engines.append(connect(f"sqlite:///{path}"))
     whole, of_kept = engines
     fill(whole, np.ones(N, dtype=np.bool_))
-    made = run_analysis(whole, "smart-filtering", Selection(benchmark="b"), quick(load_declaration("smart-filtering")))
-    kept = made.report.filter.kept
-    in_order = np.argsort(made.report.filter.prompt_ids)
+    created = run_analysis(
+        whole, "smart-filtering", Selection(benchmark="b"), quick(load_declaration("smart-filtering"))
+    )
+    kept = created.report.filter.kept
+    in_order = np.argsort(created.report.filter.prompt_ids)
     assert N // 2 < kept.sum() < N - 5
     fill(of_kept, kept[in_order])
-    yield whole, made.finding_id, of_kept
+    yield whole, created.finding_id, of_kept
     for engine in engines:
         engine.dispose()
 
@@ -136,11 +138,11 @@ def test_every_question_of_kept_prompts_answers_as_if_there_were_no_others(
     whole, key, of_kept = stores
     declaration, selection = load_declaration(name), Selection(benchmark="b")
     chosen = [selection, replace(selection, weights="task-equal")] if declaration.has_option("weights") else [selection]
-    for one in chosen:
-        expected = told(ask(of_kept, declaration, one))
-        assert told(ask(whole, declaration, replace(one, filter=key))) == expected
+    for item in chosen:
+        expected = result(request(of_kept, declaration, item))
+        assert result(request(whole, declaration, replace(item, filter=key))) == expected
         assert expected
-    assert told(ask(whole, declaration, selection)) != told(ask(of_kept, declaration, selection))
+    assert result(request(whole, declaration, selection)) != result(request(of_kept, declaration, selection))
 
 
 @pytest.mark.parametrize("name", [name for name in questions() if about_filters(name)])
@@ -149,15 +151,15 @@ def test_every_question_about_a_filter_looks_at_all_prompts(
 ) -> None:
     whole, key, _ = stores
     declaration, selection = load_declaration(name), Selection(benchmark="b")
-    named = ask(whole, declaration, replace(selection, filter=key))
-    assert told(named) == told(ask(whole, declaration, selection))  # it is the latest
+    names = request(whole, declaration, replace(selection, filter=key))
+    assert result(names) == result(request(whole, declaration, selection))  # it is the latest
     with pytest.raises(SuffrageError, match="No finding '99' with a filter"):
-        ask(whole, declaration, replace(selection, filter=99))
+        request(whole, declaration, replace(selection, filter=99))
 
 
 @pytest.mark.parametrize("name", questions())
 def test_every_question_has_the_option(name: str) -> None:
     declaration = load_declaration(name)
     options = {option.name: option for option in analysis_command(declaration).params}
-    said = declaration.claimed_options.get("filter", "Only the prompts that this finding keeps.")
-    assert options["filter"].help == said
+    output = declaration.claimed_options.get("filter", "Only the prompts that this finding keeps.")
+    assert options["filter"].help == output

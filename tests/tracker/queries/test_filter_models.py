@@ -21,18 +21,18 @@ OPEN = ModelOrigin(organization="a", open_weights=True)
 
 def filter_models(**makers: ModelOrigin) -> FilterModels:
     """Makers of models 0 to 3, named m0 to m3; none was named by the user."""
-    return FilterModels(named=(), makers={f"model {name[1:]}": maker for name, maker in makers.items()})
+    return FilterModels(selected=(), makers={f"model {name[1:]}": maker for name, maker in makers.items()})
 
 
 class TestErrors:
-    def test_all_models_in_the_way_are_named_at_once(self) -> None:
+    def test_all_models_in_the_method_are_named_at_once(self) -> None:
         with pytest.raises(
             SelectionError,
             match=r"^Of model 3, model 1, each one of the best 3, it is not known which organization made it. Say so",
         ):
             filter_models(m2=OPEN).choose(SCORES, n_models=3)
 
-    def test_what_is_not_known_of_organizations_and_of_weights_is_told_together(self) -> None:
+    def test_what_is_not_known_of_organizations_and_of_weights_is_reported_together(self) -> None:
         known = filter_models(m2=ModelOrigin(organization="a", open_weights=None))
         with pytest.raises(
             SelectionError,

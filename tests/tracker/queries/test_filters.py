@@ -104,15 +104,15 @@ class TestLoading:
             "easy": [(2, False, None), (11, True, None)],
         }
         key = add_filter(scored, KEPT.tolist(), reasons=reasons, models=["m3", "m1"])
-        found = load(scored, key)
+        result = load(scored, key)
         ids = np.array([key for (key,) in store_keys(scored)])
-        assert (found.finding_id, found.made_by, found.benchmark) == (key, "smart-filtering", "b")
-        assert (found.models, found.parameters, found.stale) == (("m3", "m1"), {"confidence": 0.8}, "")
-        assert found.prompt_ids.tolist() == ids.tolist()
-        assert found.kept.tolist() == KEPT.tolist()
-        assert (found.prompt_ids.dtype, found.kept.dtype, found.n_kept) == (np.int64, np.bool_, KEPT.sum())
-        assert list(found.reasons) == ["easy", "similar"]
-        easy, similar = found.reasons["easy"], found.reasons["similar"]
+        assert (result.finding_id, result.made_by, result.benchmark) == (key, "smart-filtering", "b")
+        assert (result.models, result.parameters, result.stale) == (("m3", "m1"), {"confidence": 0.8}, "")
+        assert result.prompt_ids.tolist() == ids.tolist()
+        assert result.kept.tolist() == KEPT.tolist()
+        assert (result.prompt_ids.dtype, result.kept.dtype, result.n_kept) == (np.int64, np.bool_, KEPT.sum())
+        assert list(result.reasons) == ["easy", "similar"]
+        easy, similar = result.reasons["easy"], result.reasons["similar"]
         assert (easy.prompt_ids.tolist(), easy.retained.tolist()) == (ids[[2, 11]].tolist(), [False, True])
         assert easy.groups.tolist() == [-1, -1]
         assert similar.prompt_ids.tolist() == ids[[2, 7, 9]].tolist()
@@ -122,13 +122,13 @@ class TestLoading:
             np.bool_,
             np.int64,
         )
-        asked = ids[[9, 2, 5]]
-        assert found.flagged("similar", asked).tolist() == [True, True, False]
-        assert found.removed("similar", asked).tolist() == [False, True, False]
-        assert not found.flagged("contaminated", asked).any()
-        assert not found.removed("contaminated", asked).any()
+        requested = ids[[9, 2, 5]]
+        assert result.flagged("similar", requested).tolist() == [True, True, False]
+        assert result.removed("similar", requested).tolist() == [False, True, False]
+        assert not result.flagged("contaminated", requested).any()
+        assert not result.removed("contaminated", requested).any()
 
-    def test_where_none_is_named_the_latest_of_the_benchmark_is_taken(self, small: sa.Engine) -> None:
+    def test_where_none_is_named_the_latest_of_the_benchmark_is_used(self, small: sa.Engine) -> None:
         add_scores(small, Q, benchmark="other")
         add_filter(small, KEPT.tolist())
         key = add_filter(small, [True] * N)
@@ -137,14 +137,14 @@ class TestLoading:
         assert load(small).finding_id == key
 
     @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.integers(0, 40), max_size=20))
-    def test_a_prompt_that_was_never_judged_does_not_stay(self, kept: list[bool], asked: list[int]) -> None:
+    def test_a_prompt_that_was_never_scored_does_not_stay(self, kept: list[bool], keys: list[int]) -> None:
         ids = np.arange(len(kept), dtype=np.int64) * 2  # odd keys were never judged
         nothing: dict[str, ReasonPrompts] = {}
-        found = filter_of(ids, np.array(kept), nothing)
-        stays, judged = found.align(np.array(asked, dtype=np.int64))
+        result = filter_of(ids, np.array(kept), nothing)
+        stays, scored = result.align(np.array(keys, dtype=np.int64))
         known = dict(zip(ids.tolist(), kept, strict=True))
-        assert stays.tolist() == [known.get(key, False) for key in asked]
-        assert judged.tolist() == [key in known for key in asked]
+        assert stays.tolist() == [known.get(key, False) for key in keys]
+        assert scored.tolist() == [key in known for key in keys]
 
     def test_a_filter_of_scores_that_changed_since_is_stale(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
@@ -176,19 +176,19 @@ class TestDigest:
     def test_it_changes_with_every_part_of_a_decision(self) -> None:
         ids = np.array([3, 7], dtype=np.int64)
         reason = ReasonPrompts(prompt_ids=ids[:1], retained=np.array([False]), groups=np.array([-1]))
-        one = filter_of(ids, np.array([False, True]), {"easy": reason})
-        others = [
-            replace(one, kept=np.array([False, False])),
-            replace(one, prompt_ids=ids + 1),
-            replace(one, reasons={}),
-            replace(one, reasons={"similar": reason}),
-            replace(one, reasons={"easy": replace(reason, retained=np.array([True]))}),
-            replace(one, reasons={"easy": replace(reason, groups=np.array([1]))}),
-            replace(one, reasons={"easy": replace(reason, prompt_ids=ids[1:])}),
-            replace(one, models=("n",)),
-            replace(one, parameters={"confidence": 0.9}),
+        item = filter_of(ids, np.array([False, True]), {"easy": reason})
+        rest = [
+            replace(item, kept=np.array([False, False])),
+            replace(item, prompt_ids=ids + 1),
+            replace(item, reasons={}),
+            replace(item, reasons={"similar": reason}),
+            replace(item, reasons={"easy": replace(reason, retained=np.array([True]))}),
+            replace(item, reasons={"easy": replace(reason, groups=np.array([1]))}),
+            replace(item, reasons={"easy": replace(reason, prompt_ids=ids[1:])}),
+            replace(item, models=("n",)),
+            replace(item, parameters={"confidence": 0.9}),
         ]
-        assert len({one.digest, *(other.digest for other in others)}) == len(others) + 1
+        assert len({item.digest, *(second.digest for second in rest)}) == len(rest) + 1
 
 
 class TestKeptPrompts:
@@ -196,22 +196,22 @@ class TestKeptPrompts:
         self, scored: sa.Engine, only_kept: sa.Engine
     ) -> None:
         key = add_filter(scored, KEPT.tolist())
-        with transaction(scored, write=False) as ours, transaction(only_kept, write=False) as theirs:
-            mine, expected = performance_matrix(ours, "b", filter=key), performance_matrix(theirs, "b")
-            assert np.array_equal(mine.Q, expected.Q)
-            assert mine.tasks.tolist() == expected.tasks.tolist()
-            assert mine.models == expected.models
+        with transaction(scored, write=False) as actual, transaction(only_kept, write=False) as peer:
+            first_result, expected = performance_matrix(actual, "b", filter=key), performance_matrix(peer, "b")
+            assert np.array_equal(first_result.Q, expected.Q)
+            assert first_result.tasks.tolist() == expected.tasks.tolist()
+            assert first_result.models == expected.models
             kept = np.array([key for (key,) in store_keys(scored)])[KEPT]
-            assert sorted(mine.prompt_ids.tolist()) == kept.tolist()
-            tasks, of_kept = task_matrix(ours, "b", filter=key), task_matrix(theirs, "b")
+            assert sorted(first_result.prompt_ids.tolist()) == kept.tolist()
+            tasks, of_kept = task_matrix(actual, "b", filter=key), task_matrix(peer, "b")
             assert np.array_equal(tasks.T, of_kept.T)
             assert np.array_equal(tasks.n_prompts, of_kept.n_prompts)
-            texts = prompts(ours, Selection(benchmark="b", filter=key))
+            texts = prompts(actual, Selection(benchmark="b", filter=key))
             assert texts.prompt_ids.tolist() == kept.tolist()
-            assert texts.tasks == prompts(theirs, Selection(benchmark="b")).tasks
-        told, unfiltered = board(scored, filter=key), board(only_kept)
-        assert told.rows == unfiltered.rows
-        assert (told.n_units, told.n_tasks, told.filter_id) == (int(KEPT.sum()), unfiltered.n_tasks, key)
+            assert texts.tasks == prompts(peer, Selection(benchmark="b")).tasks
+        result, unfiltered = board(scored, filter=key), board(only_kept)
+        assert result.rows == unfiltered.rows
+        assert (result.n_units, result.n_tasks, result.filter_id) == (int(KEPT.sum()), unfiltered.n_tasks, key)
         assert unfiltered.filter_id is None
 
     @pytest.mark.parametrize("weights", ["task-equal", "custom"])
@@ -223,9 +223,9 @@ class TestKeptPrompts:
         of_all, of_kept = weights, weights
         if weights == "custom":
             of_all, of_kept = str(add_weights(small, values)), str(add_weights(only_kept, values[KEPT]))
-        told, expected = board(small, filter=key, weights=of_all), board(only_kept, weights=of_kept)
-        assert told.rows == expected.rows
-        assert told.n_effective == expected.n_effective < KEPT.sum()
+        result, expected = board(small, filter=key, weights=of_all), board(only_kept, weights=of_kept)
+        assert result.rows == expected.rows
+        assert result.n_effective == expected.n_effective < KEPT.sum()
 
     def test_a_model_that_lacks_dropped_prompts_only_is_ranked(self, small: sa.Engine) -> None:
         gappy = np.full((N, 1), NAN)
@@ -239,19 +239,19 @@ class TestKeptPrompts:
         blind = np.full((N, 1), NAN)
         blind[~KEPT] = 1.0
         add_scores(small, blind, tasks=TASKS, models=["blind"])
-        told = board(small, filter=add_filter(small, KEPT.tolist()))
-        assert "blind" not in {row.model for row in told.rows}
-        assert told.warnings[-1] == "Not shown, since the prompts kept were not measured per prompt: blind."
+        result = board(small, filter=add_filter(small, KEPT.tolist()))
+        assert "blind" not in {row.model for row in result.rows}
+        assert result.warnings[-1] == "Not shown, since the prompts kept were not measured per prompt: blind."
 
     def test_scores_published_for_whole_tasks_are_not_those_of_the_kept_prompts(self, small: sa.Engine) -> None:
         add_task_scores(small, np.full((1, 2), 0.123), tasks=["law"], models=["m0", "published only"])
         key = add_filter(small, KEPT.tolist())
         with transaction(small, write=False) as session:
-            unfiltered, found = task_matrix(session, "b"), task_matrix(session, "b", filter=key)
+            unfiltered, result = task_matrix(session, "b"), task_matrix(session, "b", filter=key)
         assert unfiltered.T[unfiltered.tasks.index("law"), 0] == 0.123
-        assert found.models == ("m0", "m1", "m2", "m3")
+        assert result.models == ("m0", "m1", "m2", "m3")
         law = KEPT & (np.array(TASKS) == "law")
-        assert found.T[found.tasks.index("law")].tolist() == pytest.approx(Q[law].mean(axis=0).tolist())
+        assert result.T[result.tasks.index("law")].tolist() == pytest.approx(Q[law].mean(axis=0).tolist())
 
     def test_tasks_of_which_nothing_stays_are_no_rows(self, small: sa.Engine) -> None:
         key = add_filter(small, [task != "math" for task in TASKS])
@@ -259,8 +259,8 @@ class TestKeptPrompts:
             assert task_matrix(session, "b", filter=key).tasks == ("art", "law")
 
 
-class TestNotes:
-    def test_how_much_stays_is_said_and_nothing_else_where_all_is_judged(self, small: sa.Engine) -> None:
+class TestWarnings:
+    def test_how_much_stays_is_reported_and_nothing_else_where_all_is_scored(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         assert warnings(small, key) == [f"Only the 10 of 12 prompts that filter {key} keeps."]
         assert warnings(small, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
@@ -282,7 +282,7 @@ class TestNotes:
         )
         assert board(scored, filter=key).n_units == 10
 
-    def test_that_models_chose_the_prompts_is_said(self, small: sa.Engine) -> None:
+    def test_that_models_chose_the_prompts_is_reported(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist(), models=["m0"])
         assert warnings(small, key)[1].startswith(f"Filter {key} chose prompts by the answers of 1 models: their means")
 
@@ -297,7 +297,7 @@ class TestNotes:
         grow(small, 2, task="law")
         assert len(warnings(small, key, tasks=("art", "math"))) == 1
 
-    def test_what_an_earlier_filter_dropped_was_judged(self, small: sa.Engine) -> None:
+    def test_what_an_earlier_filter_dropped_was_scored(self, small: sa.Engine) -> None:
         first = add_filter(small, [False] * 4 + [True] * 8)
         ids = [key for (key,) in store_keys(small)]
         second = add_filter(small, [True] * N, selection={"filter": first})
@@ -315,7 +315,7 @@ class TestNotes:
             assert "never judged 1 of them" in warnings(small, key)[1]
             assert f"left out: {ids[4]} (math)" in warnings(small, key)[1]
 
-    def test_a_stale_filter_says_so(self, small: sa.Engine) -> None:
+    def test_a_stale_filter_reports_so(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         with transaction(small) as session:
             session.add(schema.FindingRun(finding_id=key, run_id=2, role="scores", checksum="of other scores"))
@@ -335,7 +335,7 @@ class TestErrors:
             board(small, filter=wrong)
         assert str(caught.value) == f"No finding '{wrong}' with a filter. Known: {key}."
 
-    def test_where_there_is_none_yet_it_says_how_to_make_one(self, small: sa.Engine) -> None:
+    def test_where_there_is_none_yet_it_reports_how_to_make_one(self, small: sa.Engine) -> None:
         with pytest.raises(NotFoundError) as caught:
             board(small, filter=1)
         assert str(caught.value) == f"No finding '1' with a filter. None are stored yet. Make one: {MAKING}"
@@ -344,19 +344,19 @@ class TestErrors:
         assert str(unnamed.value) == f"b has no filter yet. Make one: {MAKING}"
 
     def test_a_finding_that_is_no_filter_is_refused(self, small: sa.Engine) -> None:
-        other = add_weights(small, [1.0])
+        second = add_weights(small, [1.0])
         with pytest.raises(SelectionError) as caught:
-            board(small, filter=other)
+            board(small, filter=second)
         assert str(caught.value) == (
-            f"Finding {other} (custom-weights) filters no prompts. Choose one that does, or make one: {MAKING}."
+            f"Finding {second} (custom-weights) filters no prompts. Choose one that does, or make one: {MAKING}."
         )
 
     def test_a_filter_of_another_benchmark_is_refused(self, small: sa.Engine) -> None:
         add_scores(small, Q, benchmark="other")
-        other, own = add_filter(small, [True], benchmark="other"), add_filter(small, KEPT.tolist())
+        second, local = add_filter(small, [True], benchmark="other"), add_filter(small, KEPT.tolist())
         with pytest.raises(SelectionError) as caught:
-            board(small, filter=other)
-        assert str(caught.value) == f"Finding {other} is not about b. Choose a filter of its own prompts: {own}."
+            board(small, filter=second)
+        assert str(caught.value) == f"Finding {second} is not about b. Choose a filter of its own prompts: {local}."
 
     def test_a_filter_that_keeps_nothing_is_refused_where_it_would_be_used(self, small: sa.Engine) -> None:
         key = add_filter(small, [False] * N)
@@ -380,7 +380,7 @@ class TestErrors:
                 "Leave --filter out."
             )
 
-    def test_where_no_kept_prompt_has_a_score_it_says_so(self, small: sa.Engine) -> None:
+    def test_where_no_kept_prompt_has_a_score_it_reports_so(self, small: sa.Engine) -> None:
         key = add_filter(small, [task == "math" for task in TASKS])
         for question in (leaderboard, performance_matrix, task_matrix):
             with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:

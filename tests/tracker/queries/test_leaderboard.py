@@ -80,8 +80,8 @@ class TestAgainstReference:
         weights = rng.gamma(0.7, size=120)
         weights[:10] = 0
         weights[10:15] = NAN
-        found = rank_by_prompts(matrix(Q, tasks), chosen(weights))
-        for row in found.rows:
+        result = rank_by_prompts(matrix(Q, tasks), chosen(weights))
+        for row in result.rows:
             y = Q[:, row.run_id]
             seen = ~np.isnan(y) & (weights > 0)
             w = weights[seen]
@@ -113,10 +113,10 @@ class TestAgainstReference:
         Q = rng.random((40, 3))
         nothing = np.empty(0)
         weights = PromptWeights(name="task-equal", finding_id=None, prompt_ids=nothing.astype(np.int64), values=nothing)
-        found = rank_by_prompts(matrix(Q, tasks.tolist()), weights)
+        result = rank_by_prompts(matrix(Q, tasks.tolist()), weights)
         expected = np.mean([Q[tasks == task].mean(axis=0) for task in np.unique(tasks)], axis=0)
-        assert {row.run_id: row.mean for row in found.rows} == pytest.approx(dict(enumerate(expected)), rel=1e-13)
-        assert found.n_effective == pytest.approx(9 / (1 / 3 + 1 / 10 + 1 / 27))
+        assert {row.run_id: row.mean for row in result.rows} == pytest.approx(dict(enumerate(expected)), rel=1e-13)
+        assert result.n_effective == pytest.approx(9 / (1 / 3 + 1 / 10 + 1 / 27))
 
     def test_clustering_widens_the_errors_of_real_data_as_published(self, shared: Path) -> None:
         import json
@@ -130,8 +130,8 @@ class TestAgainstReference:
         prompts = pd.read_parquet(shared / "data/mmlu_pro/prompts.parquet").set_index("prompt_id")
         keys = [key if prompts.index.dtype == object else int(key) for key in (row[0] for row in rows)]
         tasks = prompts.loc[keys, "category"].tolist()
-        found = rank_by_prompts(matrix(Q, tasks)).rows
-        ratios = [row.stderr_clustered / row.stderr for row in found]
+        result = rank_by_prompts(matrix(Q, tasks)).rows
+        ratios = [row.stderr_clustered / row.stderr for row in result]
         expected = published["clustered_standard_error_over_naive"]["by_category_14"]["CR1"]
         assert len(head) == 13
         assert [min(ratios), max(ratios)] == pytest.approx(expected, abs=0.006)
@@ -198,22 +198,24 @@ class TestLaws:
         weighted = rank_by_prompts(matrix(Q, tasks), chosen(times.astype(np.float64))).rows
         repeated = rank_by_prompts(matrix(np.repeat(Q, times, axis=0), np.repeat(tasks, times).tolist())).rows
         assert [row.rank for row in weighted] == [row.rank for row in repeated]
-        for one, other in zip(weighted, repeated, strict=True):
-            assert one.mean == pytest.approx(other.mean, abs=1e-13)
-            if one.stderr_clustered is not None:
-                assert one.stderr_clustered == pytest.approx(other.stderr_clustered, abs=1e-13)
+        for item, second in zip(weighted, repeated, strict=True):
+            assert item.mean == pytest.approx(second.mean, abs=1e-13)
+            if item.stderr_clustered is not None:
+                assert item.stderr_clustered == pytest.approx(second.stderr_clustered, abs=1e-13)
 
     @given(st.floats(1e-6, 1e6))
     def test_the_unit_of_weights_does_not_matter(self, unit: float) -> None:
         rng = np.random.default_rng(5)
         scores, weights = matrix(rng.random((20, 3)), [f"t{i % 4}" for i in range(20)]), rng.random(20) + 0.1
-        for one, other in zip(
+        for item, second in zip(
             rank_by_prompts(scores, chosen(weights)).rows,
             rank_by_prompts(scores, chosen(unit * weights)).rows,
             strict=True,
         ):
-            assert (one.model, one.rank) == (other.model, other.rank)
-            assert (one.mean, one.stderr, one.low) == pytest.approx((other.mean, other.stderr, other.low), rel=1e-11)
+            assert (item.model, item.rank) == (second.model, second.rank)
+            assert (item.mean, item.stderr, item.low) == pytest.approx(
+                (second.mean, second.stderr, second.low), rel=1e-11
+            )
 
     def test_turning_the_scale_round_turns_the_order_round(self) -> None:
         Q = np.random.default_rng(0).random((9, 4))
@@ -236,27 +238,27 @@ class TestMissing:
     def test_a_model_that_lacks_prompts_is_shown_last_without_a_rank(self, store: sa.Engine) -> None:
         Q = np.array([[0.0, 1.0, 1.0], [0.0, 1.0, NAN], [1.0, 1.0, 1.0]])
         add_scores(store, Q, tasks=["x", "x", "y"])
-        found = board(store)
-        assert [(row.model, row.rank) for row in found.rows] == [("m1", 1), ("m0", 2), ("m2", None)]
-        assert found.rows[2].unranked == "1 of 3 prompts are missing"
-        assert found.rows[2].coverage == pytest.approx(2 / 3)
-        assert (found.n_units, found.n_tasks, found.unit) == (3, 2, "prompt")
+        result = board(store)
+        assert [(row.model, row.rank) for row in result.rows] == [("m1", 1), ("m0", 2), ("m2", None)]
+        assert result.rows[2].unranked == "1 of 3 prompts are missing"
+        assert result.rows[2].coverage == pytest.approx(2 / 3)
+        assert (result.n_units, result.n_tasks, result.unit) == (3, 2, "prompt")
 
     def test_naming_models_does_not_hide_what_they_lack(self, store: sa.Engine) -> None:
         Q = np.array([[0.0, 1.0, 1.0], [0.0, 1.0, NAN], [1.0, 1.0, NAN]])
         add_scores(store, Q)
-        found = board(store, models=("m2", "m0"))
-        assert [(row.model, row.rank, row.coverage) for row in found.rows] == [("m0", 1, 1), ("m2", None, 1 / 3)]
+        result = board(store, models=("m2", "m0"))
+        assert [(row.model, row.rank, row.coverage) for row in result.rows] == [("m0", 1, 1), ("m2", None, 1 / 3)]
 
     def test_a_model_that_lacks_a_whole_task_is_not_ranked(self, store: sa.Engine) -> None:
         add_task_scores(store, np.array([[0.5, 0.9], [0.7, NAN]]), tasks=["a", "b"], models=["x", "y"])
-        found = board(store)
-        assert [(row.model, row.rank) for row in found.rows] == [("x", 1), ("y", None)]
-        assert found.rows[1].unranked == "1 of 2 tasks are missing"
-        assert found.unit == "task"
-        assert found.rows[0].stderr == pytest.approx(0.1)
-        assert found.rows[0].stderr_clustered is None
-        assert found.rows[0].unclustered == "its scores are of whole tasks"
+        result = board(store)
+        assert [(row.model, row.rank) for row in result.rows] == [("x", 1), ("y", None)]
+        assert result.rows[1].unranked == "1 of 2 tasks are missing"
+        assert result.unit == "task"
+        assert result.rows[0].stderr == pytest.approx(0.1)
+        assert result.rows[0].stderr_clustered is None
+        assert result.rows[0].unclustered == "its scores are of whole tasks"
 
     def test_models_with_scores_of_whole_tasks_only_are_named(self, store: sa.Engine) -> None:
         add_scores(store, np.array([[0.0], [1.0]]), tasks=["a", "b"])
@@ -274,12 +276,12 @@ class TestMissing:
 
     def test_prompts_without_a_task_are_each_one_of_their_own(self) -> None:
         Q = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, NAN]])
-        found = rank_by_prompts(matrix(Q, ["a", "a", "b", ""]))
-        some, none = (next(row for row in found.rows if row.model == name) for name in ("m0", "m1"))
-        assert found.n_tasks == 2
+        result = rank_by_prompts(matrix(Q, ["a", "a", "b", ""]))
+        some, none = (next(row for row in result.rows if row.model == name) for name in ("m0", "m1"))
+        assert result.n_tasks == 2
         assert some.stderr_clustered == pytest.approx(np.sqrt(3 / 2 * (0 + 0.5**2 + 0.5**2)) / 4)
         assert some.high - some.mean == pytest.approx(4.3026527 * some.stderr_clustered)
-        assert found.warnings == ("1 of 4 prompts name no task; each is a cluster of its own.",)
+        assert result.warnings == ("1 of 4 prompts name no task; each is a cluster of its own.",)
         assert none.stderr_clustered == pytest.approx(np.sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
 
     def test_one_prompt_has_no_error_at_all(self, store: sa.Engine) -> None:
@@ -300,13 +302,13 @@ class TestWeights:
         Q = np.array([[0.0, 1.0, NAN], [1.0, 1.0, NAN], [1.0, 0.0, 1.0], [0.0, NAN, 1.0]])
         add_scores(store, Q, tasks=["x", "x", "y", "y"])
         key = add_weights(store, [NAN, 0.0, 3.0, 1.0])
-        found = board(store, weights=str(key))
-        assert [(row.model, row.rank) for row in found.rows] == [("m2", 1), ("m0", 2), ("m1", None)]
-        assert [row.mean for row in found.rows] == pytest.approx([1, 0.75, 0])
-        assert (found.n_units, found.weights) == (2, f"{key}:custom")
-        assert found.rows[2].unranked == "1 of 2 prompts are missing"
-        assert found.n_effective == pytest.approx(1.6)
-        assert found.warnings == (
+        result = board(store, weights=str(key))
+        assert [(row.model, row.rank) for row in result.rows] == [("m2", 1), ("m0", 2), ("m1", None)]
+        assert [row.mean for row in result.rows] == pytest.approx([1, 0.75, 0])
+        assert (result.n_units, result.weights) == (2, f"{key}:custom")
+        assert result.rows[2].unranked == "1 of 2 prompts are missing"
+        assert result.n_effective == pytest.approx(1.6)
+        assert result.warnings == (
             f"Prompts are weighted by {key}:custom.",
             f"1 of 4 prompts have no weight in {key}:custom and are left out.",
             "1 of 4 prompts have weight 0 and are left out.",

@@ -47,39 +47,39 @@ def board(engine: sa.Engine, missing: str = "unranked", **choices: object) -> Le
         return leaderboard(session, Selection(benchmark="b", **choices), missing)  # type: ignore[arg-type]
 
 
-def test_ranks_that_can_be_told_apart_are_single_and_the_others_share_an_interval(
+def test_ranks_that_can_be_distinguished_are_single_and_the_others_share_an_interval(
     engine: sa.Engine, tmp_path: object
 ) -> None:
     put(engine, tmp_path, scores())
-    found = board(engine)
-    assert {name: (one.low, one.high) for name, one in found.rank_intervals.items()} == {
+    result = board(engine)
+    assert {name: (entry.low, entry.high) for name, entry in result.rank_intervals.items()} == {
         "far-ahead": (1, 1),
         "close-a": (2, 3),
         "close-b": (2, 3),
         "far-behind": (4, 4),
     }
-    assert [set(group) for group in found.groups] == [{"close-a", "close-b"}]
-    assert found.describe_groups()[0].startswith("Ranks 2 to 3 cannot be told apart: close-")
-    one = found.rank_intervals["far-ahead"]
-    assert (one.bootstrap_low, one.bootstrap_high) == (1, 1)
+    assert [set(group) for group in result.groups] == [{"close-a", "close-b"}]
+    assert result.describe_groups()[0].startswith("Ranks 2 to 3 cannot be told apart: close-")
+    item = result.rank_intervals["far-ahead"]
+    assert (item.bootstrap_low, item.bootstrap_high) == (1, 1)
 
 
 def test_every_interval_holds_its_rank(engine: sa.Engine, tmp_path: object) -> None:
     put(engine, tmp_path, scores())
     for cluster in (None, "none"):
-        found = board(engine, cluster=cluster)
-        for row in found.rows:
-            assert found.rank_intervals[row.model].low <= row.rank <= found.rank_intervals[row.model].high
+        result = board(engine, cluster=cluster)
+        for row in result.rows:
+            assert result.rank_intervals[row.model].low <= row.rank <= result.rank_intervals[row.model].high
 
 
 def test_a_model_without_a_rank_has_no_interval_and_narrows_no_other(engine: sa.Engine, tmp_path: object) -> None:
     Q = scores()
     Q[5, 1] = np.nan
     put(engine, tmp_path, Q)
-    found = board(engine)
-    assert set(found.rank_intervals) == {"far-ahead", "close-b", "far-behind"}
-    assert found.rank_intervals["far-behind"].high == 3
-    assert found.groups == ()
+    result = board(engine)
+    assert set(result.rank_intervals) == {"far-ahead", "close-b", "far-behind"}
+    assert result.rank_intervals["far-behind"].high == 3
+    assert result.groups == ()
     complete = board(engine, "complete")
     assert set(complete.rank_intervals) == set(MODELS)
     assert complete.n_units == 599
@@ -98,8 +98,8 @@ def test_guessed_scores_are_not_tested(engine: sa.Engine, tmp_path: object) -> N
 
 def test_only_the_models_named_are_ranked_against_each_other(engine: sa.Engine, tmp_path: object) -> None:
     put(engine, tmp_path, scores())
-    found = board(engine, models=("close-a", "far-behind"))
-    assert {name: (one.low, one.high) for name, one in found.rank_intervals.items()} == {
+    result = board(engine, models=("close-a", "far-behind"))
+    assert {name: (item.low, item.high) for name, item in result.rank_intervals.items()} == {
         "close-a": (1, 1),
         "far-behind": (2, 2),
     }
@@ -115,28 +115,30 @@ def test_the_same_prompts_depend_on_each_other_in_means_and_in_ranks(
     assert board.scores is not None
     tasks = board.scores.tasks.copy()
     tasks[nameless] = ""
-    asked = replace(board.scores, tasks=tasks)
-    order = np.argsort(asked.prompt_ids)
-    clusters = Clusters(field="task", prompt_ids=asked.prompt_ids[order], names=tasks[order])
-    rows = {row["model"]: row for row in analyze(asked, clusters, n_resamples=0).tables["models"].to_pylist()}
-    for row in rank_by_prompts(asked).rows:
+    requested = replace(board.scores, tasks=tasks)
+    order = np.argsort(requested.prompt_ids)
+    clusters = Clusters(field="task", prompt_ids=requested.prompt_ids[order], names=tasks[order])
+    rows = {row["model"]: row for row in analyze(requested, clusters, n_resamples=0).tables["models"].to_pylist()}
+    for row in rank_by_prompts(requested).rows:
         assert row.stderr_clustered is not None
         assert (row.low, row.high) == pytest.approx((rows[row.model]["low"], rows[row.model]["high"]), abs=1e-12)
 
 
-def test_few_and_unequal_clusters_are_told_beside_the_ranks(engine: sa.Engine, tmp_path: object) -> None:
+def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engine, tmp_path: object) -> None:
     path = tmp_path / "wide.csv"  # type: ignore[operator]
     lines = [f"{'big' if i < 300 else f't{i % 5}'},q{i},{i % 2},{i % 3 // 2}" for i in range(400)]
     path.write_text("\n".join(["task,prompt_id,a,b", *lines]) + "\n")
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
-    said = " ".join(board(engine).cluster_warnings)
-    assert "Clusters (task) are of very unequal sizes" in said
-    assert "Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters." in said
-    assert "There are only 6 clusters (task)" in said
+    output = " ".join(board(engine).cluster_warnings)
+    assert "Clusters (task) are of very unequal sizes" in output
+    assert "Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters." in output
+    assert "There are only 6 clusters (task)" in output
     assert board(engine, cluster="none").cluster_warnings == ()
 
 
-def test_weighted_ranks_and_single_models_say_why_they_have_no_intervals(engine: sa.Engine, tmp_path: object) -> None:
+def test_weighted_ranks_and_single_models_report_why_they_have_no_intervals(
+    engine: sa.Engine, tmp_path: object
+) -> None:
     put(engine, tmp_path, scores())
     assert board(engine, weights="task-equal").no_rank_intervals == "prompts are weighted"
     assert board(engine, models=("close-a",)).no_rank_intervals == "fewer than two models have a rank"
@@ -147,7 +149,7 @@ def test_scores_too_large_to_be_squared_have_no_errors_and_no_noise(engine: sa.E
     path = tmp_path / "large.csv"  # type: ignore[operator]
     path.write_text("prompt_id,large,small\np,1e308,1\nq,-1e308,0\nr,1e308,1\ns,-1e308,1\n")
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="points"))
-    found = board(engine)
-    large = next(row for row in found.rows if row.mean == 0)
+    result = board(engine)
+    large = next(row for row in result.rows if row.mean == 0)
     assert (large.stderr, large.low, large.high) == (None, None, None)
-    assert "too large to be squared" in found.no_rank_intervals
+    assert "too large to be squared" in result.no_rank_intervals

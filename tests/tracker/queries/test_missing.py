@@ -41,7 +41,7 @@ class TestPolicies:
         assert filled.kept.all()
         assert filled.warnings == ()
 
-    def test_fail_names_who_lacks_what_and_the_ways_out(self) -> None:
+    def test_fail_names_who_lacks_what_and_the_methods_out(self) -> None:
         with pytest.raises(SelectionError, match=r"of 4 prompts: b 1, c 1.*--models.*--missing complete"):
             apply_missing_policy(Q, MissingPolicy(name="fail"), models=MODELS)
 
@@ -64,7 +64,7 @@ class TestPolicies:
         with pytest.raises(SelectionError, match="--bounds"):
             apply_missing_policy(Q, MissingPolicy(name="worst"), models=MODELS)
 
-    def test_imputed_scores_stay_within_the_bounds_and_a_note_says_they_are_guesses(self) -> None:
+    def test_imputed_scores_stay_within_the_bounds_and_a_warning_reports_they_are_guesses(self) -> None:
         steep = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, NAN]])
         filled = apply_missing_policy(steep, MissingPolicy(name="impute", worst=0.0, best=1.0), models=("a", "b"))
         assert filled.Q[2, 1] == 1.0
@@ -78,7 +78,7 @@ class TestPolicies:
             assert filled.Q is whole
             assert filled.warnings == ()
 
-    def test_where_no_row_is_complete_the_error_says_whom_to_leave_out(self) -> None:
+    def test_where_no_row_is_complete_the_error_reports_whom_to_leave_out(self) -> None:
         gaps = np.array([[1.0, NAN], [NAN, 1.0]])
         with pytest.raises(SelectionError, match="Leave those out with --models"):
             apply_missing_policy(gaps, MissingPolicy(name="complete"), models=("a", "b"))
@@ -92,21 +92,21 @@ class TestImputation:
     def test_is_the_least_squares_fit_of_row_and_column_effects(self, Q: NDArray[np.float64], gaps: int) -> None:
         holes = np.random.default_rng(gaps).random(Q.shape) < 0.25
         holes[:, 0] = holes[0] = False  # connected: every effect is told apart
-        held = np.where(holes, NAN, Q)
-        assert impute(held) == pytest.approx(least_squares(held), abs=1e-9)
+        content = np.where(holes, NAN, Q)
+        assert impute(content) == pytest.approx(least_squares(content), abs=1e-9)
 
     def test_a_table_of_pure_effects_is_restored(self) -> None:
         whole = np.arange(6.0)[:, None] + np.array([0.0, 10.0, -3.0])
-        held = whole.copy()
-        held[1, 2] = held[4, 0] = NAN
-        assert impute(held) == pytest.approx(whole)
+        content = whole.copy()
+        content[1, 2] = content[4, 0] = NAN
+        assert impute(content) == pytest.approx(whole)
 
     def test_nothing_is_guessed_of_a_row_or_column_without_a_score(self) -> None:
-        held = np.array([[1.0, NAN, 0.0], [NAN, NAN, NAN], [0.0, NAN, 1.0]])
-        found = impute(held)
-        assert np.isnan(found[1]).all()
-        assert np.isnan(found[:, 1]).all()
-        assert not np.isnan(found[np.ix_([0, 2], [0, 2])]).any()
+        content = np.array([[1.0, NAN, 0.0], [NAN, NAN, NAN], [0.0, NAN, 1.0]])
+        result = impute(content)
+        assert np.isnan(result[1]).all()
+        assert np.isnan(result[:, 1]).all()
+        assert not np.isnan(result[np.ix_([0, 2], [0, 2])]).any()
 
 
 class TestLeaderboard:
@@ -119,7 +119,7 @@ class TestLeaderboard:
         add_scores(store, Q, models=MODELS, tasks=["t", "t", "u", "u"])
         return store
 
-    def test_every_policy_ranks_as_it_says(self, gappy: sa.Engine) -> None:
+    def test_every_policy_ranks_as_it_reports(self, gappy: sa.Engine) -> None:
         plain = {row.model: row for row in self.board(gappy).rows}
         assert (plain["a"].rank, plain["b"].rank, plain["c"].rank) == (1.0, None, None)
         complete = {row.model: row for row in self.board(gappy, "complete").rows}

@@ -24,9 +24,9 @@ MODELS = ["ant", "bee", "cow"]
 ELO = np.array([[1010.0, 990.0, NAN]])
 
 
-def load(store: sa.Engine, said: str, **choices: object) -> BenchmarkScores:
+def load(store: sa.Engine, output: str, **choices: object) -> BenchmarkScores:
     with transaction(store, write=False) as session:
-        return BenchmarkScores.load(session, Selection(benchmark="b", against=said, **choices))
+        return BenchmarkScores.load(session, Selection(benchmark="b", against=output, **choices))
 
 
 @pytest.fixture
@@ -41,35 +41,35 @@ class TestScores:
         add_scores(store, np.eye(3), models=MODELS)
         Q = np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
         runs = add_scores(store, Q, benchmark="arena", metric="wins", models=MODELS)
-        found = load(store, "arena")
-        assert (found.benchmark, found.metric, found.higher_is_better) == ("arena", "wins", True)
-        assert found.scores == {"ant": 0.5, "bee": 0.0, "cow": 1.0}
-        assert found.run_ids.tolist() == runs
-        assert found.align(("cow", "dog", "ant")).tolist() == pytest.approx([1.0, NAN, 0.5], nan_ok=True)
-        assert found.align(()).dtype == np.float64
+        result = load(store, "arena")
+        assert (result.benchmark, result.metric, result.higher_is_better) == ("arena", "wins", True)
+        assert result.scores == {"ant": 0.5, "bee": 0.0, "cow": 1.0}
+        assert result.run_ids.tolist() == runs
+        assert result.align(("cow", "dog", "ant")).tolist() == pytest.approx([1.0, NAN, 0.5], nan_ok=True)
+        assert result.align(()).dtype == np.float64
 
     def test_of_a_measure_where_less_is_better_less_is_turned_into_more(self, small: sa.Engine) -> None:
         less = {"metric": "perplexity", "higher_is_better": False}
         add_scores(small, np.array([[3.0, 1.0]]), benchmark="p", models=MODELS, **less)
-        found = load(small, "p")
-        assert found.scores == {"ant": 3.0, "bee": 1.0}
-        assert found.align(("ant", "bee")).tolist() == [-3.0, -1.0]
+        result = load(small, "p")
+        assert result.scores == {"ant": 3.0, "bee": 1.0}
+        assert result.align(("ant", "bee")).tolist() == [-3.0, -1.0]
 
     def test_a_model_that_lacks_something_has_none(self, small: sa.Engine) -> None:
         add_scores(small, np.array([[1.0, 1.0, 0.0], [1.0, NAN, 0.0]]), benchmark="other", models=MODELS)
-        found = load(small, "other")
-        assert set(found.scores) == {"ant", "cow"}
-        assert len(found.run_ids) == 2
+        result = load(small, "other")
+        assert set(result.scores) == {"ant", "cow"}
+        assert len(result.run_ids) == 2
 
     def test_a_table_of_elo_ratings_is_one(self, small: sa.Engine, tmp_path: Path) -> None:
         with transaction(small) as session:
             session.add(schema.ModelAlias(name="Bee (chat)", model_id=2))
         (tmp_path / "arena.csv").write_text("model,elo\nant,1010\nBee (chat),990\nunheard-of,1200\n")
         arguments = ["ingest", str(tmp_path / "arena.csv"), "--benchmark", "arena", "--database", str(small.url)]
-        taken = CliRunner().invoke(suffrage, arguments)
-        assert taken.exit_code == 0, taken.output
-        found = load(small, "arena")
-        assert found.align(tuple(MODELS)).tolist() == pytest.approx([1010, 990, NAN], nan_ok=True)
+        ingested = CliRunner().invoke(suffrage, arguments)
+        assert ingested.exit_code == 0, ingested.output
+        result = load(small, "arena")
+        assert result.align(tuple(MODELS)).tolist() == pytest.approx([1010, 990, NAN], nan_ok=True)
 
     def test_only_what_was_known_at_the_date_of_the_question_counts(self, small: sa.Engine) -> None:
         add_scores(small, ELO, benchmark="arena", models=MODELS)
@@ -107,25 +107,25 @@ class TestNames:
         with pytest.raises(AmbiguousError, match="Name one: arena@june, arena@may"):
             load(small, "arena")
 
-    @pytest.mark.parametrize("said", ["areno", "areno:elo", "", ":", "areno:a:b"])
-    def test_an_unknown_benchmark_is_met_with_those_that_are_there(self, small: sa.Engine, said: str) -> None:
+    @pytest.mark.parametrize("message", ["areno", "areno:elo", "", ":", "areno:a:b"])
+    def test_an_unknown_benchmark_is_met_with_those_that_are_there(self, small: sa.Engine, message: str) -> None:
         add_scores(small, ELO, benchmark="arena", models=MODELS)
         with pytest.raises(NotFoundError) as caught:
-            load(small, said)
+            load(small, message)
         assert caught.value.known == ["arena", "b"]
-        assert caught.value.name == said.partition(":")[0]
+        assert caught.value.name == message.partition(":")[0]
 
 
 class TestDigest:
     def test_it_changes_with_scores_names_and_which_are_better(self, small: sa.Engine) -> None:
         add_scores(small, ELO, benchmark="arena", models=MODELS)
-        one = load(small, "arena")
-        others = [
-            replace(one, scores={**one.scores, "ant": 1011.0}),
-            replace(one, scores={"ant": 1010.0}),
-            replace(one, metric="elo"),
-            replace(one, benchmark="arena@may"),
-            replace(one, higher_is_better=False),
+        item = load(small, "arena")
+        rest = [
+            replace(item, scores={**item.scores, "ant": 1011.0}),
+            replace(item, scores={"ant": 1010.0}),
+            replace(item, metric="elo"),
+            replace(item, benchmark="arena@may"),
+            replace(item, higher_is_better=False),
         ]
-        assert one.digest == load(small, "arena").digest
-        assert len({one.digest, *(other.digest for other in others)}) == len(others) + 1
+        assert item.digest == load(small, "arena").digest
+        assert len({item.digest, *(second.digest for second in rest)}) == len(rest) + 1

@@ -49,7 +49,7 @@ class TestArrow:
         with store.connect() as connection, Session(store) as session:
             assert read_arrow(give(store, connection, session), "SELECT 1 AS one").to_pydict() == {"one": [1]}
 
-    def test_a_wrong_query_says_what_the_engine_says(self, store: sa.Engine) -> None:
+    def test_a_wrong_query_reports_what_the_engine_reports(self, store: sa.Engine) -> None:
         with pytest.raises(DatabaseError, match="nix"):
             read_arrow(store, "SELECT nix FROM task")
 
@@ -68,14 +68,14 @@ class TestArrow:
 class TestMatrix:
     def test_what_was_stored_comes_out_by_task_and_model(self, store: sa.Engine) -> None:
         runs = add_scores(store, Q, tasks=TASKS, models=["c", "B", "a"])
-        found = matrix(store)
-        assert found.models == ("B", "a", "c")
-        assert found.run_ids.tolist() == [runs[1], runs[2], runs[0]]
-        assert found.tasks.tolist() == ["a", "a", "z", "z"]
-        np.testing.assert_array_equal(found.Q, Q[BY_TASK][:, [1, 2, 0]])
-        assert found.Q.flags.c_contiguous
-        assert found.Q.dtype == np.float64
-        assert (found.benchmark, found.metric, found.condition) == ("b", "accuracy", "full")
+        result = matrix(store)
+        assert result.models == ("B", "a", "c")
+        assert result.run_ids.tolist() == [runs[1], runs[2], runs[0]]
+        assert result.tasks.tolist() == ["a", "a", "z", "z"]
+        np.testing.assert_array_equal(result.Q, Q[BY_TASK][:, [1, 2, 0]])
+        assert result.Q.flags.c_contiguous
+        assert result.Q.dtype == np.float64
+        assert (result.benchmark, result.metric, result.condition) == ("b", "accuracy", "full")
 
     def test_inputs_of_analyses_load_themselves(self, store: sa.Engine) -> None:
         add_scores(store, Q)
@@ -88,16 +88,16 @@ class TestMatrix:
         add_scores(store, np.where(np.isnan(Q), NAN, 1.0), trial=1)
         np.testing.assert_array_equal(matrix(store).Q, (Q + 1) / 2)
 
-    def test_the_latest_complete_run_with_the_metric_is_taken(self, store: sa.Engine) -> None:
+    def test_the_latest_complete_run_with_the_metric_is_used(self, store: sa.Engine) -> None:
         add_scores(store, Q)
         later = add_scores(store, Q[:, :1] * 0, label="#2")
         add_scores(store, Q[:, :1] * 0 + 1, label="#3", status="partial")
         add_scores(store, Q[:, :1] * 0 + 1, label="#4", metric="f1")
-        found = matrix(store, metric="accuracy")
-        assert found.run_ids[0] == later[0]
-        np.testing.assert_array_equal(found.Q[:, 0], np.zeros(4))
+        result = matrix(store, metric="accuracy")
+        assert result.run_ids[0] == later[0]
+        np.testing.assert_array_equal(result.Q[:, 0], np.zeros(4))
 
-    def test_the_past_can_be_asked(self, store: sa.Engine) -> None:
+    def test_the_past_can_be_requested(self, store: sa.Engine) -> None:
         first = add_scores(store, Q)
         add_scores(store, Q * 0, label="#2", ingested=WHEN + timedelta(days=2))
         for moment in (WHEN + timedelta(days=1), (WHEN + timedelta(days=1)).replace(tzinfo=None), WHEN):
@@ -105,14 +105,14 @@ class TestMatrix:
         with pytest.raises(SelectionError, match="later date"):
             matrix(store, as_of=WHEN - timedelta(seconds=1))
 
-    def test_given_runs_are_taken_whatever_their_condition(self, store: sa.Engine) -> None:
+    def test_passed_runs_are_used_whatever_their_condition(self, store: sa.Engine) -> None:
         first = add_scores(store, Q)
         blind = add_scores(store, Q * 0, condition="answer_only")
-        found = matrix(store, runs=(first[1], blind[0], blind[1]))
-        assert found.models == ("m0", f"m1 (run {first[1]})", f"m1 (run {blind[1]})")
-        assert found.condition == "answer_only+full"
+        result = matrix(store, runs=(first[1], blind[0], blind[1]))
+        assert result.models == ("m0", f"m1 (run {first[1]})", f"m1 (run {blind[1]})")
+        assert result.condition == "answer_only+full"
 
-    def test_conditions_and_variants_are_kept_apart(self, store: sa.Engine) -> None:
+    def test_conditions_and_variants_are_kept_separate(self, store: sa.Engine) -> None:
         add_scores(store, Q)
         add_scores(store, Q * 0, condition="answer_only")
         add_scores(store, Q * 0 + 1, variant="shuffled")
@@ -124,11 +124,11 @@ class TestMatrix:
         add_scores(store, Q, tasks=TASKS)
         with transaction(store) as session:
             session.add(schema.ModelAlias(name="first", model_id=1))
-        found = matrix(store, models=("m2", "first"), tasks=("z",))
-        assert found.models == ("m0", "m2")
-        np.testing.assert_array_equal(found.Q, Q[[0, 2]][:, [0, 2]])
+        result = matrix(store, models=("m2", "first"), tasks=("z",))
+        assert result.models == ("m0", "m2")
+        np.testing.assert_array_equal(result.Q, Q[[0, 2]][:, [0, 2]])
 
-    def test_prompts_that_no_chosen_run_was_asked_are_no_rows(self, store: sa.Engine) -> None:
+    def test_prompts_that_no_chosen_run_was_requested_are_no_rows(self, store: sa.Engine) -> None:
         add_scores(store, Q)
         add_scores(store, np.full((5, 1), NAN), models=["m0"])
         assert matrix(store).n_prompts == 4
@@ -151,14 +151,14 @@ class TestMatrix:
         rng = np.random.default_rng(0)
         scores = np.where(rng.random((40, 6)) < 0.1, NAN, rng.random((40, 6)))
         tasks = [f"{'äZa '[i % 4]}{i % 7}" for i in range(40)]
-        found = []
+        result = []
         for url in (sqlite_url, postgres_url):
             engine = connect(url)
             for trial in range(3):
                 add_scores(engine, scores + trial, tasks=tasks, models=["b", "A", "_", "É", "a", "0"], trial=trial)
-            found.append((matrix(engine).digest, tasks_of(engine).digest))
+            result.append((matrix(engine).digest, tasks_of(engine).digest))
             engine.dispose()
-        assert found[0] == found[1]
+        assert result[0] == result[1]
 
 
 class TestLaws:
@@ -174,42 +174,42 @@ class TestLaws:
             path.write_bytes(sqlite_template.read_bytes())
             engine = connect(f"sqlite:///{path}")
             add_scores(engine, scores)
-            found = matrix(engine).Q
+            result = matrix(engine).Q
             engine.dispose()
-        np.testing.assert_array_equal(found, scores[~np.isnan(scores).all(axis=1)])
+        np.testing.assert_array_equal(result, scores[~np.isnan(scores).all(axis=1)])
 
 
 class TestTaskMatrix:
     def test_prompts_are_averaged_by_task(self, store: sa.Engine) -> None:
         add_scores(store, Q, tasks=TASKS)
-        found = tasks_of(store)
-        assert found.tasks == ("a", "z")
-        np.testing.assert_array_equal(found.T, [[0.25, 0.25, 0.5], [1.0, 0.5, 1.0]])
-        np.testing.assert_array_equal(found.n_prompts, [[2, 1, 2], [2, 2, 1]])
+        result = tasks_of(store)
+        assert result.tasks == ("a", "z")
+        np.testing.assert_array_equal(result.T, [[0.25, 0.25, 0.5], [1.0, 0.5, 1.0]])
+        np.testing.assert_array_equal(result.n_prompts, [[2, 1, 2], [2, 2, 1]])
 
     def test_the_same_scores_on_other_prompts_have_the_same_mean(self, store: sa.Engine) -> None:
         scores = np.array([0.1, 0.2, 0.3, 0.7, 0.15, 0.1, 0.3, 0.2, 0.7, 0.05])
         shuffled = [scores, scores[::-1], np.roll(scores, 3), np.sort(scores)]
-        assert len({float(np.nansum(one)) for one in shuffled} | {float(sum(one)) for one in shuffled}) > 1
+        assert len({float(np.nansum(item)) for item in shuffled} | {float(sum(entry)) for entry in shuffled}) > 1
         add_scores(store, np.stack(shuffled, axis=1))
         assert len(set(tasks_of(store).T.ravel().tolist())) == 1
 
     def test_published_scores_go_before_means(self, store: sa.Engine) -> None:
         add_scores(store, Q, tasks=TASKS)
         add_task_scores(store, np.array([[0.9, NAN], [NAN, 0.8]]), tasks=["a", "new"], models=["m0", "other"])
-        found = tasks_of(store)
-        assert found.tasks == ("a", "new", "z")
-        assert found.models == ("m0", "m1", "m2", "other")
-        np.testing.assert_array_equal(found.T, [[0.9, 0.25, 0.5, NAN], [NAN, NAN, NAN, 0.8], [1.0, 0.5, 1.0, NAN]])
-        assert found.n_prompts[0, 0] == 100
-        assert found.stderr[0, 0] == 0.01
-        assert not found.is_complete
-        assert found.complete().n_tasks == 0
+        result = tasks_of(store)
+        assert result.tasks == ("a", "new", "z")
+        assert result.models == ("m0", "m1", "m2", "other")
+        np.testing.assert_array_equal(result.T, [[0.9, 0.25, 0.5, NAN], [NAN, NAN, NAN, 0.8], [1.0, 0.5, 1.0, NAN]])
+        assert result.n_prompts[0, 0] == 100
+        assert result.stderr[0, 0] == 0.01
+        assert not result.is_complete
+        assert result.complete().n_tasks == 0
 
     def test_tasks_can_be_chosen(self, store: sa.Engine) -> None:
         add_task_scores(store, np.array([[0.9, 0.1], [0.3, 0.8]]), tasks=["a", "b"], models=["x", "y"])
-        found = tasks_of(store, tasks=("b",))
-        np.testing.assert_array_equal(found.T, [[0.3, 0.8]])
+        result = tasks_of(store, tasks=("b",))
+        np.testing.assert_array_equal(result.T, [[0.3, 0.8]])
 
 
 class TestErrors:
@@ -218,7 +218,7 @@ class TestErrors:
         """Words do not depend on the engine."""
         return sqlite_store
 
-    def test_an_empty_store_says_how_to_begin(self, store: sa.Engine) -> None:
+    def test_an_empty_store_reports_how_to_begin(self, store: sa.Engine) -> None:
         with pytest.raises(NotFoundError, match="suffrage ingest"):
             matrix(store)
 
@@ -238,14 +238,14 @@ class TestErrors:
         with pytest.raises(NotFoundError, match="Did you mean mmlu_pro"):
             matrix(store, "mmlu-pro")
 
-    def test_several_metrics_have_to_be_told_apart(self, store: sa.Engine) -> None:
+    def test_several_metrics_have_to_be_distinguished(self, store: sa.Engine) -> None:
         add_scores(store, Q)
         add_scores(store, Q, metric="f1")
         with pytest.raises(SelectionError, match=r"2 metrics: accuracy, f1\. Choose one"):
             matrix(store)
 
     @pytest.mark.parametrize("status", ["partial", "hidden", "superseded"])
-    def test_a_run_that_is_not_complete_is_taken_only_by_its_key(self, store: sa.Engine, status: str) -> None:
+    def test_a_run_that_is_not_complete_is_used_only_by_its_key(self, store: sa.Engine, status: str) -> None:
         add_scores(store, Q * 0)
         aside = add_scores(store, Q, label="#2", status=status)
         assert not matrix(store).complete().Q.any()
@@ -261,18 +261,18 @@ class TestErrors:
         with pytest.raises(SelectionError, match="whole tasks only"):
             matrix(store)
 
-    def test_a_benchmark_without_a_complete_run_says_so(self, store: sa.Engine) -> None:
+    def test_a_benchmark_without_a_complete_run_reports_so(self, store: sa.Engine) -> None:
         add_scores(store, Q[:, :1], status="hidden")
         with pytest.raises(SelectionError, match=r"No run of b is complete: .* suffrage runs list --all --benchmark b"):
             matrix(store)
 
     def test_a_run_without_the_metric_is_refused(self, store: sa.Engine) -> None:
         first = add_scores(store, Q)
-        other = add_scores(store, Q, label="#2", metric="f1")
-        with pytest.raises(SelectionError, match=f"Run {other[0]} has no scores under accuracy"):
-            matrix(store, runs=(first[0], other[0]), metric="accuracy")
+        second = add_scores(store, Q, label="#2", metric="f1")
+        with pytest.raises(SelectionError, match=f"Run {second[0]} has no scores under accuracy"):
+            matrix(store, runs=(first[0], second[0]), metric="accuracy")
 
-    def test_a_benchmark_without_scores_says_so(self, store: sa.Engine) -> None:
+    def test_a_benchmark_without_scores_reports_so(self, store: sa.Engine) -> None:
         with transaction(store) as session:
             session.add(schema.Benchmark(name="b"))
         with pytest.raises(SelectionError, match="has no scores yet"):

@@ -20,7 +20,7 @@ def load(engine: sa.Engine, **choice: object) -> PromptTexts:
 
 
 @pytest.fixture
-def asked(store: sa.Engine) -> sa.Engine:
+def requested(store: sa.Engine) -> sa.Engine:
     """Six prompts in two tasks; the last is known by its name only, others have several names or none."""
     add_scores(store, np.ones((5, 1)), tasks=["y", "x", "y", "x", "y"], texts=["Who?", "When?", "Wö?", "Why?", "How?"])
     add_scores(store, np.ones((2, 1)), benchmark="other")
@@ -35,56 +35,56 @@ def asked(store: sa.Engine) -> sa.Engine:
 
 
 class TestLoaded:
-    def test_everything_that_is_known_stands_in_the_order_of_the_keys(self, asked: sa.Engine) -> None:
-        found = load(asked)
-        assert found.prompt_ids.tolist() == [1, 2, 3, 4, 5, 8]
-        assert found.tasks == ("y", "x", "y", "x", "y", "x")
-        assert found.texts == ("Who?", "When?", "Wö?", "Why?", "How?", None)
-        assert found.choices == (["a", "b"], ["a", "b"], None, ["a", "b"], ["a", "b"], None)
-        assert found.answers == ("A", "A", None, "A", "A", None)
-        assert found.details == ({}, {"reason": "no ☂"}, {}, {}, {}, {})
-        assert found.splits == (None,) * 6
+    def test_everything_that_is_known_stands_in_the_order_of_the_keys(self, requested: sa.Engine) -> None:
+        result = load(requested)
+        assert result.prompt_ids.tolist() == [1, 2, 3, 4, 5, 8]
+        assert result.tasks == ("y", "x", "y", "x", "y", "x")
+        assert result.texts == ("Who?", "When?", "Wö?", "Why?", "How?", None)
+        assert result.choices == (["a", "b"], ["a", "b"], None, ["a", "b"], ["a", "b"], None)
+        assert result.answers == ("A", "A", None, "A", "A", None)
+        assert result.details == ({}, {"reason": "no ☂"}, {}, {}, {}, {})
+        assert result.splits == (None,) * 6
 
-    def test_the_split_of_each_is_told_and_changes_no_digest(self, asked: sa.Engine) -> None:
-        before = load(asked).digest
-        with transaction(asked) as session:
+    def test_the_split_of_each_is_reported_and_changes_no_digest(self, requested: sa.Engine) -> None:
+        before = load(requested).digest
+        with transaction(requested) as session:
             session.execute(sa.update(schema.Prompt).where(schema.Prompt.id == 3).values(split="test"))
-        assert load(asked).splits == (None, None, "test", None, None, None)
-        assert load(asked).digest == before
+        assert load(requested).splits == (None, None, "test", None, None, None)
+        assert load(requested).digest == before
 
-    def test_a_prompt_is_named_as_tables_call_it_else_by_its_key(self, asked: sa.Engine) -> None:
-        assert load(asked).names == ("q1", "q2", "3", "4", "5", "q8")
+    def test_a_prompt_is_named_as_tables_call_it_else_by_its_key(self, requested: sa.Engine) -> None:
+        assert load(requested).names == ("q1", "q2", "3", "4", "5", "q8")
 
-    def test_only_the_chosen_tasks(self, asked: sa.Engine) -> None:
-        found = load(asked, tasks=("x",))
-        assert found.prompt_ids.tolist() == [2, 4, 8]
-        assert set(found.tasks) == {"x"}
+    def test_only_the_chosen_tasks(self, requested: sa.Engine) -> None:
+        result = load(requested, tasks=("x",))
+        assert result.prompt_ids.tolist() == [2, 4, 8]
+        assert set(result.tasks) == {"x"}
 
-    def test_rows_of_prompts(self, asked: sa.Engine) -> None:
-        assert load(asked).find_rows(np.array([8, 1, 3])).tolist() == [5, 0, 2]
+    def test_rows_of_prompts(self, requested: sa.Engine) -> None:
+        assert load(requested).find_rows(np.array([8, 1, 3])).tolist() == [5, 0, 2]
 
 
 class TestDigest:
-    def test_it_follows_what_is_known_of_the_prompts(self, asked: sa.Engine) -> None:
-        before = load(asked).digest
-        assert load(asked).digest == before
-        seen = {before, load(asked, tasks=("x",)).digest}
+    def test_it_follows_what_is_known_of_the_prompts(self, requested: sa.Engine) -> None:
+        before = load(requested).digest
+        assert load(requested).digest == before
+        seen = {before, load(requested, tasks=("x",)).digest}
         changes = ({"text": "What?"}, {"answer": "B"}, {"choices": ["a", "c"]}, {"details": {"reason": "yes"}})
         for change in changes:
-            with transaction(asked) as session:
+            with transaction(requested) as session:
                 session.execute(sa.update(schema.Prompt).where(schema.Prompt.id == 1).values(change))
-            seen.add(load(asked).digest)
+            seen.add(load(requested).digest)
         assert len(seen) == 2 + len(changes)
 
 
 class TestErrors:
-    def test_an_unknown_task_is_answered_with_those_there_are(self, asked: sa.Engine) -> None:
+    def test_an_unknown_task_is_answered_with_those_there_are(self, requested: sa.Engine) -> None:
         with pytest.raises(NotFoundError, match=r"No task 'z'\. Known: x, y\."):
-            load(asked, tasks=("z",))
+            load(requested, tasks=("z",))
 
-    def test_an_unknown_benchmark_too(self, asked: sa.Engine) -> None:
+    def test_an_unknown_benchmark_too(self, requested: sa.Engine) -> None:
         with (
-            transaction(asked, write=False) as session,
+            transaction(requested, write=False) as session,
             pytest.raises(NotFoundError, match=r"No benchmark 'c'\. Known: b, other\."),
         ):
             prompts(session, Selection(benchmark="c"))

@@ -22,9 +22,9 @@ from tracker.queries.weights import PromptWeights
 NAN = float("nan")
 
 
-def load(store: sa.Engine, said: str, benchmark: str = "b") -> PromptWeights:
+def load(store: sa.Engine, output: str, benchmark: str = "b") -> PromptWeights:
     with transaction(store, write=False) as session:
-        return PromptWeights.load(session, Selection(benchmark=benchmark, weights=said))
+        return PromptWeights.load(session, Selection(benchmark=benchmark, weights=output))
 
 
 def table(store: sa.Engine) -> PerformanceMatrix:
@@ -42,14 +42,16 @@ def scored(store: sa.Engine) -> sa.Engine:
 class TestLoading:
     def test_stored_weights_come_with_their_prompts_in_ascending_order(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [0.5, NAN, 0.0, 2.0])
-        found = load(scored, str(key))
-        assert (found.name, found.finding_id) == (f"{key}:custom", key)
-        assert found.values.tolist() == [0.5, 0.0, 2.0]
-        assert (np.diff(found.prompt_ids) > 0).all()
-        assert (found.prompt_ids.dtype, found.values.dtype) == (np.int64, np.float64)
+        result = load(scored, str(key))
+        assert (result.name, result.finding_id) == (f"{key}:custom", key)
+        assert result.values.tolist() == [0.5, 0.0, 2.0]
+        assert (np.diff(result.prompt_ids) > 0).all()
+        assert (result.prompt_ids.dtype, result.values.dtype) == (np.int64, np.float64)
         scores = table(scored)
         assert scores.tasks.tolist() == ["x", "x", "x", "y"]
-        assert found.align(scores.prompt_ids, scores.tasks).tolist() == pytest.approx([0.5, 0.0, 2.0, NAN], nan_ok=True)
+        assert result.align(scores.prompt_ids, scores.tasks).tolist() == pytest.approx(
+            [0.5, 0.0, 2.0, NAN], nan_ok=True
+        )
 
     def test_of_several_schemes_the_named_one_is_loaded(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [1.0, 2.0, 3.0, 4.0], scheme="near")
@@ -58,9 +60,9 @@ class TestLoading:
         assert load(scored, f"{key}:far").values.tolist() == [4, 3, 2, 1]
 
     def test_task_equal_gives_every_task_the_same_total(self, scored: sa.Engine) -> None:
-        found, scores = load(scored, "task-equal"), table(scored)
-        assert (found.finding_id, found.prompt_ids.size) == (None, 0)
-        weights = found.align(scores.prompt_ids, scores.tasks)
+        result, scores = load(scored, "task-equal"), table(scored)
+        assert (result.finding_id, result.prompt_ids.size) == (None, 0)
+        weights = result.align(scores.prompt_ids, scores.tasks)
         assert weights.tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
         assert weights.sum() == pytest.approx(1)
 
@@ -91,16 +93,16 @@ class TestOrigin:
 
 
 class TestStaleness:
-    def test_weights_made_of_scores_that_changed_since_say_so(self, scored: sa.Engine) -> None:
+    def test_weights_made_of_scores_that_changed_since_report_so(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [1.0, 2.0, 3.0, 4.0])
         assert load(scored, str(key)).stale == ""
         with transaction(scored) as session:
             [run, *_] = session.scalars(sa.select(tables.run.c.id)).all()
             seen = {"finding_id": key, "run_id": run, "role": "scores", "checksum": "of other scores"}
             session.execute(sa.insert(tables.finding_run).values(**seen))
-        found = load(scored, str(key))
-        assert found.stale == f"changed since: run {run}"
-        assert any("no longer the latest" in note for note in weighted_scores(table(scored), found).warnings)
+        result = load(scored, str(key))
+        assert result.stale == f"changed since: run {run}"
+        assert any("no longer the latest" in warning for warning in weighted_scores(table(scored), result).warnings)
 
 
 class TestDigest:
@@ -110,26 +112,26 @@ class TestDigest:
         assert load(scored, str(first)).digest == load(scored, str(second)).digest
 
     def test_it_changes_with_a_weight_a_prompt_the_scheme_and_the_origin(self) -> None:
-        one = PromptWeights(name="1:w", finding_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
-        others = [
-            replace(one, values=np.array([1.0, 2.5])),
-            replace(one, prompt_ids=np.array([3, 8])),
-            replace(one, name="1:v"),
-            replace(one, made_by="prompt-weighting"),
+        item = PromptWeights(name="1:w", finding_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
+        rest = [
+            replace(item, values=np.array([1.0, 2.5])),
+            replace(item, prompt_ids=np.array([3, 8])),
+            replace(item, name="1:v"),
+            replace(item, made_by="prompt-weighting"),
             PromptWeights.task_equal(),
         ]
-        assert len({one.digest, *(other.digest for other in others)}) == 6
+        assert len({item.digest, *(second.digest for second in rest)}) == 6
 
 
 class TestErrors:
-    @pytest.mark.parametrize("said", ["near", "task_equal", ":near", "-1", "", "1.5", "9" * 20])
-    def test_what_is_no_number_of_a_finding_is_answered_with_what_can_be_said(
-        self, scored: sa.Engine, said: str
+    @pytest.mark.parametrize("output", ["near", "task_equal", ":near", "-1", "", "1.5", "9" * 20])
+    def test_what_is_no_number_of_a_finding_is_answered_with_what_can_be_reported(
+        self, scored: sa.Engine, output: str
     ) -> None:
         with pytest.raises(SelectionError) as caught:
-            load(scored, said)
+            load(scored, output)
         assert str(caught.value) == (
-            f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
+            f"No weights {output!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
             "(`suffrage findings` lists them), or task-equal."
         )
 
@@ -160,7 +162,7 @@ class TestErrors:
             load(scored, f"{key}:nearer")
         assert str(caught.value) == f"No scheme 'nearer' in finding {key}. Did you mean near?"
 
-    def test_several_schemes_must_be_told_apart(self, scored: sa.Engine) -> None:
+    def test_several_schemes_must_be_distinguished(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [1.0], scheme="near")
         add_weights(scored, [1.0], scheme="far", key=key)
         with pytest.raises(SelectionError) as caught:

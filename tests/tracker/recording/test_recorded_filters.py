@@ -92,7 +92,7 @@ class Looked(Finding):
 @analysis
 def analyze(scores: PerformanceMatrix, chosen: PromptFilter, prompts: PromptTexts, who: FilterModels) -> Report:
     numbers = {"filter_id": chosen.finding_id, "n_kept": chosen.n_kept, "n_scored": scores.n_prompts}
-    more = {"n_texts": len(prompts.prompt_ids), "n_models": scores.n_models, "models": who.named}
+    more = {"n_texts": len(prompts.prompt_ids), "n_models": scores.n_models, "models": who.selected}
     summary = f"Filter {chosen.finding_id} keeps {chosen.n_kept} of {scores.n_prompts}."
     return Report(Looked(**numbers, **more), summary=summary)
 '''

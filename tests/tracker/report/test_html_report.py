@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hostile_benchmark import BENCHMARK, MODELS, N_PROMPTS, SPELLS, TASKS, ingest_into, written
-from hypothesis import options, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
@@ -263,7 +263,7 @@ def matrices(low: int = 2) -> st.SearchStrategy[np.ndarray]:
 
 
 class TestAgainstReference:
-    @options(matrices())
+    @given(matrices())
     @settings(max_examples=30)
     def test_the_share_of_equal_scores_is_counted_pair_by_pair(self, Q: np.ndarray) -> None:
         result = same_scores(Q)
@@ -273,7 +273,7 @@ class TestAgainstReference:
                 expected = np.mean(Q[both, a] == Q[both, b]) if both.any() else np.nan
                 np.testing.assert_allclose(result[a, b], expected)
 
-    @options(st.integers(0, 2**32 - 1), st.floats(0, 1e6))
+    @given(st.integers(0, 2**32 - 1), st.floats(0, 1e6))
     @settings(max_examples=30)
     def test_correlations_are_those_of_numpy_over_shared_prompts(self, seed: int, shift: float) -> None:
         rng = np.random.default_rng(seed)
@@ -291,7 +291,7 @@ class TestAgainstReference:
                 else:
                     np.testing.assert_allclose(result[a, b], np.corrcoef(Q[both, a], Q[both, b])[0, 1], atol=1e-7)
 
-    @options(matrices(low=1), st.integers(1, 6))
+    @given(matrices(low=1), st.integers(1, 6))
     @settings(max_examples=30)
     def test_means_by_difficulty_are_means_of_sorted_prompts(self, Q: np.ndarray, n_bins: int) -> None:
         result = by_difficulty(Q, n_bins)
@@ -310,14 +310,14 @@ class TestAgainstReference:
 
 
 class TestTexts:
-    @options(st.floats(-1e12, 1e12))
+    @given(st.floats(-1e12, 1e12))
     @settings(max_examples=100)
     def test_a_number_keeps_four_digits(self, value: float) -> None:
         message = number(value).replace(",", "").replace("−", "-").replace(" × 10", "e")
         message = message.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
         np.testing.assert_allclose(float(message), value, rtol=6e-4)
 
-    @options(st.floats(0, 1, exclude_min=True, exclude_max=True))
+    @given(st.floats(0, 1, exclude_min=True, exclude_max=True))
     def test_a_share_is_all_or_none_only_where_it_is(self, value: float) -> None:
         assert share(value) not in ("0 %", "100 %")
 

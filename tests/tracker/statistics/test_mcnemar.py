@@ -20,8 +20,8 @@ class TestMcNemar:
         pairs = RNG.integers(0, 40, (60, 2)).tolist() + RNG.integers(0, 5000, (60, 2)).tolist()
         pairs += [[0, 0], [0, 1], [1, 0], [7, 7], [0, 1000], [3, 900]]
         first, second = np.array(pairs).T
-        found = mcnemar_pvalues(first, second)
-        for p, (a, b) in zip(found.tolist(), pairs, strict=True):
+        result = mcnemar_pvalues(first, second)
+        for p, (a, b) in zip(result.tolist(), pairs, strict=True):
             expected = scipy.stats.binomtest(a, a + b).pvalue if a + b else 1.0
             assert p == pytest.approx(expected, rel=1e-10, abs=1e-300)
             if a + b:
@@ -29,12 +29,12 @@ class TestMcNemar:
 
     def test_many_at_once_are_each_as_if_alone(self):
         first, second = RNG.integers(0, 100, (2, 5, 7))
-        found = mcnemar_pvalues(first, second)
-        assert found.shape == (5, 7)
-        assert found.ravel().tolist() == [
+        result = mcnemar_pvalues(first, second)
+        assert result.shape == (5, 7)
+        assert result.ravel().tolist() == [
             float(mcnemar_pvalues(a, b)) for a, b in zip(first.ravel(), second.ravel(), strict=True)
         ]
-        assert found.tolist() == mcnemar_pvalues(second, first).tolist()
+        assert result.tolist() == mcnemar_pvalues(second, first).tolist()
 
 
 class TestManyTests:
@@ -49,19 +49,19 @@ class TestManyTests:
     @given(arrays(np.float64, st.integers(1, 9), elements=st.floats(0, 1).map(lambda x: round(x, 2))))
     def test_holms_values_are_the_largest_so_far_of_what_bonferroni_would_give_for_those_left(self, p):
         largest, expected = 0.0, np.empty(len(p))
-        for place, one in enumerate(np.argsort(p, kind="stable")):
-            largest = max(largest, min(1.0, p[one] * (len(p) - place)))
-            expected[one] = largest
+        for place, item in enumerate(np.argsort(p, kind="stable")):
+            largest = max(largest, min(1.0, p[item] * (len(p) - place)))
+            expected[item] = largest
         assert holm_values(p) == pytest.approx(expected, abs=1e-12)
 
     @settings(max_examples=40)
     @given(arrays(np.float64, st.integers(0, 12), elements=st.sampled_from([0.0, 0.001, 0.04, 0.5, 1.0, np.nan])))
     def test_what_was_not_tested_is_no_hypothesis(self, p):
-        there = ~np.isnan(p)
-        found = holm_values(p)
-        assert np.isnan(found[~there]).all()
-        assert found[there].tolist() == holm_values(p[there]).tolist()
-        assert (found[there] >= p[there]).all()
+        present = ~np.isnan(p)
+        result = holm_values(p)
+        assert np.isnan(result[~present]).all()
+        assert result[present].tolist() == holm_values(p[present]).tolist()
+        assert (result[present] >= p[present]).all()
 
     def test_the_procedure_rejects_as_holm_wrote_it(self):
         p = np.array([0.01, 0.04, 0.03, 0.005])

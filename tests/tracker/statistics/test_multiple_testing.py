@@ -37,6 +37,6 @@ class TestLaws:
         pvalues[2, 5:] = np.nan
         together = ascending_fdr_values(pvalues)
         for row, values in zip(pvalues, together, strict=True):
-            there = ~np.isnan(row)
-            assert values[there] == pytest.approx(false_discovery_control(row[there]), rel=1e-14)
-            assert np.isnan(values[~there]).all()
+            present = ~np.isnan(row)
+            assert values[present] == pytest.approx(false_discovery_control(row[present]), rel=1e-14)
+            assert np.isnan(values[~present]).all()

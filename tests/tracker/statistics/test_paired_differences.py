@@ -35,34 +35,34 @@ class TestAgainstReference:
         a, b = scores(n), scores(n)
         if (a - b).std() == 0:
             b[0] += 1
-        found = estimate_mean(a - b, scale=float(np.abs([a, b]).max()), level=0.9)
+        result = estimate_mean(a - b, scale=float(np.abs([a, b]).max()), level=0.9)
         expected = scipy.stats.ttest_rel(a, b)
         low, high = expected.confidence_interval(0.9)
-        assert found.stderr == pytest.approx(scipy.stats.sem(a - b), rel=1e-10)
-        assert (found.low, found.high) == pytest.approx((low, high), rel=1e-10, abs=1e-10)
-        assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-10)
-        assert found.degrees == n - 1
+        assert result.stderr == pytest.approx(scipy.stats.sem(a - b), rel=1e-10)
+        assert (result.low, result.high) == pytest.approx((low, high), rel=1e-10, abs=1e-10)
+        assert result.pvalue == pytest.approx(expected.pvalue, rel=1e-10)
+        assert result.degrees == n - 1
 
     @pytest.mark.parametrize("n_groups", [2, 3, 14, 200])
     def test_the_clustered_estimate_is_that_of_statsmodels_with_its_correction(self, n_groups):
         d = RNG.normal(0.1, 1, 300)
         codes = np.concatenate([np.arange(n_groups), RNG.integers(0, n_groups, 300 - n_groups)])
         d += RNG.normal(size=n_groups)[codes]
-        found = estimate_clustered_mean(d, group_rows(codes.astype(str)), scale=3.0)
+        result = estimate_clustered_mean(d, group_rows(codes.astype(str)), scale=3.0)
         corrected = statsmodels_cluster(d, codes, corrected=True)
         low, high = corrected.conf_int()[0]
-        assert found.stderr == pytest.approx(corrected.bse[0], rel=1e-10)
-        assert (found.low, found.high) == pytest.approx((low, high), rel=1e-10, abs=1e-10)
-        assert found.pvalue == pytest.approx(corrected.pvalues[0], rel=1e-10)
+        assert result.stderr == pytest.approx(corrected.bse[0], rel=1e-10)
+        assert (result.low, result.high) == pytest.approx((low, high), rel=1e-10, abs=1e-10)
+        assert result.pvalue == pytest.approx(corrected.pvalues[0], rel=1e-10)
         plain = statsmodels_cluster(d, codes, corrected=False)
-        assert found.stderr == pytest.approx(plain.bse[0] * np.sqrt(n_groups / (n_groups - 1)), rel=1e-10)
+        assert result.stderr == pytest.approx(plain.bse[0] * np.sqrt(n_groups / (n_groups - 1)), rel=1e-10)
 
     def test_the_unpaired_z_is_that_of_statsmodels_with_unequal_variances(self):
         a, b = RNG.random(50), RNG.random(80) ** 2
-        found = unpaired_z_test(a, b)
+        result = unpaired_z_test(a, b)
         z, p = CompareMeans(DescrStatsW(a), DescrStatsW(b)).ztest_ind(usevar="unequal")
-        assert (found.z, found.pvalue) == pytest.approx((z, p), rel=1e-10)
-        assert found.stderr == pytest.approx(np.hypot(scipy.stats.sem(a), scipy.stats.sem(b)), rel=1e-12)
+        assert (result.z, result.pvalue) == pytest.approx((z, p), rel=1e-10)
+        assert result.stderr == pytest.approx(np.hypot(scipy.stats.sem(a), scipy.stats.sem(b)), rel=1e-12)
 
     @pytest.mark.parametrize("degrees", [1, 2, 13, 12_031])
     def test_quantiles_are_those_of_scipy(self, degrees):
@@ -72,13 +72,13 @@ class TestAgainstReference:
         from tracker.statistics.standard_errors import confidence_interval, weighted_means
 
         x, tasks = (RNG.random(60) < 0.4).astype(float), np.array(list("abcdef") * 10)
-        found, expected = (
+        result, expected = (
             estimate_clustered_mean(x, group_rows(tasks), scale=1.0),
             weighted_means(x[:, None], tasks, np.ones(60)),
         )
-        assert found.stderr == pytest.approx(expected.clustered_error(0), rel=1e-12)
-        ends = confidence_interval(found.mean, expected.clustered_error(0), 5)
-        assert (found.low, found.high) == pytest.approx(ends, rel=1e-10)
+        assert result.stderr == pytest.approx(expected.clustered_error(0), rel=1e-12)
+        ends = confidence_interval(result.mean, expected.clustered_error(0), 5)
+        assert (result.low, result.high) == pytest.approx(ends, rel=1e-10)
         assert estimate_mean(x, scale=1.0).stderr == pytest.approx(expected.plain_error(0), rel=1e-12)
 
 
@@ -86,16 +86,18 @@ class TestLaws:
     @settings(max_examples=40)
     @given(arrays(np.float64, st.integers(2, 30), elements=st.floats(-3, 3).map(lambda x: round(x, 2))))
     def test_clusters_of_one_prompt_change_nothing(self, d):
-        one, other = estimate_mean(d, scale=3.0), estimate_clustered_mean(d, some("." * len(d)), scale=3.0)
-        assert (one.mean, one.stderr, one.pvalue) == pytest.approx((other.mean, other.stderr, other.pvalue), rel=1e-9)
+        item, second = estimate_mean(d, scale=3.0), estimate_clustered_mean(d, some("." * len(d)), scale=3.0)
+        assert (item.mean, item.stderr, item.pvalue) == pytest.approx(
+            (second.mean, second.stderr, second.pvalue), rel=1e-9
+        )
 
     @settings(max_examples=40)
     @given(arrays(np.float64, st.integers(2, 12), elements=st.sampled_from([-1.0, 0.0, 0.5, 1.0])), st.randoms())
-    def test_the_other_way_round_is_the_same_with_another_sign(self, d, random):
+    def test_the_other_method_round_is_the_same_with_another_sign(self, d, random):
         names = "".join(random.choice("abc.") for _ in d)
-        one, other = (estimate_clustered_mean(x, some(names), scale=1.0) for x in (d, -d))
-        assert (one.mean, one.low, one.high) == pytest.approx((-other.mean, -other.high, -other.low), nan_ok=True)
-        assert (one.stderr, one.pvalue) == pytest.approx((other.stderr, other.pvalue), nan_ok=True)
+        item, second = (estimate_clustered_mean(x, some(names), scale=1.0) for x in (d, -d))
+        assert (item.mean, item.low, item.high) == pytest.approx((-second.mean, -second.high, -second.low), nan_ok=True)
+        assert (item.stderr, item.pvalue) == pytest.approx((second.stderr, second.pvalue), nan_ok=True)
 
     def test_prompts_without_a_name_are_clusters_of_their_own(self):
         groups = some("b.a.ba")
@@ -108,36 +110,36 @@ class TestLaws:
         ("names", "problem"),
         [("aaa", "all prompts are in one cluster"), ("...", "no prompt names a cluster"), ("ab.", ""), ("a..", "")],
     )
-    def test_why_there_are_no_clusters_is_said(self, names, problem):
+    def test_why_there_are_no_clusters_is_reported(self, names, problem):
         assert some(names).problem == problem
 
 
 class TestDegenerate:
     def test_one_prompt_has_no_error(self):
-        found = estimate_mean(np.array([0.5]), scale=1.0)
-        assert (found.mean, found.n_units) == (0.5, 1)
-        assert np.isnan([found.stderr, found.low, found.high, found.pvalue]).all()
+        result = estimate_mean(np.array([0.5]), scale=1.0)
+        assert (result.mean, result.n_units) == (0.5, 1)
+        assert np.isnan([result.stderr, result.low, result.high, result.pvalue]).all()
 
     def test_one_cluster_has_no_error(self):
-        found = estimate_clustered_mean(np.array([0.5, 1.0]), some("aa"), scale=1.0)
-        assert np.isnan([found.stderr, found.low, found.high, found.pvalue]).all()
+        result = estimate_clustered_mean(np.array([0.5, 1.0]), some("aa"), scale=1.0)
+        assert np.isnan([result.stderr, result.low, result.high, result.pvalue]).all()
 
     def test_equal_differences_have_the_pvalue_of_flipped_signs(self):
         d = np.array([0.3, 0.8, 0.6]) - np.array([0.2, 0.7, 0.5])  # not equal but for rounding
         assert d.std() > 0
-        found = estimate_mean(d, scale=0.8)
-        assert found.stderr == 0
-        assert found.low == found.high == found.mean
-        assert found.pvalue == 2 / 2**3
+        result = estimate_mean(d, scale=0.8)
+        assert result.stderr == 0
+        assert result.low == result.high == result.mean
+        assert result.pvalue == 2 / 2**3
 
     def test_no_difference_has_p_1(self):
         assert estimate_mean(np.zeros(4), scale=1.0).pvalue == 1
         assert estimate_clustered_mean(np.array([1.0, -1.0, 1.0, -1.0]), some("aabb"), scale=1.0).pvalue == 1
 
-    def test_clusters_that_say_the_same_have_the_pvalue_of_flipped_clusters(self):
-        found = estimate_clustered_mean(np.array([1.0, 0.0, 0.0, 1.0, 0.5, 0.5]), some("aabbcc"), scale=1.0)
-        assert found.stderr == 0
-        assert found.pvalue == 2 / 2**3
+    def test_clusters_that_report_the_same_have_the_pvalue_of_flipped_clusters(self):
+        result = estimate_clustered_mean(np.array([1.0, 0.0, 0.0, 1.0, 0.5, 0.5]), some("aabbcc"), scale=1.0)
+        assert result.stderr == 0
+        assert result.pvalue == 2 / 2**3
 
     def test_pvalues_have_no_nan_where_there_is_an_error(self):
         p = t_pvalues([0.1, 0.1, 0.0, 0.1], [0.1, 0.0, 0.0, NAN], [5, 5, 5, 5], 1.0)

@@ -31,31 +31,31 @@ def one_by_one(Q: np.ndarray, groups: Grouping, correction: str, i: int, j: int)
 
 def assert_equal_to_reference(Q: np.ndarray, names: np.ndarray, correction: str) -> None:
     groups = group_rows(names)
-    found = compare_all_pairs(Q, groups, correction)
-    p, p_clustered, mcnemar = found.pvalues, found.pvalues_clustered, found.pvalues_mcnemar
+    result = compare_all_pairs(Q, groups, correction)
+    p, p_clustered, mcnemar = result.pvalues, result.pvalues_clustered, result.pvalues_mcnemar
     k = Q.shape[1]
     for i in range(k):
         for j in range(k):
             if np.isnan(Q[:, i] - Q[:, j]).all():
-                assert found.n[i, j] == 0
-                assert np.isnan([found.difference[i, j], found.stderr[i, j], found.stderr_clustered[i, j]]).all()
+                assert result.n[i, j] == 0
+                assert np.isnan([result.difference[i, j], result.stderr[i, j], result.stderr_clustered[i, j]]).all()
                 continue
             d, plain, clustered = one_by_one(Q, groups, correction, i, j)
-            slack = 1e-12 * max(found.scale, 1e-300)
-            assert found.n[i, j] == len(d)
-            assert found.difference[i, j] == pytest.approx(plain.mean, abs=slack)
+            slack = 1e-12 * max(result.scale, 1e-300)
+            assert result.n[i, j] == len(d)
+            assert result.difference[i, j] == pytest.approx(plain.mean, abs=slack)
             # Rounding of a difference counts as none (1e-12 of the largest score), on either side.
             close = {"rel": 1e-9, "abs": 2 * slack, "nan_ok": True}
-            assert found.stderr[i, j] == pytest.approx(plain.stderr, **close)
-            assert found.stderr_clustered[i, j] == pytest.approx(clustered.stderr, **close)
-            if plain.stderr > 1e-9 * found.scale:
+            assert result.stderr[i, j] == pytest.approx(plain.stderr, **close)
+            assert result.stderr_clustered[i, j] == pytest.approx(clustered.stderr, **close)
+            if plain.stderr > 1e-9 * result.scale:
                 assert p[i, j] == pytest.approx(plain.pvalue, abs=1e-9)
-            if clustered.stderr > 1e-9 * found.scale:
-                assert found.n_clusters[i, j] == clustered.n_units
-                assert found.degrees_clustered[i, j] == pytest.approx(clustered.degrees)
+            if clustered.stderr > 1e-9 * result.scale:
+                assert result.n_clusters[i, j] == clustered.n_units
+                assert result.degrees_clustered[i, j] == pytest.approx(clustered.degrees)
                 assert p_clustered[i, j] == pytest.approx(clustered.pvalue, abs=1e-9)
             if mcnemar is not None:
-                assert (found.only_first[i, j], found.only_second[i, j]) == ((d > 0).sum(), (d < 0).sum())
+                assert (result.only_first[i, j], result.only_second[i, j]) == ((d > 0).sum(), (d < 0).sum())
 
 
 class TestAgainstReference:
@@ -82,16 +82,16 @@ class TestAgainstReference:
         Q = (RNG.random((200, 4)) < [0.4, 0.5, 0.55, 0.7]).astype(float)
         Q[RNG.random(Q.shape) < gaps] = np.nan
         codes = RNG.integers(0, 9, 200)
-        found = compare_all_pairs(Q, group_rows(codes.astype(str)))
+        result = compare_all_pairs(Q, group_rows(codes.astype(str)))
         for i, j in zip(*np.triu_indices(4, 1), strict=True):
             both = ~np.isnan(Q[:, i] - Q[:, j])
             d = (Q[:, i] - Q[:, j])[both]
             plain = OLS(d, np.ones(len(d))).fit()
             clustered = plain.get_robustcov_results("cluster", groups=codes[both], use_t=True)
-            assert found.stderr[i, j] == pytest.approx(plain.bse[0], rel=1e-10)
-            assert found.pvalues[i, j] == pytest.approx(plain.pvalues[0], rel=1e-10, abs=1e-15)
-            assert found.stderr_clustered[i, j] == pytest.approx(clustered.bse[0], rel=1e-10)
-            assert found.pvalues_clustered[i, j] == pytest.approx(clustered.pvalues[0], rel=1e-10, abs=1e-15)
+            assert result.stderr[i, j] == pytest.approx(plain.bse[0], rel=1e-10)
+            assert result.pvalues[i, j] == pytest.approx(plain.pvalues[0], rel=1e-10, abs=1e-15)
+            assert result.stderr_clustered[i, j] == pytest.approx(clustered.bse[0], rel=1e-10)
+            assert result.pvalues_clustered[i, j] == pytest.approx(clustered.pvalues[0], rel=1e-10, abs=1e-15)
 
     @pytest.mark.parametrize("sizes", [(5, 5, 5), (1, 2, 9, 3), (20, 1, 1), (7, 2)])
     def test_cr2_and_its_degrees_are_those_of_the_matrices_they_are_defined_by(self, sizes):
@@ -109,60 +109,60 @@ class TestAgainstReference:
         P = np.hstack(columns)
         eigenvalues = np.linalg.eigvalsh(P.T @ P)
         groups = group_rows(codes.astype(str))
-        found = estimate_clustered_mean(d, groups, scale=1.0, correction="CR2")
-        assert found.stderr == pytest.approx(np.sqrt(error), rel=1e-8)
-        assert found.degrees == pytest.approx(eigenvalues.sum() ** 2 / (eigenvalues**2).sum(), rel=1e-8)
+        result = estimate_clustered_mean(d, groups, scale=1.0, correction="CR2")
+        assert result.stderr == pytest.approx(np.sqrt(error), rel=1e-8)
+        assert result.degrees == pytest.approx(eigenvalues.sum() ** 2 / (eigenvalues**2).sum(), rel=1e-8)
 
 
 class TestLaws:
     def test_cr1_and_cr2_agree_where_clusters_are_equally_large(self):
         Q, groups = RNG.random((60, 3)), group_rows(np.array(list("abcdef") * 10))
-        one, other = compare_all_pairs(Q, groups, "CR1"), compare_all_pairs(Q, groups, "CR2")
-        assert one.stderr_clustered == pytest.approx(other.stderr_clustered, rel=1e-12)
-        assert other.degrees_clustered == pytest.approx(np.full((3, 3), 5.0))
+        item, second = compare_all_pairs(Q, groups, "CR1"), compare_all_pairs(Q, groups, "CR2")
+        assert item.stderr_clustered == pytest.approx(second.stderr_clustered, rel=1e-12)
+        assert second.degrees_clustered == pytest.approx(np.full((3, 3), 5.0))
 
     def test_identical_models_differ_by_exactly_nothing(self):
-        one = RNG.normal(1e3, 1, 500)
-        Q = np.stack([one, RNG.normal(1e3, 1, 500), one], axis=1)
-        found = compare_all_pairs(Q, group_rows(RNG.integers(0, 7, 500).astype(str)))
-        assert found.difference[0, 2] == found.stderr[0, 2] == found.stderr_clustered[0, 2] == 0
-        assert found.pvalues[0, 2] == found.pvalues_clustered[0, 2] == 1
+        item = RNG.normal(1e3, 1, 500)
+        Q = np.stack([item, RNG.normal(1e3, 1, 500), item], axis=1)
+        result = compare_all_pairs(Q, group_rows(RNG.integers(0, 7, 500).astype(str)))
+        assert result.difference[0, 2] == result.stderr[0, 2] == result.stderr_clustered[0, 2] == 0
+        assert result.pvalues[0, 2] == result.pvalues_clustered[0, 2] == 1
 
     @pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-9])
     def test_models_that_hardly_differ_keep_their_digits(self, size):
-        one, d = RNG.normal(size=400), RNG.normal(0.3, 1, 400) * size
-        Q = np.stack([one, one + d], axis=1)
+        item, d = RNG.normal(size=400), RNG.normal(0.3, 1, 400) * size
+        Q = np.stack([item, item + d], axis=1)
         exact = Q[:, 0] - Q[:, 1]  # what the stored numbers differ by
         groups = group_rows(RNG.integers(0, 7, 400).astype(str))
-        found = compare_all_pairs(Q, groups)
-        assert found.stderr[0, 1] == pytest.approx(exact.std(ddof=1) / 20, rel=1e-10)
+        result = compare_all_pairs(Q, groups)
+        assert result.stderr[0, 1] == pytest.approx(exact.std(ddof=1) / 20, rel=1e-10)
         expected = estimate_clustered_mean(exact, groups, scale=1.0).stderr
-        assert found.stderr_clustered[0, 1] == pytest.approx(expected, rel=1e-10)
+        assert result.stderr_clustered[0, 1] == pytest.approx(expected, rel=1e-10)
 
-    def test_pairs_are_the_same_the_other_way_round(self):
+    def test_pairs_are_the_same_the_other_method_round(self):
         Q = RNG.random((30, 4))
         Q[RNG.random(Q.shape) < 0.2] = np.nan
-        found = compare_all_pairs(Q, group_rows(RNG.integers(0, 4, 30).astype(str)))
-        assert found.difference == pytest.approx(-found.difference.T)
-        assert found.stderr == pytest.approx(found.stderr.T)
-        assert found.stderr_clustered == pytest.approx(found.stderr_clustered.T)
+        result = compare_all_pairs(Q, group_rows(RNG.integers(0, 4, 30).astype(str)))
+        assert result.difference == pytest.approx(-result.difference.T)
+        assert result.stderr == pytest.approx(result.stderr.T)
+        assert result.stderr_clustered == pytest.approx(result.stderr_clustered.T)
 
     def test_scores_that_are_not_0_and_1_have_no_mcnemar(self):
         assert compare_all_pairs(RNG.random((9, 3))).pvalues_mcnemar is None
 
     def test_without_clusters_there_are_no_clustered_errors(self):
-        found = compare_all_pairs(RNG.random((9, 3)))
-        assert np.isnan(found.stderr_clustered[~np.eye(3, dtype=bool)]).all()
-        assert np.isnan(found.pvalues_clustered[~np.eye(3, dtype=bool)]).all()
+        result = compare_all_pairs(RNG.random((9, 3)))
+        assert np.isnan(result.stderr_clustered[~np.eye(3, dtype=bool)]).all()
+        assert np.isnan(result.pvalues_clustered[~np.eye(3, dtype=bool)]).all()
 
 
 def test_two_models_that_part_within_clusters_only_keep_their_digits_beside_others_that_do_not():
     rng = np.random.default_rng(3)
     codes = np.repeat(np.arange(10), 20)
-    apart = np.tile([1.0, -1.0], 100) + 1e-8 * rng.normal(size=10)[codes]
+    separate = np.tile([1.0, -1.0], 100) + 1e-8 * rng.normal(size=10)[codes]
     base = rng.normal(size=200)
-    others = 10 * rng.normal(size=(10, 2))[codes]
+    rest = 10 * rng.normal(size=(10, 2))[codes]
     groups = group_rows(codes.astype(str))
-    found = compare_all_pairs(np.column_stack([base, base - apart, others]), groups)
-    expected = estimate_clustered_mean(base - (base - apart), groups, scale=20.0)
-    assert found.stderr_clustered[0, 1] == pytest.approx(expected.stderr, rel=1e-6)
+    result = compare_all_pairs(np.column_stack([base, base - separate, rest]), groups)
+    expected = estimate_clustered_mean(base - (base - separate), groups, scale=20.0)
+    assert result.stderr_clustered[0, 1] == pytest.approx(expected.stderr, rel=1e-6)

@@ -35,7 +35,7 @@ def slow_groups(rank: np.ndarray, better: np.ndarray) -> list[tuple[int, ...]]:
         for start, end in itertools.combinations(range(len(order) + 1), 2)
         if end - start > 1 and not better[np.ix_(order[start:end], order[start:end])].any()
     ]
-    return [run for run in runs if not any(set(run) < set(other) for other in runs)]
+    return [run for run in runs if not any(set(run) < set(second) for second in runs)]
 
 
 def slow_intervals(Q: np.ndarray, alpha: float) -> tuple[list[int], list[int]]:
@@ -44,8 +44,8 @@ def slow_intervals(Q: np.ndarray, alpha: float) -> tuple[list[int], list[int]]:
     pairs = list(itertools.combinations(range(k), 2))
     p = [scipy.stats.ttest_rel(Q[:, i], Q[:, j]).pvalue for i, j in pairs]
     low, high = [1] * k, [k] * k
-    for (i, j), apart in zip(pairs, multipletests(p, alpha, method="holm")[0].tolist(), strict=True):
-        if apart:
+    for (i, j), separate in zip(pairs, multipletests(p, alpha, method="holm")[0].tolist(), strict=True):
+        if separate:
             first, second = (i, j) if Q[:, i].mean() > Q[:, j].mean() else (j, i)
             low[second] += 1
             high[first] -= 1
@@ -57,9 +57,9 @@ class TestAgainstReference:
     def test_intervals_are_those_of_every_pair_tested_alone(self, seed):
         rng = np.random.default_rng(seed)
         Q = (rng.random((150, 7)) < np.linspace(0.3, 0.8, 7) ** (1 + seed % 2)).astype(float)
-        found = rank_intervals(Q, independent(150), n_resamples=0)
-        assert (found.rank_low.tolist(), found.rank_high.tolist()) == slow_intervals(Q, 0.05)
-        assert found.n_separable_pairs == sum(low - 1 for low in found.rank_low.tolist())
+        result = rank_intervals(Q, independent(150), n_resamples=0)
+        assert (result.rank_low.tolist(), result.rank_high.tolist()) == slow_intervals(Q, 0.05)
+        assert result.n_separable_pairs == sum(low - 1 for low in result.rank_low.tolist())
 
     @settings(max_examples=60)
     @given(st.integers(1, 8).flatmap(lambda k: arrays(np.bool_, (k, k))), st.randoms())
@@ -78,11 +78,11 @@ class TestAgainstReference:
 
     def test_bootstrap_ranks_are_those_of_slow_resamples(self):
         Q = (RNG.random((80, 5)) < [0.4, 0.5, 0.55, 0.6, 0.9]).astype(float)
-        found = rank_intervals(Q, independent(80), n_resamples=4000)
+        result = rank_intervals(Q, independent(80), n_resamples=4000)
         slow = [mean_ranks(Q[RNG.integers(0, 80, 80)].mean(axis=0)) for _ in range(4000)]
         ends = np.quantile(slow, [0.025, 0.975], axis=0, method="inverted_cdf")
-        assert np.abs(found.bootstrap_low - ends[0]).max() <= 0.5
-        assert np.abs(found.bootstrap_high - ends[1]).max() <= 0.5
+        assert np.abs(result.bootstrap_low - ends[0]).max() <= 0.5
+        assert np.abs(result.bootstrap_high - ends[1]).max() <= 0.5
 
     def test_intervals_of_means_are_those_of_the_leaderboard(self):
         from tracker.statistics.standard_errors import confidence_interval, weighted_means
@@ -108,39 +108,39 @@ class TestLaws:
     )
     def test_every_rank_lies_in_its_interval_and_the_order_of_models_does_not_matter(self, Q, random):
         names = np.array([random.choice(["a", "b", ""]) for _ in Q])
-        found = rank_intervals(Q, group_rows(names), n_resamples=20)
-        assert (found.rank_low <= found.rank).all()
-        assert (found.rank <= found.rank_high).all()
+        result = rank_intervals(Q, group_rows(names), n_resamples=20)
+        assert (result.rank_low <= result.rank).all()
+        assert (result.rank <= result.rank_high).all()
         order = np.array(random.sample(range(Q.shape[1]), Q.shape[1]))
         turned = rank_intervals(Q[:, order], group_rows(names), n_resamples=20)
-        assert turned.rank_low.tolist() == found.rank_low[order].tolist()
-        assert turned.rank_high.tolist() == found.rank_high[order].tolist()
-        assert turned.bootstrap_low.tolist() == found.bootstrap_low[order].tolist()
+        assert turned.rank_low.tolist() == result.rank_low[order].tolist()
+        assert turned.rank_high.tolist() == result.rank_high[order].tolist()
+        assert turned.bootstrap_low.tolist() == result.bootstrap_low[order].tolist()
         lower = rank_intervals(-Q, group_rows(names), higher_is_better=False, n_resamples=20)
-        assert lower.rank_low.tolist() == found.rank_low.tolist()
-        assert lower.bootstrap_high.tolist() == found.bootstrap_high.tolist()
+        assert lower.rank_low.tolist() == result.rank_low.tolist()
+        assert lower.bootstrap_high.tolist() == result.bootstrap_high.tolist()
 
-    def test_identical_models_are_never_told_apart(self):
-        one = (RNG.random(300) < 0.3).astype(float)
-        Q = np.stack([one, (RNG.random(300) < 0.9).astype(float), one], axis=1)
-        found = rank_intervals(Q, independent(300))
-        assert found.groups == ((0, 2),)
-        assert found.rank_low.tolist() == [2, 1, 2]
-        assert found.bootstrap_low.tolist() == [2.5, 1.0, 2.5]
+    def test_identical_models_are_never_distinguished(self):
+        item = (RNG.random(300) < 0.3).astype(float)
+        Q = np.stack([item, (RNG.random(300) < 0.9).astype(float), item], axis=1)
+        result = rank_intervals(Q, independent(300))
+        assert result.groups == ((0, 2),)
+        assert result.rank_low.tolist() == [2, 1, 2]
+        assert result.bootstrap_low.tolist() == [2.5, 1.0, 2.5]
 
     def test_the_same_seed_gives_the_same_bytes_for_any_number_of_workers(self):
         Q = RNG.random((50, 4))
-        found = rank_intervals(Q, independent(50), seed=3)
+        result = rank_intervals(Q, independent(50), seed=3)
         with parallel_config(n_jobs=2):
             again = rank_intervals(Q, independent(50), seed=3)
-        assert again.bootstrap_low.tobytes() == found.bootstrap_low.tobytes()
-        assert again.bootstrap_high.tobytes() == found.bootstrap_high.tobytes()
+        assert again.bootstrap_low.tobytes() == result.bootstrap_low.tobytes()
+        assert again.bootstrap_high.tobytes() == result.bootstrap_high.tobytes()
 
     def test_a_stricter_level_never_narrows_an_interval(self):
         Q = (RNG.random((200, 6)) < np.linspace(0.4, 0.6, 6)).astype(float)
         width = [
-            found.rank_high - found.rank_low
-            for found in (
+            result.rank_high - result.rank_low
+            for result in (
                 rank_intervals(Q, independent(200), level=level, n_resamples=0) for level in (0.5, 0.9, 0.999)
             )
         ]
@@ -149,18 +149,18 @@ class TestLaws:
 
 
 class TestDegenerate:
-    def test_one_prompt_tells_nothing_apart(self):
-        found = rank_intervals(np.array([[0.0, 1.0, 0.5]]), independent(1))
-        assert found.rank_low.tolist() == [1, 1, 1]
-        assert found.rank_high.tolist() == [3, 3, 3]
-        assert np.isnan(found.low).all()
+    def test_one_prompt_reports_nothing_separate(self):
+        result = rank_intervals(np.array([[0.0, 1.0, 0.5]]), independent(1))
+        assert result.rank_low.tolist() == [1, 1, 1]
+        assert result.rank_high.tolist() == [3, 3, 3]
+        assert np.isnan(result.low).all()
 
     def test_one_model_has_rank_1(self):
-        found = rank_intervals(np.array([[0.0], [1.0]]), independent(2))
-        assert (found.rank_low.tolist(), found.rank_high.tolist(), found.groups) == ([1], [1], ())
-        assert found.n_pairs == 0
+        result = rank_intervals(np.array([[0.0], [1.0]]), independent(2))
+        assert (result.rank_low.tolist(), result.rank_high.tolist(), result.groups) == ([1], [1], ())
+        assert result.n_pairs == 0
 
-    def test_models_that_differ_by_the_same_on_all_of_many_prompts_are_told_apart(self):
+    def test_models_that_differ_by_the_same_on_all_of_many_prompts_are_distinguished(self):
         Q = np.column_stack([np.ones(20), np.zeros(20)])
         assert rank_intervals(Q, independent(20), n_resamples=0).n_separable_pairs == 1
         assert rank_intervals(Q[:4], independent(4), n_resamples=0).n_separable_pairs == 0  # 2 / 2**4 is 0.125
@@ -172,7 +172,7 @@ def test_bootstrap_ranks_are_percentiles_of_ranks_in_resampled_clusters(level):
     sizes = rng.integers(3, 9, 12)
     codes = np.repeat(np.arange(12), sizes)
     Q = rng.normal(size=(12, 5))[codes] + rng.normal(size=(len(codes), 5)) + np.array([0, 0.3, 0.5, 0.9, 3])
-    found = rank_intervals(Q, group_rows(codes.astype(str)), level=level, n_resamples=4000)
+    result = rank_intervals(Q, group_rows(codes.astype(str)), level=level, n_resamples=4000)
     sums = np.array([Q[codes == code].sum(axis=0) for code in range(12)])
     ranks = [
         scipy.stats.rankdata(-sums[drawn].sum(axis=0) / sizes[drawn].sum())
@@ -180,5 +180,5 @@ def test_bootstrap_ranks_are_percentiles_of_ranks_in_resampled_clusters(level):
     ]
     ends = [(1 - level) / 2, (1 + level) / 2]
     expected = np.quantile(ranks, ends, axis=0, method="inverted_cdf")
-    assert found.bootstrap_low.tolist() == expected[0].tolist()
-    assert found.bootstrap_high.tolist() == expected[1].tolist()
+    assert result.bootstrap_low.tolist() == expected[0].tolist()
+    assert result.bootstrap_high.tolist() == expected[1].tolist()

@@ -25,9 +25,9 @@ ANALYSES = [
 ]
 
 
-def everything(found) -> list[bytes]:
-    comparisons = [c for test in found.tests for c in test.comparisons.values()]
-    counts = [array.tobytes() for test in found.tests for array in (test.observed, test.pooled)]
+def everything(result) -> list[bytes]:
+    comparisons = [c for test in result.tests for c in test.comparisons.values()]
+    counts = [array.tobytes() for test in result.tests for array in (test.observed, test.pooled)]
     return [*counts, *(c.null.tobytes() for c in comparisons), repr([c.pvalue for c in comparisons]).encode()]
 
 
@@ -38,12 +38,12 @@ class TestAgainstReference:
         def mean_difference(a, b, axis):
             return a.mean(axis=axis) - b.mean(axis=axis)
 
-        theirs = permutation_test(
+        peer = permutation_test(
             data, mean_difference, vectorized=True, n_resamples=500, alternative="greater", rng=np.random.default_rng(1)
         )
-        observed, null = float(theirs.statistic), np.asarray(theirs.null_distribution)
+        observed, null = float(peer.statistic), np.asarray(peer.null_distribution)
         signs = np.where(np.abs(null - observed) < 1e-12, 0, np.sign(null - observed)).astype(np.int8)
-        assert build_permutation_test(observed, null, signs).pvalue == pytest.approx(theirs.pvalue)
+        assert build_permutation_test(observed, null, signs).pvalue == pytest.approx(peer.pvalue)
 
 
 class TestLaws:
@@ -84,10 +84,10 @@ class TestLaws:
             assert [everything(run()) for run in ANALYSES] == alone
 
     def test_another_seed_gives_other_draws(self):
-        one = binary_similarities(BINARY, n_permutations=50, seed=1)
-        other = binary_similarities(BINARY, n_permutations=50, seed=2)
-        assert (one.tests[0].pooled != other.tests[0].pooled).any()
-        assert (one.tests[0].observed == other.tests[0].observed).all()
+        item = binary_similarities(BINARY, n_permutations=50, seed=1)
+        second = binary_similarities(BINARY, n_permutations=50, seed=2)
+        assert (item.tests[0].pooled != second.tests[0].pooled).any()
+        assert (item.tests[0].observed == second.tests[0].observed).all()
 
 
 def test_draws_that_all_agree_have_no_spread() -> None:

@@ -9,9 +9,9 @@ from tracker.statistics.rng_streams import stream_key
 
 
 def draws(n: int, bound: int, *, step: int = 0, seed: int = 0, purpose: int = 1, permutation: int = 0, column: int = 0):
-    found = np.empty(n, np.int64)
-    fill_below(found, bound, step, stream_key(seed), purpose, permutation, column)
-    return found
+    result = np.empty(n, np.int64)
+    fill_below(result, bound, step, stream_key(seed), purpose, permutation, column)
+    return result
 
 
 class TestAgainstReference:
@@ -28,9 +28,9 @@ class TestAgainstReference:
     )
     def test_words_are_the_published_ones_of_philox(self, counter, key, words):
         batch, place = divmod(counter[0], BATCH)
-        found = np.empty((4, BATCH), np.uint64)
-        fill_words(found, np.array(key, np.uint64), counter[3], counter[2], counter[1], batch)
-        assert tuple(int(w) for w in found[:, place]) == words
+        result = np.empty((4, BATCH), np.uint64)
+        fill_words(result, np.array(key, np.uint64), counter[3], counter[2], counter[1], batch)
+        assert tuple(int(w) for w in result[:, place]) == words
 
 
 class TestLaws:
@@ -44,7 +44,7 @@ class TestLaws:
         assert draws(50, 50, step=-1)[-1] == 0
 
     def test_every_name_is_a_stream_of_its_own(self):
-        one = draws(100, 1 << 30)
-        for other in ({"seed": 1}, {"purpose": 2}, {"permutation": 1}, {"column": 1}):
-            assert (draws(100, 1 << 30, **other) != one).mean() > 0.9
-        assert (draws(100, 1 << 30) == one).all()
+        item = draws(100, 1 << 30)
+        for second in ({"seed": 1}, {"purpose": 2}, {"permutation": 1}, {"column": 1}):
+            assert (draws(100, 1 << 30, **second) != item).mean() > 0.9
+        assert (draws(100, 1 << 30) == item).all()

@@ -106,7 +106,7 @@ class PublishedPrompts:
                     raise RowError(f"the name {prompt.id!r} is that of another prompt too, at {where}")
             except RowError as error:
                 n_problems += 1
-                problems += [f"{row.place}: {error}"] if len(problems) < BadInputError.shown else []
+                problems += [f"{row.place}: {error}"] if len(problems) < BadInputError.MAX_LISTED else []
                 continue
             reason = EQUAL if prompt.id and where != row.place else ""
             if self.test_fraction is not None and prompt.answer is None:

@@ -212,7 +212,7 @@ def _folded(
         words = [
             f"prompt {prompts.name(prompts.rows[measured[at]])!r} has {shorten(str(values[measured[at]]))} here "
             f"and {shorten(str(values[earlier[at]]))} in {problems.table.place(earlier[at])}"
-            for at in wrong[: BadInputError.shown]
+            for at in wrong[: BadInputError.MAX_LISTED]
         ]
         problems.add(measured[wrong], name, words)
     return values[row_of_prompt], row_of_prompt >= 0

@@ -84,7 +84,7 @@ class PromptResolver:
     def omit(self, problems: Sequence[str]) -> None:
         """Count prompts that are left out, and keep the words of the first."""
         self.n_omitted += len(problems)
-        self.omitted += problems[: BadInputError.shown - len(self.omitted)]
+        self.omitted += problems[: BadInputError.MAX_LISTED - len(self.omitted)]
 
 
 class _BlockResolution:

@@ -223,7 +223,7 @@ class ReferenceScorer:
         if lacking:
             raise BadInputError(
                 self.path,
-                [f"{place(row)}: the store holds no gold answer" for row in lacking[: BadInputError.shown]],
+                [f"{place(row)}: the store holds no gold answer" for row in lacking[: BadInputError.MAX_LISTED]],
                 count=len(lacking),
                 advice="Ingest a prompt table with the gold answers first.",
             )

@@ -105,7 +105,7 @@ class RunParser:
 
     def _omit(self, problem: Callable[[], str]) -> None:
         self.n_omitted += 1
-        if len(self.omitted) < BadInputError.shown:
+        if len(self.omitted) < BadInputError.MAX_LISTED:
             self.omitted.append(problem())
 
     def _check_omissions(self, advice: str = "") -> None:

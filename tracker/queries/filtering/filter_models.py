@@ -39,7 +39,7 @@ class FilterModels(AnalysisInput):
     To a question with this input, the choice of models says who filters; every model is looked at.
 
     Attributes:
-        named: the models chosen, by their names; empty where the question is to choose.
+        selected: the models chosen, by their names; empty where the question is to choose.
         makers: of every stored model, by its name.
     """
 
@@ -48,7 +48,7 @@ class FilterModels(AnalysisInput):
         "The models whose answers filter; else the best --n-models of different organizations. All are ranked."
     )
 
-    named: tuple[str, ...]
+    selected: tuple[str, ...]
     makers: Mapping[str, ModelOrigin]
 
     @classmethod
@@ -61,7 +61,7 @@ class FilterModels(AnalysisInput):
             name: ModelOrigin(organization=organization, open_weights=is_open) for name, organization, is_open in rows
         }
         names = dict(session.execute(also).all()) | {name: name for name in makers}
-        return cls(named=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
+        return cls(selected=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
 
     def find_origins(self, names: Sequence[str]) -> list[ModelOrigin]:
         """Where each of some models comes from, as far as that is known."""
@@ -93,14 +93,14 @@ class FilterModels(AnalysisInput):
                 organization or openness; there are too few.
         """
         place = {name: column for column, name in enumerate(scores.models)}
-        if self.named:
-            if missing := [name for name in self.named if name not in place]:
+        if self.selected:
+            if missing := [name for name in self.selected if name not in place]:
                 raise NotFoundError("model with such scores", missing[0], scores.models)
-            columns = np.array([place[name] for name in self.named], dtype=np.intp)
+            columns = np.array([place[name] for name in self.selected], dtype=np.intp)
             if (unasked := np.isnan(scores.Q[:, columns]).all(axis=0)).any():
                 raise SelectionError(
-                    f"{self.named[int(unasked.argmax())]} is to filter and has no score of any of these prompts. Leave "
-                    "it out of --models, or choose --tasks that it was asked."
+                    f"{self.selected[int(unasked.argmax())]} is to filter and has no score of any of these prompts. "
+                    "Leave it out of --models, or choose --tasks that it was asked."
                 )
             means = np.nanmean(scores.Q[:, columns], axis=0)
             return columns[np.argsort(-means, kind="stable")]
@@ -128,7 +128,7 @@ class FilterModels(AnalysisInput):
     def digest(self) -> str:
         """SHA-256 of the names and the makers."""
         makers = {name: (maker.organization, maker.open_weights) for name, maker in self.makers.items()}
-        return hashlib.sha256(json.dumps([self.named, makers], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([self.selected, makers], sort_keys=True).encode()).hexdigest()
 
 
 def _check_known(role: str, chosen: Mapping[str, ModelOrigin], *, open_only: bool) -> None:

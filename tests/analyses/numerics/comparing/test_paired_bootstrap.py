@@ -37,10 +37,10 @@ class TestAgainstReference:
     def test_on_scipys_resamples_the_interval_is_scipys(self, kind, level):
         sums, sizes = units(kind)
         expected = scipys(sums, sizes, level)
-        found = bca_interval(
+        result = bca_interval(
             expected.bootstrap_distribution, sums.sum() / sizes.sum(), jackknife_means(sums, sizes), level
         )
-        assert found == pytest.approx(tuple(expected.confidence_interval), abs=1e-10)
+        assert result == pytest.approx(tuple(expected.confidence_interval), abs=1e-10)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_on_our_resamples_scipys_interval_is_ours(self, kind):
@@ -51,8 +51,8 @@ class TestAgainstReference:
         expected = scipy.stats.bootstrap(
             (sums, sizes), ratio, paired=True, method="BCa", n_resamples=0, bootstrap_result=alone
         )
-        found = bca_interval(drawn, sums.sum() / sizes.sum(), jackknife_means(sums, sizes))
-        assert found == pytest.approx(tuple(expected.confidence_interval), abs=1e-10)
+        result = bca_interval(drawn, sums.sum() / sizes.sum(), jackknife_means(sums, sizes))
+        assert result == pytest.approx(tuple(expected.confidence_interval), abs=1e-10)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_resamples_have_the_mean_and_spread_that_drawing_units_has(self, kind):
@@ -73,23 +73,23 @@ class TestLaws:
     @pytest.mark.parametrize("kind", KINDS)
     def test_the_same_seed_gives_the_same_bytes_for_any_number_of_workers(self, kind):
         sums, sizes = units(kind)
-        found = resampled_means(sums, sizes, n_resamples=200, seed=1)
+        result = resampled_means(sums, sizes, n_resamples=200, seed=1)
         with parallel_config(n_jobs=2):
-            assert resampled_means(sums, sizes, n_resamples=200, seed=1).tobytes() == found.tobytes()
-        assert resampled_means(sums, sizes, n_resamples=200, seed=2).tobytes() != found.tobytes()
+            assert resampled_means(sums, sizes, n_resamples=200, seed=1).tobytes() == result.tobytes()
+        assert resampled_means(sums, sizes, n_resamples=200, seed=2).tobytes() != result.tobytes()
 
     def test_rounding_decides_no_tie(self):
         d = np.array([0.1, 0.2, 0.3, 0.1, 0.2, -0.1] * 5)
         drawn = resampled_means(d, np.ones(30), n_resamples=999, seed=0)
         noisy = drawn + RNG.uniform(-1e-16, 1e-16, 999)
         jackknife = jackknife_means(d, np.ones(30))
-        one, other = (bca_interval(x, d.mean(), jackknife) for x in (drawn, noisy))
-        assert one == pytest.approx(other, abs=1e-12)
+        item, second = (bca_interval(x, d.mean(), jackknife) for x in (drawn, noisy))
+        assert item == pytest.approx(second, abs=1e-12)
 
 
 class TestDegenerate:
     @pytest.mark.parametrize("d", [np.full(9, 0.25), np.zeros(9), np.array([0.3]), np.array([0.3 - 0.2, 0.8 - 0.7])])
-    def test_units_that_say_the_same_have_no_interval(self, d):
+    def test_units_that_report_the_same_have_no_interval(self, d):
         drawn = resampled_means(d, np.ones(len(d)), n_resamples=99, seed=0)
         assert np.isnan(bca_interval(drawn, float(d.mean()), jackknife_means(d, np.ones(len(d))))).all()
 

@@ -20,18 +20,18 @@ class TestAgainstReference:
 
     @pytest.mark.parametrize("n", [3, 14, 100, 1000])
     def test_the_detectable_difference_is_that_of_statsmodels(self, n):
-        found = detectable_difference(0.7 / np.sqrt(n), n - 1) / 0.7
-        assert TTestPower().power(found, n, 0.05) == pytest.approx(0.8, abs=1e-10)
+        result = detectable_difference(0.7 / np.sqrt(n), n - 1) / 0.7
+        assert TTestPower().power(result, n, 0.05) == pytest.approx(0.8, abs=1e-10)
         expected = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8)  # whose power is 0.8 but for some 1e-5
-        assert found == pytest.approx(expected, rel=5e-5)
+        assert result == pytest.approx(expected, rel=5e-5)
 
     @pytest.mark.parametrize(("noncentrality", "degrees", "alpha"), [(250, 1, 0.01), (3, 1.7, 0.05), (11, 99, 0.05)])
     def test_far_out_power_is_that_of_the_integral_in_thirty_digits(self, noncentrality, degrees, alpha):
         critical, half = mpmath.mpf(float(stdtrit(degrees, 1 - alpha / 2))), mpmath.mpf(degrees) / 2
 
         def integrand(s):
-            found = mpmath.ncdf(noncentrality - critical * s) + mpmath.ncdf(-noncentrality - critical * s)
-            return s ** (2 * half - 1) * mpmath.exp(-half * s * s) * found
+            result = mpmath.ncdf(noncentrality - critical * s) + mpmath.ncdf(-noncentrality - critical * s)
+            return s ** (2 * half - 1) * mpmath.exp(-half * s * s) * result
 
         with mpmath.workdps(30):
             points = [0, 0.3, 0.7, 0.9, 1, 1.1, 1.3, 2, 3, 4, 8]
@@ -39,11 +39,11 @@ class TestAgainstReference:
         assert power(noncentrality, degrees, alpha) == pytest.approx(float(expected), rel=1e-12)
 
     @pytest.mark.parametrize("effect", [0.02, 0.1, 0.5, 1.3])
-    def test_as_many_prompts_are_needed_as_statsmodels_says(self, effect):
+    def test_as_many_prompts_are_needed_as_statsmodels_reports(self, effect):
         expected = np.ceil(TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8))
         assert units_needed(effect, 1 / np.sqrt(50), 50, 49) == expected
 
-    def test_a_simulated_t_test_finds_the_detectable_difference_as_often_as_said(self):
+    def test_a_simulated_t_test_finds_the_detectable_difference_as_often_as_reported(self):
         rng, n = np.random.default_rng(0), 14
         delta = detectable_difference(1 / np.sqrt(n), n - 1)
         x = rng.normal(delta, 1, (40_000, n))
@@ -53,9 +53,9 @@ class TestAgainstReference:
 
 class TestLaws:
     @pytest.mark.parametrize("degrees", [1, 1.7, 13, 5000])
-    def test_what_is_detectable_is_found_with_the_chance_asked_for(self, degrees):
-        found = detectable_difference(0.013, degrees, alpha=0.01, chance=0.9)
-        assert power(found / 0.013, degrees, 0.01) == pytest.approx(0.9, abs=1e-9)
+    def test_what_is_detectable_is_found_with_the_chance_requested_for(self, degrees):
+        result = detectable_difference(0.013, degrees, alpha=0.01, chance=0.9)
+        assert power(result / 0.013, degrees, 0.01) == pytest.approx(0.9, abs=1e-9)
 
     def test_the_number_needed_is_the_least(self):
         needed = units_needed(0.02, 0.013, 400, 399)
@@ -75,5 +75,5 @@ class TestDegenerate:
             [units_needed(0.0, 0.1, 9, 8), units_needed(0.1, 0.0, 9, 8), units_needed(0.1, NAN, 1, 0)]
         ).all()
 
-    def test_a_difference_that_is_next_to_nothing_needs_more_than_anybody_asks(self):
+    def test_a_difference_that_is_next_to_nothing_needs_more_than_anybody_requests(self):
         assert units_needed(1e-9, 0.1, 9, 8) == float("inf")

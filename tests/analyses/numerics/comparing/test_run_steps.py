@@ -79,22 +79,22 @@ class TestAgainstReference:
 
     def test_pvalues_of_all_series_are_adjusted_together(self) -> None:
         Q = scores(4, k=6)
-        found = compare_runs(Q, [[0, 1, 2], [3, 4, 5]], group_rows(TASKS))
-        assert [(step.before, step.after) for step in found] == [(0, 1), (1, 2), (3, 4), (4, 5)]
-        adjusted = multipletests([step.pvalue for step in found], method="holm")[1]
-        assert [step.holm for step in found] == pytest.approx(adjusted, rel=1e-12)
+        result = compare_runs(Q, [[0, 1, 2], [3, 4, 5]], group_rows(TASKS))
+        assert [(step.before, step.after) for step in result] == [(0, 1), (1, 2), (3, 4), (4, 5)]
+        adjusted = multipletests([step.pvalue for step in result], method="holm")[1]
+        assert [step.holm for step in result] == pytest.approx(adjusted, rel=1e-12)
 
 
 class TestLaws:
     @given(Q=hnp.arrays(np.float64, (9, 2), elements=st.sampled_from([0.0, 1.0, 0.5, NAN])))
     def test_turned_round_a_step_has_the_other_sign(self, Q: NDArray[np.float64]) -> None:
         groups = group_rows(np.array(list("aabbccdde")))
-        [there], [back] = compare_runs(Q, [[0, 1]], groups), compare_runs(Q, [[1, 0]], groups)
-        assert there.n == back.n
-        assert (there.n_only_before, there.n_only_after) == (back.n_only_after, back.n_only_before)
-        assert (there.n_better, there.n_worse) == (back.n_worse, back.n_better)
-        assert there.change == pytest.approx(-back.change, nan_ok=True)
-        assert there.pvalue == pytest.approx(back.pvalue, nan_ok=True)
+        [present], [back] = compare_runs(Q, [[0, 1]], groups), compare_runs(Q, [[1, 0]], groups)
+        assert present.n == back.n
+        assert (present.n_only_before, present.n_only_after) == (back.n_only_after, back.n_only_before)
+        assert (present.n_better, present.n_worse) == (back.n_worse, back.n_better)
+        assert present.change == pytest.approx(-back.change, nan_ok=True)
+        assert present.pvalue == pytest.approx(back.pvalue, nan_ok=True)
 
     def test_where_lower_is_better_a_fall_is_a_gain(self) -> None:
         Q = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])

@@ -21,7 +21,7 @@ def every_sign(values: np.ndarray) -> float:
     """Slow: the share of all signs with a sum at least as large."""
     observed = abs(values.sum())
     sums = [abs(np.dot(signs, values)) for signs in itertools.product((-1, 1), repeat=len(values))]
-    return float(np.mean([one >= observed - 1e-9 for one in sums]))
+    return float(np.mean([item >= observed - 1e-9 for item in sums]))
 
 
 def scipys(values: np.ndarray, n_resamples: float, **options) -> float:
@@ -54,23 +54,23 @@ class TestAgainstReference:
     @pytest.mark.parametrize("n", [30, 3000])
     def test_scores_of_0_and_1_give_mcnemars_test(self, n):
         d = RNG.choice([-1.0, 0.0, 1.0], n, p=[0.2, 0.5, 0.3])
-        found = sign_flip_test(d)
-        assert found.is_exact
-        assert found.pvalue == pytest.approx(float(mcnemar_pvalues((d > 0).sum(), (d < 0).sum())), rel=1e-10)
+        result = sign_flip_test(d)
+        assert result.is_exact
+        assert result.pvalue == pytest.approx(float(mcnemar_pvalues((d > 0).sum(), (d < 0).sum())), rel=1e-10)
 
     def test_many_prompts_with_halves_are_counted_exactly(self):
         d = RNG.choice([-1.0, -0.5, 0.0, 0.5, 1.0], 4000)
-        found, drawn = sign_flip_test(d), sign_flips._drawn(np.abs(d[d != 0]), abs(d.sum()), 9999, 1)
-        assert found.is_exact
-        assert found.pvalue == pytest.approx(drawn.pvalue, abs=4 * np.sqrt(0.25 / 9999))
+        result, drawn = sign_flip_test(d), sign_flips._drawn(np.abs(d[d != 0]), abs(d.sum()), 9999, 1)
+        assert result.is_exact
+        assert result.pvalue == pytest.approx(drawn.pvalue, abs=4 * np.sqrt(0.25 / 9999))
 
     def test_drawn_signs_agree_with_scipys_and_with_t(self):
         values = RNG.normal(0.08, 1, 500)
-        found = sign_flip_test(values, n_draws=9999)
-        assert found.n_drawn == 9999
-        error = 4 * np.sqrt(found.pvalue / 9999)
-        assert found.pvalue == pytest.approx(scipys(values, 9999, rng=1), abs=2 * error)
-        assert found.pvalue == pytest.approx(scipy.stats.ttest_1samp(values, 0).pvalue, abs=error + 0.003)
+        result = sign_flip_test(values, n_draws=9999)
+        assert result.n_drawn == 9999
+        error = 4 * np.sqrt(result.pvalue / 9999)
+        assert result.pvalue == pytest.approx(scipys(values, 9999, rng=1), abs=2 * error)
+        assert result.pvalue == pytest.approx(scipy.stats.ttest_1samp(values, 0).pvalue, abs=error + 0.003)
 
     def test_drawn_signs_agree_with_all_signs(self):
         values = RNG.normal(0.5, 1, 15)
@@ -100,10 +100,10 @@ class TestLaws:
 
     def test_the_same_seed_gives_the_same_number_for_any_number_of_workers(self):
         values = RNG.normal(0.1, 1, 101)
-        found = sign_flip_test(values, n_draws=999, seed=4)
+        result = sign_flip_test(values, n_draws=999, seed=4)
         with parallel_config(n_jobs=2):
-            assert sign_flip_test(values, n_draws=999, seed=4) == found
-        assert sign_flip_test(values, n_draws=999, seed=5) != found
+            assert sign_flip_test(values, n_draws=999, seed=4) == result
+        assert sign_flip_test(values, n_draws=999, seed=5) != result
 
     def test_a_drawn_pvalue_is_never_0(self):
         assert sign_flip_test(RNG.uniform(1, 2, 60), n_draws=99).pvalue == 1 / 100
@@ -115,6 +115,6 @@ class TestLaws:
     @pytest.mark.soak
     def test_clusters_whose_signs_are_fair_coins_give_small_pvalues_as_rarely_as_they_should(self):
         rng = np.random.default_rng(1)
-        found = np.array([sign_flip_test(rng.normal(0, rng.uniform(0.5, 2, 14))).pvalue for _ in range(2000)])
+        result = np.array([sign_flip_test(rng.normal(0, rng.uniform(0.5, 2, 14))).pvalue for _ in range(2000)])
         for alpha in (0.01, 0.05, 0.2):
-            assert (found <= alpha).mean() <= alpha + 3 * np.sqrt(alpha / 2000)
+            assert (result <= alpha).mean() <= alpha + 3 * np.sqrt(alpha / 2000)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tests.tracker.ingest.readings import answers, scores, task_scores
+from measurement_blocks import answers, scores, task_scores
 
 from tracker.ingest.files.tabular.column_means import column_means
 from tracker.ingest.measurement import Measurement, ReadOptions

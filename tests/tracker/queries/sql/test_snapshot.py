@@ -24,6 +24,6 @@ def test_what_is_committed_later_is_not_seen(store: sa.Engine) -> None:
     assert read_arrow(store, COUNT)["n"].to_pylist() == [12]
 
 
-def test_a_query_that_the_engine_refuses_is_told(store: sa.Engine) -> None:
+def test_a_query_that_the_engine_rejects_is_reported(store: sa.Engine) -> None:
     with pytest.raises(DatabaseError, match="nowhere"), snapshot(store) as reading:
         reading.table("SELECT 1 FROM nowhere")

@@ -16,19 +16,19 @@ COUNTING = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
 FOREVER = COUNTING + "SELECT count(*) FROM n"
 
 
-def ask(store: sa.Engine | str, statement: str, **options: object) -> list[tuple[object, ...]]:
+def request(store: sa.Engine | str, statement: str, **options: object) -> list[tuple[object, ...]]:
     with read_only_sql(store, statement, **options) as result:
         return list(result.rows)
 
 
 class TestReading:
-    def test_columns_and_rows_come_as_asked(self, store: sa.Engine) -> None:
+    def test_columns_and_rows_come_as_requested(self, store: sa.Engine) -> None:
         add_scores(store, np.array([[1.0, 0.0]]))
         with read_only_sql(store, "SELECT model, mean AS average FROM leaderboard ORDER BY rank;") as result:
             assert result.columns == ("model", "average")
             assert list(result.rows) == [("m0", 1.0), ("m1", 0.0)]
 
-    def test_columns_of_one_name_are_told_apart(self, store: sa.Engine) -> None:
+    def test_columns_of_one_name_are_distinguished(self, store: sa.Engine) -> None:
         add_scores(store, np.array([[1.0, 0.0]]))
         with read_only_sql(store, "SELECT 1 AS id, 2 AS id, 3 AS id_2, 4 AS id") as result:
             assert result.columns == ("id", "id_3", "id_2", "id_4")
@@ -36,33 +36,33 @@ class TestReading:
             assert "id_3, id_4" in result.warnings[-1]
 
     def test_a_url_will_do(self, store_url: str) -> None:
-        assert ask(store_url, "SELECT 1") == [(1,)]
+        assert request(store_url, "SELECT 1") == [(1,)]
 
     def test_many_rows_are_read_piece_by_piece(self, store: sa.Engine) -> None:
         add_scores(store, np.ones((50, 1)))
-        rows = ask(store, "SELECT a.id, b.id FROM prompt a CROSS JOIN prompt b ORDER BY a.id, b.id")
+        rows = request(store, "SELECT a.id, b.id FROM prompt a CROSS JOIN prompt b ORDER BY a.id, b.id")
         assert len(rows) == len(set(rows)) == 2500
         assert rows == sorted(rows)
 
     def test_only_as_many_rows_as_wanted_are_read(self, store: sa.Engine) -> None:
         endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
-        assert ask(store, endless, max_rows=3) == [(1,), (2,), (3,)]
+        assert request(store, endless, max_rows=3) == [(1,), (2,), (3,)]
 
     def test_signs_that_mean_something_elsewhere_mean_nothing_here(self, store: sa.Engine) -> None:
-        assert ask(store, "VALUES (1, 'a')") == [(1, "a")]
-        assert ask(store, "WITH one AS (SELECT 1 AS x) SELECT x FROM one -- the end") == [(1,)]
-        assert ask(store, "SELECT '100%', 'a?b', ':x', '%s', '; DELETE FROM run'") == [
+        assert request(store, "VALUES (1, 'a')") == [(1, "a")]
+        assert request(store, "WITH one AS (SELECT 1 AS x) SELECT x FROM one -- the end") == [(1,)]
+        assert request(store, "SELECT '100%', 'a?b', ':x', '%s', '; DELETE FROM run'") == [
             ("100%", "a?b", ":x", "%s", "; DELETE FROM run")
         ]
-        assert ask(store, "/* first */ SELECT 'ü'") == [("ü",)]
+        assert request(store, "/* first */ SELECT 'ü'") == [("ü",)]
 
-    def test_lists_in_columns_can_be_taken_apart(self, sqlite_url: str) -> None:
-        assert ask(sqlite_url, "SELECT value FROM json_each('[1, 2]')") == [(1,), (2,)]
+    def test_lists_in_columns_can_be_used_separate(self, sqlite_url: str) -> None:
+        assert request(sqlite_url, "SELECT value FROM json_each('[1, 2]')") == [(1,), (2,)]
 
-    def test_the_shape_of_the_store_can_be_asked(self, sqlite_url: str) -> None:
-        assert any(row[1] == "model_id" for row in ask(sqlite_url, "PRAGMA table_info(run)"))
-        assert ask(sqlite_url, "SELECT count(*) FROM pragma_table_info('run')")[0][0] > 10
-        assert ask(sqlite_url, "EXPLAIN QUERY PLAN SELECT * FROM run")
+    def test_the_shape_of_the_store_can_be_requested(self, sqlite_url: str) -> None:
+        assert any(row[1] == "model_id" for row in request(sqlite_url, "PRAGMA table_info(run)"))
+        assert request(sqlite_url, "SELECT count(*) FROM pragma_table_info('run')")[0][0] > 10
+        assert request(sqlite_url, "EXPLAIN QUERY PLAN SELECT * FROM run")
 
     def test_a_superuser_is_warned(self, postgres_url: str) -> None:
         with read_only_sql(postgres_url, "SELECT rolsuper FROM pg_roles WHERE rolname = session_user") as result:
@@ -73,20 +73,20 @@ class TestReading:
 class TestErrors:
     def test_a_missing_table_is_met_with_those_there_are(self, store: sa.Engine) -> None:
         with pytest.raises(SqlError, match=r"leaderbord.*Did you mean leaderboard\?"):
-            ask(store, "SELECT * FROM leaderbord")
+            request(store, "SELECT * FROM leaderbord")
         with pytest.raises(SqlError, match=r"zzz.*Tables and views: .*run_history"):
-            ask(store, "SELECT * FROM zzz")
+            request(store, "SELECT * FROM zzz")
 
     def test_a_missing_column_is_named(self, store: sa.Engine) -> None:
         with pytest.raises(SqlError, match="nix"):
-            ask(store, "SELECT nix FROM run")
+            request(store, "SELECT nix FROM run")
 
     def test_what_is_no_statement_is_refused(self, store: sa.Engine) -> None:
         for statement in ("", "  ", ";", "-- nothing", "SELECT '\0'", "SELECT '\ud800'", "SELEC 1"):
             with pytest.raises(SqlError):
-                ask(store, statement)
+                request(store, statement)
 
-    def test_an_error_in_a_later_row_is_told_too(self, store: sa.Engine) -> None:
+    def test_an_error_in_a_later_row_is_reported_too(self, store: sa.Engine) -> None:
         failing = "json('{')" if store.dialect.name == "sqlite" else "CAST(1 / (i - 1500) AS text)"
         wrong = COUNTING + f"SELECT CASE WHEN i < 1500 THEN '' ELSE {failing} END FROM n"
         with read_only_sql(store, wrong) as result, pytest.raises(SqlError):
@@ -94,12 +94,12 @@ class TestErrors:
 
     def test_a_store_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(DatabaseError, match=r"none\.db"):
-            ask(sa.create_engine(f"sqlite:///{tmp_path}/none.db"), "SELECT 1")
+            request(sa.create_engine(f"sqlite:///{tmp_path}/none.db"), "SELECT 1")
         assert list(tmp_path.iterdir()) == []
 
     def test_a_server_that_is_not_there_is_named_without_its_password(self) -> None:
         with pytest.raises(DatabaseError) as error:
-            ask("postgresql://me:s3cret@127.0.0.1:1/none", "SELECT 1")
+            request("postgresql://me:s3cret@127.0.0.1:1/none", "SELECT 1")
         assert "127.0.0.1" in str(error.value)
         assert "s3cret" not in str(error.value)
 
@@ -107,7 +107,7 @@ class TestErrors:
 class TestTimeLimit:
     def test_a_statement_that_never_ends_is_stopped(self, store: sa.Engine) -> None:
         with pytest.raises(SqlError, match=r"stopped after 0\.2 s"):
-            ask(store, FOREVER, limit_seconds=0.2)
+            request(store, FOREVER, limit_seconds=0.2)
 
     def test_so_is_one_that_never_ends_between_two_rows(self, store: sa.Engine) -> None:
         late = COUNTING + "SELECT 1 UNION ALL SELECT count(*) FROM n"
@@ -116,9 +116,9 @@ class TestTimeLimit:
 
     def test_the_server_is_left_with_nothing_to_do(self, postgres_url: str) -> None:
         with pytest.raises(SqlError, match="stopped after"):
-            ask(postgres_url, "SELECT pg_sleep(1000), 'marked'", limit_seconds=0.2)
+            request(postgres_url, "SELECT pg_sleep(1000), 'marked'", limit_seconds=0.2)
         busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%mar' || 'ked%' AND state = 'active'"
-        assert ask(postgres_url, busy) == [(0,)]
+        assert request(postgres_url, busy) == [(0,)]
 
     def test_time_spent_on_the_rows_does_not_count(self, store: sa.Engine) -> None:
         import time

@@ -75,14 +75,14 @@ class TestCookbook:
         for url in (sqlite_url, postgres_url):
             store = connect(url)
             fill(store)
-            found: dict[str, object] = {}
+            outcome: dict[str, object] = {}
             for question, query in QUERIES.items():
                 with read_only_sql(store, query) as result:
                     when = [i for i, column in enumerate(result.columns) if column in ("recorded", "ingested")]
                     rows = [tuple(v for i, v in enumerate(row) if i not in when) for row in result.rows]
-                    found[question] = (result.columns, rows)
+                    outcome[question] = (result.columns, rows)
                 assert rows, f"{question} has no answer"
-            answers.append(found)
+            answers.append(outcome)
             store.dispose()
         assert answers[0] == answers[1]
 

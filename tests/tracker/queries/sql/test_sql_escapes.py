@@ -133,14 +133,14 @@ def folder() -> Iterator[Path]:
 
 def refused(store: sa.Engine, attempts: list[str], folder: Path) -> list[str]:
     """The attempts that were answered with an error of ours."""
-    found = []
+    outcome = []
     for attempt in attempts:
         try:
             with read_only_sql(store, attempt.replace("{folder}", str(folder)), limit_seconds=10) as result:
                 list(result.rows)
         except SqlError:
-            found.append(attempt)
-    return found
+            outcome.append(attempt)
+    return outcome
 
 
 class TestSQLite:
@@ -200,8 +200,8 @@ class TestPostgreSQL:
     def content(store: sa.Engine) -> list[object]:
         with store.connect() as connection:
             tables = sa.inspect(connection).get_table_names()
-            asked = [f"SELECT count(*) FROM {table}" for table in tables]
-            asked += [
+            requested = [f"SELECT count(*) FROM {table}" for table in tables]
+            requested += [
                 "SELECT array_agg(name ORDER BY name) FROM model",
                 "SELECT array_agg(relname::text ORDER BY relname) FROM pg_class WHERE relnamespace = 2200",
                 "SELECT last_value FROM model_id_seq",
@@ -210,7 +210,7 @@ class TestPostgreSQL:
                 "SELECT setting FROM pg_settings WHERE name = 'work_mem'",
                 "SELECT count(*) FROM pg_extension",
             ]
-            return [connection.exec_driver_sql(query).scalar() for query in asked]
+            return [connection.exec_driver_sql(query).scalar() for query in requested]
 
     def test_every_attempt_of_a_superuser_is_refused_and_changes_nothing(self, store: sa.Engine, folder: Path) -> None:
         before = self.content(store)

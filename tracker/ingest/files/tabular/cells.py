@@ -78,7 +78,7 @@ def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArr
     values = _float64(pc.cast(column, pa.float64(), safe=False))
     wrong = np.flatnonzero(measured & ~np.isfinite(values))
     if len(wrong):
-        problems.add(wrong, name, [f"{values[row]} {NOT_FINITE}" for row in wrong[: BadInputError.shown]])
+        problems.add(wrong, name, [f"{values[row]} {NOT_FINITE}" for row in wrong[: BadInputError.MAX_LISTED]])
         values[wrong] = np.nan
     if not pa.types.is_floating(kind):
         _check_digits(table, name, values, problems)
@@ -117,7 +117,7 @@ def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> N
             reasons[place] = f"{shorten(cell)!r} {reason}"
     if reasons:
         wrong = np.flatnonzero(np.isin(coded.rows, list(reasons)))
-        problems.add(wrong, name, [reasons[coded.rows[row]] for row in wrong[: BadInputError.shown]])
+        problems.add(wrong, name, [reasons[coded.rows[row]] for row in wrong[: BadInputError.MAX_LISTED]])
     values = parsed[coded.rows]
     _check_digits(table, name, values, problems)
     return values
@@ -135,7 +135,8 @@ def _check_digits(table: FileTable, name: str, values: NDArray[np.float64], prob
         if whole != int(values[row]):
             wrong.append(row)
     if wrong:
-        texts = [f"{column[row].as_py()} has more digits than a score can keep" for row in wrong[: BadInputError.shown]]
+        first = wrong[: BadInputError.MAX_LISTED]
+        texts = [f"{column[row].as_py()} has more digits than a score can keep" for row in first]
         problems.add(np.array(wrong), name, texts)
         values[wrong] = np.nan
 
@@ -145,7 +146,7 @@ def parse_whole_numbers(table: FileTable, name: str, problems: TableProblems, *,
     values = parse_numbers(table, name, problems)
     wrong = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values) | (values > 2**53))
     if len(wrong):
-        texts = [f"{values[row]:g} is no {noun}: a whole number from 0 up" for row in wrong[: BadInputError.shown]]
+        texts = [f"{values[row]:g} is no {noun}: a whole number from 0 up" for row in wrong[: BadInputError.MAX_LISTED]]
         problems.add(wrong, name, texts)
         values[wrong] = np.nan
     return np.nan_to_num(values, nan=-1).astype(np.int64)
@@ -159,7 +160,7 @@ def check_bounds(values: NDArray[np.float64], metric: MetricDescription, name: s
     wrong = np.flatnonzero((values < low) | (values > high))
     if len(wrong):
         bounds = f"outside [{low:g}, {high:g}], the bounds of {metric.name!r}"
-        texts = [f"{values[at]:g} is {bounds}" for at in wrong[: BadInputError.shown]]
+        texts = [f"{values[at]:g} is {bounds}" for at in wrong[: BadInputError.MAX_LISTED]]
         problems.add(wrong if rows is None else rows[wrong], name, texts)
 
 

@@ -162,7 +162,7 @@ def _unite_rows(
         words = [
             f"the {part} of prompt {names[rows[row]]!r} is {shorten(coded.names[coded.rows[row]], 40)!r} here "
             f"and {shorten(coded.names[coded.rows[first[rows[row]]]], 40)!r} in {table.place(first[rows[row]])}"
-            for row in wrong[: BadInputError.shown]
+            for row in wrong[: BadInputError.MAX_LISTED]
         ]
         problems.add(wrong, column, words)
     return [coded.names[coded.rows[row]] if row >= 0 else None for row in first.tolist()]

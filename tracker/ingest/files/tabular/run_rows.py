@@ -147,7 +147,7 @@ class RowGrouper:
             texts = [
                 f"another {noun} for prompt {self.prompts.name(int(self.prompts.rows[row]))!r} of "
                 f"{self.runs.described[self.runs.rows[row]].model!r} than in {self.table.place(before)}"
-                for row, before in zip(later[: BadInputError.shown], earlier, strict=False)
+                for row, before in zip(later[: BadInputError.MAX_LISTED], earlier, strict=False)
             ]
             self.problems.add(later, column, texts)
 

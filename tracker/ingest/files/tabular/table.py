@@ -83,7 +83,7 @@ class TableProblems:
         """Adds rows of a column; a text for each, or one for all; only the first ten rows are worded."""
         row_list = [int(row) for row in rows]
         self.count += len(row_list)
-        for index, row in enumerate(row_list[: BadInputError.shown]):
+        for index, row in enumerate(row_list[: BadInputError.MAX_LISTED]):
             text = texts[index if len(texts) > 1 else 0]
             self._kept.append((row, f"{self.table.place(row, column)}: {text}"))
 
@@ -176,7 +176,7 @@ def _read_csv(path: Path, data: bytes) -> FileTable:
         texts = [
             f"line {lines[min(row.number, len(lines)) - 1]}: {row.actual_columns} fields, "
             f"the header has {row.expected_columns}"
-            for row in wrong[: BadInputError.shown]
+            for row in wrong[: BadInputError.MAX_LISTED]
         ]
         raise BadInputError(path, texts, count=len(wrong)) from error
     return FileTable(path, arrow.rename_columns([name.strip() for name in arrow.column_names]), data)

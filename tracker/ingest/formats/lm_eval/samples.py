@@ -70,7 +70,7 @@ class SampleProblems:
     def add(self, text: str) -> None:
         """One more."""
         self.count += 1
-        if len(self.first) < BadInputError.shown:
+        if len(self.first) < BadInputError.MAX_LISTED:
             self.first.append(text)
 
 

@@ -24,23 +24,23 @@ def task_matrix(T: NDArray[np.float64]) -> TaskMatrix:
     )
 
 
-class TestBallots:
-    def test_a_field_without_gaps_is_kept_as_it_is_and_nothing_is_said(self) -> None:
+class TestRankings:
+    def test_a_field_without_gaps_is_kept_as_it_is_and_nothing_is_reported(self) -> None:
         scores = task_matrix(np.arange(6.0).reshape(2, 3))
-        found = task_rankings(scores)
-        assert found.warnings == ()
-        assert found.scores.T.tolist() == scores.T.tolist()
-        assert (found.scores.models, found.scores.tasks) == (scores.models, scores.tasks)
-        assert found.scores.digest == scores.digest
+        result = task_rankings(scores)
+        assert result.warnings == ()
+        assert result.scores.T.tolist() == scores.T.tolist()
+        assert (result.scores.models, result.scores.tasks) == (scores.models, scores.tasks)
+        assert result.scores.digest == scores.digest
 
     def test_models_and_tasks_without_a_score_are_left_out_of_everything_and_named(self) -> None:
         T = np.array([[1.0, NAN, 2.0, NAN], [NAN, NAN, NAN, NAN], [3.0, NAN, 4.0, 5.0]])
-        found = task_rankings(task_matrix(T))
-        assert found.warnings == (
+        result = task_rankings(task_matrix(T))
+        assert result.warnings == (
             "Left out, having no score here: m1.",
             "Left out, being tasks without any score: t1.",
         )
-        kept = found.scores
+        kept = result.scores
         assert (kept.models, kept.tasks, kept.run_ids.tolist()) == (("m0", "m2", "m3"), ("t0", "t2"), [10, 12, 13])
         assert kept.T.tolist()[1] == [3.0, 4.0, 5.0]
         assert kept.n_prompts.tolist() == [[0, 2, 3], [8, 10, 11]]

@@ -34,36 +34,36 @@ def matrix(Q: NDArray[np.float64], tasks: list[str] | None = None) -> Performanc
 
 def weights(*values: float) -> PromptWeights:
     """Weights of the first prompts of `matrix`; NaN = none."""
-    given = np.array(values)
-    has = ~np.isnan(given)
-    return PromptWeights(name="1:w", finding_id=1, prompt_ids=10 + np.flatnonzero(has), values=given[has])
+    passed = np.array(values)
+    has = ~np.isnan(passed)
+    return PromptWeights(name="1:w", finding_id=1, prompt_ids=10 + np.flatnonzero(has), values=passed[has])
 
 
-class TestElectorate:
+class TestWeightedScores:
     def test_without_weights_every_prompt_counts_exactly_one(self) -> None:
         Q = np.array([[0.0, NAN], [1.0, 1.0]])
-        found = weighted_scores(matrix(Q))
-        assert found.scores.Q is Q
-        assert found.weights.tolist() == [1.0, 1.0]
-        assert (found.is_weighted, found.n_effective, found.warnings, found.weights_name) == (False, 2, (), "")
+        result = weighted_scores(matrix(Q))
+        assert result.scores.Q is Q
+        assert result.weights.tolist() == [1.0, 1.0]
+        assert (result.is_weighted, result.n_effective, result.warnings, result.weights_name) == (False, 2, (), "")
 
-    def test_who_has_no_weight_or_none_above_zero_is_left_out_and_said(self) -> None:
+    def test_who_has_no_weight_or_none_above_zero_is_left_out_and_reported(self) -> None:
         Q = np.array([[0.0], [1.0], [2.0], [NAN]])
-        found = weighted_scores(matrix(Q), weights(3.0, 0.0, NAN, 1.0))
-        assert found.scores.prompt_ids.tolist() == [10, 13]
-        assert found.weights.tolist() == [1.5, 0.5]
-        assert found.n_effective == pytest.approx(1.6)
-        assert found.warnings == (
+        result = weighted_scores(matrix(Q), weights(3.0, 0.0, NAN, 1.0))
+        assert result.scores.prompt_ids.tolist() == [10, 13]
+        assert result.weights.tolist() == [1.5, 0.5]
+        assert result.n_effective == pytest.approx(1.6)
+        assert result.warnings == (
             "Prompts are weighted by 1:w.",
             "1 of 4 prompts have no weight in 1:w and are left out.",
             "1 of 4 prompts have weight 0 and are left out.",
         )
 
-    def test_who_weighs_next_to_nothing_beside_the_largest_is_left_out_and_said(self) -> None:
-        found = weighted_scores(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
-        assert found.scores.prompt_ids.tolist() == [10, 12]
-        assert (found.weights > 0).all()
-        assert found.warnings[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
+    def test_who_weighs_next_to_nothing_beside_the_largest_is_left_out_and_reported(self) -> None:
+        result = weighted_scores(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
+        assert result.scores.prompt_ids.tolist() == [10, 12]
+        assert (result.weights > 0).all()
+        assert result.warnings[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
         kept = weighted_scores(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
         assert kept.scores.n_prompts == 2
 
@@ -76,27 +76,27 @@ class TestElectorate:
         )
 
     def test_weights_that_are_all_equal_are_no_weights(self) -> None:
-        found = weighted_scores(matrix(np.ones((3, 1))), weights(0.1, 0.1, 0.1))
-        assert found.weights.tolist() == [1.0, 1.0, 1.0]
-        assert not found.is_weighted
+        result = weighted_scores(matrix(np.ones((3, 1))), weights(0.1, 0.1, 0.1))
+        assert result.weights.tolist() == [1.0, 1.0, 1.0]
+        assert not result.is_weighted
 
     def test_task_equal_counts_the_tasks_among_the_prompts_chosen(self) -> None:
-        found = weighted_scores(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
-        assert found.weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
-        assert found.n_effective == pytest.approx(3)
+        result = weighted_scores(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
+        assert result.weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
+        assert result.n_effective == pytest.approx(3)
 
 
-class TestCompleteElectorate:
+class TestCompleteWeightedScores:
     def test_only_prompts_with_a_score_from_every_model_are_weighted(self) -> None:
         Q = np.array([[0.0, 1.0, NAN], [1.0, NAN, NAN], [1.0, 1.0, NAN], [0.0, 1.0, NAN]])
-        found = complete_weighted_scores(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
-        assert found.scores.models == ("m0", "m1")
-        assert found.scores.prompt_ids.tolist() == [10, 13]
-        assert found.weights.tolist() == [0.5, 1.5]
-        assert found.scores.Q.flags.c_contiguous
-        assert found.warnings[0] == "Left out, having no score here: m2."
-        assert found.warnings[1].startswith("1 of 4 prompts lack a score from some model and are left out; m1 alone")
-        assert found.warnings[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
+        result = complete_weighted_scores(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
+        assert result.scores.models == ("m0", "m1")
+        assert result.scores.prompt_ids.tolist() == [10, 13]
+        assert result.weights.tolist() == [0.5, 1.5]
+        assert result.scores.Q.flags.c_contiguous
+        assert result.warnings[0] == "Left out, having no score here: m2."
+        assert result.warnings[1].startswith("1 of 4 prompts lack a score from some model and are left out; m1 alone")
+        assert result.warnings[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
 
     def test_no_complete_prompt_is_refused_with_the_models_to_leave_out(self) -> None:
         Q = np.array([[0.0, NAN], [NAN, 1.0]])
@@ -119,9 +119,9 @@ class TestLaws:
 
     @given(POSITIVE)
     def test_the_mean_is_one_and_proportions_stay(self, w: NDArray[np.float64]) -> None:
-        found = scale_to_mean_one(w)
-        assert found.mean() == pytest.approx(1, rel=1e-12)
-        assert found * w[0] == pytest.approx(w * found[0], rel=1e-12)
+        result = scale_to_mean_one(w)
+        assert result.mean() == pytest.approx(1, rel=1e-12)
+        assert result * w[0] == pytest.approx(w * result[0], rel=1e-12)
 
     @given(POSITIVE)
     def test_the_effective_number_lies_between_one_and_how_many_there_are(self, w: NDArray[np.float64]) -> None:
