@@ -1,1 +1,1 @@
-"""What the numbers mean: one module per question, found through the entry-point group ``suffrage.analyses``."""
+"""What the numbers mean: one package per analysis, found through the entry-point group ``suffrage.analyses``."""
