@@ -23,7 +23,7 @@ from tracker.statistics.rank_intervals import rank_intervals
 
 SIZES = (1351, 1299, 1132, 1101, 969, 924, 844, 818, 798, 789, 717, 499, 410, 381)
 """Prompts of MMLU-Pro's categories."""
-MOST_PAIRS = 60
+MAX_PAIRS = 60
 """Pairs that the loop goes through."""
 
 
@@ -60,7 +60,7 @@ def _loop(Q: np.ndarray, codes: np.ndarray, pairs: list[tuple[int, int]]) -> tup
 
 def _pairs(Q: np.ndarray, groups: Grouping, name: str) -> dict[str, Any]:
     every = list(itertools.combinations(range(Q.shape[1]), 2))
-    first = every[:MOST_PAIRS]
+    first = every[:MAX_PAIRS]
     results = _compare(Q, groups)
     expected_results = _loop(Q, groups.codes, first)
     for result, expected in zip(results[:3], expected_results[:3], strict=True):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tracker.name_lists import join_names
 
-KNOWN_NAMED = 8
+MAX_KNOWN_NAMES = 8
 """Names that are offered where one is not known."""
 
 
@@ -131,4 +131,4 @@ def _known(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=3, cutoff=0.6)
     if near and not name.lstrip("-").isdigit():  # numbers with equal digits are not alike
         return f"Did you mean {' or '.join(near)}?"
-    return f"Known: {join_names(known, KNOWN_NAMED)}."
+    return f"Known: {join_names(known, MAX_KNOWN_NAMES)}."

@@ -14,7 +14,7 @@ from analyses.presentation.name_lists import join_names
 from analyses.presentation.other_scores import warn_of_few_models
 from tracker.queries.filtering.prompt_filter import PromptFilter
 
-ENOUGH_MODELS = 200
+MIN_MODELS = 200
 """Models below which difficulty and discrimination are uncertain enough to say so."""
 TAILS = (0.025, 0.975)
 """Between these positions a selection does as random ones do."""
@@ -121,7 +121,7 @@ def _warn_of_response(finding: FilterBaselines, response: TwoParameterFit) -> li
         warnings.append(
             f"The fit of item response still moved after {response.n_iterations} rounds; take it with care."
         )
-    if n_models < ENOUGH_MODELS:
+    if n_models < MIN_MODELS:
         parameters = {name: summarize_parameter(response, name, finding.percentile) for name in PARAMETERS}
         uncertain = ", and ".join(
             f"{parameter.median_stderr:.2f} for {name}, over which the middle half of the prompts spreads by "
@@ -129,7 +129,7 @@ def _warn_of_response(finding: FilterBaselines, response: TwoParameterFit) -> li
             for name, parameter in parameters.items()
         )
         warnings.append(
-            f"Item response is fitted to {n_models} models. With fewer than {ENOUGH_MODELS} a prompt's numbers are "
+            f"Item response is fitted to {n_models} models. With fewer than {MIN_MODELS} a prompt's numbers are "
             f"uncertain: the median standard error is {uncertain}. With other models it would remove other prompts."
         )
     return warnings

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 N_BINS = 90
 """Places along the axis at which subsets are stacked."""
-WIDEST = 0.62
+MAX_BAR_WIDTH = 0.62
 """Of the distance between two rows, what the highest stack takes."""
 
 
@@ -36,7 +36,7 @@ def subsets(decided: SubsetDecisions, recorded: float) -> Figure:
     axes.axvline(recorded, color=OBSERVED, linewidth=1.2, linestyle=(0, (4, 3)), label="the filter as recorded")
     width = (axes.get_xlim()[1] - axes.get_xlim()[0]) / N_BINS
     stacks = [_stacked(np.sort(shares[sizes == size]), width) for size in rows]
-    step = min(0.1, WIDEST / max(1.0, *(heights.max() for _, heights in stacks)))
+    step = min(0.1, MAX_BAR_WIDTH / max(1.0, *(heights.max() for _, heights in stacks)))
     for row, size in enumerate(rows.tolist()):
         x, heights = stacks[row]
         is_first = row == (1 if len(rows) > 1 else 0)

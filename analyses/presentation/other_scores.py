@@ -9,9 +9,9 @@ from analyses.numerics.filtering.effects.correlation_change import MIN_MODELS
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.benchmark_scores import BenchmarkScores
 
-FEW_IN_COMMON = 10
+MIN_SHARED_MODELS = 10
 """Models in common below which a correlation is next to nothing, which is said."""
-ENOUGH_TO_DRAW = 16
+MIN_MODELS_FOR_DRAWS = 16
 """Models from which on draws of them cover the change of a correlation about as often as they should, in simulations;
 Spearman's in 26 to 90 of a hundred cases with 5 to 10."""
 
@@ -37,12 +37,12 @@ def validate_shared_models(
 
 def warn_of_few_models(n_models: int) -> list[str]:
     """What to think of a correlation over so many models; nothing where they are enough."""
-    return [f"A correlation over {n_models} models says next to nothing."] if n_models < FEW_IN_COMMON else []
+    return [f"A correlation over {n_models} models says next to nothing."] if n_models < MIN_SHARED_MODELS else []
 
 
 def warn_of_narrow_draws(n_models: int) -> list[str]:
     """What to think of draws of so many models; nothing where they are enough."""
-    if n_models >= ENOUGH_TO_DRAW:
+    if n_models >= MIN_MODELS_FOR_DRAWS:
         return []
     return [
         f"Draws of {n_models} models vary less than other models would: the range of a change is too narrow, "

@@ -15,7 +15,7 @@ from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores
 from tracker.statistics.resampling import PermutationTest
 
-LONGEST_TEXT = 300
+MAX_TEXT_LENGTH = 300
 """Characters of a representative's text that the table of clusters holds."""
 
 
@@ -35,7 +35,7 @@ def clusters(clustering: Clustering, profile: ClusterProfile, chosen: WeightedSc
                 "silhouette": float(profile.silhouettes[cluster]),
                 "medoid_id": int(table.prompt_ids[medoid]),
                 "medoid": prompts.names[place],
-                "medoid_text": None if text is None else text[:LONGEST_TEXT],
+                "medoid_text": None if text is None else text[:MAX_TEXT_LENGTH],
             }
         )
     if (labels < 0).any():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CELL = 0.28
 """Inches for a model in the heat map."""
-LEAST_SCALE = 3.0
+MIN_SCALE = 3.0
 """Places at which colours end where no model moves as far: a single place must not look like a landslide."""
 
 
@@ -43,7 +43,7 @@ def rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: S
     longest = max(map(len, names))
     figure = create_figure(max(5.5, 2.6 + CELL * n_models), 1.5 + 0.42 * n_schemes + 0.062 * longest)
     axes = figure.subplots()
-    most = max(LEAST_SCALE, float(np.abs(changes).max()))
+    most = max(MIN_SCALE, float(np.abs(changes).max()))
     drawn = axes.imshow(
         changes, cmap=DIVERGING, norm=SymLogNorm(1.0, linscale=0.4, vmin=-most, vmax=most, base=10), aspect="auto"
     )

@@ -25,8 +25,8 @@ TITLES = {
     "max_t": "largest |t|",
 }
 POINTS = 24
-"""At most so many points on the curve; each holds at least `LEAST_PAIRS` pairs."""
-LEAST_PAIRS = 1000
+"""At most so many points on the curve; each holds at least `MIN_PAIRS` pairs."""
+MIN_PAIRS = 1000
 
 
 def distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
@@ -111,7 +111,7 @@ def _points(curve: Curve) -> tuple[list[float], list[float]]:
     filled = np.flatnonzero(curve.share)
     width = max(1, -(-len(filled) // POINTS))
     middle = (curve.edges[:-1] + curve.edges[1:]) / 2
-    least = min(LEAST_PAIRS / curve.n_pairs, 1.0 / POINTS)
+    least = min(MIN_PAIRS / curve.n_pairs, 1.0 / POINTS)
     x, y, share, total, at, n = [], [], 0.0, 0.0, 0.0, 0
     for i in range(filled[0], filled[-1] + 1):
         mass = float(curve.share[i])

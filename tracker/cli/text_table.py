@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from rich.cells import cell_len, chop_cells
 
 GAP = "   "
-NARROWEST = 16
+MIN_COLUMN_WIDTH = 16
 
 
 def text_table(
@@ -39,7 +39,7 @@ def text_table(
         for at, name in enumerate(names)
     }
     full = {name: max(map(cell_len, column)) for name, column in columns.items()}
-    least = {name: full[name] if name in numeric else min(full[name], NARROWEST) for name in columns}
+    least = {name: full[name] if name in numeric else min(full[name], MIN_COLUMN_WIDTH) for name in columns}
     omitted: list[str] = []
     if width is not None:
         silent = [name for name, column in columns.items() if not any(column[1:])]

@@ -10,7 +10,7 @@ from tracker.evaluating.responses import Response
 from tracker.evaluating.warnings import list_cost_warnings
 from tracker.name_lists import join_names
 
-N_NAMED = 3
+MAX_NAMES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,4 +86,4 @@ def list_result_warnings(
     yield from backend_warnings
     yield from list_cost_warnings(usage)
     reasons = Counter(response.error for response in failed.values() if not response.is_too_long)
-    yield from (f"{n:,} prompts got no answer: {reason}" for reason, n in reasons.most_common(N_NAMED))
+    yield from (f"{n:,} prompts got no answer: {reason}" for reason, n in reasons.most_common(MAX_NAMES))

@@ -17,7 +17,7 @@ from tracker.queries.sql import tables
 
 Unit = Literal["prompt", "task"]
 
-LARGEST_KEY = 2**31 - 1
+MAX_KEY = 2**31 - 1
 """Of a finding or run: PostgreSQL refuses to look for a larger one."""
 
 
@@ -254,7 +254,7 @@ def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[SelectedRun]:
 def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:
     of_benchmark = tables.run.c.benchmark_id == benchmark.id
     if selection.runs:  # runs given by key may be of any condition and status: hidden, superseded, partial
-        return [of_benchmark, tables.run.c.id.in_(key for key in selection.runs if key <= LARGEST_KEY)]
+        return [of_benchmark, tables.run.c.id.in_(key for key in selection.runs if key <= MAX_KEY)]
     terms = [of_benchmark, tables.run.c.status == "complete"]
     terms += [tables.run.c.condition == selection.condition, tables.run.c.variant == selection.variant]
     if selection.as_of is not None:
@@ -268,7 +268,7 @@ def _all_there(
 ) -> None:
     for key in sorted(set(run_ids) - scored_ids):
         looked_up = sa.select(tables.run).where(tables.run.c.id == key)
-        run = session.execute(looked_up).first() if key <= LARGEST_KEY else None
+        run = session.execute(looked_up).first() if key <= MAX_KEY else None
         if run is None or run.benchmark_id != benchmark.id:
             known = session.scalars(
                 sa.select(tables.run.c.id).where(tables.run.c.benchmark_id == benchmark.id).order_by(tables.run.c.id)

@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.findings.staleness import staleness
-from tracker.queries.resolution import LARGEST_KEY, find_benchmark
+from tracker.queries.resolution import MAX_KEY, find_benchmark
 from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import number_columns, read_arrow
@@ -109,7 +109,7 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
     key, _, scheme = name.partition(":")
     if name == TASK_EQUAL:
         return PromptWeights.task_equal()
-    if not key.isdecimal() or int(key) > LARGEST_KEY:
+    if not key.isdecimal() or int(key) > MAX_KEY:
         raise SelectionError(
             f"No weights {name!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
             f"(`suffrage findings` lists them), or {TASK_EQUAL}."

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SELECTION_OPTIONS: tuple[str, ...] = get_args(SelectionOption)
 CLAIMABLE_OPTIONS: tuple[str, ...] = get_args(ClaimableOption)
-LARGEST_INTEGER = 2**53
+MAX_INTEGER = 2**53
 """Of a parameter: what every database, file and program that keeps it can hold exactly."""
 
 
@@ -107,8 +107,8 @@ class Declaration:
         if missing := [name for name, value in values.items() if value is REQUIRED]:
             raise SelectionError(f"{self.name} needs a value for {missing[0]}.")
         for name, value in values.items():
-            if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-                raise SelectionError(f"{name} is {value}; it must be at most {LARGEST_INTEGER}.")
+            if isinstance(value, int) and abs(value) > MAX_INTEGER:
+                raise SelectionError(f"{name} is {value}; it must be at most {MAX_INTEGER}.")
         return values
 
 

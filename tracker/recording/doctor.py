@@ -30,9 +30,9 @@ from tracker.run_settings import describe_progress, evaluation_identity, get_com
 Verdict = Literal["ok", "warning", "problem"]
 
 PACKAGES = ("numpy", "SQLAlchemy", "sqlmodel", "alembic", "pyarrow", "mlflow")
-ENOUGH_BYTES = 500_000_000
+MIN_FREE_BYTES = 500_000_000
 LARGE_WAL = 64_000_000
-N_NAMED = 5
+MAX_NAMES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
     for name, wrong in faults_by_check.items():
         sound, advice = descriptions[name]
         yield (
-            Check(name=name, verdict="problem", result=join_names(wrong, N_NAMED), advice=advice)
+            Check(name=name, verdict="problem", result=join_names(wrong, MAX_NAMES), advice=advice)
             if wrong
             else Check(name=name, verdict="ok", result=sound)
         )
@@ -186,7 +186,7 @@ def _contents(session: Session) -> Iterator[Check]:
     n_metrics = session.scalar(sa.select(sa.func.count()).select_from(tables.metric)) or 0
     description = f"{n_metrics:,}"
     if unbounded:
-        description += f", {len(unbounded)} of them without bounds: {join_names(unbounded, N_NAMED)}"
+        description += f", {len(unbounded)} of them without bounds: {join_names(unbounded, MAX_NAMES)}"
     yield Check(name="metrics", verdict="ok", result=description)
 
 
@@ -204,13 +204,13 @@ def _partial(session: Session) -> str:
     sentences = [
         f"The evaluation of run {row.id} has not finished ({describe_progress(row.settings)}); it goes on with: "
         + get_command(row.settings, benchmark_label(row.name, row.revision), row.model)
-        for row in unfinished[:N_NAMED]
+        for row in unfinished[:MAX_NAMES]
     ]
-    if more := len(unfinished) - N_NAMED:
+    if more := len(unfinished) - MAX_NAMES:
         sentences += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
     if damaged := [row.id for row in rows if evaluation_identity(row.settings) is None]:
         sentences.append(
-            f"Of run {join_names(damaged, N_NAMED)} only what came before the damage of a file is there. "
+            f"Of run {join_names(damaged, MAX_NAMES)} only what came before the damage of a file is there. "
             "Take the whole file in, then: suffrage runs delete ID"
         )
     return "; ".join(sentence.rstrip(".") for sentence in sentences) + "." if len(sentences) > 1 else sentences[0]
@@ -226,7 +226,9 @@ def _stale(session: Session) -> Check:
     return Check(
         name="findings",
         verdict="warning",
-        result=f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), N_NAMED)}; of {latest}: {stale[latest]}",
+        result=(
+            f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), MAX_NAMES)}; of {latest}: {stale[latest]}"
+        ),
         advice=f"{rerun_advice(finding(session, latest))} `suffrage show ID` says it of each.",
     )
 
@@ -242,7 +244,7 @@ def _room(engine: sa.Engine) -> Check:
     size, beside = path.stat().st_size, wal.stat().st_size if wal.exists() else 0
     free = shutil.disk_usage(path.parent).free
     sizes = f"{_bytes(size)}, {_bytes(beside)} not yet merged, {_bytes(free)} free on the disk"
-    if free < max(ENOUGH_BYTES, size):
+    if free < max(MIN_FREE_BYTES, size):
         return Check(
             name="room", verdict="warning", result=sizes, advice="An upgrade may copy tables: free some space."
         )

@@ -16,7 +16,7 @@ from tracker.report.metric_tables import NumberTable, number_tables
 from tracker.report.number_format import format_value, minute, paragraphs
 
 AT_ONCE = 8
-LONGEST_CHOICE = 200
+MAX_CHOICE_LENGTH = 200
 
 PictureKey = tuple[int, str]
 
@@ -166,7 +166,7 @@ def _choices(values: Mapping[str, Any]) -> str:
 
 
 def _brief(text: str) -> str:
-    return text if len(text) <= LONGEST_CHOICE else f"{text[: LONGEST_CHOICE - 2].rstrip()} …"
+    return text if len(text) <= MAX_CHOICE_LENGTH else f"{text[: MAX_CHOICE_LENGTH - 2].rstrip()} …"
 
 
 def _caption(name: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 
-MOST_COLOURS = 255
+MAX_COLOURS = 255
 LEVEL = 7
 """Of compression: 9 takes five times as long and saves a tenth."""
 
 NEARLY_WHITE = 252
-WIDEST = 1600
+MAX_WIDTH = 1600
 """Pixels: twice the width of the column of text, as sharp screens show it."""
 
 
@@ -28,10 +28,10 @@ def smaller(png: bytes) -> bytes:
             picture.paste(opaque, mask=opaque.getchannel("A"))
     except (OSError, ValueError, Image.DecompressionBombError):
         return png
-    if picture.width > WIDEST:
-        height = max(1, round(picture.height * WIDEST / picture.width))
-        picture = picture.resize((WIDEST, height), Image.Resampling.LANCZOS)
-    drawn = picture.quantize(MOST_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    if picture.width > MAX_WIDTH:
+        height = max(1, round(picture.height * MAX_WIDTH / picture.width))
+        picture = picture.resize((MAX_WIDTH, height), Image.Resampling.LANCZOS)
+    drawn = picture.quantize(MAX_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     drawn.putpalette(_with_white(drawn.getpalette() or []))
     buffer = io.BytesIO()
     drawn.save(buffer, "PNG", compress_level=LEVEL)

@@ -11,7 +11,7 @@ from tracker.queries.ranking.leaderboard import Leaderboard
 from tracker.report.contents import RankSpans
 from tracker.report.number_format import NOTHING, number, score, several, share
 
-N_NAMED = 5
+MAX_NAMES = 5
 LEFT, RIGHT = 6.0, 144.0
 """Where the smallest and the largest value stand in a drawing 150 wide."""
 
@@ -132,7 +132,7 @@ def _span(ranks: RankSpans, model: str) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    return join_names(names, N_NAMED)
+    return join_names(names, MAX_NAMES)
 
 
 def _is_finite(value: float | None) -> TypeGuard[float]:

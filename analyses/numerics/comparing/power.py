@@ -11,7 +11,7 @@ import numpy as np
 
 ALPHA, POWER = 0.05, 0.8
 """Chance of finding what is not there, and of finding what is."""
-MOST_UNITS = 10**12
+MAX_UNITS = 10**12
 """More units than anybody will ask."""
 
 
@@ -60,7 +60,7 @@ def units_needed(
 ) -> float:
     """The fewest units like these with which such a test finds a difference as large as this one.
 
-    NaN where the difference or its error is 0 or unknown; infinite beyond `MOST_UNITS`.
+    NaN where the difference or its error is 0 or unknown; infinite beyond `MAX_UNITS`.
 
     Args:
         difference: to be found.
@@ -79,7 +79,7 @@ def units_needed(
 
     low, high = 1, 2
     while not finds(high):
-        if high > MOST_UNITS:
+        if high > MAX_UNITS:
             return float("inf")
         low, high = high, 2 * high
     while high - low > 1:

@@ -25,7 +25,7 @@ DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 25, 30, 32, 40, 5
 """Differences are looked for as multiples of one over these."""
 MULTIPLE = 1e-7
 """A number so near to a whole one is meant to be it."""
-AFFORDED = 2e8
+MAX_MULTIPLICATIONS = 2e8
 """Multiplications that an exact distribution may cost."""
 BLOCK = 64
 """Draws from one stream."""
@@ -81,7 +81,7 @@ def _on_a_lattice(values: NDArray[np.float64]) -> float | None:
     """Exactly, where values are multiples of one number; None where they are not, or it would take long."""
     sizes = np.abs(values[values != 0])
     for denominator in DENOMINATORS:
-        if sizes.min() * denominator < 0.5 or float(sizes.sum()) * denominator > AFFORDED:
+        if sizes.min() * denominator < 0.5 or float(sizes.sum()) * denominator > MAX_MULTIPLICATIONS:
             continue
         scaled = values * denominator
         whole = np.rint(scaled)
@@ -98,7 +98,7 @@ def _on_a_lattice(values: NDArray[np.float64]) -> float | None:
     step = total // int((sizes * counts).sum())
     observed, total = observed // step, total // step
     reached = np.cumsum(sizes * counts)
-    if (counts[1:] * reached[:-1]).sum() > AFFORDED or total > AFFORDED:
+    if (counts[1:] * reached[:-1]).sum() > MAX_MULTIPLICATIONS or total > MAX_MULTIPLICATIONS:
         return None
     chances = _positive_sums(sizes, counts)
     return min(1.0, 2 * float(chances[(total + observed) // 2 :].sum()))

@@ -13,7 +13,7 @@ CLOSE = 1e-12
 """Similarities within this of each other are ordered by the prompts' places."""
 N_BINS = 400
 """Of semantic similarity between -1 and 1."""
-MOST_PAIRS = 2**25
+MAX_PAIRS = 2**25
 """Beyond so many pairs, those of every second, third, ... prompt with all others stand for all."""
 
 
@@ -91,7 +91,7 @@ def similarity_curve(rows: Floats, U: Floats, weights: Floats) -> Curve:
     """
     n = len(rows)
     usual = (U @ (weights @ U) - weights * np.einsum("ij,ij->i", U, U)) / (weights.sum() - weights)
-    looked_at = np.arange(0, n, -(-n * n // MOST_PAIRS))
+    looked_at = np.arange(0, n, -(-n * n // MAX_PAIRS))
     mass, sums = np.zeros(N_BINS), np.zeros(N_BINS)
     for start in range(0, len(looked_at), SQUARE_ROWS):
         block = looked_at[start : start + SQUARE_ROWS]

@@ -28,7 +28,7 @@ FIRST_STEP, HALVINGS = 0.25, 8
 AGREEMENT = 1e-8
 """Two steps of which one is half the other, agreeing this well, leave an error of about its square."""
 NEGLIGIBLE = 1e-18
-FARTHEST = 300.0
+MAX_DISTANCE = 300.0
 """Where the integrand has not died out by this t it is a pure exponential, whose remaining sum is known."""
 ONE_SIDED = 0.9
 """A chance above this is computed as one minus the other tail, which then has all its digits."""
@@ -190,7 +190,7 @@ def _sum_level(integrand: Any, nodes: Any, first: float, spacing: float, with_de
         size_density = scale * np.sqrt(norm) * (abs(nodes.real[NODES - 1]) + abs(nodes.imaginary[NODES - 1]))
         if size_tail <= NEGLIGIBLE * reach_tail and size_density <= NEGLIGIBLE * reach_density:
             break
-        if t[NODES - 1] > FARTHEST:
+        if t[NODES - 1] > MAX_DISTANCE:
             rest = 1.0 / np.expm1(integrand.total * spacing)
             sum_tail += rest * last_tail
             sum_density += rest * last_density

@@ -60,7 +60,7 @@ class TestErrors:
         assert str(caught.value) == (
             "Models with a score here: 2; at least 3 are needed. Take in results of more, or choose more."
         )
-        assert task_rankings(task_matrix(np.ones((4, 2))), least_models=2).scores.n_models == 2
+        assert task_rankings(task_matrix(np.ones((4, 2))), min_models=2).scores.n_models == 2
 
     def test_too_few_models_with_a_score_are_refused(self) -> None:
         with pytest.raises(SelectionError, match="Models with a score here: 2; at least 3 are needed"):

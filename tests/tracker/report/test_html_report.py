@@ -30,7 +30,7 @@ from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
 from tracker.report.contents import RankSpans
 from tracker.report.finding_sections import finding_sections, pictures_that_fit
-from tracker.report.images import MOST_COLOURS, WIDEST, size_of, smaller
+from tracker.report.images import MAX_COLOURS, MAX_WIDTH, size_of, smaller
 from tracker.report.leaderboard_rows import in_short
 from tracker.report.metric_tables import number_tables
 from tracker.report.number_format import NOTHING, number, paragraphs, score, share
@@ -363,8 +363,8 @@ class TestPictures:
         png = smaller(self.drawn(2000, 100))
         picture = Image.open(io.BytesIO(png))
         assert picture.mode == "P"
-        assert size_of(png) == picture.size == (WIDEST, 80)
-        colours = picture.convert("RGB").getcolors(MOST_COLOURS)
+        assert size_of(png) == picture.size == (MAX_WIDTH, 80)
+        colours = picture.convert("RGB").getcolors(MAX_COLOURS)
         assert colours is not None
         assert max(colours)[1] == (255, 255, 255)
 

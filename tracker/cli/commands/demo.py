@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 NOTICE = "SIMULATED.txt"
-MOST_TESTS = 6
+MAX_TESTS = 6
 QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy'"
 
 
@@ -235,7 +235,7 @@ def _print_found(recorded: RecordedFinding) -> None:
 
     finding = recorded.report.finding
     _print_text(f"Found: {recorded.report.summary}")
-    tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
+    tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.headline)))[:MAX_TESTS]
     for line in tests:
         click.echo(f"  {line}")
     _print_text(f"All of it: suffrage show {recorded.finding_id}")

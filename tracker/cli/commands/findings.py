@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracker.queries.findings.finding_records import FindingRow
 
 COLUMNS = ("id", "name", "benchmark", "data", "recorded", "status", "stale", "summary")
-LONGEST = 100
+MAX_SUMMARY_LENGTH = 100
 
 
 @click.command()
@@ -53,4 +53,4 @@ def _summarize(row: FindingRow) -> str:
         first = row.summary.partition("\n")[0]
     else:
         first = re.split(r"[.:;](?=\s|$)", row.summary, maxsplit=1)[0]
-    return first if len(first) <= LONGEST else f"{first[: LONGEST - 1].rstrip()}…"
+    return first if len(first) <= MAX_SUMMARY_LENGTH else f"{first[: MAX_SUMMARY_LENGTH - 1].rstrip()}…"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracker.ingest.write.stored_runs import OnConflict
 
 
-N_PASSED_OVER = 5
+MAX_NAMES = 5
 
 
 def _bounds(
@@ -165,7 +165,7 @@ def ingest_files(
     passed_over: list[Path] = []
     files = find_files(paths, options, format=format_name, skipped=lambda path, _: passed_over.append(path))
     if passed_over:
-        names = join_names(passed_over, N_PASSED_OVER)
+        names = join_names(passed_over, MAX_NAMES)
         inform(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
     paths_by_model: dict[str, Path] = {}
     for path in files:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 
 SPARE = ("run", "coverage", "n", "stderr", "clustered")
-MOST_NAMED, MOST_GROUPS = 8, 6
+MAX_NAMES, MAX_GROUPS = 8, 6
 
 
 @click.command()
@@ -76,10 +76,10 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     for warning in (*board.warnings, *board.cluster_warnings):
         inform(warning)
     groups = board.describe_groups()
-    for line in groups[:MOST_GROUPS]:
+    for line in groups[:MAX_GROUPS]:
         inform(_cut(line))
-    if len(groups) > MOST_GROUPS:
-        inform(f"and {len(groups) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
+    if len(groups) > MAX_GROUPS:
+        inform(f"and {len(groups) - MAX_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
     if board.rank_intervals and not groups:
         inform("Every two neighbours in rank can be told apart.")
     if board.no_rank_intervals and board.unit == "prompt":
@@ -117,8 +117,8 @@ def _cut(sentence: str) -> str:
     """A sentence that lists names, with the middle ones left out where there are many."""
     head, _, model_names = sentence.partition(": ")
     names = model_names.removesuffix(".").split(", ")
-    if len(names) <= MOST_NAMED:
+    if len(names) <= MAX_NAMES:
         return sentence
-    half = MOST_NAMED // 2
+    half = MAX_NAMES // 2
     between = len(names) - 2 * half
     return f"{head}: {', '.join(names[:half])}, {between} more, {', '.join(names[-half:])}."

@@ -23,7 +23,7 @@ COLUMNS: tuple[str, ...] = ("id", "benchmark", "model", "condition", "label", "s
 OPTIONAL_COLUMNS = tuple(name for name in RUN_FIELDS if name not in ("condition", "label", "settings", "started"))
 """Columns that are printed where a run has a value there."""
 SPARE = ("status", "ingested", "label", "limited", "few_shot", "condition")
-N_NAMED = 8
+MAX_NAMES = 8
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -213,4 +213,4 @@ def _report_change(engine: Engine, change: StatusChange, state: str, publish_to:
 
 
 def _findings(keys: tuple[int, ...]) -> str:
-    return f"finding{'s' * (len(keys) > 1)} {join_names(keys, N_NAMED)}"
+    return f"finding{'s' * (len(keys) > 1)} {join_names(keys, MAX_NAMES)}"

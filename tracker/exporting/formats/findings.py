@@ -12,7 +12,7 @@ from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
 from tracker.queries.findings.finding_records import finding_records
-from tracker.queries.resolution import LARGEST_KEY, find_benchmark
+from tracker.queries.resolution import MAX_KEY, find_benchmark
 from tracker.queries.sql import tables
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def export_findings(
     terms = []
     if selector is not None and selector.isdecimal():
         key = int(selector)
-        terms = [tables.finding.c.id == (key if key <= LARGEST_KEY else -1)]
+        terms = [tables.finding.c.id == (key if key <= MAX_KEY else -1)]
     elif selector is not None:
         terms = [tables.finding.c.benchmark_id == find_benchmark(session, selector).id]
     records = finding_records(session, *terms)[::-1]

@@ -23,7 +23,7 @@ from tracker.ingest.formats.lm_eval.documents import DOC_ID
 from tracker.name_lists import join_names
 from tracker.plugins.parameters import ValueHint
 
-N_NAMED = 5
+MAX_NAMES = 5
 AGAIN = (
     "They come with what the harness logs (--log_samples): take that in, again if it was taken in before, with "
     "`suffrage ingest FOLDER --benchmark {benchmark} --on-conflict update`."
@@ -55,7 +55,7 @@ class HarnessSamples:
         """What a reader should know before using it."""
         if self.counted:
             yield (
-                f"{_count(len(self.counted), 'task')} ({join_names(self.counted, N_NAMED)}): documents were numbered "
+                f"{_count(len(self.counted), 'task')} ({join_names(self.counted, MAX_NAMES)}): documents were numbered "
                 "from 0 in the order in which they were taken in. That this is the harness's order, and that the tasks "
                 "are called as there, is for you to know."
             )
@@ -64,7 +64,7 @@ class HarnessSamples:
             "every document of a task that --samples does not list."
         )
         if self.omitted_tasks:
-            names = join_names(self.omitted_tasks, N_NAMED)
+            names = join_names(self.omitted_tasks, MAX_NAMES)
             yield f"Nothing stays of {_count(len(self.omitted_tasks), 'task')}: {names}."
 
 
@@ -149,17 +149,17 @@ def _check_numbers(
     if lacking:
         tasks = [f"{task} ({n:,} of {of:,} kept prompts)" for task, (n, of) in lacking.items()]
         raise SelectionError(
-            f"Numbers of documents are not known in {_count(len(lacking), 'task')}: {join_names(tasks, N_NAMED)}. "
+            f"Numbers of documents are not known in {_count(len(lacking), 'task')}: {join_names(tasks, MAX_NAMES)}. "
             f"{AGAIN.format(benchmark=shlex.quote(benchmark))} {BY_ORDER}"
         )
     if disordered:
         raise SelectionError(
-            f"The prompts of {join_names(disordered, N_NAMED)} were not taken in in the harness's order: the numbers "
+            f"The prompts of {join_names(disordered, MAX_NAMES)} were not taken in in the harness's order: the numbers "
             f"that are known contradict it. {AGAIN.format(benchmark=shlex.quote(benchmark))}"
         )
     if doubtful:
         raise SelectionError(
-            f"In {join_names(doubtful, N_NAMED)} two prompts have the same number, so that it does not say which "
+            f"In {join_names(doubtful, MAX_NAMES)} two prompts have the same number, so that it does not say which "
             "document stays: the task's documents have changed between the files. Take in output of one version of it, "
             "under a benchmark of its own, and filter that."
         )

@@ -12,7 +12,7 @@ from tracker.exporting.declaration import export
 from tracker.exporting.prompt_labels import prompt_labels, shared_prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
-from tracker.queries.resolution import LARGEST_KEY, benchmark_label
+from tracker.queries.resolution import MAX_KEY, benchmark_label
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PREFIX, prompt_weights
@@ -38,7 +38,7 @@ def export_weights(session: Session, selector: Annotated[str, ValueHint(metavar=
     query = sa.select(benchmark.id, benchmark.name, benchmark.revision).join(
         tables.finding, analysis.benchmark_id == benchmark.id
     )
-    about = None if int(key) > LARGEST_KEY else session.execute(query.where(analysis.id == int(key))).first()
+    about = None if int(key) > MAX_KEY else session.execute(query.where(analysis.id == int(key))).first()
     if about is None:
         value = tables.prompt_value.c
         known = session.scalars(sa.select(value.finding_id).where(value.name.startswith(PREFIX)).distinct()).all()

@@ -17,7 +17,7 @@ STATE = "state.json"
 BOOKKEEPING = (STATE, "dataset_dict.json", "dataset_info.json", "dataset_infos.json")
 ORDER = ("test", "validation", "dev", "train")
 """Splits in the order in which they are read: of prompts with equal content, the tested one is stored first."""
-N_HINTS = 2
+MAX_HINTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +52,16 @@ def source_files(source: Path) -> list[SourceFile]:
             raise BadInputError(source, f"the name ends in none of {kinds} (also with .gz).")
         stem = _stem(source.name)
         return [
-            SourceFile(path=source, name=source.name, split=split_named([stem]), hints=(stem, *above[1 : 1 + N_HINTS]))
+            SourceFile(
+                path=source, name=source.name, split=split_named([stem]), hints=(stem, *above[1 : 1 + MAX_HINTS])
+            )
         ]
     files = []
     for path, hint in _within(source):
         below = PurePosixPath(path.relative_to(source).as_posix())
         folders = list(reversed(below.parts[:-1]))
         stem = _stem(below.name)
-        hints = (stem, *folders, *above[:N_HINTS])
+        hints = (stem, *folders, *above[:MAX_HINTS])
         files.append(SourceFile(path=path, name=str(below), split=split_named([stem, *folders, hint]), hints=hints))
     if not files:
         raise BadInputError(source, f"this folder holds no files of prompts (names that end in {kinds}).")

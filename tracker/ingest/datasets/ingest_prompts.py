@@ -31,7 +31,7 @@ from tracker.schema import Benchmark, Prompt, PromptAlias, Task
 
 FORMAT = "published-prompts"
 OnConflict = Literal["error", "skip", "update"]
-N_NAMED = 6
+MAX_NAMES = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class PromptIngestResult:
         by_split: Counter[str] = Counter()
         for (split, _), n in self.counts.items():
             by_split[split or "no split"] += n
-        splits = join_names((f"{split} {n:,}" for split, n in by_split.items()), N_NAMED)
+        splits = join_names((f"{split} {n:,}" for split, n in by_split.items()), MAX_NAMES)
         n_tasks = len({task for _, task in self.counts})
         tasks = f" in {n_tasks} tasks" if n_tasks > 1 else ""
         would = "would be " if self.dry_run and not self.changes.already_known else ""
@@ -252,7 +252,7 @@ def _check_splits(
     if not moved:
         return
     n = sum(moved.values())
-    moves = join_names((f"{count:,} as {stored}, here {split}" for (stored, split), count in moved.items()), N_NAMED)
+    moves = join_names((f"{count:,} as {stored}, here {split}" for (stored, split), count in moved.items()), MAX_NAMES)
     if drawn:
         raise ConflictError(
             f"{path}: {n:,} of these prompts are stored in another split already ({moves}). "

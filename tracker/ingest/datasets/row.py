@@ -19,7 +19,7 @@ SPLITS: Mapping[str, str] = {
 }
 """Words for splits, as they are stored. ``dev`` stays what it is: MMLU has both."""
 MISSING = object()
-N_FIELDS_NAMED = 8
+MAX_FIELD_NAMES = 8
 
 
 class RowError(ValueError):
@@ -71,7 +71,7 @@ class DatasetRow:
     @property
     def names(self) -> str:
         """Names of its fields, for messages."""
-        return join_names(self.fields, N_FIELDS_NAMED) or "none"
+        return join_names(self.fields, MAX_FIELD_NAMES) or "none"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,7 @@ from tracker.name_lists import join_names
 
 SPECIFICITY = 10
 RECOGNISES = "a column for the model; the other columns are tasks"
-N_NAMED = 5
+MAX_NAMES = 5
 SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
 
 
@@ -97,7 +97,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 def _places(table: FileTable, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
     """Models, and the rows in which they stand."""
     places = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
-    return join_names(places, N_NAMED, noun="more models")
+    return join_names(places, MAX_NAMES, noun="more models")
 
 
 def _candidates(top: TableHead, model: str) -> list[str]:

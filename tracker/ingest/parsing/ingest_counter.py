@@ -9,7 +9,7 @@ import numpy as np
 
 from tracker.ingest.measurement import Answers, Measurement, Prompts, Scores
 
-N_NAMED = 10
+MAX_NAMES = 10
 
 
 class IngestCounter:
@@ -58,6 +58,6 @@ class IngestCounter:
             for (model, label, metric), (total, n) in self._sums.items()
             if n
         ]
-        if len(lines) > N_NAMED:
-            lines = [*lines[:N_NAMED], f"  and {len(lines) - N_NAMED} more"]
+        if len(lines) > MAX_NAMES:
+            lines = [*lines[:MAX_NAMES], f"  and {len(lines) - MAX_NAMES} more"]
         return "\n".join([", ".join(parts), *lines])

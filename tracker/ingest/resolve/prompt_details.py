@@ -8,7 +8,7 @@ from typing import Any
 
 from tracker.name_lists import join_names
 
-N_NAMED = 5
+MAX_NAMES = 5
 
 
 class DetailsMerger:
@@ -33,5 +33,5 @@ class DetailsMerger:
             (self.kept, "details that differ from those stored, which were kept"),
         ):
             if counted:
-                fields = join_names((f"{name} ({n:,})" for name, n in counted.most_common()), N_NAMED)
+                fields = join_names((f"{name} ({n:,})" for name, n in counted.most_common()), MAX_NAMES)
                 yield f"{event}: {fields}"

@@ -26,7 +26,7 @@ from tracker.schema.run_fields import run_values
 OnConflict = Literal["rerun", "skip", "update", "error"]
 PromptNames = Callable[[ParsedRun, Sequence[int]], list[str]]
 OUR_LABEL = re.compile(r"^(?:#(\d+))?$")
-N_NAMED = 3
+MAX_NAMES = 3
 MODELS_PER_QUERY = 1000
 MAX_WARNINGS = 5
 
@@ -152,9 +152,9 @@ class StoredRuns:
     ) -> RunUpdate:
         """The update of a run whose stored values differ from those of the file, at some prompts."""
         parsed, n_different = update.parsed, len(different)
-        examples = ", ".join(map(repr, self.prompt_names(parsed, sorted(set(different))[:N_NAMED])))
+        examples = ", ".join(map(repr, self.prompt_names(parsed, sorted(set(different))[:MAX_NAMES])))
         conflict = f"{parsed.model}: {n_different} of {n_compared} values differ from those stored"
-        conflict += f" (prompts {examples}{', ...' if n_different > N_NAMED else ''})" if examples else ""
+        conflict += f" (prompts {examples}{', ...' if n_different > MAX_NAMES else ''})" if examples else ""
         if on_conflict == "error" or (on_conflict == "rerun" and parsed.label):
             label = f" for the run {parsed.label!r}" if parsed.label else ""
             raise ConflictError(

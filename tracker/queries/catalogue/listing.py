@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark, has_scores
+from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark, has_scores
 from tracker.queries.sql import tables
 from tracker.schema.run_fields import RunFields, run_values
 
@@ -204,7 +204,7 @@ def find_run(session: Session, key: int) -> RunRow:
     Raises:
         NotFoundError: there is none with this key.
     """
-    rows = _rows_of_runs(session, [tables.run.c.id == key]) if 0 <= key <= LARGEST_KEY else []
+    rows = _rows_of_runs(session, [tables.run.c.id == key]) if 0 <= key <= MAX_KEY else []
     if not rows:
         raise NotFoundError("run", key, session.scalars(sa.select(tables.run.c.id).order_by(tables.run.c.id)).all())
     return rows[0]

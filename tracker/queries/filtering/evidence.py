@@ -14,9 +14,10 @@ from tracker.queries.answers import AnswerMatrix
 from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 
-MOST_PROMPTS = 0.5
-N_NAMED = 3
+MIN_KNOWN_SHARE = 0.5
 """Share of the prompts for which something must be stored of a model before it counts as known of the model."""
+
+MAX_NAMES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ class Evidence:
         kind = required_kind or min(KINDS, key=lambda kind: len(lacking[kind]))
         option = f" of the option {kind}" if required_kind or kind in self.gold else ""
         raise SelectionError(
-            f"No probability of the gold answer{option} is stored of {join_names(lacking[kind], N_NAMED)}, so it "
+            f"No probability of the gold answer{option} is stored of {join_names(lacking[kind], MAX_NAMES)}, so it "
             "cannot be said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), "
             "choose models that have them with --models, or go by right and wrong alone with --without-confidence."
         )
@@ -76,8 +77,8 @@ class Evidence:
         known = np.ones(self.right.shape[1], dtype=np.bool_)
         matrices = [self.gold, *([self.blind_gold] if with_blind else [])] if kind else []
         for stored in matrices:
-            known &= (~np.isnan(stored[kind])).mean(axis=0) >= MOST_PROMPTS if kind in stored else False
-        return known & (self.blind_measured.mean(axis=0) >= MOST_PROMPTS) if with_blind else known
+            known &= (~np.isnan(stored[kind])).mean(axis=0) >= MIN_KNOWN_SHARE if kind in stored else False
+        return known & (self.blind_measured.mean(axis=0) >= MIN_KNOWN_SHARE) if with_blind else known
 
     def unblinded(self, columns: NDArray[np.intp], names: Sequence[str], kind: str | None) -> str:
         """Why the answers without the question cannot be used; '' where they can.
@@ -90,19 +91,19 @@ class Evidence:
         if not self.blind_measured.any():
             return "no answer-only run is stored"
         if lacking := _lacking(self.blind_measured, columns, names):
-            return f"no answer-only run is stored of {join_names(lacking, N_NAMED)}"
+            return f"no answer-only run is stored of {join_names(lacking, MAX_NAMES)}"
         if not kind:
             return ""
         sure = ~np.isnan(self.blind_gold[kind]) if kind in self.blind_gold else np.zeros(self.right.shape, np.bool_)
         if lacking := _lacking(sure, columns, names):
-            names_lacking = join_names(lacking, N_NAMED)
+            names_lacking = join_names(lacking, MAX_NAMES)
             return f"no probability of the option {kind} is stored of the answer-only runs of {names_lacking}"
         return ""
 
 
 def _lacking(known: NDArray[np.bool_], columns: NDArray[np.intp], names: Sequence[str]) -> list[str]:
     """Names of those of some models of which too little is known."""
-    return [names[column] for column in columns.tolist() if known[:, column].mean() < MOST_PROMPTS]
+    return [names[column] for column in columns.tolist() if known[:, column].mean() < MIN_KNOWN_SHARE]
 
 
 def evidence(scores: PerformanceMatrix, probabilities: ReferenceProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:
@@ -142,7 +143,7 @@ def answers_or_outcomes(
         ``right or wrong``; None and '' where scores are others.
     """
     codes = answers.codes[:, columns]
-    if ((codes >= 0).mean(axis=0) >= MOST_PROMPTS).all():
+    if ((codes >= 0).mean(axis=0) >= MIN_KNOWN_SHARE).all():
         return np.ascontiguousarray(codes), "answers"
     if not scores.is_binary:
         return None, ""

@@ -16,7 +16,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.findings.staleness import staleness
-from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, find_benchmark
+from tracker.queries.resolution import MAX_KEY, BenchmarkKey, find_benchmark
 from tracker.queries.selection import AnalysisInput, ClaimableOption, Selection
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import number_columns, read_arrow, word_column
@@ -143,7 +143,7 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
         raise SelectionError(f"{benchmark.label} has no filter yet. Make one: {_making(benchmark)}")
     key = known[-1] if key is None else key
     row = None
-    if 0 <= key <= LARGEST_KEY:
+    if 0 <= key <= MAX_KEY:
         row = session.execute(sa.select(tables.finding).where(tables.finding.c.id == key)).first()
     if row is None:
         known = _filters(session, benchmark)

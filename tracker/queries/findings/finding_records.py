@@ -13,7 +13,7 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.findings.staleness import stale_findings
-from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark
+from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark
 from tracker.queries.sql import tables
 
 
@@ -127,7 +127,7 @@ def finding(session: Session, key: int) -> FindingRecord:
     Raises:
         NotFoundError: there is none with this key.
     """
-    records = finding_records(session, tables.finding.c.id == key) if 0 <= key <= LARGEST_KEY else []
+    records = finding_records(session, tables.finding.c.id == key) if 0 <= key <= MAX_KEY else []
     if not records:
         known = session.scalars(sa.select(tables.finding.c.id).order_by(tables.finding.c.id)).all()
         raise NotFoundError("finding", key, known)

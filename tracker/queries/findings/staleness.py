@@ -15,7 +15,7 @@ from tracker.queries.resolution import has_scores
 from tracker.queries.sql import tables
 
 KEYS_AT_ONCE = 500
-N_NAMED = 3
+MAX_NAMES = 3
 
 STATUS_CHANGES = {"hidden": "hidden since", "superseded": "superseded since", "partial": "only partial now"}
 """How a status is told where a run had another one when it was read."""
@@ -119,15 +119,15 @@ def _weigh(session: Session, findings: Mapping[int, _FindingData]) -> None:
         elif not finding.is_pinned:
             later[row.finding_id][row.run_id] = row.model
     for key, keys in changed.items():
-        findings[key].withdrawn.append(f"changed since: run {join_names(sorted(keys), N_NAMED)}")
+        findings[key].withdrawn.append(f"changed since: run {join_names(sorted(keys), MAX_NAMES)}")
     for (key, status), changes in sorted(aside.items()):
-        findings[key].withdrawn.append(f"{STATUS_CHANGES[status]}: {join_names(sorted(changes), N_NAMED)}")
+        findings[key].withdrawn.append(f"{STATUS_CHANGES[status]}: {join_names(sorted(changes), MAX_NAMES)}")
     newest = _LaterRuns(session, {run for runs in later.values() for run in runs})
     for key, runs in later.items():
         metric = (findings[key].selection or {}).get("metric")
         changes = {f"{model} (run {new})" for run, model in runs.items() if (new := newest.of(run, metric))}
         if changes:
-            findings[key].later.append(f"a later run exists of {join_names(sorted(changes), N_NAMED)}")
+            findings[key].later.append(f"a later run exists of {join_names(sorted(changes), MAX_NAMES)}")
 
 
 def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:

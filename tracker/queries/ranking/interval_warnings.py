@@ -11,7 +11,7 @@ from tracker.queries.clusters import NONE
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
 
-FEW_CLUSTERS = 10
+MIN_CLUSTERS = 10
 """Below so many, an error clustered by them is itself hardly known."""
 MAX_NAMES = 3
 """Names that a sentence lists before it counts the rest."""
@@ -44,7 +44,7 @@ def clustering_warnings(groups: Grouping, by: str) -> list[str]:
             f"the prompts: errors of differences are CR2 with {groups.degrees:.1f} degrees of freedom, not CR1 with "
             f"{groups.n_groups - 1}, by which too much would look certain."
         )
-    if groups.n_groups < FEW_CLUSTERS:
+    if groups.n_groups < MIN_CLUSTERS:
         warnings.append(
             f"There are only {groups.n_groups} clusters ({by}): errors clustered by them are rough, and intervals "
             "wide. `--cluster none` takes prompts as independent."

@@ -28,12 +28,12 @@ class TaskRankings:
     warnings: tuple[str, ...] = ()
 
 
-def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
+def task_rankings(scores: TaskMatrix, *, min_models: int = 3) -> TaskRankings:
     """The models and tasks that have any score; the rest is left out, with a note. Gaps stay gaps.
 
     Args:
         scores: the matrix.
-        least_models: fewer than these are not a field.
+        min_models: fewer than these are not a field.
 
     Raises:
         SelectionError: too few models are left, or scores are infinite.
@@ -48,9 +48,9 @@ def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
     if not has_scores.all():
         warnings.append(f"Left out, being tasks without any score: {_join_dropped(scores.tasks, has_scores)}.")
     n_models = int(stand.sum())
-    if n_models < least_models:
+    if n_models < min_models:
         raise SelectionError(
-            f"Models with a score here: {n_models}; at least {least_models} are needed. Take in results of more, or "
+            f"Models with a score here: {n_models}; at least {min_models} are needed. Take in results of more, or "
             "choose more."
         )
     kept = replace(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import psycopg
 
 ROWS_AT_ONCE = 1000
-LONGEST_VALUE = 50_000_000
+MAX_VALUE_LENGTH = 50_000_000
 
 READING_PRAGMAS = {"foreign_key_list", "index_info", "index_list", "table_info", "table_list", "table_xinfo"}
 WRITING_FUNCTIONS = {"edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"}
@@ -183,7 +183,7 @@ def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> list[str]:
     except sqlite3.DatabaseError as error:
         raise DatabaseError(f"The store cannot be read: {error}.") from error
     raw.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+    raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_LENGTH)
     raw.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
     raw.set_authorizer(_authorize)
     raw.set_progress_handler(lambda: clock.is_over, 10_000)

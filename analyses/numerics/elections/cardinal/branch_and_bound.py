@@ -23,7 +23,7 @@ N_SAMPLED_ROWS = 48
 """Rows by which the direction to halve is chosen."""
 
 
-ROW, LEAST, MOST = 0, 1, 2
+ROW, MIN_SUM, MAX_SUM = 0, 1, 2
 """Columns of a row that is still open in a box: which it is, and its least and largest sum there."""
 
 
@@ -36,7 +36,7 @@ def _sums_in_box(D: Any, box: Any, rows: Any) -> None:
             d = D[j, row]
             minimum += d * (box[0, j] if d > 0 else box[1, j])
             maximum += d * (box[1, j] if d > 0 else box[0, j])
-        rows[row, ROW], rows[row, LEAST], rows[row, MOST] = row, minimum, maximum
+        rows[row, ROW], rows[row, MIN_SUM], rows[row, MAX_SUM] = row, minimum, maximum
 
 
 @jit
@@ -49,7 +49,7 @@ def _filter_open_rows(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: A
     size, certain, bound, at_middle = 0, 0, 0, 0
     for index in range(len(parent)):
         row = INT(parent[index, ROW])
-        smallest, largest = parent[index, LEAST], parent[index, MOST]
+        smallest, largest = parent[index, MIN_SUM], parent[index, MAX_SUM]
         change = D[j, row] * by
         if from_above:
             change = -change
@@ -65,7 +65,7 @@ def _filter_open_rows(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: A
         if largest < -slack[row]:
             certain += worth[row]
         else:
-            rows[size, ROW], rows[size, LEAST], rows[size, MOST] = row, smallest, largest
+            rows[size, ROW], rows[size, MIN_SUM], rows[size, MAX_SUM] = row, smallest, largest
             size += 1
     return size, certain, bound, at_middle
 
@@ -79,7 +79,7 @@ def _choose_branching_weight(D: Any, worth: Any, box: Any, rows: Any) -> Any:
         spread = 0.0
         for index in range(0, len(rows), step):
             row = INT(rows[index, ROW])
-            spread += worth[row] * abs(D[j, row]) / (rows[index, MOST] - rows[index, LEAST])
+            spread += worth[row] * abs(D[j, row]) / (rows[index, MAX_SUM] - rows[index, MIN_SUM])
         width = box[1, j] - box[0, j]
         if width > 0 and spread * width > widest:
             chosen, widest = j, spread * width

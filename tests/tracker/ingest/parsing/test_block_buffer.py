@@ -22,7 +22,7 @@ from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.resolve import prompt_index as prompt_index
 from tracker.ingest.write.writer import store_file
 
-MOST_MEGABYTES = 300
+MAX_MEGABYTES = 300
 
 keys = st.lists(st.text(max_size=5), min_size=1, max_size=6, unique=True)
 
@@ -178,4 +178,4 @@ class TestMemory:
             [sys.executable, "-c", measured, *words], capture_output=True, text=True, check=True, env=os.environ
         )
         assert f"{n_rows:,} new prompts" in done.stderr
-        assert int(done.stdout.rpartition("peak ")[2]) < MOST_MEGABYTES
+        assert int(done.stdout.rpartition("peak ")[2]) < MAX_MEGABYTES

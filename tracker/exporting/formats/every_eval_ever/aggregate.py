@@ -30,7 +30,7 @@ from tracker.queries.sql import tables
 from tracker.schema.run_fields import run_values
 from tracker.statistics.standard_errors import LEVEL, confidence_interval
 
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 GENERATION = ("temperature", "top_p")
 EVERY_PROMPT = "the mean over the prompts of all tasks"
 
@@ -273,7 +273,7 @@ def _generation(row: Any) -> dict[str, Any]:
 def _folder(name: str) -> str:
     """A name that every file system takes."""
     plain = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", name).strip(". ")
-    return plain[:LONGEST_NAME].strip(". ") or vocabulary.UNKNOWN
+    return plain[:MAX_NAME_LENGTH].strip(". ") or vocabulary.UNKNOWN
 
 
 def _flat(name: str) -> str:

@@ -14,7 +14,7 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter
 from tracker.queries.prompts import PromptTexts, prompts
-from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, benchmark_label
+from tracker.queries.resolution import MAX_KEY, BenchmarkKey, benchmark_label
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 
@@ -111,7 +111,7 @@ def _benchmark_of(session: Session, key: int) -> BenchmarkKey:
     has_decisions = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
     filters = session.scalars(sa.select(analysis.id).where(has_decisions).order_by(analysis.id)).all()
     finding = None
-    if 0 < key <= LARGEST_KEY:
+    if 0 < key <= MAX_KEY:
         finding = session.execute(
             sa.select(analysis.analysis, benchmark.id, benchmark.name.label("benchmark"), benchmark.revision)
             .outerjoin(tables.benchmark, benchmark.id == analysis.benchmark_id)

@@ -19,7 +19,7 @@ NAMESPACE = "helm"
 OTHER_FILES = ("run_spec.json", "scenario.json", "scenario_state.json", "stats.json")
 TEST = "test"
 CHUNK = 1 << 20
-LONGEST_NAME = 1 << 12
+MAX_NAME_LENGTH = 1 << 12
 NAME = rb'\s*:\s*"((?:[^"\\]|\\.){0,400})"'
 SPLIT, INSTANCE = re.compile(rb'"split"' + NAME), re.compile(rb'"instance_id"' + NAME)
 """Names of splits and instances. No text can be taken for one: within a text a quote has a backslash before it."""
@@ -30,7 +30,7 @@ PROMPT_ARGUMENTS = frozenset({
     "output_format_instructions", "annotator_type", "max_tokens", "num_thinking_tokens",
 })  # fmt: skip
 """Arguments of a run that say how, not what, was asked."""
-LONGEST_SETTING = 200
+MAX_SETTING_LENGTH = 200
 
 
 class HelmRunFolder:
@@ -146,7 +146,7 @@ class HelmRunFolder:
                 data = kept + chunk
                 splits.update(SPLIT.findall(data))
                 instances.update(INSTANCE.findall(data))
-                kept = data[-LONGEST_NAME:]
+                kept = data[-MAX_NAME_LENGTH:]
         return sorted(split.decode(errors="replace") for split in splits), len(instances)
 
     @cached_property
@@ -211,7 +211,7 @@ class HelmRunFolder:
             for name, value in self.adapter.items()
             if isinstance(value, bool)
             or number(value) is not None
-            or (isinstance(value, str) and 0 < len(value) <= LONGEST_SETTING)
+            or (isinstance(value, str) and 0 < len(value) <= MAX_SETTING_LENGTH)
             or (isinstance(value, list) and len(value) <= 8 and all(isinstance(element, str) for element in value))
         }
         return plain | ({"run_spec": self.spec["name"]} if text(self.spec.get("name")) else {})

@@ -16,7 +16,7 @@ from tracker.option_labels import option_letter
 
 Place = tuple[str, str, int]
 """Instance, variant and trial."""
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 
 
 class ScenarioStates:
@@ -106,7 +106,7 @@ class ScenarioStates:
 
     def _add_problem(self, problem: str) -> None:
         self._n_problems += 1
-        if len(self._problems) < MOST_PROBLEMS:
+        if len(self._problems) < MAX_PROBLEMS:
             self._problems.append(problem)
 
     def _content(

@@ -14,13 +14,13 @@ from tracker.ingest.files.json_values import contradicts, count, identity, mappi
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, pieces, variant
-from tracker.ingest.formats.helm.states import MOST_PROBLEMS, ScenarioStates, full, rest
+from tracker.ingest.formats.helm.states import MAX_PROBLEMS, ScenarioStates, full, rest
 from tracker.ingest.measurement import Measurement, MetricDescription
 from tracker.option_labels import option_letter
 
 PREDICTED = "predicted_index"
 """The statistic that says which option a model chose, where each was asked apart."""
-N_NAMED = 4
+MAX_NAMES = 4
 
 
 class InstanceStatistics:
@@ -149,13 +149,13 @@ class InstanceStatistics:
 
     def _add_problem(self, problem: str) -> None:
         self._n_problems += 1
-        if len(self._problems) < MOST_PROBLEMS:
+        if len(self._problems) < MAX_PROBLEMS:
             self._problems.append(problem)
 
     def _warnings(self) -> Iterator[str]:
         passed = [name for name, metric in self._metrics.items() if metric is None and name != PREDICTED]
         if passed:
-            some = ", ".join(map(shorten, passed[:N_NAMED])) + (", …" if len(passed) > N_NAMED else "")
+            some = ", ".join(map(shorten, passed[:MAX_NAMES])) + (", …" if len(passed) > MAX_NAMES else "")
             phrase = "statistic that is no score was" if len(passed) == 1 else "statistics that are no scores were"
             yield f"{len(passed)} {phrase} passed over ({some}); --metric NAME takes one"
         for kind, phrase in ((ERRORED, "request failed|requests failed"), (EMPTY, "answer is empty|answers are empty")):

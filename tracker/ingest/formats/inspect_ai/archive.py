@@ -15,12 +15,12 @@ from tracker.ingest.files.file_contents import open_file
 
 LOCAL, ENTRY, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 LONG_END, LONG_LOCATOR = b"PK\x06\x06", b"PK\x06\x07"
-LONGEST_END = 22 + 20 + (1 << 16)
+MAX_END_LENGTH = 22 + 20 + (1 << 16)
 TOO_LARGE = 0xFFFFFFFF
 STORED, DEFLATED, ZSTD = 0, 8, 93
 ENCRYPTED, SIZES_FOLLOW = 0x1, 0x8
 CHUNK = 1 << 18
-LARGEST_PART = 1 << 28
+MAX_PART_BYTES = 1 << 28
 AGAIN = "Copy the file again from where it was written."
 
 
@@ -89,8 +89,8 @@ class InspectArchive:
         content = bytearray()
         for chunk in self.stream(name):
             content += chunk
-            if len(content) > LARGEST_PART:
-                raise BadInputError(self.path, f"{name}: is larger than {LARGEST_PART >> 20} MB.")
+            if len(content) > MAX_PART_BYTES:
+                raise BadInputError(self.path, f"{name}: is larger than {MAX_PART_BYTES >> 20} MB.")
         return bytes(content)
 
     def stream(self, name: str) -> Iterator[bytes]:
@@ -185,9 +185,9 @@ def _zstd(raw: _Compressed) -> Iterator[bytes]:
 def _table(file: IO[bytes]) -> Iterator[Member]:
     """The members by the table of contents."""
     size = file.seek(0, io.SEEK_END)
-    tail_start = max(0, size - LONGEST_END)
+    tail_start = max(0, size - MAX_END_LENGTH)
     file.seek(tail_start)
-    tail = file.read(LONGEST_END)
+    tail = file.read(MAX_END_LENGTH)
     at = tail.rfind(END)
     if at < 0 or len(tail) - at < 22:
         raise _DamagedError("its end is missing")

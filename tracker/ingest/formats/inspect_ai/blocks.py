@@ -10,7 +10,7 @@ import numpy as np
 
 from tracker.errors import BadInputError
 from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
-from tracker.ingest.formats.inspect_ai.log_index import MOST_METRICS, InspectLogIndex
+from tracker.ingest.formats.inspect_ai.log_index import MAX_METRICS, InspectLogIndex
 from tracker.ingest.formats.inspect_ai.logs import InspectLog
 from tracker.ingest.formats.inspect_ai.samples import InspectSample, number, parse_answer, values
 from tracker.ingest.measurement import (
@@ -185,8 +185,8 @@ class InspectBlocks:
             yield f"of {index.n_cut:,} samples the log holds only the beginning of the text; it was not taken"
         for metric, n in index.passed_over.items():
             yield f"{metric}: {n:,} values that are no number were passed over, such as lists, mappings or words"
-        if len(index.lows) > MOST_METRICS:
-            yield f"of {len(index.lows):,} metrics the first {MOST_METRICS} were taken"
+        if len(index.lows) > MAX_METRICS:
+            yield f"of {len(index.lows):,} metrics the first {MAX_METRICS} were taken"
         yield from self._differences()
 
     def _differences(self) -> Iterator[str]:

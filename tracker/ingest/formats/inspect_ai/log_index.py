@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracker.errors import BadInputError
 from tracker.ingest.formats.inspect_ai.samples import InspectSample, number, number_of, values
 
-MOST_METRICS = 200
+MAX_METRICS = 200
 KEPT = 64 << 20
 """Bytes of samples, roughly, up to which they are kept from the first reading."""
 
@@ -67,7 +67,7 @@ class InspectLogIndex:
     @property
     def metrics(self) -> list[str]:
         """Names of the metrics, in the order of the log."""
-        return list(self.lows)[:MOST_METRICS]
+        return list(self.lows)[:MAX_METRICS]
 
     def places(self) -> PromptPlaces:
         """Which samples are of one prompt, and which were superseded."""

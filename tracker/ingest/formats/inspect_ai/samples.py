@@ -18,9 +18,9 @@ WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 CUT = "...\n(content truncated)"
 ELSEWHERE = "attachment://"
 REMOVED = "Key removed from summary (> 1k)"
-LONGEST_DETAIL = 200
-LONGEST_ANSWER, ANSWER_BYTES_READ = 1024, 8192
-MOST_EPOCHS = 1_000_000
+MAX_DETAIL_LENGTH = 200
+MAX_ANSWER_LENGTH, ANSWER_BYTES_READ = 1024, 8192
+MAX_EPOCHS = 1_000_000
 PER_SAMPLE = 2_000
 """Bytes of a sample beside its texts, its scores and what they hold included."""
 
@@ -82,13 +82,13 @@ def sample(data: Any) -> InspectSample:
     if isinstance(key, bool) or not isinstance(key, (int, float, str)) or key == "":
         raise InvalidSampleError("has no id")
     epoch = data.get("epoch", 1)
-    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 1 <= epoch <= MOST_EPOCHS:
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 1 <= epoch <= MAX_EPOCHS:
         raise InvalidSampleError(f"its epoch is {str(epoch)[:40]!r}, not a number from 1 up")
     text, cut = question(data.get("input"))
     choices = _choices(data.get("choices"))
     targets = _targets(data.get("target"))
     details = _details(data.get("metadata"))
-    if len(targets) > 1 and sum(map(len, targets)) <= LONGEST_DETAIL:
+    if len(targets) > 1 and sum(map(len, targets)) <= MAX_DETAIL_LENGTH:
         details["target"] = targets
     scores = data.get("scores")
     if not isinstance(scores, dict):  # the first versions had one scorer
@@ -159,7 +159,7 @@ def parse_answer(score: Any) -> str | None:
     if not isinstance(answer, str):
         return None
     line = " ".join(answer[:ANSWER_BYTES_READ].split())
-    return line if len(line) <= LONGEST_ANSWER else textwrap.shorten(line, LONGEST_ANSWER, placeholder="...")
+    return line if len(line) <= MAX_ANSWER_LENGTH else textwrap.shorten(line, MAX_ANSWER_LENGTH, placeholder="...")
 
 
 def _user_texts(messages: Any) -> Iterator[str]:
@@ -206,6 +206,6 @@ def _details(metadata: Any) -> dict[str, Any]:
     return {
         str(name): value
         for name, value in (metadata.items() if isinstance(metadata, dict) else ())
-        if (isinstance(value, str) and len(value) <= LONGEST_DETAIL and value != REMOVED)
+        if (isinstance(value, str) and len(value) <= MAX_DETAIL_LENGTH and value != REMOVED)
         or (isinstance(value, (bool, int, float)) and -(2**53) <= value <= 2**53)
     }

@@ -32,7 +32,7 @@ NESTED_COLUMNS = {
 }
 FLAT_WANTED = {"example", "instruction", "choices", "gold", "gold_index", "predictions", "metrics"}
 ROWS = 500
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 
 
 def generation(names: Sequence[str]) -> str | None:
@@ -175,7 +175,7 @@ class _Reading:
 
     def _add_problem(self, problem: str) -> None:
         self.n_problems += 1
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
 
     def warnings(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from tracker.ingest.files.json_values import count, identity, mapping, text, tex
 from tracker.ingest.formats.lm_eval.documents import Requests, probabilities
 from tracker.option_labels import option_letter
 
-LONGEST_LITERAL = 1 << 20
+MAX_LITERAL_LENGTH = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _parse_list(value: Any) -> list[Any]:
 
 
 def _spelled(literal: str) -> Any:
-    if len(literal) > LONGEST_LITERAL:
+    if len(literal) > MAX_LITERAL_LENGTH:
         return None
     try:
         return json.loads(literal)

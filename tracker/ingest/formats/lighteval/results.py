@@ -29,7 +29,7 @@ DETAILS_NAME = re.compile(rf"details_(?P<task>.+?)_(?P<stamp>{STAMP})\.parquet(?
 RESULTS_NAME = re.compile(rf"results_(?P<stamp>{STAMP})\.json(?:\.gz)?")
 OLD_FOLDER = re.compile(r"details_(?P<organization>[^/]+?)__(?P<model>[^/]+)")
 SUMMARIES = ("all", "_average")
-LONGEST_SETTING = 200
+MAX_SETTING_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class LightevalResults:
             for name, value in config.items()
             if isinstance(value, bool)
             or number(value) is not None
-            or (isinstance(value, str) and 0 < len(value) <= LONGEST_SETTING)
+            or (isinstance(value, str) and 0 < len(value) <= MAX_SETTING_LENGTH)
         }
 
     @property

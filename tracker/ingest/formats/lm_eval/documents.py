@@ -18,7 +18,7 @@ QUESTION = (
     "sentence", "ctx", "text", "claim",
 )  # fmt: skip
 CHOICES = ("choices", "options", "endings", "answer_choices")
-LONGEST_DETAIL = 200
+MAX_DETAIL_LENGTH = 200
 DOC_ID = "lm_eval_doc_id"
 """The detail that holds a document's number in its task, by which the harness can be told to ask it alone."""
 NOTHING_EXTRACTED = ("", "[invalid]")
@@ -182,7 +182,7 @@ def details(doc: Mapping[str, Any], number: Any) -> dict[str, Any] | None:
         for name, value in doc.items()
         if str(name).lower() not in known
         and isinstance(value, (str, int, float, bool))
-        and not (isinstance(value, str) and len(value) > LONGEST_DETAIL)
+        and not (isinstance(value, str) and len(value) > MAX_DETAIL_LENGTH)
     }
     if re.fullmatch(r"\d{1,9}", str(number)):
         fields[DOC_ID] = int(number)

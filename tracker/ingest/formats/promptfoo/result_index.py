@@ -30,8 +30,8 @@ from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescri
 
 HEAD = ("evalId", "config", "metadata", "version", "timestamp", "stats")
 CHUNK = 1 << 18
-MOST_METRICS = 200
-LONGEST_NAME = 80
+MAX_METRICS = 200
+MAX_NAME_LENGTH = 80
 
 
 def results_of(path: Path, head: dict[str, Any]) -> Iterator[PromptfooResult]:
@@ -77,7 +77,7 @@ class PromptfooResultIndex:
         except BadInputError:
             pass  # whoever reads them again is told again
         self.n = len(rows)
-        self.metrics = list(self.lows)[:MOST_METRICS]
+        self.metrics = list(self.lows)[:MAX_METRICS]
         self.names = _names(list(self.columns), self._user_model(), path)
         self.one_template = len({column.template for column in self.columns}) <= 1
         self.trials, self.superseded = _trials(*(np.array(column, dtype=np.int64) for column in (rows, keys, tests)))
@@ -152,8 +152,8 @@ class PromptfooResultIndex:
             yield f"{n:,} results stand twice, for the same test and column; the later one of each counts"
         for name, n in self.passed_over.items():
             yield f"{name}: {n:,} values that are no number were passed over"
-        if len(self.lows) > MOST_METRICS:
-            yield f"of {len(self.lows):,} metrics the first {MOST_METRICS} were taken"
+        if len(self.lows) > MAX_METRICS:
+            yield f"of {len(self.lows):,} metrics the first {MAX_METRICS} were taken"
         reported = {name: count(value) for name, value in mapping(self.head.get("stats")).items()}
         outcomes = {name: self.outcomes[name] for name in ("successes", "failures", "errors")}
         if reported.get("errors") is None:  # the first versions counted them as failures
@@ -190,7 +190,7 @@ def _variants(prompt_labels: Mapping[str, str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for template, prompt_label in prompt_labels.items():
         line = next(iter(prompt_label.strip().splitlines()), "") or template
-        name = plain = line if len(line) <= LONGEST_NAME else f"{line[:LONGEST_NAME].rstrip()}…"
+        name = plain = line if len(line) <= MAX_NAME_LENGTH else f"{line[:MAX_NAME_LENGTH].rstrip()}…"
         n = 1
         while name in names.values():
             n += 1

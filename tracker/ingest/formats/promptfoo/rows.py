@@ -19,7 +19,7 @@ FIELDS = (
 SCORE, PASS = "score", "pass"
 TECHNICAL = 2
 """The reason of a failure that was no wrong answer."""
-LONGEST_DETAIL = 200
+MAX_DETAIL_LENGTH = 200
 EXACT = 2**53
 
 
@@ -159,7 +159,7 @@ def _details(case: Mapping[str, Any]) -> dict[str, Any] | None:
     details = {
         str(name): value
         for name, value in metadata.items()
-        if (isinstance(value, str) and 0 < len(value) <= LONGEST_DETAIL)
+        if (isinstance(value, str) and 0 < len(value) <= MAX_DETAIL_LENGTH)
         or (isinstance(value, (bool, int, float)) and -EXACT <= value <= EXACT)
     }
     return details or None
