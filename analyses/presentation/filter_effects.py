@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from analyses.numerics.filtering.effects.correlation_change import UNCHANGED, CorrelationChange
+from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
 from analyses.numerics.filtering.effects.filter_effects import FilterEffects
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
 from analyses.numerics.filtering.effects.spread import spread
 from analyses.numerics.filtering.effects.subset_error import SubsetError
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 SAME = {"answers": "give the same answer", "right or wrong": "are both right or both wrong"}
 """What two models do that agree, by what it is that they agree in."""
@@ -77,9 +78,9 @@ def _change(change: CorrelationChange) -> str:
     if np.isnan(change.change):
         return "is not defined"
     values = f"{change.before:.3f} and {change.after:.3f}"
-    if max(abs(number) for number in (change.change, change.low, change.high)) <= UNCHANGED:
+    if max(abs(number) for number in (change.change, change.low, change.high)) <= TIE_TOLERANCE:
         return f"{values}, no change, nor any in 95 % of draws of the models"
-    has_both = change.low <= UNCHANGED and change.high >= -UNCHANGED
+    has_both = change.low <= TIE_TOLERANCE and change.high >= -TIE_TOLERANCE
     verdict = "may be noise" if has_both else "does not hang on a few of these models"
     return (
         f"{values}, a change of {_signed(change.change)} (in 95 % of draws of the models from {_signed(change.low)} to "

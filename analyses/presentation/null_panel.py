@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.presentation.canvas import DRAWN, INK, OBSERVED, style_axes
-from tracker.statistics.resampling import ROUNDING, PermutationTest
+from tracker.statistics.resampling import SPREAD_TOLERANCE, PermutationTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None
     values = np.append(null, comparison.observed) if np.isfinite(comparison.observed) else null
     if values.size:
         low, high = float(values.min()), float(values.max())
-        one_value = high - low <= ROUNDING * max(abs(low), abs(high))
+        one_value = high - low <= SPREAD_TOLERANCE * max(abs(low), abs(high))
         margin = max(1e-3 * abs(high), 1e-6) if one_value else 0.06 * (high - low)
         edges: Any = np.linspace(low - margin, high + margin, 52)
         axes.hist(null, bins=edges, color=DRAWN, alpha=0.85, label=f"null: {drawn}")

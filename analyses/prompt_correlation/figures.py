@@ -12,6 +12,7 @@ from analyses.numerics.similarity.similarities import BY_NAME
 from analyses.numerics.similarity.similarity_test import SimilarityTest
 from analyses.presentation.canvas import DRAWN, INK, OBSERVED, add_legend_above, create_figure, style_axes
 from analyses.presentation.null_panel import draw_null_panel
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +81,9 @@ def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float6
         edges = np.concatenate([test.values - steps[0] / 2, [test.values[-1] + steps[0] / 2]])
     else:
         edges = np.linspace(low, 1.0, bars + 1)
-    place = np.clip(np.searchsorted(edges, test.values + test.width / 2 + 1e-12, side="right") - 1, 0, edges.size - 2)
+    place = np.clip(
+        np.searchsorted(edges, test.values + test.width / 2 + TIE_TOLERANCE, side="right") - 1, 0, edges.size - 2
+    )
 
     def share(counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.bincount(place, weights=counts, minlength=edges.size - 1) / (counts.sum() or 1))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.ranking import TIE_TOLERANCE
+
 
 @dataclass(frozen=True, kw_only=True)
 class ByDifficulty:
@@ -78,5 +80,5 @@ def correlations(Q: NDArray[np.float64]) -> NDArray[np.float64]:
         squares = (centred**2).T @ is_measured
         spread = squares - sums**2 / n
         covered = (centred.T @ centred - sums * sums.T / n) / np.sqrt(spread * spread.T)
-    flat = (spread <= 1e-12 * squares) | (n < 2)
+    flat = (spread <= TIE_TOLERANCE * squares) | (n < 2)
     return np.where(flat | flat.T, np.nan, np.clip(covered, -1.0, 1.0))

@@ -16,8 +16,9 @@ ALPHA = 0.05
 """Up to this p, what was seen is not put down to chance; at this false discovery rate, discoveries are counted."""
 ATOM_SHARE = 0.01
 """A statistic is called discrete when one value makes up more than this share of its null distribution."""
-ROUNDING = 1e-13
-"""Draws that differ by no more than this share of the largest are one value."""
+SPREAD_TOLERANCE = 1e-13
+"""Numbers that spread by no more than this share of the largest are one value: below `TIE_TOLERANCE`, as the null of a
+statistic may be that narrow and have many values all the same."""
 CHANCE_TIE = 2
 """Among few draws, this many may be equal by chance."""
 
@@ -115,7 +116,7 @@ class PermutationTest:
             return True
         spread, largest = float(np.ptp(values)), float(np.abs(values).max())
         values = values - values.min()
-        values = np.round(values / spread, 9) if spread > ROUNDING * largest else values * 0.0
+        values = np.round(values / spread, 9) if spread > SPREAD_TOLERANCE * largest else values * 0.0
         atom = int(np.unique(values, return_counts=True)[1].max())
         return atom > max(CHANCE_TIE, ATOM_SHARE * self.n_permutations) or atom == values.size > 1
 

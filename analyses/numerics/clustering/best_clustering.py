@@ -11,8 +11,9 @@ from analyses.numerics.clustering.directions import Directions, directions
 from analyses.numerics.clustering.silhouette import cluster_sums, row_silhouettes
 from analyses.numerics.clustering.spherical_kmeans import best_assignments
 
-TIE = 1e-10
-"""Silhouettes, and mean cosines to a cluster, that differ by no more than this are equal."""
+MEAN_TOLERANCE = 1e-10
+"""Silhouettes, and mean cosines to a cluster, that differ by no more than this are equal: above `TIE_TOLERANCE`, as
+they are made of sums over all rows, in an order that depends on the clusters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +51,7 @@ def best_clustering(
     """Spherical k-means with the number of clusters that has the largest mean silhouette.
 
     At each number of clusters the restart with the best objective is kept; of numbers whose silhouettes are equal
-    within `TIE` the smallest is chosen.
+    within `MEAN_TOLERANCE` the smallest is chosen.
 
     Args:
         X: ``(n, k)`` finite numbers; rows of zeros belong to no cluster.
@@ -106,7 +107,7 @@ def best_number(by_number: NDArray[np.float64]) -> int:
     """
     defined = np.where(np.isnan(by_number), -np.inf, by_number)
     largest = defined.max(initial=-np.inf)
-    return int(np.flatnonzero(defined >= largest - TIE)[0]) + 2 if np.isfinite(largest) else 0
+    return int(np.flatnonzero(defined >= largest - MEAN_TOLERANCE)[0]) + 2 if np.isfinite(largest) else 0
 
 
 def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[np.float64]:
@@ -152,7 +153,7 @@ def _medoids(grouped: Directions, labels: NDArray[np.int64], n_clusters: int) ->
     means = np.einsum("ij,ij->i", grouped.units, sums[labels]) / totals[labels]
     best = np.full(n_clusters, -np.inf)
     np.maximum.at(best, labels, means)
-    candidates = np.flatnonzero(means >= best[labels] - TIE)
+    candidates = np.flatnonzero(means >= best[labels] - MEAN_TOLERANCE)
     medoids = np.full(n_clusters, grouped.of_row.size, dtype=np.int64)
     np.minimum.at(medoids, labels[candidates], grouped.first_rows[candidates])
     return medoids

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.clustering.directions import Directions
 from tracker.statistics.jit import jit
-from tracker.statistics.resampling import ROUNDING
+from tracker.statistics.resampling import SPREAD_TOLERANCE
 
 BLOCK = 256
 """Rows whose products with one vector are made together, so that they stay in the cache."""
@@ -93,6 +93,6 @@ def row_silhouettes(
     alone = (n_rows[labels[of_row]] == 1) & ((rest <= 0) if weights is None else (np.asarray(weights)[rows] <= 1))
     a = np.divide(within[of_row], rest, out=np.zeros(rows.size), where=~alone)
     larger = np.maximum(a, b)
-    differs = ~alone & (np.abs(b - a) > ROUNDING * larger)
+    differs = ~alone & (np.abs(b - a) > SPREAD_TOLERANCE * larger)
     samples[rows] = np.divide(b - a, larger, out=np.zeros(rows.size), where=differs)
     return samples

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.best_clustering import TIE, Clustering, best_clustering, best_number
+from analyses.numerics.clustering.best_clustering import MEAN_TOLERANCE, Clustering, best_clustering, best_number
 from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_table
 from analyses.numerics.similarity.bit_tables import BitTable, unpack_bits
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
@@ -64,7 +64,9 @@ class SilhouetteTest:
 
     def _compared(self, observed: float | NDArray[np.float64], null: NDArray[np.float64]) -> PermutationTest:
         difference = null - float(observed)
-        signs = np.where(np.isnan(difference) | (np.abs(difference) <= TIE), 0, np.sign(np.nan_to_num(difference)))
+        signs = np.where(
+            np.isnan(difference) | (np.abs(difference) <= MEAN_TOLERANCE), 0, np.sign(np.nan_to_num(difference))
+        )
         too_few = "" if np.isfinite(observed) else "the table has fewer distinct directions than that"
         return build_permutation_test(float(observed), null, signs.astype(np.int8), too_few or self.reason)
 

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
+from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import STARTS
 
 CANDIDATES = 8
 """WeightedUnits drawn for each new centre, of which the one that improves the objective most is taken."""
-MARGIN = 1e-12
-"""A direction changes its cluster only for a cosine larger by more than this, so that rounding moves nothing."""
 SLACK = 1e-7
 """Chords are compared with this allowance for rounding, which is largest, about 1e-8, where they are 0."""
 MAX_ROUNDS = 300
@@ -144,7 +143,7 @@ def _choose(directions: Any, cosines: Any, draws: Any, best: Any, trial: Any) ->
         drawn = np.searchsorted(parts, total * (draws[t] / _MAX_DRAW), side="right")
         _cosines(directions.columns, directions.columns[:, drawn].copy(), trial)
         trial_gain = _gain(directions.weights, trial, cosines)
-        if trial_gain > largest * (1.0 + MARGIN):
+        if trial_gain > largest * (1.0 + TIE_TOLERANCE):
             largest, chosen = trial_gain, INT(drawn)
             best[:] = trial
     return chosen
@@ -182,7 +181,7 @@ def _compare(units: Any, n: Any, rows: Any, state: Any, moves: Any) -> Any:
             i, nearest = rows[start + b], np.int64(where[b])
             if nearest == labels[i]:
                 chords[i] = _chord(second[b])
-            elif first[b] <= own_cosines[i] + MARGIN:
+            elif first[b] <= own_cosines[i] + TIE_TOLERANCE:
                 chords[i] = _chord(first[b])
             else:
                 moves[n_moves, 0], moves[n_moves, 1] = i, nearest
@@ -331,7 +330,7 @@ def _run_chains(directions: Any, max_clusters: int, n_restarts: int, key: Any, k
             else:
                 state.centres[n - 1] = directions.units[chosen]
             for i in range(m):
-                if new[i] > cosines[i] + MARGIN:
+                if new[i] > cosines[i] + TIE_TOLERANCE:
                     chords[i] = min(chords[i], _chord(cosines[i]))
                     cosines[i] = new[i]
                     _reassign(directions, state, INT(i), INT(n - 1))
@@ -339,7 +338,7 @@ def _run_chains(directions: Any, max_clusters: int, n_restarts: int, key: Any, k
                     chords[i] = min(chords[i], _chord(new[i]))
             _improve(directions, INT(n), state, space)
             objective = _objective(directions, n, state)
-            if restart == 0 or objective > best[n - 2] * (1.0 + MARGIN):
+            if restart == 0 or objective > best[n - 2] * (1.0 + TIE_TOLERANCE):
                 best[n - 2] = objective
                 kept[n - 2] = state.labels
 

@@ -24,8 +24,8 @@ TO_SD = 1.4826
 """Standard deviation of a normal distribution, in median absolute deviations."""
 MEAN_TO_SD = 1.2533
 """Standard deviation of a normal distribution, in mean absolute deviations."""
-CLOSE = 1e-9
-"""Deviations and lengths of vectors below this are rounding."""
+MIN_LENGTH = 1e-9
+"""Deviations and lengths of vectors below this are rounding: above `TIE_TOLERANCE`, as they come from long sums."""
 MIN_DIFFERENCE: dict[Measure, float] = {"length": float(np.log(1.5)), "n_choices": 0.5, "distance": 0.05}
 """Differences from the median below which a task is not anomalous, however alike the others are: half as long again,
 half a choice, and a twentieth of the distance between two tasks that have nothing in common."""
@@ -120,7 +120,7 @@ def _distances(E: NDArray[Any], task: NDArray[np.intp], n_tasks: int) -> Floats:
     rest = sums.sum(axis=0) - sums
     norms = np.linalg.norm(sums, axis=1) * np.linalg.norm(rest, axis=1)
     products = np.einsum("ij,ij->i", sums, rest)
-    cosines: Floats = np.divide(products, norms, out=np.full(n_tasks, np.nan), where=norms > CLOSE)
+    cosines: Floats = np.divide(products, norms, out=np.full(n_tasks, np.nan), where=norms > MIN_LENGTH)
     return 1 - np.clip(cosines, -1.0, 1.0)
 
 
@@ -132,7 +132,7 @@ def _robust_z(values: Floats, least: float) -> Floats:
         return z
     difference = values[known] - np.median(values[known])
     deviation = TO_SD * np.median(np.abs(difference))
-    if deviation < CLOSE:
+    if deviation < MIN_LENGTH:
         deviation = MEAN_TO_SD * np.abs(difference).mean()
     matters = np.abs(difference) >= least
     z[known] = np.divide(difference, deviation, out=np.zeros(difference.size), where=matters)

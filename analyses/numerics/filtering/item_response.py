@@ -53,8 +53,8 @@ BLOCK = 1024
 """Prompts that one worker takes at a time."""
 SETTLING = 20
 """Newton steps that abilities get before the first iteration."""
-TIE = 1e-9
-"""Prompts within this of a percentile are at it."""
+PERCENTILE_TOLERANCE = 1e-9
+"""Prompts within this of a percentile are at it: above `TIE_TOLERANCE`, as an iteration gives only so many digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,8 +277,9 @@ def flag_easy_or_undiscriminating(
 ) -> NDArray[np.bool_]:
     """Prompts that are among the easiest, or among those that tell good models least from bad ones.
 
-    At or below a percentile counts (`TIE`), so that prompts that cannot be told apart go together: where more than a
-    quarter of the prompts has the same lowest difficulty, all of them are easy. Prompts without numbers are neither.
+    At or below a percentile counts (`PERCENTILE_TOLERANCE`), so that prompts that cannot be told apart go together:
+    where more than a quarter of the prompts has the same lowest difficulty, all of them are easy. Prompts without
+    numbers are neither.
 
     Args:
         fit: as of `fit_two_parameter`.
@@ -299,5 +300,5 @@ def _lowest(numbers: Floats, percentile: float) -> NDArray[np.bool_]:
     lowest = np.zeros(len(numbers), bool)
     if known.any():
         limit = np.percentile(numbers[known], percentile)
-        lowest[known] = numbers[known] <= limit + TIE * max(1.0, abs(limit))
+        lowest[known] = numbers[known] <= limit + PERCENTILE_TOLERANCE * max(1.0, abs(limit))
     return lowest

@@ -1,8 +1,8 @@
 """The order in which rows are added one by one, each as far as possible from those already there.
 
 Distances are cosine distances; a row of zeros has no direction and is at distance 1 from every row, itself
-included. Rows whose distances differ by no more than `TIE` are equally far, and the first of them is added.
-Sums are carried in two floats, so that rounding stays orders of magnitude below `TIE` whatever the order.
+included. Rows whose distances differ by no more than `TIE_TOLERANCE` are equally far, and the first of them is added.
+Sums are carried in two floats, so that rounding stays orders of magnitude below `TIE_TOLERANCE` whatever the order.
 
 The order is that of the direct method, which compares every remaining row with every selected one at each step;
 only rows that could be next are looked at: what is known of a row from an earlier step bounds its similarity
@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from analyses.numerics.clustering.directions import directions
 from tracker.statistics.jit import INT, jit, sum_kernel
+from tracker.statistics.ranking import TIE_TOLERANCE
 
-TIE = 1e-12
-"""Distances that differ by no more than this are equal."""
 RUN = 32
 """Groups whose bounds are summed up in one, so that most are passed over together."""
 
@@ -175,7 +174,7 @@ def _by_mean(
             back = total - r[j]
             rest[j] = (r[j] - (total - back)) + (u - back)
             r[j] = total
-        tie = TIE * step
+        tie = TIE_TOLERANCE * step
         least, n_fresh = np.inf, 0
         promising = _lowest(floors, INT(0), floors.size)
         for turn in range(-1, floors.size):
@@ -221,18 +220,18 @@ def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, r
         promising = _lowest(floors, INT(0), floors.size)
         for turn in range(-1, floors.size):
             run = promising if turn < 0 else turn
-            if turn == promising or floors[run] > least + 2 * TIE:
+            if turn == promising or floors[run] > least + 2 * TIE_TOLERANCE:
                 continue
             for g in range(run * RUN, min(run * RUN + RUN, m)):
-                while seen[g] < n_selected and keys[g] <= least + 2 * TIE:
+                while seen[g] < n_selected and keys[g] <= least + 2 * TIE_TOLERANCE:
                     keys[g] = max(keys[g], _dot(units[g], selected[seen[g]]))
                     seen[g] += 1
-                if keys[g] < np.inf and keys[g] <= least + 2 * TIE:
+                if keys[g] < np.inf and keys[g] <= least + 2 * TIE_TOLERANCE:
                     least = min(least, keys[g])
                     fresh[n_fresh] = g
                     n_fresh += 1
             floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
-        last = _first_row(fresh, n_fresh, keys, least + TIE, members, at)
+        last = _first_row(fresh, n_fresh, keys, least + TIE_TOLERANCE, members, at)
         rows[step], distances[step] = members[at[last]], 1.0 - keys[last]
         _go_on(last, start, members, starts, at, keys)
         run = last // RUN

@@ -16,8 +16,9 @@ from tracker.statistics.multiple_testing import ascending_fdr_values, fdr_values
 from tracker.statistics.resampling import ALPHA, PermutationTest, build_permutation_test, map_blocks, split_blocks
 from tracker.statistics.rng_streams import ROWS, generator, stream_key
 
-TIE = 1e-9
-"""Statistics within this share of their scale count as equal: rounding is far below, and a tie only raises p."""
+DRAW_TOLERANCE = 1e-9
+"""Statistics of draws within this share of their scale are equal: above `TIE_TOLERANCE`, as they are quotients of long
+sums; rounding is far below, and a tie only raises p."""
 BLOCK_CELLS, STACK_CELLS = 2**20, 2**21
 """Numbers in one array over the draws of a block, and over the draws whose products are taken together."""
 MAX_DRAWS = 128
@@ -225,17 +226,17 @@ def _describe_draws(draws: _NullTables, meaning: Meaning, scale: float, n_permut
 def _familywise(t: Floats, largest: Floats) -> Floats:
     """Share of tables, the observed one among them, whose largest |t| is at least that of each prompt."""
     ascending = np.sort(np.where(np.isnan(largest), np.inf, largest))
-    below = np.searchsorted(ascending, t * (1 - TIE))
+    below = np.searchsorted(ascending, t * (1 - DRAW_TOLERANCE))
     return np.where(np.isnan(t), np.nan, (1 + len(ascending) - below) / (1 + len(ascending)))
 
 
 def _comparisons(statistics: _LineStatistics, scale: float) -> dict[str, PermutationTest]:
     values = {
-        "slope.mean": (statistics.slope_mean, TIE * scale),
+        "slope.mean": (statistics.slope_mean, DRAW_TOLERANCE * scale),
         "n_discoveries": (statistics.n_discoveries, 0.0),
-        "ks_slope": (pooled_distances(statistics.slopes), TIE),
-        "ks_fdr": (pooled_distances(statistics.fdr), TIE),
-        "max_t": (statistics.max_t, TIE * float(statistics.max_t[0])),
+        "ks_slope": (pooled_distances(statistics.slopes), DRAW_TOLERANCE),
+        "ks_fdr": (pooled_distances(statistics.fdr), DRAW_TOLERANCE),
+        "max_t": (statistics.max_t, DRAW_TOLERANCE * float(statistics.max_t[0])),
     }
     no_line = "" if np.isfinite(statistics.max_t[0]) else "no prompt has a line"
     comparisons = {}

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.semantic.semantic_regression import SQUARE_ROWS, Floats
+from tracker.statistics.ranking import TIE_TOLERANCE
 
-CLOSE = 1e-12
-"""Similarities within this of each other are ordered by the prompts' places."""
 N_BINS = 400
 """Of semantic similarity between -1 and 1."""
 MAX_PAIRS = 2**25
@@ -52,8 +51,8 @@ def nearest_partners(
     means = [(w * s).sum(axis=1, keepdims=True) / w.sum(axis=1, keepdims=True) * intercept for s in (x, y)]
     parts = w * (x - means[0]) * (y - means[1])
     total, size = parts.sum(axis=1, keepdims=True), np.abs(parts).sum(axis=1, keepdims=True)
-    parts = np.divide(parts, total, out=np.full_like(parts, np.nan), where=np.abs(total) > CLOSE * size)
-    ranked = np.round(x / CLOSE) * CLOSE
+    parts = np.divide(parts, total, out=np.full_like(parts, np.nan), where=np.abs(total) > TIE_TOLERANCE * size)
+    ranked = np.round(x / TIE_TOLERANCE) * TIE_TOLERANCE
     ranked[np.arange(len(prompts)), prompts] = -np.inf
     places = np.argsort(-ranked, axis=1, kind="stable")[:, :n_nearest]
     of_most_one = (np.minimum(x, 1.0), np.minimum(y, 1.0), parts)  # rounding can take a similarity past 1

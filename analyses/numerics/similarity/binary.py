@@ -18,7 +18,7 @@ from analyses.numerics.similarity.null_draws import DrawBlock, Null, NullDraws, 
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.similarities import SIMILARITIES, Counts, Similarity
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
-from analyses.numerics.similarity.weighted_distributions import TIE, describe_masses, signs_within, ties
+from analyses.numerics.similarity.weighted_distributions import STATISTIC_TOLERANCE, describe_masses, signs_within, ties
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
 
 MAX_KEPT = 1 << 28
@@ -119,7 +119,7 @@ def _test(
     else:
         observed = describe_masses(counts[None, :], values)[0]
         signs = signs_within(null - observed, ties(observed, null))
-        tie = TIE
+        tie = STATISTIC_TOLERANCE
     invariant = draws.invariant_statistics(similarity)
     distance = build_permutation_test(*join_distances(distances), reason)
     if distance.reason and (np.append(distance.null, distance.observed) <= tie).all():
@@ -148,7 +148,10 @@ def _row_sums(draws: NullDraws, blocks: list[DrawBlock], reason: str) -> Permuta
     observed = row_sum_spread(table.rows, weights)
     if weights is not None:
         return build_permutation_test(
-            observed, null, signs_within(null - observed, TIE * max(observed, float(null.max()))), reason
+            observed,
+            null,
+            signs_within(null - observed, STATISTIC_TOLERANCE * max(observed, float(null.max()))),
+            reason,
         )
     n = table.rows.shape[0]
     mean = table.ones.sum() / n

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
 from analyses.numerics.similarity.lattices import Lattice
 from tracker.statistics.jit import jit
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 STATISTICS = ("mean", "p75", "p95", "variance")
 ATOMIC = ("p75", "p95")
@@ -20,7 +21,7 @@ ATOMIC = ("p75", "p95")
 PERCENTILES = ((3, 4), (19, 20))
 """The two percentiles as fractions."""
 
-NEAR = 1e-9
+COMPARISON_TOLERANCE = 1e-9
 """Closer than this, two statistics are compared without rounding. Floating sums of up to 2.4e6 terms in
 [0, 1] are good to 3e-10, so nothing farther apart can be a tie or in the wrong order."""
 
@@ -148,7 +149,7 @@ def compare_exactly(
         def exact(row: int, s: int = s, reference: Callable[[], ExactSqrtSum] = reference) -> int:
             return (exact_statistic(lattice, counts[row], s) - reference()).sign()
 
-        signs[:, s] = decide_signs((np.abs(difference) < NEAR) & ~equal, difference, exact)
+        signs[:, s] = decide_signs((np.abs(difference) < COMPARISON_TOLERANCE) & ~equal, difference, exact)
     return statistics, signs
 
 
@@ -187,7 +188,8 @@ def exact_distance(counts: NDArray[np.int64], pool: NDArray[np.int64]) -> Fracti
     total, everything = int(passed[-1]), int(all_passed[-1])
     gap = np.abs(passed / total - all_passed / everything)
     largest = max(
-        abs(int(passed[i]) * everything - int(all_passed[i]) * total) for i in np.flatnonzero(gap > gap.max() - 1e-12)
+        abs(int(passed[i]) * everything - int(all_passed[i]) * total)
+        for i in np.flatnonzero(gap > gap.max() - TIE_TOLERANCE)
     )
     return Fraction(largest, total * everything)
 
@@ -206,7 +208,11 @@ def compare_distances(observed: NDArray[np.int64], counts: NDArray[np.int64], po
         drawn = exact_distance(counts[row], pool)
         return (drawn > reference()) - (drawn < reference())
 
-    return float(distance[0]), null, decide_signs((np.abs(difference) < NEAR) & ~same, difference, exact)
+    return (
+        float(distance[0]),
+        null,
+        decide_signs((np.abs(difference) < COMPARISON_TOLERANCE) & ~same, difference, exact),
+    )
 
 
 def join_distances(parts: list[KsDistances]) -> KsDistances:

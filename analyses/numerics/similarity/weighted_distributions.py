@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS, KsDistances
 from tracker.statistics.jit import jit
 
-TIE = 1e-10
+STATISTIC_TOLERANCE = 1e-10
 """Statistics closer than this are ties, as a share of what they are made of: the mean of 1 - similarity for means
-and percentiles, its square for variances. Rounding then never makes a p-value smaller, and tables whose similarities
+and percentiles, its square for variances. Above `TIE_TOLERANCE`, as they are quotients of long sums: rounding then never makes a p-value smaller, and tables whose similarities
 are all near 1 can still be told apart."""
 LAST_DIGIT = 1e-15
 """What rounding does to a similarity."""
@@ -28,7 +28,7 @@ def ties(observed: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np
     """How close each of `STATISTICS` must be to be a tie; the same whichever table is called the observed one."""
     means = np.append(null[:, 0], observed[0])
     spread = float(1 - means[np.isfinite(means)].min(initial=1.0))
-    near = TIE * spread + LAST_DIGIT
+    near = STATISTIC_TOLERANCE * spread + LAST_DIGIT
     return np.array([near, near, near, near * spread])
 
 
@@ -100,8 +100,8 @@ def _distances(masses: Any, pool: Any, result: Any) -> None:
 def compare_weighted_distances(
     observed: NDArray[np.float64], masses: NDArray[np.float64], pool: NDArray[np.float64]
 ) -> KsDistances:
-    """The observed KS distance from the pool, each draw's, and the signs of the differences, with `TIE` as slack."""
+    """The observed KS distance from the pool, each draw's, and the signs of the differences beyond `STATISTIC_TOLERANCE`."""
     distance, null = np.empty(1), np.empty(masses.shape[0])
     _distances(observed[None, :], pool, distance)
     _distances(np.ascontiguousarray(masses), pool, null)
-    return float(distance[0]), null, signs_within(null - distance[0], TIE)
+    return float(distance[0]), null, signs_within(null - distance[0], STATISTIC_TOLERANCE)

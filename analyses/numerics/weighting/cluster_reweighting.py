@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from analyses.numerics.clustering.best_clustering import Clustering, best_clustering, medoid_distances
 from analyses.numerics.weighting.cluster_weights import (
-    ZERO,
     ZeroDistance,
     distance_weights,
     inverse_distance_weights,
     medoid_weights,
 )
 from analyses.numerics.weighting.reweighting import Reweighting, reweighting
+from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.rng_streams import stream_key
 
 MEDOIDS, DISTANCE, INVERSE = BY_CLUSTER = ("medoids", "distance", "inverse-distance")
@@ -42,7 +42,7 @@ class ClusterSchemes:
     @property
     def is_zero_distance(self) -> NDArray[np.bool_]:
         """``(n,)`` whether a prompt is in the direction of its representative."""
-        return np.asarray(self.distances <= ZERO)
+        return np.asarray(self.distances <= TIE_TOLERANCE)
 
 
 def cluster_schemes(

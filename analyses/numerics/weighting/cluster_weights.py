@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.ranking import TIE_TOLERANCE
+
 ZeroDistance = Literal["floor", "limit", "drop"]
-ZERO = 1e-12
-"""Distances up to this are 0: rounding gives as much between vectors that point the same way."""
 
 
 def medoid_weights(labels: NDArray[np.int64], medoids: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ def inverse_distance_weights(
 
 def _clean(labels: NDArray[np.int64], distances: NDArray[np.float64]) -> NDArray[np.float64]:
     d = np.where(labels < 0, 0.0, distances)
-    return np.where(d <= ZERO, 0.0, d)
+    return np.where(d <= TIE_TOLERANCE, 0.0, d)
 
 
 def _by_cluster(labels: NDArray[np.int64], raw: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -184,6 +184,6 @@ def _places(drawn: RankDraws, twins: NDArray[np.int64]) -> tuple[Matrix, Vector,
     for model, size in enumerate(np.bincount(twins, minlength=k)[twins]):
         for shared in range(size):
             places[model, shared:] += drawn.places[model, : k - shared] / (size * drawn.n_draws)
-    reached = np.cumsum(places, axis=1) + 1e-12
+    reached = np.cumsum(places, axis=1) + TIE_TOLERANCE
     low, high = (1.0 + np.argmax(reached >= level, axis=1) for level in CENTRAL)
     return places, places @ np.arange(1.0, k + 1), low, high

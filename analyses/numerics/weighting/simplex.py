@@ -18,10 +18,9 @@ from scipy import special
 
 from analyses.numerics.weighting.dirichlet_tail import both_tails
 from tracker.statistics.jit import jit, popcount
+from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.resampling import map_blocks
 
-SAME = 1e-12
-"""Scores no farther apart than this share of the largest in the table are the same score."""
 MAX_STEPS = 200
 MAX_STEP = 1e-8
 """A quantile is found when a step is less than this share of the way to the nearest end; the error is its square."""
@@ -54,7 +53,7 @@ def lead_chances(X: NDArray[np.float64], alpha: Vector) -> LeadChances:
     if _is_two_valued(X, least, most):
         return _two_valued_duels(X, most, alpha)
     k = X.shape[1]
-    columns, slack = np.ascontiguousarray(X.T), SAME * max(abs(least), abs(most))
+    columns, slack = np.ascontiguousarray(X.T), TIE_TOLERANCE * max(abs(least), abs(most))
     beats, better = np.full((k, k), 0.5), np.zeros((k, k), np.int64)
     for i, (ahead, behind, wins, losses) in enumerate(map_blocks(lambda i: _row(columns, alpha, slack, i), k)):
         beats[i, i + 1 :], beats[i + 1 :, i] = ahead, behind

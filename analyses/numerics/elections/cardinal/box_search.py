@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.branch_and_bound import ROUNDING, branch_and_bound
+from analyses.numerics.elections.cardinal.branch_and_bound import SUM_ERROR, branch_and_bound
 from analyses.numerics.elections.cardinal.exact_feasibility import maximize_in_box
 
 SMALL_BUDGET, LARGE_BUDGET = 12, 5000
@@ -47,7 +47,7 @@ class WeightInequalities:
     @property
     def slack(self) -> NDArray[np.float64]:
         """``(n_rows,)`` how far a computed sum may be from the true one, for weights in [0, 1]."""
-        return np.asarray(ROUNDING * np.abs(self.D).sum(axis=0))
+        return np.asarray(SUM_ERROR * np.abs(self.D).sum(axis=0))
 
     def exact_row(self, row: int) -> list[Fraction]:
         """A row as fractions."""

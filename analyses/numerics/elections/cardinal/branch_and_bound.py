@@ -13,7 +13,7 @@ import numpy as np
 
 from tracker.statistics.jit import INT, jit
 
-ROUNDING = 1e-13
+SUM_ERROR = 1e-13
 """Sums of at most some hundred terms, each of them correctly rounded, are known to this share of Σ|d|."""
 
 MAX_DEPTH = 400

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.box_search import WeightInequalities
-from analyses.numerics.elections.cardinal.branch_and_bound import ROUNDING
+from analyses.numerics.elections.cardinal.branch_and_bound import SUM_ERROR
 from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
 from tracker.statistics.jit import jit
 
@@ -31,7 +31,7 @@ def _minimum_leads(X: Any, epsilon: Any, leads: Any, doubt: Any) -> None:
                 d = X[j, i] - X[j, k]
                 lead += d * epsilon if d > 0 else d
                 size += abs(X[j, i]) + abs(X[j, k])
-            leads[i, k], doubt[i, k] = lead, ROUNDING * size
+            leads[i, k], doubt[i, k] = lead, SUM_ERROR * size
 
 
 def possible_overtakes(sums: WeightedSums, epsilon: Fraction) -> NDArray[np.int8]:

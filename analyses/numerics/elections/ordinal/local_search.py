@@ -19,6 +19,7 @@ BLOCK = 1 << 16
 GAP_WIDTHS = (0.3, 0.1, 0.03)
 """In mean distances of the pairs at the start; after these, pairs are counted."""
 _MIN_GAIN = 1e-9
+"""A flip must lower the shortfall by this share: above `TIE_TOLERANCE`, as running totals gather rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)

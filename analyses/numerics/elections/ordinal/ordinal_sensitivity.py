@@ -24,7 +24,7 @@ from analyses.numerics.elections.win_rates import WinRateRule, win_rates
 MAX_SEARCH_CELLS = 6e7
 """Cells the local search looks at, for tau and for MRC each; it decides how long a search without time limit takes."""
 MIN_LEADING = 2
-_ROUNDING = 1e-9
+_COUNT_TOLERANCE = 1e-9
 """So that 0.29 of 100 models are 29, although the product of the floats is a little less."""
 
 
@@ -39,7 +39,7 @@ def select_leading_models(
         top: below 1, a share of the field, rounded down; else how many. At least 2 models, at most all.
         rule: how win rates are counted.
     """
-    n_requested = int(scores.n_models * top + _ROUNDING) if top < 1 else int(top)
+    n_requested = int(scores.n_models * top + _COUNT_TOLERANCE) if top < 1 else int(top)
     n_leading = min(max(n_requested, MIN_LEADING), scores.n_models)
     rates = win_rates(scores, rule=rule)
     order = sorted(range(scores.n_models), key=lambda model: (-rates[model], names[model]))

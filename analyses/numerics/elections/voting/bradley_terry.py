@@ -12,13 +12,13 @@ from scipy.special import expit
 
 from analyses.numerics.elections.voting.condorcet import PairwiseDuels
 
-TOLERANCE = 1e-12
+CONVERGENCE = 1e-12
 """Largest relative change of a strength in the last step."""
 MAX_ITERATIONS = 10_000
 RESIDUAL = 1e-6
 """By so many wins, a model's expected wins may differ from those it has."""
-TIE = 1e-8
-"""Strengths this close to the next better one are tied with it."""
+STRENGTH_TOLERANCE = 1e-8
+"""Strengths this close to the next better one are tied: above `TIE_TOLERANCE`, as an iteration finds them."""
 
 
 def is_installed() -> bool:
@@ -54,7 +54,7 @@ def fit_strengths(duels: PairwiseDuels) -> NDArray[np.float64] | None:
         j.tolist(),
         [evalica.Winner.X] * len(i),
         weights=won[i, j].tolist(),
-        tolerance=TOLERANCE,
+        tolerance=CONVERGENCE,
         limit=MAX_ITERATIONS,
     )
     strengths = fit.scores.reindex(range(len(won))).to_numpy(dtype=np.float64)
@@ -75,7 +75,7 @@ def tie_levels(strengths: NDArray[np.float64]) -> NDArray[np.int64]:
         strengths: of `fit_strengths`. They are roots of equations, not rational numbers, so ties need a tolerance.
     """
     order = np.argsort(strengths)
-    steps = np.concatenate([[0], np.cumsum(np.diff(strengths[order]) > TIE)])
+    steps = np.concatenate([[0], np.cumsum(np.diff(strengths[order]) > STRENGTH_TOLERANCE)])
     levels = np.empty(len(strengths), dtype=np.int64)
     levels[order] = steps
     return levels

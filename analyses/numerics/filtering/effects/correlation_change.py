@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.spread import LEVELS
-from tracker.statistics.ranking import mean_ranks
+from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_MODELS, generator
 
@@ -25,8 +25,6 @@ Floats = NDArray[np.float64]
 
 MIN_MODELS = 3
 """With fewer, every correlation that exists is 1 or -1."""
-UNCHANGED = 1e-12
-"""A change no larger than this is rounding, and counts as none."""
 CELLS = 2**18
 """Drawn models that are worked on at a time, by one worker."""
 
@@ -40,7 +38,7 @@ class CorrelationChange:
         before, after: of all of them, in [-1, 1].
         change: ``after - before``.
         low, high: 2.5 % and 97.5 % quantiles of the change over the draws in which it is defined.
-        share_not_above: share of those draws in which the change is at most 0 (up to `UNCHANGED`).
+        share_not_above: share of those draws in which the change is at most 0 (up to `TIE_TOLERANCE`).
         n_draws: draws of as many models, with replacement.
         n_undefined: draws left out since some score was the same for all models drawn.
     """
@@ -138,7 +136,7 @@ def _change(n_models: int, observed: Floats, drawn: Floats) -> CorrelationChange
         change=float(observed[1] - observed[0]),
         low=low,
         high=high,
-        share_not_above=float("nan") if nothing else float((defined <= UNCHANGED).mean()),
+        share_not_above=float("nan") if nothing else float((defined <= TIE_TOLERANCE).mean()),
         n_draws=len(drawn),
         n_undefined=len(drawn) - len(defined),
     )

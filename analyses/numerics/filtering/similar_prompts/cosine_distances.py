@@ -26,7 +26,7 @@ ROWS_OF_A_STRIP = 2048
 """Rows multiplied with those after them before the next strip leaves them out."""
 FLOATS_AT_A_TIME = 2**26
 """Entries of a product held by a worker, 256 MB: beyond 131,072 prompts there are fewer rows at a time."""
-ROUNDING = 2.0**-24
+SINGLE_PRECISION_ERROR = 2.0**-24
 """Largest relative error of rounding to single precision once."""
 
 
@@ -63,7 +63,7 @@ class NormalizedVectors:
             raise ValueError("a vector is zero or not finite")
         # An entry of either row, the product of the two and each sum it goes into are rounded once; the products'
         # sizes sum to 1 at most.
-        return cls(E=E, squares=squares, unit=unit, slack=(E.shape[1] + 4) * ROUNDING)
+        return cls(E=E, squares=squares, unit=unit, slack=(E.shape[1] + 4) * SINGLE_PRECISION_ERROR)
 
 
 def iterate_products(

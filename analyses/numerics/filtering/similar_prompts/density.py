@@ -29,8 +29,9 @@ RESOLUTION = 1e-6
 """Share of the largest density by which the density must fall on both sides of a maximum: its own accuracy."""
 FINENESS = 100
 """Thresholds are multiples of a bandwidth divided by this."""
-ROUNDING = 1e-13
-"""Share of the largest density within which neighbouring points of the grid are equal."""
+PLATEAU_TOLERANCE = 1e-13
+"""Share of the largest density within which neighbouring points of the grid are equal: below `TIE_TOLERANCE`, as the
+grid is so fine that a top is nearly flat."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +165,7 @@ def _maxima(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     largest = float(values.max())
     tops = _tops(values, RESOLUTION * largest)
-    return np.array([_position(values, int(top), ROUNDING * largest) for top in tops])
+    return np.array([_position(values, int(top), PLATEAU_TOLERANCE * largest) for top in tops])
 
 
 @jit

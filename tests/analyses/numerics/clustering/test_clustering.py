@@ -12,8 +12,9 @@ from analyses.numerics.clustering.best_clustering import best_clustering, best_n
 from analyses.numerics.clustering.directions import directions
 from analyses.numerics.clustering.silhouette import row_silhouettes
 from analyses.numerics.clustering.silhouette_test import silhouette_test
-from analyses.numerics.clustering.spherical_kmeans import CANDIDATES, MARGIN, best_assignments
+from analyses.numerics.clustering.spherical_kmeans import CANDIDATES, best_assignments
 from analyses.numerics.null_tables import shuffled_table
+from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import STARTS, stream_key
 
@@ -50,13 +51,13 @@ def plain_chain(units: np.ndarray, weights: np.ndarray, most: int, restart: int)
             i = int(np.searchsorted(parts, parts[-1] * draw / (2**32 - 1), side="right"))
             gains.append(((weights * np.maximum(0, units @ units[i] - same)).sum(), i))
         chosen = max(gains, key=lambda gain: gain[0])[1]
-        labels[units @ units[chosen] > same + MARGIN] = n - 1
+        labels[units @ units[chosen] > same + TIE_TOLERANCE] = n - 1
         while True:
             towards = sums(n)
             centres = towards / np.linalg.norm(towards, axis=1)[:, None]
             cosines = units @ centres.T
             same = cosines[np.arange(len(units)), labels]
-            moves = cosines.max(axis=1) > same + MARGIN
+            moves = cosines.max(axis=1) > same + TIE_TOLERANCE
             if not moves.any():
                 break
             labels[moves] = cosines.argmax(axis=1)[moves]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
-from analyses.numerics.growth.farthest_first import TIE, farthest_first, group_rows
+from analyses.numerics.growth.farthest_first import farthest_first, group_rows
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 CRITERIA = ("mean", "min")
 
@@ -51,7 +52,7 @@ def exact_order(table: np.ndarray, start: int, criterion: str) -> list[int]:
 
 
 def high_precision_order(table: np.ndarray, start: int, criterion: str) -> tuple[list[int], list[float]]:
-    """The same for any numbers, with 40 digits, and distances that differ by at most `TIE` taken as equal."""
+    """The same for any numbers, with 40 digits, and distances that differ by at most `TIE_TOLERANCE` taken as equal."""
     with mp.workdps(40):
         rows = [[mpf(float(x)) for x in row] for row in table]
         lengths = [mp.sqrt(mp.fdot(row, row)) for row in rows]
@@ -73,7 +74,7 @@ def high_precision_order(table: np.ndarray, start: int, criterion: str) -> tuple
                 if i not in order
             }
             most = max(remaining.values())
-            chosen = min(i for i, distance in remaining.items() if distance >= most - TIE)
+            chosen = min(i for i, distance in remaining.items() if distance >= most - TIE_TOLERANCE)
             distances.append(float(remaining[chosen]))
             order.append(chosen)
         return order, distances
