@@ -16,8 +16,8 @@ from tracker.statistics.jit import jit
 
 STATISTIC_TOLERANCE = 1e-10
 """Statistics closer than this are ties, as a share of what they are made of: the mean of 1 - similarity for means
-and percentiles, its square for variances. Above `TIE_TOLERANCE`, as they are quotients of long sums: rounding then never makes a p-value smaller, and tables whose similarities
-are all near 1 can still be told apart."""
+and percentiles, its square for variances. Above `TIE_TOLERANCE`, as they are quotients of long sums: rounding
+then never makes a p-value smaller, and tables whose similarities are all near 1 can still be told apart."""
 LAST_DIGIT = 1e-15
 """What rounding does to a similarity."""
 REACHED = 1e-10
@@ -100,7 +100,7 @@ def _distances(masses: Any, pool: Any, result: Any) -> None:
 def compare_weighted_distances(
     observed: NDArray[np.float64], masses: NDArray[np.float64], pool: NDArray[np.float64]
 ) -> KsDistances:
-    """The observed KS distance from the pool, each draw's, and the signs of the differences beyond `STATISTIC_TOLERANCE`."""
+    """The observed KS distance from the pool, each draw's, and the signs of differences beyond `STATISTIC_TOLERANCE`."""
     distance, null = np.empty(1), np.empty(masses.shape[0])
     _distances(observed[None, :], pool, distance)
     _distances(np.ascontiguousarray(masses), pool, null)
