@@ -23,10 +23,10 @@ from analyses.numerics.growth.trajectories import (
     trajectory,
 )
 from analyses.numerics.null_tables import shuffled_table
-from tracker.queries.ranking.weighted_scores import effective_sample_size
 from tracker.recording.finding import Finding, Metric, Undefined
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import ORDERS, generator, stream_key
+from tracker.statistics.standard_errors import effective_sample_size
 
 EARLY = 50
 """The size at which the beginning of the curves is given as a number."""

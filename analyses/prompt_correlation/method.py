@@ -19,9 +19,9 @@ from analyses.numerics.similarity.null_draws import Null
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
 from analyses.numerics.similarity.similarity_test import SimilarityTests
 from analyses.prompt_correlation.validation import constant_columns, is_binary_table, validate_test
-from tracker.queries.ranking.weighted_scores import effective_sample_size, scale_to_mean_one
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.resampling import PermutationTest
+from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
 
 STATISTICS = ("mean", "p75", "p95", "variance", "ks_d")
 PVALUES = ("pvalue", "pvalue_lower", "pvalue_mid", "pvalue_two_sided")

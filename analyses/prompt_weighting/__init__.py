@@ -25,7 +25,7 @@ from analyses.prompt_weighting.summary import cap_warnings, summarize
 from analyses.prompt_weighting.validation import validate_weighting
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_weighted_scores, scale_to_mean_one
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import (
     PromptValues,
@@ -33,6 +33,7 @@ from tracker.recording.finding import (
     Report,
     analysis,
 )
+from tracker.statistics.standard_errors import scale_to_mean_one
 
 EQUAL, TASK_EQUAL, CHOSEN = "equal", "task-equal", "given"
 

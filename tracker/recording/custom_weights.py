@@ -10,13 +10,13 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.ranking.weighted_scores import effective_sample_size
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import CUSTOM, PREFIX, PromptWeights
 from tracker.recording.finding import Finding, PromptValues, Report
 from tracker.recording.record import Provenance
+from tracker.statistics.standard_errors import effective_sample_size
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,6 +93,28 @@ def weighted_means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDA
     )
 
 
+def effective_sample_size(weights: NDArray[np.float64]) -> float:
+    """Kish's effective number of prompts, (Σw)² / Σw²; how many there are where all weigh the same.
+
+    Args:
+        weights: ``(n,)``, not negative, some positive, in any unit.
+    """
+    w = scale_to_mean_one(weights)
+    return float(w.sum() ** 2 / (w**2).sum())
+
+
+def scale_to_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights rescaled to a mean of 1; all exactly 1 where they are equal.
+
+    Args:
+        weights: ``(n,)``, not negative, some positive; scaled by a power of two first, so that no sum overflows.
+    """
+    if (weights == weights[0]).all():
+        return np.ones(len(weights))
+    scaled = np.ldexp(weights, -np.frexp(weights.max())[1])
+    return np.asarray(scaled * (len(scaled) / scaled.sum()))
+
+
 def confidence_interval(mean: float, error: float | None, degrees: int) -> tuple[float | None, float | None]:
     """The mean and as much of Student's t with ``degrees`` of freedom to either side as holds `LEVEL` of it."""
     if error is None or math.isinf(error):

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tracker.statistics.student_t import t_quantile
+
 ALPHA, POWER = 0.05, 0.8
 """Chance of finding what is not there, and of finding what is."""
 MAX_UNITS = 10**12
@@ -26,9 +28,9 @@ def power(noncentrality: float, degrees: float, alpha: float = ALPHA) -> float:
         degrees: of freedom, positive.
         alpha: of the test.
     """
-    from scipy.special import ndtr, stdtrit
+    from scipy.special import ndtr
 
-    critical = float(stdtrit(degrees, 1 - alpha / 2))
+    critical = float(t_quantile(1 - alpha, degrees))
     step = min(0.7 / np.sqrt(degrees), 1 / max(noncentrality, 1.0)) / 4
     reach = 9 / np.sqrt(degrees)
     left, right = (-reach, reach) if degrees > 100 else (-45 / degrees - 0.5, 3.0)

@@ -100,7 +100,7 @@ def _distances(masses: Any, pool: Any, result: Any) -> None:
 def compare_weighted_distances(
     observed: NDArray[np.float64], masses: NDArray[np.float64], pool: NDArray[np.float64]
 ) -> KsDistances:
-    """The observed KS distance from the pool, each draw's, and the signs of differences beyond `STATISTIC_TOLERANCE`."""
+    """The observed KS distance from the pool, each draw's, and the signs of differences past `STATISTIC_TOLERANCE`."""
     distance, null = np.empty(1), np.empty(masses.shape[0])
     _distances(observed[None, :], pool, distance)
     _distances(np.ascontiguousarray(masses), pool, null)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.ranking import TIE_TOLERANCE, kendall_distance, kendall_tau_b, mean_ranks
+from tracker.statistics.standard_errors import scale_to_mean_one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +73,7 @@ def reweighting(Q: NDArray[np.float64], weights: NDArray[np.float64], *, higher_
         weights: ``(n,)``, not negative, some positive, in any unit.
         higher_is_better: whether the largest mean is the best.
     """
-    w = weights * (len(weights) / weights.sum()) if (weights != weights[0]).any() else np.ones(len(weights))
+    w = scale_to_mean_one(weights)
     plain, means = Q.sum(axis=0) / len(Q), (w[:, None] * Q).sum(axis=0) / w.sum()
     before = mean_ranks(plain, higher_is_better=higher_is_better)
     ranks = mean_ranks(means, higher_is_better=higher_is_better)

@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import (
-    complete_weighted_scores,
-    effective_sample_size,
-    scale_to_mean_one,
-    weighted_scores,
-)
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores, weighted_scores
 from tracker.queries.weights import PromptWeights
+from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
 
 NAN = float("nan")
 

@@ -13,11 +13,11 @@ from tracker.queries.clusters import NONE, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy
-from tracker.queries.ranking.weighted_scores import scale_to_mean_one, weighted_scores
+from tracker.queries.ranking.weighted_scores import weighted_scores
 from tracker.queries.selection import Policy
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.ranking import mean_ranks
-from tracker.statistics.standard_errors import WeightedMeans, confidence_interval, weighted_means
+from tracker.statistics.standard_errors import WeightedMeans, confidence_interval, scale_to_mean_one, weighted_means
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
+from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
 
 NEGLIGIBLE = 1e-100
 """A weight below this share of the largest counts as 0: its square, and soon itself, is none a number can hold."""
@@ -40,28 +41,6 @@ class WeightedScores:
     def n_effective(self) -> float:
         """Kish's effective number of prompts, (Σw)² / Σw²; the number of prompts where all count the same."""
         return effective_sample_size(self.weights)
-
-
-def effective_sample_size(weights: NDArray[np.float64]) -> float:
-    """Kish's effective number of prompts, (Σw)² / Σw²; how many there are where all weigh the same.
-
-    Args:
-        weights: ``(n,)``, not negative, some positive, in any unit.
-    """
-    w = scale_to_mean_one(weights)
-    return float(w.sum() ** 2 / (w**2).sum())
-
-
-def scale_to_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights rescaled to a mean of 1; all exactly 1 where they are equal.
-
-    Args:
-        weights: ``(n,)``, not negative, some positive; scaled by a power of two first, so that no sum overflows.
-    """
-    if (weights == weights[0]).all():
-        return np.ones(len(weights))
-    scaled = np.ldexp(weights, -np.frexp(weights.max())[1])
-    return np.asarray(scaled * (len(scaled) / scaled.sum()))
 
 
 def weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
