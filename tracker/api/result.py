@@ -54,7 +54,7 @@ class AnalysisResult:
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
-        """Its tables by name; ``.to_pandas()`` of one gives a data frame where pandas is installed."""
+        """Its tables by name; ``.to_pandas()`` of one gives a data frame."""
         return self.report.tables
 
     @property

@@ -164,7 +164,7 @@ class StoreQueries:
             return leaderboard(session, selection_of(benchmark, choices), missing)
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
-        """The rows of one statement that can only read; ``.to_pandas()`` gives a data frame where pandas is installed.
+        """The rows of one statement that can only read; ``.to_pandas()`` gives a data frame.
 
         Args:
             statement: such as ``select * from leaderboard``; tables and views are described in docs/sql.md.

@@ -240,8 +240,9 @@ def _compare_groups(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
 
 
 def _compare_meaning(simulation: Simulation, E: NDArray[np.float32]) -> PlantedEffect:
-    unit = E / np.linalg.norm(E.astype(np.float64), axis=1, keepdims=True)
-    similarity = unit @ unit.T
+    from sklearn.metrics.pairwise import cosine_similarity
+
+    similarity = cosine_similarity(E.astype(np.float64))
     group, task = simulation.truth.group, simulation.tasks
     twins = (group[:, None] == group) & (group[:, None] >= 0) & ~np.eye(len(group), dtype=bool)
     same = (task[:, None] == task) & ~twins & ~np.eye(len(group), dtype=bool)

@@ -119,12 +119,13 @@ def unpaired_z_test(a: NDArray[np.float64], b: NDArray[np.float64]) -> UnpairedT
     Args:
         a, b: finite scores.
     """
-    from scipy.special import ndtr
+    from statsmodels.stats.weightstats import CompareMeans
 
     if min(len(a), len(b)) < 2:
         return UnpairedTest(stderr=np.nan, z=np.nan, pvalue=np.nan)
-    error = float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
+    means = CompareMeans.from_data(a, b)
+    error = float(means.std_meandiff_separatevar)
     if error <= TIE_TOLERANCE * max(float(np.abs(a).max()), float(np.abs(b).max())):
         return UnpairedTest(stderr=0.0, z=np.nan, pvalue=np.nan)
-    z = float(a.mean() - b.mean()) / error
-    return UnpairedTest(stderr=error, z=z, pvalue=float(2 * ndtr(-abs(z))))
+    z, pvalue = means.ztest_ind(usevar="unequal")
+    return UnpairedTest(stderr=error, z=float(z), pvalue=float(pvalue))
