@@ -161,10 +161,7 @@ def ingest_prompts(
                 raise _PromptDryRunError
     finally:
         buffer.close()
-    if unmet := sorted(set(options.task_names or {}) - {"*"} - published.tasks):
-        warnings.append(f"no task is called {', '.join(map(repr, unmet))}: --task-name changed nothing there")
-    if dry_run and stored.warnings:
-        warnings.append("nothing was stored; what follows is what would have been")
+    warnings += _collect_warnings(options, published.tasks, introduces_dry_run=dry_run and bool(stored.warnings))
     return PromptIngestResult(
         benchmark=benchmark,
         source=data.path,
@@ -174,6 +171,16 @@ def ingest_prompts(
         warnings=(*warnings, *stored.warnings),
         dry_run=dry_run,
     )
+
+
+def _collect_warnings(options: PromptOptions, tasks: set[str], *, introduces_dry_run: bool) -> list[str]:
+    """Of names for tasks that the data do not have, and, before the store's own warnings, of a dry run."""
+    warnings = []
+    if unused := sorted(set(options.task_names or {}) - {"*"} - tasks):
+        warnings.append(f"no task is called {', '.join(map(repr, unused))}: --task-name changed nothing there")
+    if introduces_dry_run:
+        warnings.append("nothing was stored; what follows is what would have been")
+    return warnings
 
 
 def _open_source(

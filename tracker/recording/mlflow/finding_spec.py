@@ -70,17 +70,10 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
     stale = staleness(session, finding_id)
     tags = {
         "suffrage.benchmark": benchmark,
-        "suffrage.input_digest": analysis.input_digest,
-        "suffrage.version": analysis.code_version,
         "suffrage.runs": format_parameter(sorted(runs)),
         "suffrage.metrics": f"{len(defined)} of {len(metrics)} are shown; metrics.csv has them all",
+        **_finding_tags(analysis, undefined, stale),
     }
-    if stale:
-        tags[STALE_TAG] = stale
-    if analysis.seed is not None:
-        tags["suffrage.seed"] = str(analysis.seed)
-    if undefined:
-        tags["suffrage.absent"] = "; ".join(f"{row.name}: {row.reason}" for row in undefined)
     parameter_names = allowed_names([*parameters, *(f"selection.{name}" for name in selection)])
     return MlflowRunSpec(
         kind="finding",
@@ -103,6 +96,18 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
         | _stored_files(session, finding_id)
         | _tables(session, finding_id),
     )
+
+
+def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[Any]], stale: str) -> dict[str, str]:
+    """What was analyzed, by which version, with which seed, and what came out undefined or is stale."""
+    tags = {"suffrage.input_digest": analysis.input_digest, "suffrage.version": analysis.code_version}
+    if stale:
+        tags[STALE_TAG] = stale
+    if analysis.seed is not None:
+        tags["suffrage.seed"] = str(analysis.seed)
+    if undefined:
+        tags["suffrage.absent"] = "; ".join(f"{row.name}: {row.reason}" for row in undefined)
+    return tags
 
 
 def _words(parameters: Mapping[str, Any]) -> list[str]:
