@@ -1,0 +1,249 @@
+"""Names, paths, commands and links in the documentation and in docstrings exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from tracker.cli import suffrage
+from tracker.recording.registry import available_analyses
+
+ROOT = Path(__file__).parents[1]
+GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [*GUIDES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
+MODULES = sorted([*(ROOT / "tracker").rglob("*.py"), *(ROOT / "analyses").rglob("*.py")])
+EXAMPLES = {"telling-prompts"}  # analyses of the package that docs/extending.md shows
+
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
+CODE_SPAN = re.compile(r"(`+)(.+?)\1", re.S)
+DOTTED_NAME = re.compile(r"(?<![\w./-])(?:tracker|analyses)(?:\.\w+)+(?![\w<…]|\.<)")
+PATH_MENTION = re.compile(r"(?<![\w./-])(?:tracker|analyses|docs|tests|migrations)/[\w./*-]*(?![\w<…])")
+COMMAND_LINE = re.compile(r"(?<![\w./'-])suffrage (?P<words>[a-z][^\n|;&#]*)")
+LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def prose(text: str) -> str:
+    """A Markdown text without its fenced blocks."""
+    return FENCE.sub("", text)
+
+
+def code_spans(text: str) -> list[str]:
+    return [" ".join(content.split()) for _, content in CODE_SPAN.findall(text)]
+
+
+@cache
+def parse_module(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    """Docstrings of a module that quotes a name or path of ours; the others are not parsed."""
+    if not re.search(r"`[^`]*(?:tracker|analyses|docs|tests|migrations)[./]", path.read_text()):
+        return
+    for node in ast.walk(parse_module(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node, clean=False) or ""
+
+
+def mentions(path: Path, pattern: re.Pattern[str]) -> list[str]:
+    """What matches in the code spans of a document or of a module's docstrings."""
+    texts = [prose(path.read_text())] if path.suffix == ".md" else docstrings(path)
+    return [match for text in texts for span in code_spans(text) for match in pattern.findall(span)]
+
+
+def members(node: ast.Module | ast.ClassDef) -> dict[str, ast.AST]:
+    """What the body of a module or class defines, by name; imported names too."""
+    definitions: dict[str, ast.AST] = {}
+    statements: list[ast.AST] = list(node.body)
+    while statements:
+        statement = statements.pop()
+        if isinstance(statement, ast.If | ast.Try | ast.With):
+            statements += ast.iter_child_nodes(statement)
+        elif isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            definitions[statement.name] = statement
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            definitions |= {alias.asname or alias.name: statement for alias in statement.names}
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            definitions |= {
+                name.id: statement for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
+            }
+    return definitions
+
+
+def exists(dotted: str) -> bool:
+    """Whether a module, or a member of one, has this name; found without importing it."""
+    first, *parts = dotted.split(".")
+    path, node = ROOT / first, None
+    for position, part in enumerate(parts):
+        if (path / part).is_dir():
+            path /= part
+            continue
+        if (path / f"{part}.py").is_file():
+            path, rest = path / f"{part}.py", parts[position + 1 :]
+        else:
+            path, rest = path / "__init__.py", parts[position:]
+        node = parse_module(path)
+        for name in rest:
+            if not isinstance(node, ast.Module | ast.ClassDef):
+                return False
+            node = members(node).get(name)
+        return node is not None
+    return path.is_dir()
+
+
+def command_lines(path: Path) -> list[str]:
+    """What follows `suffrage` in the code spans and shell blocks of a document."""
+    text = path.read_text()
+    lines = code_spans(prose(text))
+    for language, block in FENCE.findall(text):
+        if language in ("console", "sh", "bash"):
+            lines += block.replace("\\\n", " ").splitlines()
+    return [match["words"] for line in lines for match in COMMAND_LINE.finditer(line)]
+
+
+def command_problem(words: str) -> str | None:
+    """Why a command line cannot be run, as far as its command, subcommand and options show."""
+    command: click.Command = suffrage
+    context = click.Context(command)
+    arguments = re.findall(r"\"[^\"]*\"|\S+", words)
+    while isinstance(command, click.Group) and arguments and re.fullmatch(r"[a-z][a-z-]*,?", arguments[0]):
+        name = arguments.pop(0).rstrip(",")
+        if name in EXAMPLES:
+            return None
+        if name not in command.list_commands(context):
+            return f"{name!r} is no command of {command.name}"
+        subcommand = command.get_command(context, name)
+        assert subcommand is not None
+        command, context = subcommand, click.Context(subcommand, parent=context)
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for argument in arguments:
+        option = re.match(r"--[a-z][\w-]*", argument)
+        if option and option[0] not in known | {"--help", "--version"} and not isinstance(command, click.Group):
+            return f"{option[0]} is no option of {command.name}"
+    return None
+
+
+@cache
+def anchors(path: Path) -> set[str]:
+    """Anchors of a document's headings, as GitHub makes them."""
+    slugs: set[str] = set()
+    for heading in re.findall(r"^#+ +(.+)$", prose(path.read_text()), re.M):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        number = next(i for i in range(len(slugs) + 1) if (f"{slug}-{i}" if i else slug) not in slugs)
+        slugs.add(f"{slug}-{number}" if number else slug)
+    return slugs
+
+
+def link_problem(document: Path, target: str) -> str | None:
+    """Why a relative link leads nowhere; None for one that does, and for addresses of other hosts."""
+    if re.match(r"[a-z]+:", target):
+        return None
+    name, _, anchor = target.partition("#")
+    path = (document.parent / name).resolve() if name else document
+    if not path.exists():
+        return f"{target}: no such file"
+    if anchor and anchor not in anchors(path):
+        return f"{target}: no such heading"
+    return None
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=identify)
+class TestEveryGuide:
+    def test_names_our_modules_and_their_members_as_they_are(self, document: Path) -> None:
+        assert [name for name in mentions(document, DOTTED_NAME) if not exists(name)] == []
+
+    def test_names_our_files_and_folders_as_they_are(self, document: Path) -> None:
+        assert [path for path in mentions(document, PATH_MENTION) if not any(ROOT.glob(path.rstrip("/.")))] == []
+
+    def test_imports_what_exists(self, document: Path) -> None:
+        blocks = [block for language, block in FENCE.findall(document.read_text()) if language == "python"]
+        imports = re.findall(r"^ *from ((?:tracker|analyses)[\w.]*) import (\([^)]*\)|.*)$", "\n".join(blocks), re.M)
+        names = [f"{module}.{name}" for module, text in imports for name in re.findall(r"\w+", text)]
+        assert [name for name in names if not exists(name)] == []
+
+    def test_shows_commands_and_options_that_exist(self, document: Path) -> None:
+        problems = {line: command_problem(line) for line in command_lines(document)}
+        assert {line: problem for line, problem in problems.items() if problem} == {}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
+def test_every_relative_link_of_a_document_leads_to_a_file_and_a_heading(document: Path) -> None:
+    targets = LINK.findall(prose(document.read_text()))
+    assert [problem for target in targets if (problem := link_problem(document, target))] == []
+
+
+def section(heading: str) -> str:
+    """A section of README.md."""
+    return (ROOT / "README.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+
+
+class TestReadme:
+    def test_lists_every_command(self) -> None:
+        documented = set(re.findall(r"`suffrage ([a-z-]+)", section("The commands")))
+        assert set(suffrage.list_commands(click.Context(suffrage))) - documented == set()
+
+    def test_lists_every_analysis(self) -> None:
+        documented = re.findall(r"^\| `([a-z-]+)` \|", section("The analyses"), re.M)
+        assert sorted(documented) == sorted(available_analyses())
+
+    def test_its_tree_shows_the_folders_of_the_tracker(self) -> None:
+        tracker = section("The tree").split("\ntracker/")[1].split("\nanalyses/")[0]
+        folders = re.findall(r"^  (\w+)/", tracker, re.M)
+        assert sorted(folders) == sorted(path.parent.name for path in (ROOT / "tracker").glob("*/__init__.py"))
+
+    def test_its_tree_shows_folders_that_exist(self) -> None:
+        folders = re.findall(r"\b(\w+)/", section("The tree").split("```")[1])
+        parents = [ROOT, *{module.parent for module in MODULES}]
+        assert [name for name in folders if not any((parent / name).is_dir() for parent in parents)] == []
+
+
+class TestDocstrings:
+    def test_name_our_modules_and_their_members_as_they_are(self) -> None:
+        wrong = {identify(path): name for path in MODULES for name in mentions(path, DOTTED_NAME) if not exists(name)}
+        assert wrong == {}
+
+    def test_name_our_files_and_folders_as_they_are(self) -> None:
+        wrong = {
+            identify(path): mention
+            for path in MODULES
+            for mention in mentions(path, PATH_MENTION)
+            if not any(ROOT.glob(mention.rstrip("/.")))
+        }
+        assert wrong == {}
+
+
+class TestTheChecks:
+    """They find what is wrong."""
+
+    @pytest.mark.parametrize(
+        "name", ["tracker.cli", "tracker.errors.SuffrageError", "tracker.schema.measurements.Run.id"]
+    )
+    def test_a_name_that_exists_is_found(self, name: str) -> None:
+        assert exists(name)
+
+    @pytest.mark.parametrize(
+        "name", ["tracker.nothing", "tracker.errors.Nothing", "tracker.cli.options.nothing.at.all"]
+    )
+    def test_a_name_that_does_not_exist_is_not_found(self, name: str) -> None:
+        assert not exists(name)
+
+    def test_wrong_commands_subcommands_and_options_are_found(self) -> None:
+        wrong = ["no-such-thing", "db no-such-thing", "leaderboard mmlu --no-such-thing"]
+        assert all(map(command_problem, wrong))
+        assert not any(map(command_problem, ["db upgrade", "leaderboard mmlu --missing drop", "runs"]))
+
+    def test_links_to_missing_files_and_headings_are_found(self) -> None:
+        assert link_problem(ROOT / "README.md", "docs/nothing.md")
+        assert link_problem(ROOT / "README.md", "docs/formats.md#nothing")
+        assert link_problem(ROOT / "README.md", "docs/formats.md#facts-of-models") is None
