@@ -6,13 +6,19 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constra
 # Where Python is told to keep no bytecode, every command and every worker would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint bench soak clean
+.PHONY: demo test quick lint bench soak clean
 
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# For use before each commit: what is fast and needs no server, browser or model.
+QUICK = tests/test_docs.py tests/test_glossary.py tests/test_layout.py tests/tracker/statistics tests/tracker/recording \
+	tests/tracker/ingest/files tests/tracker/ingest/resolve tests/tracker/queries tests/analyses/numerics/comparing
+quick: lint
+	$(BIN)/pytest -n 2 --dist worksteal -k 'not postgres and not browser and not mlflow' $(QUICK)
 
 lint: .venv/all.stamp
 	$(BIN)/ruff check .
