@@ -18,8 +18,8 @@ from tracker.database import transaction
 from tracker.evaluating.embeddings.encoders import load_encoder
 from tracker.evaluating.embeddings.texts import template_texts
 from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder
-from tracker.queries.embeddings import embeddings
-from tracker.queries.prompts import prompts
+from tracker.queries.embeddings import load_embeddings
+from tracker.queries.prompts import load_prompts
 from tracker.queries.selection import Selection
 from tracker.schema import Embedding, Encoder
 
@@ -44,7 +44,7 @@ def _prepare_store(store: sa.Engine) -> dict[str, Any]:
     lengths = np.clip(rng.lognormal(4.2, 0.8, N_EMBEDDED), 8, 400).astype(int)
     _fill(store, [f"{i} {' '.join(rng.choice(words, size=n))}?" for i, n in enumerate(lengths.tolist())])
     with transaction(store, write=False) as session:
-        texts = [str(text) for text in template_texts(prompts(session, SELECTION), "question", "simulated")]
+        texts = [str(text) for text in template_texts(load_prompts(session, SELECTION), "question", "simulated")]
     encoder = load_encoder("minilm")
     encoder.encode(texts[:BATCH])
     start = time.perf_counter()
@@ -54,7 +54,7 @@ def _prepare_store(store: sa.Engine) -> dict[str, Any]:
     embed(store, "simulated", "minilm", template="question", batch_size=BATCH)
     ours_s = time.perf_counter() - start
     with transaction(store, write=False) as session:
-        matrix = embeddings(session, SELECTION)
+        matrix = load_embeddings(session, SELECTION)
     assert np.abs(matrix.E - np.concatenate(plain)).max() < 1e-5
     return {
         "name": f"{N_EMBEDDED} texts of 8 to 400 words to stored vectors by MiniLM, model loaded and hashed, beside a "
@@ -77,7 +77,7 @@ def _loaded(store: sa.Engine) -> dict[str, Any]:
     for _ in range(3):
         with transaction(store, write=False) as session:
             start = time.perf_counter()
-            tracker_matrix = embeddings(session, SELECTION)
+            tracker_matrix = load_embeddings(session, SELECTION)
             ours_s.append(time.perf_counter() - start)
     with transaction(store, write=False) as session:
         start = time.perf_counter()

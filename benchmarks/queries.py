@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks._stores import ENGINES, empty_store
 from tracker.database import transaction
-from tracker.queries.performance import performance_matrix
-from tracker.queries.ranking.leaderboard import leaderboard
+from tracker.queries.performance import load_performance_matrix
+from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 
 N_PROMPTS, N_RUNS, N_TASKS = 14_000, 400, 57
@@ -33,7 +33,7 @@ def _measured(store: sa.Engine) -> Iterator[dict[str, Any]]:
     for _ in range(3):
         with transaction(store, write=False) as session:
             start = time.perf_counter()
-            matrix = performance_matrix(session, "simulated")
+            matrix = load_performance_matrix(session, "simulated")
             ours_s.append(time.perf_counter() - start)
     start = time.perf_counter()
     Q = _by_pandas(store)
@@ -50,7 +50,7 @@ def _measured(store: sa.Engine) -> Iterator[dict[str, Any]]:
     }
     with transaction(store, write=False) as session:
         start = time.perf_counter()
-        leaderboard(session, Selection(benchmark="simulated"), with_rank_intervals=False)
+        load_leaderboard(session, Selection(benchmark="simulated"), with_rank_intervals=False)
         yield {
             "name": f"{store.dialect.name}: leaderboard of 400 models over 14,000 prompts, clustered errors included",
             "ours_s": time.perf_counter() - start,

@@ -21,7 +21,7 @@ from analyses.benchmark_growth.summary import order_warnings, summarize
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_weighted_scores
+from tracker.queries.ranking.weighted_scores import select_complete_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, RankedModels, Report, analysis
 from tracker.statistics.ranking import mean_ranks
@@ -60,7 +60,7 @@ def analyze(
         SelectionError: no prompt is complete, the prompt to start with is not there, some prompts have no vector,
             or see `grow`.
     """
-    voters = complete_weighted_scores(scores, weights)
+    voters = select_complete_weighted(scores, weights)
     by_key = np.argsort(voters.scores.prompt_ids)
     Q, prompt_ids = voters.scores.Q[by_key], voters.scores.prompt_ids[by_key]
     finding = grow(

@@ -21,7 +21,7 @@ from tracker.errors import NotFoundError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.interval_warnings import clustering_warnings
+from tracker.queries.ranking.interval_warnings import list_clustering_warnings
 from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import PromptValues, Report, analysis
 
@@ -78,7 +78,7 @@ def analyze(
             "flips": partial(figures.flips, finding),
         },
         warnings=[
-            *clustering_warnings(shared.groups, shared.cluster),
+            *list_clustering_warnings(shared.groups, shared.cluster),
             *collect_warnings(
                 finding,
                 higher_is_better=shared.scores.higher_is_better,

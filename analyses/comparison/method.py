@@ -12,7 +12,7 @@ from analyses.numerics.comparing.paired_comparison import PairedComparison, comp
 from analyses.numerics.comparing.task_differences import TaskDifference, task_differences
 from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.interval_warnings import unclustered_reason
+from tracker.queries.ranking.interval_warnings import explain_unclustered
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
@@ -185,7 +185,7 @@ def compare_pair(shared: SharedScores, *, n_resamples: int, level: float, seed: 
         tasks=tasks,
         cluster=shared.cluster,
         n_clusters=groups.n_groups,
-        unclustered_reason=unclustered_reason(groups, shared.cluster),
+        unclustered_reason=explain_unclustered(groups, shared.cluster),
         n_only=shared.n_only,
     )
 

@@ -20,7 +20,7 @@ from analyses.presentation.validation import validate
 from tracker.queries.clusters import Clusters
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import RunHistory
-from tracker.queries.ranking.interval_warnings import clustering_warnings
+from tracker.queries.ranking.interval_warnings import list_clustering_warnings
 from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import Report, analysis
 from tracker.statistics.grouping import group_rows
@@ -64,5 +64,5 @@ def analyze(
             "changed": tables.changed_prompts(history, finding.steps, prompts),
         },
         figures={"history": partial(figures.history, history, finding)},
-        warnings=[*clustering_warnings(groups, clusters.field), *collect_warnings(history, finding.steps)],
+        warnings=[*list_clustering_warnings(groups, clusters.field), *collect_warnings(history, finding.steps)],
     )

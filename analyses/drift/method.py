@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.comparing.run_steps import RunStep, compare_runs
 from tracker.queries.ranking.history import RunHistory
-from tracker.queries.ranking.interval_warnings import unclustered_reason
+from tracker.queries.ranking.interval_warnings import explain_unclustered
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.grouping import Grouping
 
@@ -105,6 +105,6 @@ def find_drift(
         steps=compare_runs(scores.Q, series, groups, higher_is_better=scores.higher_is_better, level=level),
         n_models=len(series),
         cluster=cluster,
-        unclustered_reason=unclustered_reason(groups, cluster),
+        unclustered_reason=explain_unclustered(groups, cluster),
         level=level,
     )

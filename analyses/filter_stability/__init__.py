@@ -19,7 +19,7 @@ from analyses.filter_stability.summary import list_warnings, summarize
 from analyses.filter_stability.validation import check_filter, check_rows, check_sizes
 from analyses.presentation.validation import validate
 from tracker.queries.embeddings import AllEmbeddings
-from tracker.queries.filtering.evidence import evidence
+from tracker.queries.filtering.evidence import combine_evidence
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
@@ -67,7 +67,7 @@ def analyze(
     finding = compare_filters(
         decided_scores,
         recorded,
-        evidence(decided_scores, probabilities, answer_only),
+        combine_evidence(decided_scores, probabilities, answer_only),
         encoders.by_encoder,
         [prompts.texts[row] or "" for row in prompts.find_rows(decided_scores.prompt_ids)],
         sizes=sizes,

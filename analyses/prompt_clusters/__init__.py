@@ -23,7 +23,7 @@ from analyses.prompt_clusters.method import PromptClusters, cluster_test
 from analyses.prompt_clusters.summary import summarize, table_warnings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.weighted_scores import WeightedScores, complete_weighted_scores
+from tracker.queries.ranking.weighted_scores import WeightedScores, select_complete_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 from tracker.statistics.ranking import mean_ranks
@@ -60,7 +60,7 @@ def analyze(
     Raises:
         SelectionError: see `cluster_test`.
     """
-    voters = complete_weighted_scores(scores, weights)
+    voters = select_complete_weighted(scores, weights)
     table = voters.scores
     finding = cluster_test(
         table.Q,

@@ -26,7 +26,7 @@ from analyses.prompt_correlation.summary import summarize, table_warnings
 from analyses.prompt_correlation.validation import constant_columns
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import WeightedScores, weighted_scores
+from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 
@@ -36,7 +36,7 @@ def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> 
     rows = np.asarray((~np.isnan(scores.Q)).any(axis=1))
     if not rows.any():
         raise SelectionError("No prompt has a score from any model here. Ingest scores, or choose another metric.")
-    chosen = weighted_scores(scores.rows(rows), weights)
+    chosen = select_weighted(scores.rows(rows), weights)
     columns = ~np.isnan(chosen.scores.Q).all(axis=0)
     models = tuple(np.array(scores.models, dtype=np.str_)[columns].tolist())
     warnings = list(chosen.warnings)

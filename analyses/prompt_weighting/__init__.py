@@ -25,7 +25,7 @@ from analyses.prompt_weighting.summary import cap_warnings, summarize
 from analyses.prompt_weighting.validation import validate_weighting
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_weighted_scores
+from tracker.queries.ranking.weighted_scores import select_complete_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import (
     PromptValues,
@@ -68,7 +68,7 @@ def analyze(
     Raises:
         SelectionError: there is no ranking to change, nothing to cluster by, or an option is out of range.
     """
-    voters = complete_weighted_scores(scores)
+    voters = select_complete_weighted(scores)
     table, better = voters.scores, voters.scores.higher_is_better
     validate_weighting(table.Q, max_clusters=max_clusters, n_restarts=n_restarts, n_seeds=n_seeds, seed=seed)
     other_weights, weight_warnings = _other_weights(table, weights)

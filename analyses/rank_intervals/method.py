@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.interval_warnings import unclustered_reason
+from tracker.queries.ranking.interval_warnings import explain_unclustered
 from tracker.recording.finding import Finding, Metric, Undefined
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
@@ -108,6 +108,6 @@ def separable_ranks(
         n_clusters=groups.n_groups if ranks.is_clustered else 0,
         cluster=clusters.field,
         n_left_out=n_left_out,
-        unclustered_reason=unclustered_reason(groups, clusters.field),
+        unclustered_reason=explain_unclustered(groups, clusters.field),
         ranks=ranks,
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from analyses.presentation.name_lists import first_ranked, join_names
 from analyses.rank_intervals.method import SeparableRanks
-from tracker.queries.ranking.interval_warnings import rank_interval_warnings
+from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
 
@@ -70,7 +70,7 @@ def collect_warnings(finding: SeparableRanks, groups: Grouping, dropped: Sequenc
         groups: clusters of the prompts.
         dropped: names of the models without a rank.
     """
-    warnings = rank_interval_warnings(finding.ranks, finding.models, groups, finding.cluster)
+    warnings = list_rank_interval_warnings(finding.ranks, finding.models, groups, finding.cluster)
     if not dropped:
         return warnings
     verb = "has" if len(dropped) == 1 else "have"

@@ -27,7 +27,7 @@ from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.weighted_scores import WeightedScores, complete_weighted_scores
+from tracker.queries.ranking.weighted_scores import WeightedScores, select_complete_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 
@@ -72,7 +72,7 @@ def analyze(
         SelectionError: prompts without a vector; too few prompts; vectors without a direction; scores that the
             similarity is not for; similarities that are all the same.
     """
-    voters = complete_weighted_scores(scores, weights)
+    voters = select_complete_weighted(scores, weights)
     E = embeddings.align(voters.scores.prompt_ids)
     validate_table(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
     finding = semantic_similarity(

@@ -19,8 +19,8 @@ from analyses.sensitivity_sweep import figures, tables
 from analyses.sensitivity_sweep.method import sweep_epsilons
 from analyses.sensitivity_sweep.summary import collect_warnings, summarize
 from analyses.sensitivity_sweep.validation import check_complete_tasks, check_options, parse_epsilons
-from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.queries.ranking.task_rankings import select_rankable
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import RankedModels, Report, analysis
 
 EPSILONS = ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "0.9", "1")
@@ -48,7 +48,7 @@ def analyze(
         SelectionError: too few models, infinite scores, no task with a score from every model, or an option out of
             range.
     """
-    field = task_rankings(scores)
+    field = select_rankable(scores)
     validate(check_options(columns=columns, time_limit=time_limit))
     labelled_epsilons = parse_epsilons(epsilons)
     is_complete = np.asarray(~np.isnan(field.scores.T).any(axis=1))

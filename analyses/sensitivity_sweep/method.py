@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.sensitivity_path import SensitivityPath, sensitivity_path
 from analyses.numerics.elections.exact_scores import exact_scores
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Finding, Metric, Undefined
 
 MAX_HEADLINE_EPSILONS = 20

@@ -14,7 +14,7 @@ from analyses.presentation.validation import collect_errors, validate
 from analyses.smart_filtering.validation import check_directions, check_vectors
 from tracker.queries.answers import AnswerMatrix
 from tracker.queries.embeddings import StoredEmbeddings
-from tracker.queries.filtering.evidence import Evidence, evidence
+from tracker.queries.filtering.evidence import Evidence, combine_evidence
 from tracker.queries.filtering.filter_models import FilterModels, select_best_models
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
@@ -132,7 +132,7 @@ def prepare_data(
         NotFoundError: a model that was named has no scores.
         SelectionError: no probabilities, no vectors, or not of all; too few models.
     """
-    known = evidence(scores, inputs.probabilities, inputs.answer_only)
+    known = combine_evidence(scores, inputs.probabilities, inputs.answer_only)
 
     def choose_models() -> tuple[NDArray[np.intp], str]:
         columns = inputs.filter_models.choose(

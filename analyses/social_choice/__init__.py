@@ -19,8 +19,8 @@ from analyses.social_choice.method import SensitivityOptions, measure_social_cho
 from analyses.social_choice.summary import summarize
 from analyses.social_choice.validation import check_choices, check_options
 from analyses.social_choice.warnings import collect_warnings
-from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.queries.ranking.task_rankings import select_rankable
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Report, analysis
 
 Columns = Annotated[
@@ -66,7 +66,7 @@ def analyze(
     Raises:
         SelectionError: too few models, infinite scores, or an option out of range.
     """
-    field = task_rankings(scores)
+    field = select_rankable(scores)
     table = field.scores
     validate(
         {

@@ -26,7 +26,7 @@ from analyses.presentation.canvas import (
 )
 from analyses.social_choice.method import SocialChoice
 from analyses.social_choice.summary import count_changes, max_changes
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,7 +24,7 @@ from analyses.numerics.elections.sensitivity_results import (
     compute_ordinal,
 )
 from analyses.numerics.elections.win_rates import WinRateRule
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
 SENSITIVITY_METRICS = ("tau", "tau_upper", "mrc", "mrc_upper", "exact", "tau_paper", "tau_b")

@@ -13,7 +13,7 @@ from analyses.numerics.elections.largest_change import CardinalSensitivity, Ordi
 from analyses.numerics.elections.sensitivity_results import CardinalResult
 from analyses.presentation.name_lists import MAX_NAMES, join_names
 from analyses.social_choice.method import SocialChoice
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 
 DESCENT_WARNING = (
     "Algorithms 1 and 2 of the paper find lower bounds; the upper bounds beside them are the largest of any ranking."

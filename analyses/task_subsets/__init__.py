@@ -20,8 +20,8 @@ from analyses.task_subsets import figures, tables
 from analyses.task_subsets.method import SubsetOptions, compare_subsets, rank_by_tasks, ties_all_models
 from analyses.task_subsets.summary import collect_warnings, summarize
 from analyses.task_subsets.validation import check_cost, check_n_tasks, check_options
-from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.queries.ranking.task_rankings import select_rankable
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Report, analysis
 
 Rule = Annotated[
@@ -65,7 +65,7 @@ def analyze(
         seed=seed,
     )
     validate(check_options(options))
-    field = task_rankings(scores)
+    field = select_rankable(scores)
     kept = field.scores.complete() if rule == "mean" else field.scores
     validate(check_n_tasks(field.scores, kept, rule))
     validate(check_cost(kept, options))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.subsets.task_subsets import MIN_MODELS, HoldoutDistances, SubsetDistances
 from analyses.task_subsets.method import TaskSubsets, quantiles
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 
 RULES = {"mean": "mean of", "win-rate": "win rate on"}
 """How tasks are aggregated, and its name in a sentence."""

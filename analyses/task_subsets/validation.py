@@ -7,7 +7,7 @@ from math import comb
 from analyses.presentation.validation import ValidationErrors, check_minimum
 from analyses.task_subsets.method import SubsetOptions
 from analyses.task_subsets.summary import RULES
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 
 MAX_SAMPLES = 1_000_000
 """Sets of one size that may be drawn."""

@@ -24,7 +24,7 @@ from analyses.tradeoff.method import (
 )
 from analyses.tradeoff.summary import collect_warnings, summarize
 from analyses.tradeoff.validation import check_points, check_selection
-from tracker.queries.findings.latest_findings import subject
+from tracker.queries.findings.latest_findings import finding_subject
 from tracker.recording.finding import Report, analysis
 
 
@@ -68,7 +68,7 @@ def analyze(
         "method": method,
     }
     selection = PointSelection(ids=finding_ids, exclude=exclude, diversity=diversity, options=options)
-    names = sorted({subject(record) for record in findings.records})
+    names = sorted({finding_subject(record) for record in findings.records})
     validate(check_selection(findings.records, names, selection))
     chosen = choose_findings(findings.records, selection)
     validate(check_points(chosen))

@@ -12,7 +12,7 @@ import numpy as np
 from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, MIN_POINTS, Association, TradeoffPanel
 from analyses.presentation.epsilon_option import parse_epsilon_option
 from tracker.queries.findings.finding_records import FindingRecord
-from tracker.queries.findings.latest_findings import SIMULATED, Findings, select_latest, subject
+from tracker.queries.findings.latest_findings import SIMULATED, Findings, finding_subject, select_latest
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
 SYSTEMS, CHANGES = ("cardinal", "ordinal"), ("tau", "mrc")
@@ -96,7 +96,7 @@ class ChosenFindings:
     def n_excluded(self) -> int:
         """Benchmarks with findings of which none suits."""
         skipped = {name for reasons in self.skipped.values() for name in reasons}
-        return len(skipped - {subject(record) for record in self.records})
+        return len(skipped - {finding_subject(record) for record in self.records})
 
 
 def choose_findings(records: Sequence[FindingRecord], selection: PointSelection) -> ChosenFindings:
@@ -106,7 +106,7 @@ def choose_findings(records: Sequence[FindingRecord], selection: PointSelection)
         records: of `social-choice`.
         selection: which of them.
     """
-    candidates = [record for record in records if subject(record) not in selection.exclude]
+    candidates = [record for record in records if finding_subject(record) not in selection.exclude]
     if selection.is_by_id:
         candidates = [record for record in candidates if record.id in selection.ids]
     by_system: dict[str, Sequence[FindingRecord]] = {}
@@ -245,7 +245,7 @@ def _format_option(name: str, value: object) -> str:
 
 def _point_labels(records: Sequence[FindingRecord], *, with_ids: bool) -> Mapping[int, str]:
     """Name of each finding's point; with the finding's ID where several are about one subject and all are shown."""
-    names = [subject(record) for record in records]
+    names = [finding_subject(record) for record in records]
     return {
         record.id: f"{name} #{record.id}" if with_ids and names.count(name) > 1 else name
         for record, name in zip(records, names, strict=True)

@@ -19,8 +19,8 @@ from analyses.voting_rules.method import apply_voting_rules
 from analyses.voting_rules.summary import summarize
 from analyses.voting_rules.validation import check_options
 from analyses.voting_rules.warnings import collect_warnings
-from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.queries.ranking.task_rankings import select_rankable
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Report, analysis
 
 
@@ -42,7 +42,7 @@ def analyze(
         SelectionError: fewer than 3 models, infinite scores, or an option out of range.
     """
     validate(check_options(rule=rule, time_limit=time_limit))
-    field = task_rankings(scores)
+    field = select_rankable(scores)
     kept = field.scores
     exact = exact_scores(kept.T, kept.n_prompts, higher_is_better=kept.higher_is_better)
     finding = apply_voting_rules(exact, models=kept.models, tasks=kept.tasks, rule=rule, time_limit=time_limit)

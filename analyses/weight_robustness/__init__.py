@@ -16,7 +16,7 @@ from analyses.weight_robustness.method import weigh_at_random
 from analyses.weight_robustness.summary import model_warnings, summarize
 from analyses.weight_robustness.validation import validate_weighting
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_weighted_scores
+from tracker.queries.ranking.weighted_scores import select_complete_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import RankedModels, Report, analysis
 
@@ -44,7 +44,7 @@ def analyze(
     Raises:
         SelectionError: nothing is left to weigh, scores are infinite, or an option is out of range.
     """
-    voters = complete_weighted_scores(scores, weights)
+    voters = select_complete_weighted(scores, weights)
     validate_weighting(voters.scores.Q, n_draws=n_draws, method=method, seed=seed)
     finding = weigh_at_random(voters, n_draws=n_draws, method=method, seed=seed)
     u, higher = finding.under, scores.higher_is_better

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.task_matrix import TaskMatrix
 
 
 def matrix(Q: np.ndarray, models: tuple[str, ...] | None = None) -> PerformanceMatrix:

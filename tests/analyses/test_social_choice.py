@@ -14,7 +14,7 @@ import pytest
 
 from analyses.social_choice import analyze
 from tracker.errors import SelectionError
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Undefined
 
 NAN = float("nan")

@@ -52,13 +52,13 @@ def build_report(
     Raises:
         SuffrageError: there is no such benchmark, metric, model, task or run, or nothing to rank.
     """
-    from tracker.queries.ranking.leaderboard import leaderboard
-    from tracker.report.contents import report_contents
-    from tracker.report.page import report_page
+    from tracker.queries.ranking.leaderboard import load_leaderboard
+    from tracker.report.contents import gather_contents
+    from tracker.report.page import render_page
 
     with transaction(engine, write=False) as session:
-        board = leaderboard(session, selection, missing, n_resamples=0)
-        contents = report_contents(
+        board = load_leaderboard(session, selection, missing, n_resamples=0)
+        contents = gather_contents(
             session,
             selection,
             board,
@@ -66,7 +66,7 @@ def build_report(
             questions=analysis_docstrings(),
             with_prompts=with_prompts,
         )
-    return BenchmarkReport(page=report_page(contents), contents=contents)
+    return BenchmarkReport(page=render_page(contents), contents=contents)
 
 
 def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: str) -> str:
@@ -112,10 +112,10 @@ def analysis_docstrings() -> dict[str, str]:
     """The docstring of every analysis that is installed, by name; nothing is imported for it."""
     import ast
 
-    from tracker.recording.registry import available_analyses
+    from tracker.recording.registry import discover_analyses
 
     docstrings = {}
-    for name, module in available_analyses().items():
+    for name, module in discover_analyses().items():
         if module.path is not None and not module.problem:
             docstrings[name] = ast.get_docstring(ast.parse(module.path.read_bytes())) or ""
     return docstrings

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from tracker.queries.catalogue.listing import BenchmarkRow, ModelRow, RunRow
     from tracker.queries.findings.finding_records import FindingRecord, FindingRow
-    from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+    from tracker.queries.performance import PerformanceMatrix
     from tracker.queries.ranking.leaderboard_result import Leaderboard
     from tracker.queries.selection import Policy
+    from tracker.queries.task_matrix import TaskMatrix
 
 CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
@@ -71,10 +72,10 @@ class StoreQueries:
         Raises:
             NotFoundError: there is no such benchmark, or no finding of that analysis.
         """
-        from tracker.queries.findings.finding_records import findings
+        from tracker.queries.findings.finding_records import list_findings
 
         with self.session() as session:
-            return findings(session, benchmark=benchmark, analysis=analysis)
+            return list_findings(session, benchmark=benchmark, analysis=analysis)
 
     def finding(self, key: int) -> FindingRecord:
         """One finding with all its numbers.
@@ -82,10 +83,10 @@ class StoreQueries:
         Raises:
             NotFoundError: there is none with this key.
         """
-        from tracker.queries.findings.finding_records import finding
+        from tracker.queries.findings.finding_records import get_finding
 
         with self.session() as session:
-            return finding(session, key)
+            return get_finding(session, key)
 
     def table(self, key: int, name: str) -> pa.Table:
         """A table of a recorded finding, such as ``statistics``.
@@ -93,11 +94,11 @@ class StoreQueries:
         Raises:
             NotFoundError: it has no table of that name.
         """
-        from tracker.queries.findings.finding_records import artifact
+        from tracker.queries.findings.finding_records import load_artifact
         from tracker.recording.artifacts import decode_table
 
         with self.session() as session:
-            return decode_table(artifact(session, key, f"{name.removesuffix('.parquet')}.parquet"))
+            return decode_table(load_artifact(session, key, f"{name.removesuffix('.parquet')}.parquet"))
 
     def figure(self, key: int, name: str) -> bytes:
         """A picture of a recorded finding, as PNG.
@@ -105,10 +106,10 @@ class StoreQueries:
         Raises:
             NotFoundError: it has no picture of that name.
         """
-        from tracker.queries.findings.finding_records import artifact
+        from tracker.queries.findings.finding_records import load_artifact
 
         with self.session() as session:
-            return artifact(session, key, f"{name.removesuffix('.png')}.png")
+            return load_artifact(session, key, f"{name.removesuffix('.png')}.png")
 
     def performance_matrix(self, benchmark: str, **choices: Any) -> PerformanceMatrix:
         """Scores as a matrix ``Q``: a row for each prompt, a column for each model, NaN = not measured.
@@ -124,21 +125,21 @@ class StoreQueries:
             >>> scores.Q.shape, scores.models
             ((3, 2), ('model a', 'model b'))
         """
-        from tracker.queries.performance import performance_matrix
+        from tracker.queries.performance import load_performance_matrix
 
         with self.session() as session:
-            return performance_matrix(session, selection_of(benchmark, choices))
+            return load_performance_matrix(session, selection_of(benchmark, choices))
 
     def task_matrix(self, benchmark: str, **choices: Any) -> TaskMatrix:
         """Means as a matrix ``T``: a row for each task, a column for each model, NaN = not measured.
 
         Raises:
-            NotFoundError, SelectionError: as for `performance_matrix`.
+            NotFoundError, SelectionError: as for `load_performance_matrix`.
         """
-        from tracker.queries.performance import task_matrix
+        from tracker.queries.task_matrix import load_task_matrix
 
         with self.session() as session:
-            return task_matrix(session, selection_of(benchmark, choices))
+            return load_task_matrix(session, selection_of(benchmark, choices))
 
     def leaderboard(self, benchmark: str, *, missing: Policy = "unranked", **choices: Any) -> Leaderboard:
         """Models ranked by their means, with intervals of means and of ranks, and who cannot be told apart.
@@ -150,7 +151,7 @@ class StoreQueries:
             choices: which data.
 
         Raises:
-            NotFoundError, SelectionError: as for `performance_matrix`, or scores are missing where none may be.
+            NotFoundError, SelectionError: as for `load_performance_matrix`, or scores are missing where none may be.
 
         Examples:
             >>> import tracker
@@ -158,10 +159,10 @@ class StoreQueries:
             >>> [(row.rank, row.model, round(row.mean, 3)) for row in store.leaderboard("quiz").rows]
             [(1.0, 'model a', 0.667), (2.0, 'model b', 0.333)]
         """
-        from tracker.queries.ranking.leaderboard import leaderboard
+        from tracker.queries.ranking.leaderboard import load_leaderboard
 
         with self.session() as session:
-            return leaderboard(session, selection_of(benchmark, choices), missing)
+            return load_leaderboard(session, selection_of(benchmark, choices), missing)
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
         """The rows of one statement that can only read; ``.to_pandas()`` gives a data frame.

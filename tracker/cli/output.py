@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from tracker.queries.findings.grouped_metrics import NamedNumber, grouped
+from tracker.queries.findings.grouped_metrics import NamedNumber, group_metrics
 
 
 def inform(text: str) -> None:
@@ -73,7 +73,7 @@ def print_record(record: Mapping[str, Any], output_format: str) -> None:
 
 def print_numbers(numbers: Sequence[NamedNumber]) -> None:
     """Print the headline numbers of a finding for reading: plain ones, then statistics with what belongs to them."""
-    groups = grouped(numbers)
+    groups = group_metrics(numbers)
     if groups.plain:
         reasons = any(n.reason for n in groups.plain)
         rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in groups.plain]

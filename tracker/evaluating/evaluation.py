@@ -33,7 +33,7 @@ from tracker.ingest.write.live.live_runs import (
     count_stored_trials,
     open_run,
 )
-from tracker.queries.catalogue.listing import mean_scores_by_run
+from tracker.queries.catalogue.listing import load_means_by_run
 from tracker.run_settings import USAGE
 from tracker.schema import Run
 from tracker.schema.run_fields import RunFields
@@ -262,7 +262,7 @@ class _ConditionEvaluation:
                 is_complete=stored.status != "partial",
                 n_prompts=len(self.prompts),
                 n_new=max(0, len(count_stored_trials(session, run.id)) - n_before),
-                means=mean_scores_by_run(session, [run.id]).get(run.id, {}),
+                means=load_means_by_run(session, [run.id]).get(run.id, {}),
                 skipped=dict(self.rendered.skipped),
                 failed={prompt: response.error for prompt, response in failed.items()},
                 usage=usage,

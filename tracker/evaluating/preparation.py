@@ -15,7 +15,7 @@ from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, rende
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import Sampling
 from tracker.evaluating.scoring.score_response import check_scoring
-from tracker.queries.prompts import PromptTexts, prompts
+from tracker.queries.prompts import PromptTexts, load_prompts
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 
@@ -69,7 +69,7 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
     check_scoring(generation.metrics, generation.extract, generation.ignore)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, plan.benchmark)
-        stored = prompts(session, Selection(benchmark=plan.benchmark))  # examples may come from other tasks
+        stored = load_prompts(session, Selection(benchmark=plan.benchmark))  # examples may come from other tasks
     rows = select_rows(
         stored,
         split=settings.split,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from sqlmodel import Session
 
 from tracker.exporting.outputs import BinaryFile, FileTree, TextFile
-from tracker.exporting.registry import MARK, find_export, formats_of
+from tracker.exporting.registry import MARK, find_export, list_formats
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.discovery import PluginModule
 from tracker.plugins.parameters import Parameter, format_hint, parse_parameter
@@ -148,7 +148,7 @@ def load_export(name: str) -> ExportCommand:
         NotFoundError: there is none of that name.
         PluginError: one cannot be imported, or its signature is not one of an export format.
     """
-    further = {plugin.name: _declare(plugin) for plugin in formats_of(name)}
+    further = {plugin.name: _declare(plugin) for plugin in list_formats(name)}
     return ExportCommand(main=_declare(find_export(name)), further=further)
 
 

@@ -74,13 +74,13 @@ def select_exported_runs(
     """
     units: Sequence[Unit] = ("prompt", "task") if unit is None else (unit,)
     for kind in units:
-        metrics = _metrics(session, benchmark, selection, kind)
+        metrics = _list_metrics(session, benchmark, selection, kind)
         if not metrics:
             continue
         if every:
-            pairs = _every(session, benchmark, selection, metrics, kind)
+            pairs = _select_complete(session, benchmark, selection, metrics, kind)
         else:
-            pairs = _chosen(session, benchmark, selection, metrics, kind)
+            pairs = _select_latest(session, benchmark, selection, metrics, kind)
         runs = _describe_runs(session, pairs)
         of_benchmark = sa.select(sa.func.count(tables.run.c.id.distinct())).select_from(
             sa.join(tables.metric, tables.run, sa.true())
@@ -98,7 +98,7 @@ def select_exported_runs(
     raise SelectionError(f"{benchmark.label} has no scores.")
 
 
-def _metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit) -> list[MetricKey]:
+def _list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit) -> list[MetricKey]:
     metric, run = tables.metric.c, tables.run.c
     query = (
         sa.select(metric.id, metric.name, metric.higher_is_better)
@@ -111,7 +111,7 @@ def _metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, un
     return [metric for metric in metrics if selection.metric in (None, metric.name)]
 
 
-def _chosen(
+def _select_latest(
     session: Session, benchmark: BenchmarkKey, selection: Selection, metrics: Sequence[MetricKey], unit: Unit
 ) -> dict[int, set[int]]:
     """Metrics by run: what `select_runs` takes of each metric that a model, or run, has scores under."""
@@ -133,7 +133,7 @@ def _chosen(
     return pairs
 
 
-def _every(
+def _select_complete(
     session: Session, benchmark: BenchmarkKey, selection: Selection, metrics: Sequence[MetricKey], unit: Unit
 ) -> dict[int, set[int]]:
     run, model = tables.run.c, tables.model.c

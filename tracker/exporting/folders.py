@@ -33,7 +33,7 @@ def check_folder(path: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def written_folder(path: Path, *, force: bool) -> Iterator[Path]:
+def write_folder(path: Path, *, force: bool) -> Iterator[Path]:
     """A folder to be filled beside the place to which its files go at the end; nothing is left of one that fails.
 
     Raises:

@@ -11,7 +11,7 @@ from sqlmodel import Session
 from tracker.queries.sql import tables
 
 
-def prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dict[int, str]:
+def make_prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dict[int, str]:
     """Name of each prompt, the only one of that name in its task.
 
     It is what tables call it, else what the first harness does. Where that would name two prompts of a task, those that
@@ -42,7 +42,7 @@ def prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dict[int
     return plain
 
 
-def shared_prompt_labels(session: Session, benchmark_id: int, prompt_ids: Sequence[int]) -> dict[int, str] | None:
+def find_shared_prompt_labels(session: Session, benchmark_id: int, prompt_ids: Sequence[int]) -> dict[int, str] | None:
     """Names of prompts that one family of files gives to all of them; None where none names them all.
 
     Args:

@@ -10,12 +10,12 @@ MARK = "export"
 PACKAGE = "tracker.exporting.formats"
 
 
-def available_exports() -> dict[str, PluginModule]:
+def discover_exports() -> dict[str, PluginModule]:
     """Every export that is a command, by name, in the order of the names."""
     return {name: plugin for name, plugin in _plugins().items() if not plugin.options.get("format_of")}
 
 
-def formats_of(export: str) -> list[PluginModule]:
+def list_formats(export: str) -> list[PluginModule]:
     """The further formats of an export, beside the one that its command writes by itself."""
     return [plugin for plugin in _plugins().values() if plugin.options.get("format_of") == export]
 
@@ -26,7 +26,7 @@ def find_export(name: str) -> PluginModule:
     Raises:
         NotFoundError: there is none.
     """
-    every = available_exports()
+    every = discover_exports()
     if name not in every:
         raise NotFoundError("export", name, every)
     return every[name]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from tracker.errors import OutputError, SuffrageError
-from tracker.exporting.text_rows import csv_lines, json_lines
+from tracker.exporting.text_rows import format_csv_lines, format_json_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def write_rows(to: BinaryIO, table: StreamedTable, kind: str, *, for_spreadsheet
         to: where to.
         table: the rows.
         kind: ``csv``, ``jsonl`` or ``parquet``.
-        for_spreadsheets: of CSV: see `csv_lines`.
+        for_spreadsheets: of CSV: see `format_csv_lines`.
     """
     n_rows = 0
 
@@ -81,25 +81,25 @@ def write_rows(to: BinaryIO, table: StreamedTable, kind: str, *, for_spreadsheet
                 writer.write_batch(batch)
     else:
         if kind == "csv":
-            pieces = csv_lines(table.schema, counted(), for_spreadsheets=for_spreadsheets)
+            pieces = format_csv_lines(table.schema, counted(), for_spreadsheets=for_spreadsheets)
         else:
-            pieces = json_lines(table.schema, counted())
+            pieces = format_json_lines(table.schema, counted())
         for piece in pieces:
             to.write(piece)
     return n_rows
 
 
-def as_csv(table: pa.Table) -> bytes:
-    """UTF-8 with a header; see `csv_lines`."""
-    return b"".join(csv_lines(table.schema, table.to_batches()))
+def encode_csv(table: pa.Table) -> bytes:
+    """UTF-8 with a header; see `format_csv_lines`."""
+    return b"".join(format_csv_lines(table.schema, table.to_batches()))
 
 
-def as_json_lines(table: pa.Table) -> bytes:
+def encode_json_lines(table: pa.Table) -> bytes:
     """One object in each line."""
-    return b"".join(json_lines(table.schema, table.to_batches()))
+    return b"".join(format_json_lines(table.schema, table.to_batches()))
 
 
-def as_parquet(table: pa.Table) -> bytes:
+def encode_parquet(table: pa.Table) -> bytes:
     """Parquet, compressed."""
     buffer = io.BytesIO()
     write_rows(buffer, StreamedTable.from_table(table), "parquet")
@@ -107,9 +107,9 @@ def as_parquet(table: pa.Table) -> bytes:
 
 
 WRITERS: Mapping[str, Callable[[pa.Table], bytes]] = {
-    "csv": as_csv,
-    "jsonl": as_json_lines,
-    "parquet": as_parquet,
+    "csv": encode_csv,
+    "jsonl": encode_json_lines,
+    "parquet": encode_parquet,
 }
 
 

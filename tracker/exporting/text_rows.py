@@ -13,7 +13,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a text begins with that a spreadsheet would compute instead of show."""
 
 
-def csv_lines(
+def format_csv_lines(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, header: bool = True, for_spreadsheets: bool = False
 ) -> Iterator[bytes]:
     """UTF-8 in pieces, a line for each row that ends in LF; a null or an empty list is an empty cell.
@@ -30,7 +30,7 @@ def csv_lines(
     alone = len(schema) == 1  # an empty cell by itself would be an empty line, which is no row
 
     def encode(text: str) -> str:
-        return _quoted(f"'{text}" if for_spreadsheets and text.startswith(FORMULA) else text, alone=alone)
+        return _quote_cells(f"'{text}" if for_spreadsheets and text.startswith(FORMULA) else text, alone=alone)
 
     if for_spreadsheets:
         yield b"\xef\xbb\xbf"
@@ -41,10 +41,10 @@ def csv_lines(
             columns = [
                 _cells(column, encode, '""' if alone else "", ("yes", "no"), _encode_list) for column in batch.columns
             ]
-            yield _joined([columns[0], *(part for column in columns[1:] for part in (",", column))])
+            yield _join_cells([columns[0], *(part for column in columns[1:] for part in (",", column))])
 
 
-def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+def format_json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     """UTF-8 in pieces, an object in each line; moments are ISO 8601 in UTC."""
     names = [json.dumps(name, ensure_ascii=False) for name in schema.names]
     for batch in batches:
@@ -52,7 +52,7 @@ def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator
             parts: list[Any] = []
             for number, (name, column) in enumerate(zip(names, batch.columns, strict=True)):
                 parts += [f"{', ' if number else '{'}{name}: ", _cells(column, _json, "null", ("true", "false"), _json)]
-            yield _joined([*parts, "}"])
+            yield _join_cells([*parts, "}"])
 
 
 def _cells(
@@ -93,14 +93,14 @@ def _cells(
     return pc.fill_null(cells, null)
 
 
-def _joined(parts: list[Any]) -> bytes:
+def _join_cells(parts: list[Any]) -> bytes:
     import pyarrow.compute as pc
 
     lines = pc.binary_join_element_wise(*parts, "")
     return ("\n".join(lines.to_pylist()) + "\n").encode()
 
 
-def _quoted(text: str, *, alone: bool) -> str:
+def _quote_cells(text: str, *, alone: bool) -> str:
     if not text:
         return '""' if alone else ""
     if any(mark in text for mark in ',"\r\n'):
@@ -109,7 +109,7 @@ def _quoted(text: str, *, alone: bool) -> str:
 
 
 def _encode_list(value: Any) -> str:
-    return _quoted(_json(value), alone=False) if value else ""
+    return _quote_cells(_json(value), alone=False) if value else ""
 
 
 def _json(value: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import find_benchmark, find_metric, select_runs, select_tasks
 from tracker.queries.scores import Grid, join_keys, read_prompts
 from tracker.queries.selection import AnalysisInput, Selection
@@ -48,8 +48,8 @@ class AnswerMatrix(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> AnswerMatrix:
-        """The answers of a selection; see `answers`."""
-        return answers(session, selection)
+        """The answers of a selection; see `load_answers`."""
+        return load_answers(session, selection)
 
     def align(self, prompt_ids: NDArray[np.int64]) -> AnswerMatrix:
         """The answers to some of these prompts, in their order.
@@ -69,7 +69,7 @@ class AnswerMatrix(AnalysisInput):
         return hashed.hexdigest()
 
 
-def answers(session: Session, selection: Selection) -> AnswerMatrix:
+def load_answers(session: Session, selection: Selection) -> AnswerMatrix:
     """What the models of a selection answered; cells without a stored answer are empty.
 
     Raises:
@@ -80,7 +80,7 @@ def answers(session: Session, selection: Selection) -> AnswerMatrix:
     tasks = select_tasks(session, benchmark, selection)
     metric, _ = find_metric(session, benchmark, selection, ("prompt",))
     runs = select_runs(session, benchmark, metric, "prompt", selection)
-    prompt_ids, _ = read_prompts(session, tasks, selected_filter(session, benchmark, selection))
+    prompt_ids, _ = read_prompts(session, tasks, load_selected_filter(session, benchmark, selection))
     rows = _read(session, [run.id for run in runs], prompt_ids)
     chosen_rows = rows.first(
         scored_by=metric.name.partition(",")[2]

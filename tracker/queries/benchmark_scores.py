@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.ranking.leaderboard import leaderboard
+from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 
@@ -51,8 +51,8 @@ class BenchmarkScores(OptionalInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> BenchmarkScores:
-        """The scores that a selection is compared with, as of its date; see `benchmark_scores`."""
-        scores = benchmark_scores(session, selection.against or "", as_of=selection.as_of)
+        """The scores that a selection is compared with, as of its date; see `load_benchmark_scores`."""
+        scores = load_benchmark_scores(session, selection.against or "", as_of=selection.as_of)
         itself = scores.benchmark == find_benchmark(session, selection.benchmark).label
         if itself and scores.metric == (selection.metric or scores.metric):
             raise SelectionError(f"--against {selection.against} is the benchmark itself. Name another one.")
@@ -70,7 +70,7 @@ class BenchmarkScores(OptionalInput):
         return np.array([sign * self.scores.get(name, np.nan) for name in models], dtype=np.float64)
 
 
-def benchmark_scores(session: Session, name: str, *, as_of: datetime | None = None) -> BenchmarkScores:
+def load_benchmark_scores(session: Session, name: str, *, as_of: datetime | None = None) -> BenchmarkScores:
     """The scores of a benchmark, one for each model; a model that lacks some of its prompts or tasks has none.
 
     Args:
@@ -86,7 +86,7 @@ def benchmark_scores(session: Session, name: str, *, as_of: datetime | None = No
     benchmark, metric = _split_metric(session, name)
     try:
         selection = Selection(benchmark=benchmark, metric=metric, as_of=as_of)
-        board = leaderboard(session, selection, with_rank_intervals=False)
+        board = load_leaderboard(session, selection, with_rank_intervals=False)
     except SelectionError as error:
         words = str(error).replace("with --metric", f"as --against {name}:METRIC")
         raise SelectionError(f"--against {name}: {words}") from error

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
-from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter
+from tracker.queries.filtering.prompt_filter import PromptFilter, load_selected_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import AnalysisInput, OptionalInput, Selection, SelectionOption
 from tracker.queries.sql import tables
@@ -84,8 +84,8 @@ class Embeddings(OptionalInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> Embeddings:
-        """The vectors of a selection; see `embeddings`."""
-        return embeddings(session, selection)
+        """The vectors of a selection; see `load_embeddings`."""
+        return load_embeddings(session, selection)
 
     @property
     def digest(self) -> str:
@@ -132,7 +132,7 @@ class StoredEmbeddings(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> StoredEmbeddings:
-        """The vectors of a selection, as `embeddings` finds them; an encoder that is named must have made some."""
+        """The vectors of a selection, as `load_embeddings` finds them; an encoder that is named must have made some."""
         benchmark = find_benchmark(session, selection.benchmark)
         try:
             encoder = _chosen_encoder(session, benchmark, selection)
@@ -140,7 +140,7 @@ class StoredEmbeddings(AnalysisInput):
             if selection.encoder is not None:
                 raise
             return cls(vectors=None, problem=str(error))
-        return cls(vectors=_vectors(session, benchmark, encoder, selected_filter(session, benchmark, selection)))
+        return cls(vectors=_vectors(session, benchmark, encoder, load_selected_filter(session, benchmark, selection)))
 
     @property
     def encoder_id(self) -> int | None:
@@ -167,8 +167,8 @@ class AllEmbeddings(AnalysisInput):
     def load(cls, session: Session, selection: Selection) -> AllEmbeddings:
         """Those of every encoder, whatever the selection says of one."""
         benchmark = find_benchmark(session, selection.benchmark)
-        only = selected_filter(session, benchmark, selection)
-        encoders = stored_encoders(session, benchmark)
+        only = load_selected_filter(session, benchmark, selection)
+        encoders = list_encoders(session, benchmark)
         return cls(by_encoder=tuple(_vectors(session, benchmark, encoder, only) for encoder in encoders))
 
     @property
@@ -177,7 +177,7 @@ class AllEmbeddings(AnalysisInput):
         return hashlib.sha256("\n".join(embeddings.digest for embeddings in self.by_encoder).encode()).hexdigest()
 
 
-def embeddings(session: Session, selection: Selection) -> Embeddings:
+def load_embeddings(session: Session, selection: Selection) -> Embeddings:
     """The vectors of a benchmark's prompts by the encoder that a selection names, or by the only one.
 
     Raises:
@@ -187,11 +187,11 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
     """
     benchmark = find_benchmark(session, selection.benchmark)
     encoder = _chosen_encoder(session, benchmark, selection)
-    return _vectors(session, benchmark, encoder, selected_filter(session, benchmark, selection))
+    return _vectors(session, benchmark, encoder, load_selected_filter(session, benchmark, selection))
 
 
 def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StoredEncoder:
-    encoders = stored_encoders(session, benchmark)
+    encoders = list_encoders(session, benchmark)
     if not encoders:
         raise SelectionError(
             f"The prompts of {benchmark.label} have no vectors yet. Make them: suffrage embed "
@@ -234,7 +234,9 @@ def _vectors(
     )
 
 
-def embedded_prompts(session: Session, benchmark: BenchmarkKey, name: str, revision: str, template: str) -> set[int]:
+def list_embedded_prompts(
+    session: Session, benchmark: BenchmarkKey, name: str, revision: str, template: str
+) -> set[int]:
     """Which prompts of a benchmark have a vector by an encoder; none where the encoder is not stored."""
     encoder, embedding = tables.encoder.c, tables.embedding.c
     return set(
@@ -249,7 +251,7 @@ def embedded_prompts(session: Session, benchmark: BenchmarkKey, name: str, revis
     )
 
 
-def stored_encoders(session: Session, benchmark: BenchmarkKey) -> list[StoredEncoder]:
+def list_encoders(session: Session, benchmark: BenchmarkKey) -> list[StoredEncoder]:
     """Every encoder that made vectors of a benchmark's prompts, in the order of the keys."""
     encoder, embedding = tables.encoder.c, tables.embedding.c
     rows = session.execute(

@@ -11,22 +11,19 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
     SelectedRun,
-    conditions,
     find_benchmark,
     find_metric,
+    join_conditions,
     select_runs,
     select_tasks,
 )
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
 from tracker.queries.selection import AnalysisInput, Selection
-from tracker.queries.task_matrix import TaskMatrix, task_matrix
-
-__all__ = ["PerformanceMatrix", "TaskMatrix", "matrix_of_runs", "performance_matrix", "task_matrix"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +52,8 @@ class PerformanceMatrix(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PerformanceMatrix:
-        """The matrix of a selection; see `performance_matrix`."""
-        return performance_matrix(session, selection)
+        """The matrix of a selection; see `load_performance_matrix`."""
+        return load_performance_matrix(session, selection)
 
     @property
     def n_prompts(self) -> int:
@@ -93,7 +90,7 @@ class PerformanceMatrix(AnalysisInput):
         return self.rows(np.asarray(~np.isnan(self.Q).any(axis=1)))
 
 
-def performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
+def load_performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
     """The performance matrix of a selection.
 
     A row for each prompt that at least one of the chosen runs has a score for, ordered by the name of
@@ -113,10 +110,10 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
     select_tasks(session, benchmark, chosen)  # a wrong task is told before a wrong metric
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
     runs = select_runs(session, benchmark, metric, "prompt", chosen)
-    matrix = matrix_of_runs(session, benchmark, metric, runs, chosen)
+    matrix = load_matrix_of_runs(session, benchmark, metric, runs, chosen)
     if matrix is not None:
         return matrix
-    only = selected_filter(session, benchmark, chosen)
+    only = load_selected_filter(session, benchmark, chosen)
     raise SelectionError(
         f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen runs and tasks. "
         "Choose other tasks or models."
@@ -125,7 +122,7 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
     )
 
 
-def matrix_of_runs(
+def load_matrix_of_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, runs: Sequence[SelectedRun], selection: Selection
 ) -> PerformanceMatrix | None:
     """The performance matrix of some runs; None where no prompt has a score.
@@ -142,7 +139,7 @@ def matrix_of_runs(
         SelectionError: the filter is none of this benchmark, or keeps no prompt.
     """
     tasks = select_tasks(session, benchmark, selection)
-    prompt_ids, task_names = read_prompts(session, tasks, selected_filter(session, benchmark, selection))
+    prompt_ids, task_names = read_prompts(session, tasks, load_selected_filter(session, benchmark, selection))
     Q = read_scores(session, metric.id, [run.id for run in runs], prompt_ids)
     is_measured = np.asarray(~np.isnan(Q).all(axis=1))
     if not is_measured.any():
@@ -157,6 +154,6 @@ def matrix_of_runs(
         run_ids=np.array([run.id for run in runs], dtype=np.int64),
         benchmark=benchmark.label,
         metric=metric.name,
-        condition=conditions(runs),
+        condition=join_conditions(runs),
         higher_is_better=metric.higher_is_better,
     )

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.catalogue.prompt_names import prompt_names
-from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.catalogue.prompt_names import load_prompt_names
+from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql import tables
@@ -50,8 +50,8 @@ class PromptTexts(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PromptTexts:
-        """The prompts of a selection's tasks; see `prompts`."""
-        return prompts(session, selection)
+        """The prompts of a selection's tasks; see `load_prompts`."""
+        return load_prompts(session, selection)
 
     @property
     def digest(self) -> str:
@@ -68,7 +68,7 @@ class PromptTexts(AnalysisInput):
         return np.searchsorted(self.prompt_ids, prompt_ids)
 
 
-def prompts(session: Session, selection: Selection) -> PromptTexts:
+def load_prompts(session: Session, selection: Selection) -> PromptTexts:
     """The prompts of a selection's tasks, whether or not they have scores.
 
     Raises:
@@ -76,9 +76,9 @@ def prompts(session: Session, selection: Selection) -> PromptTexts:
     """
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = select_tasks(session, benchmark, selection)
-    only = selected_filter(session, benchmark, selection)
+    only = load_selected_filter(session, benchmark, selection)
     prompt = tables.prompt.c
-    names = prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
+    names = load_prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
     rows = session.execute(
         sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details, prompt.split)
         .where(prompt.task_id.in_(tasks))

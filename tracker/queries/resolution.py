@@ -145,7 +145,7 @@ def find_metric(
         query = (
             sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
             .select_from(sa.join(tables.metric, tables.run, sa.true()))
-            .where(*_runs_of(benchmark, selection), has_scores(unit))
+            .where(*_run_conditions(benchmark, selection), has_scores(unit))
             .distinct()
         )
         metrics = {row.name: MetricKey(*row) for row in session.execute(query)}
@@ -157,7 +157,7 @@ def find_metric(
         if selection.metric is None and metrics:
             names = ", ".join(sorted(metrics))
             raise SelectionError(f"{benchmark.label} has {len(metrics)} metrics: {names}. Choose one with --metric.")
-    raise _no_scores(session, benchmark, selection, units)
+    raise _explain_no_scores(session, benchmark, selection, units)
 
 
 def select_runs(
@@ -178,16 +178,16 @@ def select_runs(
         NotFoundError: a model or run is not there.
         SelectionError: no run is left.
     """
-    rows = _having(session, benchmark, metric, unit, selection)
+    rows = _find_scored_runs(session, benchmark, metric, unit, selection)
     if selection.runs:
-        _all_there(session, benchmark, metric, selection.runs, {row.id for row in rows})
+        _check_runs_exist(session, benchmark, metric, selection.runs, {row.id for row in rows})
     else:
         rows = list({row.name: row for row in rows}.values())  # the largest key of each model comes last
     if selection.models:
-        names = _model_names(session, selection.models, [row.name for row in rows])
+        names = _resolve_model_names(session, selection.models, [row.name for row in rows])
         rows = [row for row in rows if row.name in names]
     if not rows:
-        raise _no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
+        raise _explain_no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
     return _as_columns(rows)
 
 
@@ -203,11 +203,11 @@ def select_runs_of_models(
         selection: condition, variant and date; it must not name runs.
         models: names.
     """
-    rows = _having(session, benchmark, metric, "prompt", selection)
+    rows = _find_scored_runs(session, benchmark, metric, "prompt", selection)
     return _as_columns(list({row.name: row for row in rows if row.name in models}.values()))
 
 
-def conditions(runs: Sequence[SelectedRun]) -> str:
+def join_conditions(runs: Sequence[SelectedRun]) -> str:
     """The conditions of some runs in a word: ``full``, ``answer_only`` or ``answer_only+full``."""
     return "+".join(sorted({run.condition for run in runs}))
 
@@ -229,7 +229,7 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
     return {row.id: row.name for row in sorted(kept, key=lambda row: row.name)}
 
 
-def _having(
+def _find_scored_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
 ) -> Sequence[sa.Row[Any]]:
     """Key, model and condition of every run of a selection with scores under a metric, by key."""
@@ -238,7 +238,7 @@ def _having(
         sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
         .join(tables.model, tables.model.c.id == tables.run.c.model_id)
         .join(tables.metric, tables.metric.c.id == metric.id)
-        .where(*_runs_of(benchmark, selection), is_scored)
+        .where(*_run_conditions(benchmark, selection), is_scored)
         .order_by(tables.run.c.id)
     ).all()
 
@@ -251,7 +251,7 @@ def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[SelectedRun]:
     ]
 
 
-def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:
+def _run_conditions(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:
     of_benchmark = tables.run.c.benchmark_id == benchmark.id
     if selection.runs:  # runs given by key may be of any condition and status: hidden, superseded, partial
         return [of_benchmark, tables.run.c.id.in_(key for key in selection.runs if key <= MAX_KEY)]
@@ -263,7 +263,7 @@ def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnEle
     return terms
 
 
-def _all_there(
+def _check_runs_exist(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, run_ids: Sequence[int], scored_ids: set[int]
 ) -> None:
     for key in sorted(set(run_ids) - scored_ids):
@@ -277,7 +277,7 @@ def _all_there(
         raise SelectionError(f"Run {key} has no scores under {metric.name}. Leave it out, or choose another metric.")
 
 
-def _model_names(session: Session, selected: Sequence[str], known: Sequence[str]) -> set[str]:
+def _resolve_model_names(session: Session, selected: Sequence[str], known: Sequence[str]) -> set[str]:
     aliases = sa.select(tables.model_alias.c.name.label("alias"), tables.model.c.name).join(
         tables.model, tables.model.c.id == tables.model_alias.c.model_id
     )
@@ -288,12 +288,14 @@ def _model_names(session: Session, selected: Sequence[str], known: Sequence[str]
     return {names[name] for name in selected}
 
 
-def _no_scores(
+def _explain_no_scores(
     session: Session, benchmark: BenchmarkKey, selection: Selection, units: Sequence[Unit]
 ) -> NotFoundError | SelectionError:
     """Why a selection is empty: the first of its terms that nothing stored meets."""
     if selection.runs:
-        _all_there(session, benchmark, MetricKey(0, selection.metric or "any metric", True), selection.runs, set())
+        _check_runs_exist(
+            session, benchmark, MetricKey(0, selection.metric or "any metric", True), selection.runs, set()
+        )
     every = (
         sa.select(tables.metric.c.name, tables.run.c.condition, tables.run.c.variant)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter, task_scores_error
-from tracker.queries.resolution import conditions, find_benchmark, find_metric, select_runs, select_tasks
+from tracker.queries.filtering.prompt_filter import PromptFilter, load_selected_filter, make_task_scores_error
+from tracker.queries.resolution import find_benchmark, find_metric, join_conditions, select_runs, select_tasks
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql import tables
@@ -50,8 +50,8 @@ class TaskMatrix(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> TaskMatrix:
-        """The matrix of a selection; see `task_matrix`."""
-        return task_matrix(session, selection)
+        """The matrix of a selection; see `load_task_matrix`."""
+        return load_task_matrix(session, selection)
 
     @property
     def n_tasks(self) -> int:
@@ -84,7 +84,7 @@ class TaskMatrix(AnalysisInput):
         return self.rows(np.asarray(~np.isnan(self.T).any(axis=1)))
 
 
-def task_matrix(session: Session, selection: Selection | str, **choices: Any) -> TaskMatrix:
+def load_task_matrix(session: Session, selection: Selection | str, **choices: Any) -> TaskMatrix:
     """The task matrix of a selection: published scores of tasks, else means over their prompts.
 
     Where a filter is chosen, always means over the prompts that it keeps: published scores are of all prompts.
@@ -106,8 +106,8 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
     tasks = select_tasks(session, benchmark, chosen)
     metric, unit = find_metric(session, benchmark, chosen, ("prompt", "task"))
     if unit == "task" and chosen.filter is not None:
-        raise task_scores_error(benchmark, metric.name)
-    only = selected_filter(session, benchmark, chosen)
+        raise make_task_scores_error(benchmark, metric.name)
+    only = load_selected_filter(session, benchmark, chosen)
     runs = select_runs(session, benchmark, metric, None if only is None else "prompt", chosen)
     run_ids, task_ids = [run.id for run in runs], list(tasks)
     T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks, only)
@@ -140,7 +140,7 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
         run_ids=np.array(run_ids, dtype=np.int64),
         benchmark=benchmark.label,
         metric=metric.name,
-        condition=conditions(runs),
+        condition=join_conditions(runs),
         higher_is_better=metric.higher_is_better,
     ).rows(is_measured)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.findings.staleness import staleness
+from tracker.queries.findings.staleness import explain_staleness
 from tracker.queries.resolution import MAX_KEY, find_benchmark
 from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 from tracker.queries.sql import tables
@@ -70,8 +70,8 @@ class PromptWeights(OptionalInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PromptWeights:
-        """The weights that a selection names; see `prompt_weights`."""
-        return prompt_weights(session, selection)
+        """The weights that a selection names; see `load_prompt_weights`."""
+        return load_prompt_weights(session, selection)
 
     @property
     def digest(self) -> str:
@@ -97,7 +97,7 @@ class PromptWeights(OptionalInput):
         return np.where(self.prompt_ids[place] == prompt_ids, self.values[place], np.nan)
 
 
-def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
+def load_prompt_weights(session: Session, selection: Selection) -> PromptWeights:
     """The weights that a selection names.
 
     Raises:
@@ -154,5 +154,5 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
         prompt_ids=ids[order].astype(np.int64),
         values=values[order].astype(np.float64),
         made_by=finding.analysis,
-        stale=staleness(session, int(key)),
+        stale=explain_staleness(session, int(key)),
     )

@@ -18,8 +18,8 @@ from tracker.database import current_version, known_versions, schema_differences
 from tracker.errors import DatabaseError, PublishingError
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.name_lists import join_names
-from tracker.queries.findings.finding_records import finding
-from tracker.queries.findings.staleness import stale_findings
+from tracker.queries.findings.finding_records import get_finding
+from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.resolution import benchmark_label
 from tracker.queries.sql import tables
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
@@ -219,7 +219,7 @@ def _partial(session: Session) -> str:
 def _stale(session: Session) -> Check:
     complete = tables.finding.c.status == "complete"
     n = session.scalar(sa.select(sa.func.count()).select_from(tables.finding).where(complete)) or 0
-    stale = stale_findings(session)
+    stale = list_stale_findings(session)
     if not stale:
         return Check(name="findings", verdict="ok", result=f"{n:,}, none of them stale")
     latest = max(stale)
@@ -229,7 +229,7 @@ def _stale(session: Session) -> Check:
         result=(
             f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), MAX_NAMES)}; of {latest}: {stale[latest]}"
         ),
-        advice=f"{rerun_advice(finding(session, latest))} `suffrage show ID` says it of each.",
+        advice=f"{rerun_advice(get_finding(session, latest))} `suffrage show ID` says it of each.",
     )
 
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import DatabaseError, PluginError, PublishingError, SelectionError, SuffrageError
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
-from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
@@ -166,7 +166,7 @@ def _load(
         }
         warnings: tuple[str, ...] = ()
         if selection and benchmark and "filter" not in declaration.claimed_options:
-            warnings = filter_warnings(session, benchmark, selection)
+            warnings = list_filter_warnings(session, benchmark, selection)
         used = [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))

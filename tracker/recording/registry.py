@@ -9,7 +9,7 @@ GROUP = "suffrage.analyses"
 KIND = MARK = "analysis"
 
 
-def available_analyses() -> dict[str, PluginModule]:
+def discover_analyses() -> dict[str, PluginModule]:
     """Every analysis by name, in the order of the names; see `discover`."""
     return discover(GROUP, MARK)
 
@@ -20,7 +20,7 @@ def find_analysis(name: str) -> PluginModule:
     Raises:
         NotFoundError: there is none.
     """
-    every = available_analyses()
+    every = discover_analyses()
     if name not in every:
         hint = "" if every else "No installed package brings any."
         raise NotFoundError("analysis", name, every, hint)

@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from tracker.errors import ConflictError
 from tracker.queries.catalogue.listing import RunRow, find_run
-from tracker.queries.findings.staleness import stale_findings
+from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.sql import tables
 from tracker.run_settings import evaluation_identity, get_command
 
@@ -155,7 +155,7 @@ def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> 
     Raises:
         NotFoundError: there is no such run.
     """
-    rows, before = _runs(session, keys), stale_findings(session)
+    rows, before = _runs(session, keys), list_stale_findings(session)
     used, run_table, analysis = tables.finding_run, tables.run, tables.finding
     for row in rows:
         deletion = f"deleted since: run {row.id} of {row.model}{f' ({reason})' if reason else ''}"
@@ -183,13 +183,13 @@ def _describe(row: RunRow) -> str:
 
 
 def _change_runs(session: Session, keys: Sequence[int], values: Mapping[str, object]) -> StatusChange:
-    before = stale_findings(session)
+    before = list_stale_findings(session)
     session.execute(sa.update(tables.run).where(tables.run.c.id.in_(keys)).values(**values))
     return _compare_staleness(session, keys, before)
 
 
 def _compare_staleness(session: Session, keys: Sequence[int], before: Mapping[int, str]) -> StatusChange:
-    after = stale_findings(session)
+    after = list_stale_findings(session)
     return StatusChange(
         run_ids=tuple(dict.fromkeys(keys)),
         stale={key: why for key, why in after.items() if before.get(key) != why},

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.report.contents import Contents
-from tracker.report.number_format import number, score, share
-from tracker.report.score_patterns import by_difficulty, correlations, same_scores
+from tracker.report.number_format import format_number, format_score, format_share
+from tracker.report.score_patterns import bin_by_difficulty, compute_agreement, compute_correlations
 
 MAX_MODELS = 150
 """Models that a picture shows; the table has them all."""
@@ -25,7 +25,7 @@ DIGITS = 4
 Chart = dict[str, Any]
 
 
-def charts(contents: Contents) -> dict[str, Chart]:
+def build_charts(contents: Contents) -> dict[str, Chart]:
     """The pictures of a report, by name; those for which there are no data are left out."""
     rows = contents.board.rows[:MAX_MODELS]
     names = [row.model for row in rows]
@@ -43,8 +43,12 @@ def _means(contents: Contents) -> Chart:
     board = contents.board
     rows = board.rows[:MAX_MODELS]
     hover = [
-        f"mean {score(row.mean)}"
-        + (f", 95 % interval {score(row.low)} to {score(row.high)}" if _plain(row.low) is not None else "")
+        f"mean {format_score(row.mean)}"
+        + (
+            f", 95 % interval {format_score(row.low)} to {format_score(row.high)}"
+            if _plain(row.low) is not None
+            else ""
+        )
         + f"; {row.n:,} {board.unit}s"
         + (f"; no rank: {row.unranked}" if row.unranked else "")
         for row in rows
@@ -73,7 +77,9 @@ def _ranks(contents: Contents) -> Chart | None:
         "low": [low[row.model] for row in rows],
         "high": [high[row.model] for row in rows],
         "dim": [row.rank is None for row in rows],
-        "hover": [f"between rank {number(low[row.model])} and rank {number(high[row.model])}" for row in rows],
+        "hover": [
+            f"between rank {format_number(low[row.model])} and rank {format_number(high[row.model])}" for row in rows
+        ],
         "axis": "rank (1 is best)",
         "whole": True,
     }
@@ -88,7 +94,7 @@ def _tasks(contents: Contents, names: Sequence[str]) -> Chart | None:
     counts = _in_order(matrix.models, matrix.n_prompts.T.astype(np.float64), names)[:, : len(tasks)]
     hover = [
         [
-            f"{score(means[i, j])}" + (f" over {counts[i, j]:,.0f} prompts" if counts[i, j] > 0 else "")
+            f"{format_score(means[i, j])}" + (f" over {counts[i, j]:,.0f} prompts" if counts[i, j] > 0 else "")
             for j in range(len(tasks))
         ]
         for i in range(len(names))
@@ -100,17 +106,17 @@ def _difficulty(contents: Contents, names: Sequence[str]) -> Chart | None:
     scores = contents.scores
     if scores is None or scores.n_prompts < 2:
         return None
-    by_bin = by_difficulty(scores.Q, N_BINS)
+    by_bin = bin_by_difficulty(scores.Q, N_BINS)
     means = _in_order(scores.models, by_bin.means, names)
     if not scores.higher_is_better:  # the hardest first, whichever end that is
         means, overall, edges = means[:, ::-1], by_bin.overall[::-1], (scores.n_prompts - by_bin.edges)[::-1]
     else:
         overall, edges = by_bin.overall, by_bin.edges
     bins = [
-        f"prompts {first + 1:,} to {last:,} of {scores.n_prompts:,}, hardest first; all models {score(mean)}"
+        f"prompts {first + 1:,} to {last:,} of {scores.n_prompts:,}, hardest first; all models {format_score(mean)}"
         for first, last, mean in zip(edges[:-1].tolist(), edges[1:].tolist(), overall.tolist(), strict=True)
     ]
-    hover = [[f"{score(means[i, j])}; {bins[j]}" for j in range(len(bins))] for i in range(len(names))]
+    hover = [[f"{format_score(means[i, j])}; {bins[j]}" for j in range(len(bins))] for i in range(len(names))]
     ticks = {"0": "hardest", str(len(bins) - 1): "easiest"}
     return _heatmap(names, [str(j) for j in range(len(bins))], means, hover, "mean") | {"ticks": ticks}
 
@@ -120,9 +126,9 @@ def _agreement(contents: Contents, names: Sequence[str]) -> Chart | None:
     if scores is None or scores.n_models < 2 or scores.n_prompts < 2:
         return None
     names = names[: int(math.sqrt(MAX_CELLS))]
-    values = same_scores(scores.Q) if scores.is_binary else correlations(scores.Q)
+    values = compute_agreement(scores.Q) if scores.is_binary else compute_correlations(scores.Q)
     agreement = _in_order(scores.models, _in_order(scores.models, values, names).T, names)
-    format_cell = share if scores.is_binary else score
+    format_cell = format_share if scores.is_binary else format_score
     unit = "of prompts scored alike" if scores.is_binary else "correlation"
     hover = [
         [f"{format_cell(value)} {unit}" if value == value else "not known" for value in row]

@@ -10,13 +10,14 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.queries.catalogue.listing import RunRow, list_runs
-from tracker.queries.findings.finding_records import FindingRecord, finding_records
-from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
+from tracker.queries.findings.finding_records import FindingRecord, load_finding_records
+from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.ranking.leaderboard import Leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
-from tracker.report.prompt_examples import Examples, examples_of
+from tracker.queries.task_matrix import TaskMatrix, load_task_matrix
+from tracker.report.prompt_examples import Examples, select_examples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,7 @@ class Contents:
     as_of: datetime | None
 
 
-def report_contents(
+def gather_contents(
     session: Session,
     selection: Selection,
     board: Leaderboard,
@@ -93,10 +94,12 @@ def report_contents(
     """
     benchmark = find_benchmark(session, selection.benchmark)
     selection = replace(selection, metric=board.metric)
-    scores = performance_matrix(session, selection) if board.unit == "prompt" else None
-    by_task = task_matrix(session, selection)
+    scores = load_performance_matrix(session, selection) if board.unit == "prompt" else None
+    by_task = load_task_matrix(session, selection)
     findings = tuple(
-        finding_records(session, tables.finding.c.benchmark_id == benchmark.id, tables.finding.c.status == "complete")
+        load_finding_records(
+            session, tables.finding.c.benchmark_id == benchmark.id, tables.finding.c.status == "complete"
+        )
     )
     ranked_ids = {row.run_id for row in board.rows}
     ranked = sorted(
@@ -113,7 +116,7 @@ def report_contents(
         pictures=_pictures(session, benchmark.id),
         questions=questions or {},
         runs=tuple(ranked),
-        examples=examples_of(session, scores) if scores is not None and with_prompts else None,
+        examples=select_examples(session, scores) if scores is not None and with_prompts else None,
         database_id=session.scalars(sa.select(tables.database.c.id)).one(),
         as_of=max(moments, default=None),
     )

@@ -11,9 +11,9 @@ from typing import Any
 from tracker.queries.findings.finding_records import FindingRecord
 from tracker.queries.selection import WHOLE
 from tracker.report.contents import Contents
-from tracker.report.images import as_address, size_of, smaller
-from tracker.report.metric_tables import NumberTable, number_tables
-from tracker.report.number_format import format_value, minute, paragraphs
+from tracker.report.images import make_data_url, read_png_size, shrink_picture
+from tracker.report.metric_tables import NumberTable, build_number_tables
+from tracker.report.number_format import format_minute, format_value, split_paragraphs
 
 AT_ONCE = 8
 MAX_CHOICE_LENGTH = 200
@@ -76,7 +76,7 @@ class FindingSection:
     findings: tuple[FindingEntry, ...]
 
 
-def finding_sections(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[FindingSection]:
+def build_finding_sections(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[FindingSection]:
     """The findings of a report, by question, in the order of the questions' names.
 
     Args:
@@ -88,13 +88,13 @@ def finding_sections(contents: Contents, pictures: Mapping[PictureKey, bytes]) -
         by_name.setdefault(record.name, []).append(record)
     sections = []
     for name, records in sorted(by_name.items()):
-        title, *explained = paragraphs(contents.questions.get(name, "")) or [name]
+        title, *explained = split_paragraphs(contents.questions.get(name, "")) or [name]
         entries = tuple(_entry(record, pictures) for record in records)
         sections.append(FindingSection(name=name, title=title, explained=tuple(explained), findings=entries))
     return sections
 
 
-def pictures_that_fit(contents: Contents, room: int) -> tuple[dict[PictureKey, bytes], int]:
+def select_pictures(contents: Contents, room: int) -> tuple[dict[PictureKey, bytes], int]:
     """Pictures of findings, made smaller, and how many there was no room for.
 
     Those of the latest answer to each question come first, then those of earlier answers, the latest first.
@@ -110,8 +110,8 @@ def pictures_that_fit(contents: Contents, room: int) -> tuple[dict[PictureKey, b
     order = sorted(contents.pictures, key=lambda key: (key[0] not in first, -key[0], key[1]))
     fitting: dict[PictureKey, bytes] = {}
     with ThreadPoolExecutor(2) as pool:
-        for key, png in _in_turn(pool, smaller, {key: contents.pictures[key] for key in order}):
-            n_bytes = len(as_address(png))
+        for key, png in _map_in_order(pool, shrink_picture, {key: contents.pictures[key] for key in order}):
+            n_bytes = len(make_data_url(png))
             if n_bytes > room:
                 break
             room -= n_bytes
@@ -119,7 +119,7 @@ def pictures_that_fit(contents: Contents, room: int) -> tuple[dict[PictureKey, b
     return fitting, len(order) - len(fitting)
 
 
-def _in_turn(
+def _map_in_order(
     pool: ThreadPoolExecutor, work: Callable[[bytes], bytes], things: Mapping[PictureKey, bytes]
 ) -> Iterator[tuple[PictureKey, bytes]]:
     """Results in order; only a few are computed before they are wanted."""
@@ -132,18 +132,18 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> Findi
     n_headlines = sum(number.headline for number in record.numbers)
     return FindingEntry(
         id=record.id,
-        recorded=minute(record.recorded),
-        data=chosen(record.selection or {}),
+        recorded=format_minute(record.recorded),
+        data=describe_selection(record.selection or {}),
         options=_choices(record.parameters or {}),
         stale=record.stale,
         summary=record.summary,
-        tables=tuple(number_tables(record.numbers)),
+        tables=tuple(build_number_tables(record.numbers)),
         n_shown=n_headlines,
         more=len(record.numbers) if len(record.numbers) > n_headlines else 0,
         pictures=tuple(
             FindingPicture(
-                address=as_address(png),
-                size=size_of(png),
+                address=make_data_url(png),
+                size=read_png_size(png),
                 alt=f"Picture {_caption(name)} of finding {record.id}, {record.name}",
                 caption=_caption(name),
             )
@@ -153,7 +153,7 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> Findi
     )
 
 
-def chosen(selection: Mapping[str, Any]) -> str:
+def describe_selection(selection: Mapping[str, Any]) -> str:
     """What was chosen of a benchmark's data, in words; '' where all was."""
     return _choices({name: value for name, value in selection.items() if name != "benchmark"})
 
@@ -162,10 +162,10 @@ def _choices(values: Mapping[str, Any]) -> str:
     choices = {
         name: value for name, value in values.items() if value not in (None, "", [], ()) and WHOLE.get(name) != value
     }
-    return "; ".join(_brief(f"{name.replace('_', ' ')} {format_value(value)}") for name, value in choices.items())
+    return "; ".join(_shorten(f"{name.replace('_', ' ')} {format_value(value)}") for name, value in choices.items())
 
 
-def _brief(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= MAX_CHOICE_LENGTH else f"{text[: MAX_CHOICE_LENGTH - 2].rstrip()} …"
 
 

@@ -14,7 +14,7 @@ MAX_WIDTH = 1600
 """Pixels: twice the width of the column of text, as sharp screens show it."""
 
 
-def smaller(png: bytes) -> bytes:
+def shrink_picture(png: bytes) -> bytes:
     """A picture with a palette of at most 255 colours, at most 1,600 pixels wide; as it is where that is no smaller.
 
     Charts have few colours: the eye sees no difference. What cannot be read as a picture is returned as it is.
@@ -44,13 +44,13 @@ def _with_white(palette: list[int]) -> list[int]:
     return [part for colour in colours for part in ([255, 255, 255] if min(colour) >= NEARLY_WHITE else colour)]
 
 
-def size_of(png: bytes) -> tuple[int, int] | None:
+def read_png_size(png: bytes) -> tuple[int, int] | None:
     """Width and height in pixels as the file says; None where it is no PNG."""
     if png[:8] != b"\x89PNG\r\n\x1a\n" or len(png) < 24:
         return None
     return int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
 
 
-def as_address(png: bytes) -> str:
+def make_data_url(png: bytes) -> str:
     """The picture as an address that a page can show without loading anything."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"

@@ -9,23 +9,23 @@ from typing import Any, TypeGuard
 from tracker.name_lists import join_names
 from tracker.queries.ranking.leaderboard import Leaderboard
 from tracker.report.contents import RankSpans
-from tracker.report.number_format import NOTHING, number, score, several, share
+from tracker.report.number_format import NOTHING, format_count, format_number, format_score, format_share
 
 MAX_NAMES = 5
 LEFT, RIGHT = 6.0, 144.0
 """Where the smallest and the largest value stand in a drawing 150 wide."""
 
 
-def axis_of(board: Leaderboard) -> tuple[float, float]:
+def compute_axis_limits(board: Leaderboard) -> tuple[float, float]:
     """The smallest and the largest value that a row's drawing has to hold."""
     ends = [value for row in board.rows for value in (row.mean, row.low, row.high) if _is_finite(value)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[str, Any]]:
+def build_leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[str, Any]]:
     """What each row says, with the numbers by which columns are sorted."""
-    low, high = axis_of(board)
+    low, high = compute_axis_limits(board)
 
     def place(value: float) -> str:
         return f"{LEFT + (RIGHT - LEFT) * (value - low) / (high - low):.1f}"
@@ -34,26 +34,26 @@ def leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[str, Any
         {
             "model": row.model,
             "unranked": row.unranked,
-            "rank": number(row.rank),
+            "rank": format_number(row.rank),
             "rank_value": _sortable(row.rank),
-            "span": _span(ranks, row.model),
+            "span": _format_rank_span(ranks, row.model),
             "span_value": _sortable(ranks.low.get(row.model)),
-            "mean": score(row.mean),
+            "mean": format_score(row.mean),
             "mean_value": _sortable(row.mean),
-            "interval": f"{score(row.low)} to {score(row.high)}" if _is_finite(row.low) else NOTHING,
+            "interval": f"{format_score(row.low)} to {format_score(row.high)}" if _is_finite(row.low) else NOTHING,
             "low_value": _sortable(row.low),
             "line": (place(row.low), place(row.high)) if _is_finite(row.low) and _is_finite(row.high) else None,
             "dot": place(row.mean),
             "n": f"{row.n:,}",
             "n_value": row.n,
-            "coverage": share(row.coverage),
+            "coverage": format_share(row.coverage),
             "coverage_value": _sortable(row.coverage),
         }
         for row in board.rows
     ]
 
 
-def interval_text(board: Leaderboard) -> str:
+def describe_intervals(board: Leaderboard) -> str:
     """What the intervals are intervals of."""
     reasons = {row.unclustered for row in board.rows}
     if reasons == {""}:
@@ -73,17 +73,18 @@ def interval_text(board: Leaderboard) -> str:
     )
 
 
-def in_short(board: Leaderboard, ranks: RankSpans, n_findings: int, n_stale: int) -> list[str]:
+def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int, n_stale: int) -> list[str]:
     """What a reader should take away, one sentence each."""
-    sentences = [*_best(board), *_first(board, ranks)]
+    sentences = [*_best(board), *_list_possible_leaders(board, ranks)]
     if unranked := [row for row in board.rows if row.unranked]:
         sentences.append(
-            f"{several(len(unranked), 'model')} {'has' if len(unranked) == 1 else 'have'} no rank, for want of scores: "
+            f"{format_count(len(unranked), 'model')} {'has' if len(unranked) == 1 else 'have'} no rank, "
+            "for want of scores: "
             f"{_join_names([row.model for row in unranked])}.{_better_without_rank(board)}"
         )
     stale = f", {n_stale} of them stale" if n_stale else ""
     sentences.append(
-        f"{several(n_findings, 'finding')} on this benchmark {'is' if n_findings == 1 else 'are'} below{stale}."
+        f"{format_count(n_findings, 'finding')} on this benchmark {'is' if n_findings == 1 else 'are'} below{stale}."
     )
     return sentences
 
@@ -95,11 +96,16 @@ def _best(board: Leaderboard) -> list[str]:
     first = [row for row in ranked if row.rank == ranked[0].rank]
     if len(first) > 1:
         return [
-            f"{len(first)} models share the best mean, {score(first[0].mean)}: {_join_names([r.model for r in first])}."
+            f"{len(first)} models share the best mean, {format_score(first[0].mean)}: "
+            f"{_join_names([row.model for row in first])}."
         ]
-    within = f" (95 % interval {score(first[0].low)} to {score(first[0].high)})" if _is_finite(first[0].low) else ""
+    within = (
+        f" (95 % interval {format_score(first[0].low)} to {format_score(first[0].high)})"
+        if _is_finite(first[0].low)
+        else ""
+    )
     best = "Best mean of the models with a rank" if len(ranked) < len(board.rows) else "Best mean"
-    return [f"{best}: {first[0].model}, {score(first[0].mean)}{within}."]
+    return [f"{best}: {first[0].model}, {format_score(first[0].mean)}{within}."]
 
 
 def _better_without_rank(board: Leaderboard) -> str:
@@ -109,11 +115,11 @@ def _better_without_rank(board: Leaderboard) -> str:
     better = [row for row in board.rows if row.rank is None and ranked and sign * row.mean > sign * ranked[0]]
     if not better:
         return ""
-    models = _join_names([f"{row.model} {score(row.mean)}" for row in better])
+    models = _join_names([f"{row.model} {format_score(row.mean)}" for row in better])
     return f" Over the {board.unit}s they were measured on, some have better means than the first: {models}."
 
 
-def _first(board: Leaderboard, ranks: RankSpans) -> list[str]:
+def _list_possible_leaders(board: Leaderboard, ranks: RankSpans) -> list[str]:
     """Who might be first."""
     if not ranks.low:
         return []
@@ -124,10 +130,10 @@ def _first(board: Leaderboard, ranks: RankSpans) -> list[str]:
     return [f"By the intervals of ranks, {len(possible)} {ranked}models could be first: {_join_names(possible)}."]
 
 
-def _span(ranks: RankSpans, model: str) -> str:
+def _format_rank_span(ranks: RankSpans, model: str) -> str:
     if model not in ranks.low:
         return NOTHING
-    low, high = number(ranks.low[model]), number(ranks.high[model])
+    low, high = format_number(ranks.low[model]), format_number(ranks.high[model])
     return low if low == high else f"{low} to {high}"
 
 

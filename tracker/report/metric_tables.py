@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracker.queries.findings.grouped_metrics import NamedNumber, grouped
-from tracker.report.number_format import number
+from tracker.queries.findings.grouped_metrics import NamedNumber, group_metrics
+from tracker.report.number_format import format_number
 
 HEADS = {
     "null_mean": "by chance, mean",
@@ -33,16 +33,16 @@ class NumberTable:
     has_reasons: bool
 
 
-def number_tables(numbers: Sequence[NamedNumber]) -> list[NumberTable]:
+def build_number_tables(numbers: Sequence[NamedNumber]) -> list[NumberTable]:
     """The headline numbers of a finding: at most one table of plain ones and one of statistics with p-values."""
-    groups = grouped(numbers)
-    plain = [((metric.name, number(metric.value)), metric.reason or "") for metric in groups.plain]
+    groups = group_metrics(numbers)
+    plain = [((metric.name, format_number(metric.value)), metric.reason or "") for metric in groups.plain]
     tested = [
         (
             (
                 statistic.number.name,
-                number(statistic.number.value),
-                *(number(value) for value in statistic.beside.values()),
+                format_number(statistic.number.value),
+                *(format_number(value) for value in statistic.beside.values()),
             ),
             statistic.reason or ("takes few values: p moves in jumps" if statistic.is_discrete else ""),
         )

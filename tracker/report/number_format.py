@@ -12,7 +12,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NOTHING = "–"
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A number with four significant digits, whole ones with all of theirs; a dash where there is none.
 
     Examples:
@@ -32,17 +32,17 @@ def number(value: float | None) -> str:
     return f"−{text}" if value < 0 else text
 
 
-def score(value: float | None) -> str:
+def format_score(value: float | None) -> str:
     """A score as in a column of scores: three decimals, more where it is small, none where it is large."""
     if value is None or not math.isfinite(value):
         return NOTHING
     size = abs(value)
     text = f"{size:,.1f}" if size >= 100 else f"{size:.2f}" if size >= 10 else f"{size:.3f}"
-    text = number(size) if 0 < size < 0.001 or size >= 1e9 else text
+    text = format_number(size) if 0 < size < 0.001 or size >= 1e9 else text
     return f"−{text}" if value < 0 and float(value) != 0 else text
 
 
-def share(value: float) -> str:
+def format_share(value: float) -> str:
     """A share in per cent, never rounded up to all or down to none.
 
     Examples:
@@ -55,12 +55,12 @@ def share(value: float) -> str:
     return "< 0.1 %" if value > 0 and text == "0" else f"{text} %"
 
 
-def day(moment: datetime) -> str:
+def format_day(moment: datetime) -> str:
     """The day of a moment, UTC."""
     return f"{moment:%Y-%m-%d}"
 
 
-def minute(moment: datetime) -> str:
+def format_minute(moment: datetime) -> str:
     """A moment to the minute, UTC."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
@@ -70,7 +70,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return number(value)
+        return format_number(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{name.replace('_', ' ')} {format_value(part)}" for name, part in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -78,17 +78,17 @@ def format_value(value: Any) -> str:
     return NOTHING if value is None else str(value)
 
 
-def several(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """A number with its noun: ``1 prompt``, ``12,032 prompts``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def cut(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """The text, or its beginning."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"
 
 
-def paragraphs(text: str) -> list[str]:
+def split_paragraphs(text: str) -> list[str]:
     """The paragraphs of a docstring, each on one line, without the marks around code."""
     parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
     return [re.sub(r"`+([^`]*)`+", r"\1", part) for part in parts if part]

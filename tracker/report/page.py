@@ -7,13 +7,18 @@ from importlib.resources import files
 from typing import Any
 
 from tracker.name_lists import join_names
-from tracker.report.charts import MAX_MODELS, N_BINS, charts
+from tracker.report.charts import MAX_MODELS, N_BINS, build_charts
 from tracker.report.contents import Contents
-from tracker.report.finding_sections import chosen, finding_sections, pictures_that_fit
-from tracker.report.leaderboard_rows import axis_of, in_short, interval_text, leaderboard_rows
+from tracker.report.finding_sections import build_finding_sections, describe_selection, select_pictures
+from tracker.report.leaderboard_rows import (
+    build_leaderboard_rows,
+    compute_axis_limits,
+    describe_intervals,
+    summarize_leaderboard,
+)
 from tracker.report.metric_tables import NumberTable
-from tracker.report.number_format import cut, day, minute, score, several
-from tracker.report.plotly_library import drawing_library, fingerprint
+from tracker.report.number_format import format_count, format_day, format_minute, format_score, shorten
+from tracker.report.plotly_library import fingerprint, load_plotly
 from tracker.report.prompt_examples import Example
 
 MAX_BYTES = 4_900_000
@@ -30,14 +35,14 @@ EXAMPLES = {
 }
 
 
-def report_page(contents: Contents) -> bytes:
+def render_page(contents: Contents) -> bytes:
     """The report; the same bytes for the same contents.
 
     Below five million bytes, unless what it must tell, without any picture of a finding, is larger than that.
     """
-    drawn = charts(contents)
+    drawn = build_charts(contents)
     bare = _rendered(contents, drawn, {}, 0)
-    fitting, n_omitted = pictures_that_fit(contents, MAX_BYTES - len(bare) - 400 * len(contents.pictures))
+    fitting, n_omitted = select_pictures(contents, MAX_BYTES - len(bare) - 400 * len(contents.pictures))
     return _rendered(contents, drawn, fitting, n_omitted)
 
 
@@ -55,12 +60,12 @@ def _rendered(
 def _template_values(
     contents: Contents, drawn: dict[str, Any], pictures: dict[tuple[int, str], bytes], n_omitted: int
 ) -> dict[str, Any]:
-    board, library = contents.board, drawing_library()
+    board, library = contents.board, load_plotly()
     style, script = _asset("style.css"), _asset("page.js")
-    rows = leaderboard_rows(board, contents.ranks)
-    low, high = axis_of(board)
+    rows = build_leaderboard_rows(board, contents.ranks)
+    low, high = compute_axis_limits(board)
     n_stale = sum(bool(finding.stale) for finding in contents.findings)
-    units = several(board.n_units, board.unit)
+    units = format_count(board.n_units, board.unit)
     return {
         "policy": _policy(script, library.fingerprint),
         "version": version("suffrage"),
@@ -74,14 +79,16 @@ def _template_values(
         "ranks": contents.ranks,
         "rows": rows,
         "unranked": [row for row in rows if row["unranked"]],
-        "axis": {"low": score(low), "high": score(high)},
-        "counted": f"{several(len(rows), 'model')} on {units}"
-        + (f" in {several(board.n_tasks, 'task')}" if board.unit == "prompt" and board.n_tasks else ""),
+        "axis": {"low": format_score(low), "high": format_score(high)},
+        "counted": f"{format_count(len(rows), 'model')} on {units}"
+        + (f" in {format_count(board.n_tasks, 'task')}" if board.unit == "prompt" and board.n_tasks else ""),
         "units": units,
-        "interval_text": interval_text(board),
-        "chosen": chosen({**contents.selection.as_json(), "metric": "", "missing": _missing_policy(contents)}),
-        "as_of": day(contents.as_of) if contents.as_of else "",
-        "short": in_short(board, contents.ranks, len(contents.findings), n_stale),
+        "interval_text": describe_intervals(board),
+        "chosen": describe_selection(
+            {**contents.selection.as_json(), "metric": "", "missing": _missing_policy(contents)}
+        ),
+        "as_of": format_day(contents.as_of) if contents.as_of else "",
+        "short": summarize_leaderboard(board, contents.ranks, len(contents.findings), n_stale),
         "parts": any(name in drawn for name in ("tasks", "difficulty", "agreement")),
         "hidden_models": max(0, len(rows) - MAX_MODELS),
         "most_models": MAX_MODELS,
@@ -89,8 +96,8 @@ def _template_values(
         "binary": contents.scores is not None and contents.scores.is_binary,
         "task_table": _task_table(contents),
         "examples": _examples(contents),
-        "groups": finding_sections(contents, pictures),
-        "n_omitted": several(n_omitted, "picture") if n_omitted else "",
+        "groups": build_finding_sections(contents, pictures),
+        "n_omitted": format_count(n_omitted, "picture") if n_omitted else "",
         "origin": _origin(contents),
         "runs": [
             {
@@ -99,7 +106,7 @@ def _template_values(
                 "condition": " ".join(filter(None, (run.condition, run.variant, run.label))),
                 "n": f"{run.n_scores:,}",
                 "n_value": run.n_scores,
-                "ingested": minute(run.ingested).removesuffix(" UTC"),
+                "ingested": format_minute(run.ingested).removesuffix(" UTC"),
                 "sources": _join_names([source.replace("\\", "/").rpartition("/")[2] for source in run.sources]),
             }
             for run in contents.runs
@@ -143,7 +150,7 @@ def _task_table(contents: Contents) -> NumberTable | None:
         return None
     column = {model: place for place, model in enumerate(matrix.models)}
     models = [row.model for row in contents.board.rows if row.model in column]
-    rows = tuple((model, *(score(value) for value in matrix.T[:, column[model]].tolist())) for model in models)
+    rows = tuple((model, *(format_score(value) for value in matrix.T[:, column[model]].tolist())) for model in models)
     return NumberTable(heads=("model", *matrix.tasks), rows=rows, has_reasons=False)
 
 
@@ -153,9 +160,11 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
     return [
         {
             "title": EXAMPLES[name][0],
-            "caption": f"{several(contents.examples.counts[name], 'prompt')} with {EXAMPLES[name][1]}"
+            "caption": f"{format_count(contents.examples.counts[name], 'prompt')} with {EXAMPLES[name][1]}"
             + (f"; the first {len(examples)}:" if len(examples) < contents.examples.counts[name] else ":"),
-            "prompts": [{"head": _head(example), "text": cut(example.text, MAX_PROMPT_LENGTH)} for example in examples],
+            "prompts": [
+                {"head": _head(example), "text": shorten(example.text, MAX_PROMPT_LENGTH)} for example in examples
+            ],
         }
         for name, examples in contents.examples.groups.items()
     ]
@@ -163,7 +172,9 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
 
 def _head(example: Example) -> str:
     task = f"{example.task}, " if example.task else ""
-    return f"{task}prompt {example.name}; mean {score(example.mean)} of {several(example.n_models, 'model')}"
+    return (
+        f"{task}prompt {example.name}; mean {format_score(example.mean)} of {format_count(example.n_models, 'model')}"
+    )
 
 
 def _origin(contents: Contents) -> list[tuple[str, str]]:
@@ -174,10 +185,11 @@ def _origin(contents: Contents) -> list[tuple[str, str]]:
         "benchmark": board.benchmark,
         "metric": board.metric,
         "condition": board.condition,
-        "choices": chosen({**selection.as_json(), "metric": ""}) or "none: the latest complete run of each model",
+        "choices": describe_selection({**selection.as_json(), "metric": ""})
+        or "none: the latest complete run of each model",
         "missing scores": board.missing,
         "clusters": board.cluster,
-        "data as of": minute(contents.as_of) if contents.as_of else "",
+        "data as of": format_minute(contents.as_of) if contents.as_of else "",
         "store": contents.database_id,
         "digest of the scores": contents.scores.digest if contents.scores is not None else "",
         "program": f"suffrage {version('suffrage')}",

@@ -27,7 +27,7 @@ class DrawingLibrary:
 
 
 @cache
-def drawing_library() -> DrawingLibrary:
+def load_plotly() -> DrawingLibrary:
     """The one that is installed with plotly."""
     import plotly
 

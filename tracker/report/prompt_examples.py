@@ -8,7 +8,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries.catalogue.prompt_names import prompt_names
+from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.sql import tables
 
@@ -47,7 +47,7 @@ class Examples:
     counts: dict[str, int]
 
 
-def examples_of(session: Session, scores: PerformanceMatrix) -> Examples | None:
+def select_examples(session: Session, scores: PerformanceMatrix) -> Examples | None:
     """Prompts with the lowest mean, the largest spread, the highest mean; None where no text is known.
 
     Prompts that tie are many; the first ones by key stand for them.
@@ -72,7 +72,7 @@ def examples_of(session: Session, scores: PerformanceMatrix) -> Examples | None:
     counts = {name: int((key == key.min()).sum()) for name, key in picked.items()}
     keys = {int(scores.prompt_ids[known[row]]) for rows in chosen.values() for row in rows}
     texts = dict(session.execute(sa.select(prompt.id, prompt.text).where(prompt.id.in_(keys))).all())
-    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(keys))
+    names = load_prompt_names(session, tables.prompt_alias.c.prompt_id.in_(keys))
     groups = {
         name: tuple(
             Example(

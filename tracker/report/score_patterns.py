@@ -25,7 +25,7 @@ class ByDifficulty:
     edges: NDArray[np.intp]
 
 
-def by_difficulty(Q: NDArray[np.float64], n_bins: int) -> ByDifficulty:
+def bin_by_difficulty(Q: NDArray[np.float64], n_bins: int) -> ByDifficulty:
     """Means over prompts sorted by the mean of all models and cut into bins of like size.
 
     Prompts with equal means stay in the order of the rows. The lowest mean comes first. With fewer prompts than bins,
@@ -47,7 +47,7 @@ def by_difficulty(Q: NDArray[np.float64], n_bins: int) -> ByDifficulty:
     return ByDifficulty(means=means.T, overall=overall, edges=edges)
 
 
-def same_scores(Q: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_agreement(Q: NDArray[np.float64]) -> NDArray[np.float64]:
     """``(n_models, n_models)`` share of prompts on which two models have the same score.
 
     Of the prompts that both were measured on; NaN where there are none.
@@ -63,7 +63,7 @@ def same_scores(Q: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(same, both, out=np.full_like(both, np.nan), where=both > 0)
 
 
-def correlations(Q: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_correlations(Q: NDArray[np.float64]) -> NDArray[np.float64]:
     """``(n_models, n_models)`` Pearson correlation of the scores of two models, over the prompts that both have.
 
     NaN where there are fewer than two, where one of the models has the same score on all of them, and where scores are

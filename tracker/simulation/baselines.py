@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.task_matrix import TaskMatrix
 
 GRID = 10**6
 """Random scores are multiples of one over this: short decimals, which are compared without rounding."""

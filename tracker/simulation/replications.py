@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracker.queries.findings.latest_findings import SIMULATED
-from tracker.queries.performance import TaskMatrix
 from tracker.queries.selection import Selection
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.declaration import Declaration
 from tracker.recording.finding import Finding, Metric, Report, Undefined
 from tracker.recording.mlflow.run_spec import MAX_METRICS

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.embeddings import embeddings
-from tracker.queries.performance import PerformanceMatrix, performance_matrix
+from tracker.queries.embeddings import load_embeddings
+from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.simulation.files import BENCHMARK, ENCODER, METRIC
@@ -145,8 +145,8 @@ def select_scores(condition: str = "full") -> Selection:
 def compare_with_truth(session: Session, simulation: Simulation) -> list[PlantedEffect]:
     """A line for each thing planted."""
     keys = read_stored_keys(session)
-    full = _order_like(simulation, performance_matrix(session, select_scores()), keys)
-    blind = _order_like(simulation, performance_matrix(session, select_scores("answer_only")), keys)
+    full = _order_like(simulation, load_performance_matrix(session, select_scores()), keys)
+    blind = _order_like(simulation, load_performance_matrix(session, select_scores("answer_only")), keys)
     truth = simulation.truth
     lines = [_compare_abilities(truth, full), _compare_tasks(simulation, full)]
     if truth.easy.any():
@@ -155,7 +155,7 @@ def compare_with_truth(session: Session, simulation: Simulation) -> list[Planted
         lines.append(_compare_leaked(truth, blind))
     if (truth.group >= 0).any():
         lines.append(_compare_groups(truth, full))
-    vectors = embeddings(session, Selection(benchmark=BENCHMARK, encoder=ENCODER))
+    vectors = load_embeddings(session, Selection(benchmark=BENCHMARK, encoder=ENCODER))
     place = {keys[prompt]: i for i, prompt in enumerate(vectors.prompt_ids.tolist())}
     lines.append(_compare_meaning(simulation, vectors.E[[place[key] for key in simulation.keys]]))
     return lines

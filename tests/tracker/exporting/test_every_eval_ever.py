@@ -18,7 +18,7 @@ from scipy import stats
 
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.exporting.formats.every_eval_ever import every_eval_ever
+from tracker.exporting.formats.every_eval_ever import build_every_eval_ever_files
 from tracker.exporting.formats.every_eval_ever import instances as every_eval_ever_rows
 from tracker.ingest.measurement import (
     Answers,
@@ -114,7 +114,9 @@ def keep(engine: sa.Engine, blocks: Sequence[Measurement], benchmark: str = "ben
 def written(engine: sa.Engine, folder: Path, chosen: Any = None) -> dict[str, bytes]:
     """The files of an export, by path, which are also put into a folder."""
     with transaction(engine, write=False) as session:
-        exported = every_eval_ever(session, chosen if chosen is not None else Selection(benchmark="bench@v2"))
+        exported = build_every_eval_ever_files(
+            session, chosen if chosen is not None else Selection(benchmark="bench@v2")
+        )
         files = {path: b"".join(exported[path]) for path in exported}
     for path, data in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -350,11 +352,11 @@ class TestLaws:
         files = written(store, tmp_path)
         assert written(store, tmp_path) == files
         with transaction(store, write=False) as session:
-            exported = every_eval_ever(session, Selection(benchmark="bench@v2"))
+            exported = build_every_eval_ever_files(session, Selection(benchmark="bench@v2"))
             assert {path: b"".join(exported[path]) for path in reversed(list(exported))} == files
         monkeypatch.setattr(every_eval_ever_rows, "PROMPTS_TOGETHER", 1)
         with transaction(store, write=False) as session:
-            exported = every_eval_ever(session, Selection(benchmark="bench@v2"))
+            exported = build_every_eval_ever_files(session, Selection(benchmark="bench@v2"))
             pieces = {path: list(exported[path]) for path in exported}
         assert {path: b"".join(group) for path, group in pieces.items()} == files
         assert max(map(len, pieces.values())) > 2
@@ -381,7 +383,7 @@ class TestLaws:
         engine = connect(sqlite_url)
         keep(engine, blocks())
         with transaction(engine, write=False) as session:
-            exported = every_eval_ever(session, Selection(benchmark="bench@v2"))
+            exported = build_every_eval_ever_files(session, Selection(benchmark="bench@v2"))
             for path in exported:
                 assert b"".join(exported[path])
             (warning,) = exported.warnings
@@ -401,10 +403,10 @@ class TestErrors:
                 [99],
             ):
                 with pytest.raises(NotFoundError):
-                    every_eval_ever(session, chosen)
+                    build_every_eval_ever_files(session, chosen)
 
     def test_a_benchmark_without_scores_is_refused(self, sqlite_url: str) -> None:
         engine = connect(sqlite_url)
         keep(engine, [PROMPT_NAMES])
         with transaction(engine, write=False) as session, pytest.raises(SelectionError, match="no scores yet"):
-            every_eval_ever(session, Selection(benchmark="bench@v2"))
+            build_every_eval_ever_files(session, Selection(benchmark="bench@v2"))

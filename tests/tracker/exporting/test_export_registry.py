@@ -11,7 +11,7 @@ from tracker.cli import suffrage
 from tracker.database import connect
 from tracker.errors import PluginError
 from tracker.exporting.declaration import TABLE_FORMATS, load_export
-from tracker.exporting.registry import GROUP, available_exports, formats_of
+from tracker.exporting.registry import GROUP, discover_exports, list_formats
 
 TASK_COUNTS = '''
 """Write how many prompts each task has.
@@ -72,11 +72,11 @@ def invoke(database: str, *arguments: str) -> Result:
 
 class TestRegistry:
     def test_ours_are_found_without_an_entry_point(self) -> None:
-        assert set(available_exports()) == {"archive", "filter", "findings", "prompts", "runs", "scores", "weights"}
-        assert [plugin.name for plugin in formats_of("scores")] == ["every-eval-ever"]
-        assert [plugin.name for plugin in formats_of("filter")] == ["lm-eval"]
+        assert set(discover_exports()) == {"archive", "filter", "findings", "prompts", "runs", "scores", "weights"}
+        assert [plugin.name for plugin in list_formats("scores")] == ["every-eval-ever"]
+        assert [plugin.name for plugin in list_formats("filter")] == ["lm-eval"]
 
-    @pytest.mark.parametrize("name", sorted(available_exports()))
+    @pytest.mark.parametrize("name", sorted(discover_exports()))
     def test_every_export_declares_its_command(self, name: str) -> None:
         export = load_export(name)
         assert export.main.help.startswith("Write ")
@@ -97,7 +97,7 @@ class TestPlugin:
 
     def test_one_file_is_a_further_format_of_a_command(self, install, database: str, tmp_path: Path) -> None:
         install("outside", {"task_counts": TASK_COUNTS, "latex": LATEX}, group=GROUP)
-        assert "latex" not in available_exports()
+        assert "latex" not in discover_exports()
         assert invoke(database, "task-counts", "b", "--format", "latex", "--bold").stdout == "bold b & 3\n"
         path = tmp_path / "counts.tex"
         invoke(database, "task-counts", "b", "-o", str(path))

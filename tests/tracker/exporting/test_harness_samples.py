@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_filters import filtered
 
 from tracker.errors import SelectionError
-from tracker.exporting.formats.lm_eval import harness_samples
+from tracker.exporting.formats.lm_eval import select_harness_samples
 
 
 def evaluated_by_harness(samples: bytes, tasks: dict[str, list[str]]) -> set[tuple[str, str]]:
@@ -42,7 +42,7 @@ class TestAgainstReference:
         self, built: tuple[dict[str, list[str]], list[tuple[str, str, int, bool]]]
     ) -> None:
         tasks, prompts = built
-        result = harness_samples(
+        result = select_harness_samples(
             filtered([p[3] for p in prompts], tasks=[p[0] for p in prompts], doc_ids=[p[2] for p in prompts])
         )
         expected = {(task, name) for task, name, _, kept in prompts if kept}
@@ -59,7 +59,7 @@ class TestAgainstReference:
         places = range(len(stays))
         expected = {"t": [place for place in places if stays[place]]}
         numbers = [place if place in known else None for place in places]
-        result = harness_samples(filtered(stays, doc_ids=numbers), number_by_order=True)
+        result = select_harness_samples(filtered(stays, doc_ids=numbers), number_by_order=True)
         assert result.documents == expected
         assert result.counted == (() if known >= set(expected["t"]) else ("t",))
 
@@ -67,7 +67,7 @@ class TestAgainstReference:
 class TestWords:
     def test_a_task_in_each_line(self) -> None:
         built = filtered([True, True, False, True], tasks=["b", "a", "c", "b"], doc_ids=[9, 3, 0, 2])
-        result = harness_samples(built)
+        result = select_harness_samples(built)
         assert result.as_json() == b'{\n  "a": [3],\n  "b": [2, 9]\n}\n'
         assert list(result.warnings) == [
             "2 tasks in all. Name in --tasks only those of the file: the harness asks every document of a task that "
@@ -77,7 +77,7 @@ class TestWords:
 
     def test_counting_warns_of_its_assumption(self) -> None:
         built = filtered([None, True, True], tasks=["a", "a", "b"], doc_ids=[None, None, 7])
-        result = harness_samples(built, number_by_order=True)
+        result = select_harness_samples(built, number_by_order=True)
         assert result.documents == {"a": [1], "b": [7]}
         assert next(iter(result.warnings)).startswith(
             "1 task (a): documents were numbered from 0 in the order in which they were taken in. That this is"
@@ -88,7 +88,7 @@ class TestErrors:
     def test_tasks_without_numbers_are_named_with_what_to_do(self) -> None:
         built = filtered([True, True, True, False], tasks=["a", "a", "b", "c"], doc_ids=[0, None, 2, None])
         with pytest.raises(SelectionError) as caught:
-            harness_samples(built)
+            select_harness_samples(built)
         assert str(caught.value) == (
             "Numbers of documents are not known in 1 task: a (1 of 2 kept prompts). They come with what the harness "
             "logs (--log_samples): take that in, again if it was taken in before, with `suffrage ingest FOLDER "
@@ -98,21 +98,21 @@ class TestErrors:
 
     def test_of_many_tasks_five_are_named(self) -> None:
         with pytest.raises(SelectionError, match=r"in 7 tasks: t0 .*, t4 \(1 of 1 kept prompts\) and 2 more\."):
-            harness_samples(filtered([True] * 7, tasks=[f"t{n}" for n in range(7)]))
+            select_harness_samples(filtered([True] * 7, tasks=[f"t{n}" for n in range(7)]))
 
     def test_prompts_without_a_task_cannot_be_found_by_the_harness(self) -> None:
         for by_order in (False, True):
             with pytest.raises(SelectionError, match=r"2 kept prompts of b belong to no task.*Choose --format csv"):
-                harness_samples(filtered([True, True], tasks=["", ""], doc_ids=[0, 1]), number_by_order=by_order)
+                select_harness_samples(filtered([True, True], tasks=["", ""], doc_ids=[0, 1]), number_by_order=by_order)
 
     @pytest.mark.parametrize("second", [True, False, None])
     def test_a_number_of_two_prompts_is_ambiguous(self, second: bool | None) -> None:
         with pytest.raises(SelectionError, match=r"In t two prompts have the same number.*under a benchmark"):
-            harness_samples(filtered([True, second, True], doc_ids=[4, 4, 5]))
+            select_harness_samples(filtered([True, second, True], doc_ids=[4, 4, 5]))
 
     def test_a_number_of_two_prompts_that_go_is_no_matter(self) -> None:
-        assert harness_samples(filtered([False, False, True], doc_ids=[4, 4, 5])).documents == {"t": [5]}
+        assert select_harness_samples(filtered([False, False, True], doc_ids=[4, 4, 5])).documents == {"t": [5]}
 
     def test_an_order_that_known_numbers_contradict_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="The prompts of t were not taken in in the harness's order"):
-            harness_samples(filtered([True, True, False], doc_ids=[None, 0, 1]), number_by_order=True)
+            select_harness_samples(filtered([True, True, False], doc_ids=[None, 0, 1]), number_by_order=True)

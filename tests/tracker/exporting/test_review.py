@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_filters import filtered
 
 from tracker.errors import SelectionError
-from tracker.exporting.formats.filter.review_sample import review_sample
+from tracker.exporting.formats.filter.review_sample import draw_review_sample
 from tracker.exporting.table_files import WRITERS
 
 FLAGS = st.dictionaries(st.integers(0, 29), st.tuples(st.booleans(), st.integers(-1, 3)), min_size=1)
@@ -22,7 +22,7 @@ class TestLaws:
         self, reasons: dict[str, dict[int, tuple[bool, int]]], n: int, seed: int
     ) -> None:
         stays = [row % 3 == 0 for row in range(30)]
-        drawn = review_sample(filtered(stays, reasons=reasons), n, seed=seed).to_pylist()
+        drawn = draw_review_sample(filtered(stays, reasons=reasons), n, seed=seed).to_pylist()
         for step, out in reasons.items():
             of_step = [line for line in drawn if line["reason"] == step]
             rows = [int(line["prompt_id"][1:]) for line in of_step]
@@ -44,13 +44,13 @@ class TestLaws:
         self, reasons: dict[str, dict[int, tuple[bool, int]]], more: dict[int, tuple[bool, int]]
     ) -> None:
         stays = [True] * 30
-        before = review_sample(filtered(stays, reasons=reasons), 3).to_pylist()
-        after = review_sample(filtered(stays, reasons={"contaminated": more, **reasons}), 3).to_pylist()
+        before = draw_review_sample(filtered(stays, reasons=reasons), 3).to_pylist()
+        after = draw_review_sample(filtered(stays, reasons={"contaminated": more, **reasons}), 3).to_pylist()
         assert [line for line in after if line["reason"] != "contaminated"] == before
 
     def test_the_same_seed_draws_the_same_and_another_does_not(self) -> None:
         built = filtered([False] * 200, reasons={"easy": dict.fromkeys(range(200), (False, -1))})
-        first, again, second = (WRITERS["csv"](review_sample(built, 20, seed=seed)) for seed in (0, 0, 1))
+        first, again, second = (WRITERS["csv"](draw_review_sample(built, 20, seed=seed)) for seed in (0, 0, 1))
         assert first == again
         assert first != second
 
@@ -58,7 +58,7 @@ class TestLaws:
         built = filtered([False] * 10, reasons={"easy": dict.fromkeys(range(10), (False, -1))})
         times = dict.fromkeys((f"p{row}" for row in range(10)), 0)
         for seed in range(400):
-            for name in review_sample(built, 3, seed=seed)["prompt_id"].to_pylist():
+            for name in draw_review_sample(built, 3, seed=seed)["prompt_id"].to_pylist():
                 times[name] += 1
         # 400 draws of 3 of 10: 120 each, standard deviation 9.2.
         assert all(abs(n - 120) < 5 * 9.2 for n in times.values())
@@ -72,7 +72,7 @@ class TestWords:
             texts=["Why?", None, "Why, then?"],
             choices=[["so", "thus"], None, ["so"]],
         )
-        assert review_sample(built, 3).to_pylist()[0] == {
+        assert draw_review_sample(built, 3).to_pylist()[0] == {
             "reason": "similar",
             "removed": True,
             "retained": False,
@@ -90,11 +90,11 @@ class TestWords:
 
     def test_of_a_large_group_twenty_are_shown(self) -> None:
         built = filtered([True] * 30, reasons={"similar": dict.fromkeys(range(30), (True, 0))})
-        line = review_sample(built, 1).to_pylist()[0]
+        line = draw_review_sample(built, 1).to_pylist()[0]
         assert line["n_others"] == 29
         assert line["others"].count("Question") == 20
         assert line["others"].endswith("\n\nand 9 more")
 
     def test_a_filter_that_singled_nothing_out_has_nothing_to_review(self) -> None:
         with pytest.raises(SelectionError, match="Filter 5 singled out no prompt"):
-            review_sample(filtered([True, True]), 3)
+            draw_review_sample(filtered([True, True]), 3)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from made_filters import filtered
 
 from tracker.errors import OutputError
-from tracker.exporting.formats.filter.kept_prompts import kept_prompts
+from tracker.exporting.formats.filter.kept_prompts import build_kept_prompts
 from tracker.exporting.table_files import WRITERS, write_file
 from tracker.ingest.measurement import Prompts, ReadOptions
 from tracker.ingest.parsing.detection import parse_file
@@ -69,7 +69,7 @@ class TestFormats:
             other_names=(("lm_eval:hash",), (), ()),
         )
         path = tmp_path / f"kept.{kind}"
-        path.write_bytes(WRITERS[kind](kept_prompts(built)))
+        path.write_bytes(WRITERS[kind](build_kept_prompts(built)))
         reading = parse_file(path, ReadOptions(benchmark="b"))
         assert reading.format == "prompt-table"
         (prompts,) = reading.measurements
@@ -78,7 +78,7 @@ class TestFormats:
         assert list(prompts.text or ()) == ['Which,\n"one"?', "Wer? ☂"]
         assert prompts.choices == [["x, y", "[z]"], None]
         assert (prompts.answer, prompts.split) == (["A", "A"], ["test", None])
-        assert kept_prompts(built).select(["reasons", "groups", "other_names"]).to_pylist() == [
+        assert build_kept_prompts(built).select(["reasons", "groups", "other_names"]).to_pylist() == [
             {
                 "reasons": ["easy (retained)", "similar (retained)"],
                 "groups": ["similar 4"],

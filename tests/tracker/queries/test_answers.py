@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tracker import schema
 from tracker.database import transaction
-from tracker.queries.answers import AnswerMatrix, answers
-from tracker.queries.performance import performance_matrix
+from tracker.queries.answers import AnswerMatrix, load_answers
+from tracker.queries.performance import load_performance_matrix
 from tracker.queries.selection import Selection
 
 N, K = 6, 3
@@ -30,7 +30,7 @@ def put(store: sa.Engine, rows: Sequence[Row]) -> None:
 
 def load(store: sa.Engine, **choices: object) -> AnswerMatrix:
     with transaction(store, write=False) as session:
-        return answers(session, Selection(benchmark="b", **choices))
+        return load_answers(session, Selection(benchmark="b", **choices))
 
 
 def output(result: AnswerMatrix) -> dict[tuple[int, int], tuple[str, float | None]]:
@@ -71,7 +71,7 @@ class TestLoaded:
         put(scored, [(run, prompt, "", 0, f"{run}{prompt}", run / 10, "ok") for run in (1, 2, 3) for prompt in (2, 5)])
         result = load(scored)
         with transaction(scored, write=False) as session:
-            scores = performance_matrix(session, "b")
+            scores = load_performance_matrix(session, "b")
         assert result.prompt_ids.tolist() == scores.prompt_ids.tolist() == [2, 4, 6, 1, 3, 5]
         assert (result.models, result.run_ids.tolist()) == (scores.models, scores.run_ids.tolist())
         assert result.texts == ("12", "15", "22", "25", "32", "35")

@@ -14,7 +14,7 @@ from tracker import schema
 from tracker.database import transaction
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue import listing as catalogue
-from tracker.queries.findings.finding_records import artifact, finding, findings
+from tracker.queries.findings.finding_records import get_finding, list_findings, load_artifact
 
 Q = np.array([[1.0, 0.0], [1.0, np.nan]])
 
@@ -96,7 +96,7 @@ class TestCatalogue:
             assert catalogue.list_benchmarks(session) == []
             assert catalogue.list_models(session) == []
             assert catalogue.list_runs(session) == []
-            assert findings(session) == []
+            assert list_findings(session) == []
 
 
 class TestFindings:
@@ -105,7 +105,7 @@ class TestFindings:
         with transaction(store) as session:
             key = add_finding(session, runs, metric="accuracy")
         with transaction(store, write=False) as session:
-            result = finding(session, key)
+            result = get_finding(session, key)
             assert result.headline == {"pvalue": 0.01, "mean.pvalue": None}
             assert [(n.name, n.value, n.reason) for n in result.numbers] == [
                 ("detail", 3.0, ""),
@@ -113,7 +113,7 @@ class TestFindings:
                 ("pvalue", 0.01, ""),
             ]
             assert [(a.name, a.n_bytes) for a in result.artifacts] == [("null.png", 4)]
-            assert artifact(session, key, "null.png") == b"\x89PNG"
+            assert load_artifact(session, key, "null.png") == b"\x89PNG"
             assert result.run_ids == tuple(runs)
             assert (result.parameters, result.selection) == ({"n_permutations": 10}, {"metric": "accuracy"})
             assert (result.benchmark, result.stale, result.summary) == ("b", "", "They agree.")
@@ -124,7 +124,7 @@ class TestFindings:
             add_finding(session, runs)
             session.get(schema.Run, runs[0]).checksum = "f" * 32
         with transaction(store, write=False) as session:
-            assert findings(session)[0].stale == f"changed since: run {runs[0]}"
+            assert list_findings(session)[0].stale == f"changed since: run {runs[0]}"
 
     def test_a_finding_is_stale_when_a_model_has_a_later_run(self, store: sa.Engine) -> None:
         runs = add_scores(store, Q)
@@ -134,10 +134,10 @@ class TestFindings:
         add_scores(store, Q, label="half", status="partial")
         add_scores(store, Q, condition="answer_only")
         with transaction(store, write=False) as session:
-            assert [row.stale for row in findings(session)] == ["", ""]
+            assert [row.stale for row in list_findings(session)] == ["", ""]
         later = add_scores(store, Q[:, :1], label="#2")
         with transaction(store, write=False) as session:
-            pinned, free = findings(session, benchmark="b", analysis="prompt-correlation")
+            pinned, free = list_findings(session, benchmark="b", analysis="prompt-correlation")
             assert pinned.stale == ""
             assert free.stale == f"a later run exists of m0 (run {later[0]})"
 
@@ -147,8 +147,8 @@ class TestFindings:
             key = add_finding(session, runs)
         with transaction(store, write=False) as session:
             with pytest.raises(NotFoundError, match=f"Known: {key}"):
-                finding(session, 99)
+                get_finding(session, 99)
             with pytest.raises(NotFoundError, match=r"Did you mean null\.png"):
-                artifact(session, key, "nul.png")
+                load_artifact(session, key, "nul.png")
             with pytest.raises(NotFoundError, match="Did you mean prompt-correlation"):
-                findings(session, analysis="prompt-corelation")
+                list_findings(session, analysis="prompt-corelation")

@@ -15,9 +15,9 @@ from tracker.queries.embeddings import (
     AllEmbeddings,
     Embeddings,
     StoredEmbeddings,
-    embedded_prompts,
-    embeddings,
-    stored_encoders,
+    list_embedded_prompts,
+    list_encoders,
+    load_embeddings,
 )
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
@@ -49,7 +49,7 @@ def add(engine: sa.Engine, ids: NDArray[np.int64], vectors: NDArray[np.float32],
 
 def load(engine: sa.Engine, encoder: str | None = None, benchmark: str = "b") -> Embeddings:
     with transaction(engine, write=False) as session:
-        return embeddings(session, Selection(benchmark=benchmark, encoder=encoder))
+        return load_embeddings(session, Selection(benchmark=benchmark, encoder=encoder))
 
 
 @pytest.fixture
@@ -77,14 +77,14 @@ class TestLoaded:
         assert load(questions).E.tobytes() == E[4:7].tobytes()
         assert load(questions, benchmark="other").E.tobytes() == E[:4].tobytes()
         with transaction(questions, write=False) as session:
-            assert [encoder.n_prompts for encoder in stored_encoders(session, find_benchmark(session, "b"))] == [3]
+            assert [encoder.n_prompts for encoder in list_encoders(session, find_benchmark(session, "b"))] == [3]
 
     def test_of_the_prompts_that_a_filter_keeps_there_are_vectors_and_of_no_others(self, questions: sa.Engine) -> None:
         ids = prompt_ids(questions)
         add(questions, ids[:20], E[:20])
         key = add_filter(questions, [True, False, False] * 10)
         with transaction(questions, write=False) as session:
-            result = embeddings(session, Selection(benchmark="b", filter=key))
+            result = load_embeddings(session, Selection(benchmark="b", filter=key))
         assert result.E.tobytes() == E[:20:3].tobytes()
         assert np.array_equal(result.prompt_ids, ids[:20:3])
 
@@ -168,7 +168,7 @@ def test_the_prompts_that_have_a_vector_are_those_of_the_encoder_and_the_benchma
     with transaction(questions, write=False) as session:
         benchmark = find_benchmark(session, "b")
         for revision, expected in (("", ids[:3]), ("2", ids[2:9]), ("9", ids[:0])):
-            result = embedded_prompts(session, benchmark, "ada-2", revision, "question+choices")
+            result = list_embedded_prompts(session, benchmark, "ada-2", revision, "question+choices")
             assert result == set(expected.tolist())
 
 

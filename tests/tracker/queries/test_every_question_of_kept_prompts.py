@@ -23,7 +23,7 @@ from tracker.queries.sql import tables
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.finding import Report, Undefined
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.registry import available_analyses
+from tracker.recording.registry import discover_analyses
 
 N, K = 60, 9
 QUICK: Mapping[str, object] = {
@@ -51,7 +51,7 @@ QUICK: Mapping[str, object] = {
 
 def questions() -> list[str]:
     """Names of all questions about one benchmark."""
-    return [name for name in available_analyses() if load_declaration(name).is_of_one_benchmark]
+    return [name for name in discover_analyses() if load_declaration(name).is_of_one_benchmark]
 
 
 def about_filters(name: str) -> bool:

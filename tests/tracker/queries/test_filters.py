@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter, ReasonPrompts
-from tracker.queries.performance import performance_matrix, task_matrix
-from tracker.queries.prompts import prompts
-from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
+from tracker.queries.performance import load_performance_matrix
+from tracker.queries.prompts import load_prompts
+from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
+from tracker.queries.task_matrix import load_task_matrix
 
 NAN = float("nan")
 N, K = 12, 4
@@ -40,13 +41,13 @@ def load(store: sa.Engine, key: int | None = None, benchmark: str = "b") -> Prom
 
 def board(store: sa.Engine, **choices: object) -> Leaderboard:
     with transaction(store, write=False) as session:
-        return leaderboard(session, Selection(benchmark="b", **choices))
+        return load_leaderboard(session, Selection(benchmark="b", **choices))
 
 
 def warnings(store: sa.Engine, key: int, **choices: object) -> list[str]:
     with transaction(store, write=False) as session:
         selection = Selection(benchmark="b", filter=key, **choices)
-        return list(filter_warnings(session, find_benchmark(session, "b"), selection))
+        return list(list_filter_warnings(session, find_benchmark(session, "b"), selection))
 
 
 def call(store: sa.Engine, names: dict[int, str], task: str, namespace: str = "") -> None:
@@ -197,18 +198,21 @@ class TestKeptPrompts:
     ) -> None:
         key = add_filter(scored, KEPT.tolist())
         with transaction(scored, write=False) as actual, transaction(only_kept, write=False) as peer:
-            first_result, expected = performance_matrix(actual, "b", filter=key), performance_matrix(peer, "b")
+            first_result, expected = (
+                load_performance_matrix(actual, "b", filter=key),
+                load_performance_matrix(peer, "b"),
+            )
             assert np.array_equal(first_result.Q, expected.Q)
             assert first_result.tasks.tolist() == expected.tasks.tolist()
             assert first_result.models == expected.models
             kept = np.array([key for (key,) in store_keys(scored)])[KEPT]
             assert sorted(first_result.prompt_ids.tolist()) == kept.tolist()
-            tasks, of_kept = task_matrix(actual, "b", filter=key), task_matrix(peer, "b")
+            tasks, of_kept = load_task_matrix(actual, "b", filter=key), load_task_matrix(peer, "b")
             assert np.array_equal(tasks.T, of_kept.T)
             assert np.array_equal(tasks.n_prompts, of_kept.n_prompts)
-            texts = prompts(actual, Selection(benchmark="b", filter=key))
+            texts = load_prompts(actual, Selection(benchmark="b", filter=key))
             assert texts.prompt_ids.tolist() == kept.tolist()
-            assert texts.tasks == prompts(peer, Selection(benchmark="b")).tasks
+            assert texts.tasks == load_prompts(peer, Selection(benchmark="b")).tasks
         result, unfiltered = board(scored, filter=key), board(only_kept)
         assert result.rows == unfiltered.rows
         assert (result.n_units, result.n_tasks, result.filter_id) == (int(KEPT.sum()), unfiltered.n_tasks, key)
@@ -247,7 +251,7 @@ class TestKeptPrompts:
         add_task_scores(small, np.full((1, 2), 0.123), tasks=["law"], models=["m0", "published only"])
         key = add_filter(small, KEPT.tolist())
         with transaction(small, write=False) as session:
-            unfiltered, result = task_matrix(session, "b"), task_matrix(session, "b", filter=key)
+            unfiltered, result = load_task_matrix(session, "b"), load_task_matrix(session, "b", filter=key)
         assert unfiltered.T[unfiltered.tasks.index("law"), 0] == 0.123
         assert result.models == ("m0", "m1", "m2", "m3")
         law = KEPT & (np.array(TASKS) == "law")
@@ -256,7 +260,7 @@ class TestKeptPrompts:
     def test_tasks_of_which_nothing_stays_are_no_rows(self, small: sa.Engine) -> None:
         key = add_filter(small, [task != "math" for task in TASKS])
         with transaction(small, write=False) as session:
-            assert task_matrix(session, "b", filter=key).tasks == ("art", "law")
+            assert load_task_matrix(session, "b", filter=key).tasks == ("art", "law")
 
 
 class TestWarnings:
@@ -266,7 +270,7 @@ class TestWarnings:
         assert warnings(small, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
         assert board(small, filter=key).warnings == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
         with transaction(small, write=False) as session:
-            assert filter_warnings(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
+            assert list_filter_warnings(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
 
     def test_prompts_that_came_later_are_counted_and_named_as_files_call_them(self, scored: sa.Engine) -> None:
         key = add_filter(scored, KEPT.tolist())
@@ -361,7 +365,7 @@ class TestErrors:
     def test_a_filter_that_keeps_nothing_is_refused_where_it_would_be_used(self, small: sa.Engine) -> None:
         key = add_filter(small, [False] * N)
         assert load(small, key).n_kept == 0
-        for question in (performance_matrix, task_matrix, prompts, leaderboard):
+        for question in (load_performance_matrix, load_task_matrix, load_prompts, load_leaderboard):
             with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
                 question(session, Selection(benchmark="b", filter=key))
             assert str(caught.value) == (
@@ -372,7 +376,7 @@ class TestErrors:
     def test_scores_of_whole_tasks_cannot_be_filtered(self, small: sa.Engine) -> None:
         add_task_scores(small, np.array([[0.5]]), tasks=["law"], models=["m0"], metric="published")
         key = add_filter(small, KEPT.tolist())
-        for question in (leaderboard, task_matrix):
+        for question in (load_leaderboard, load_task_matrix):
             with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
                 question(session, Selection(benchmark="b", metric="published", filter=key))
             assert str(caught.value) == (
@@ -382,7 +386,7 @@ class TestErrors:
 
     def test_where_no_kept_prompt_has_a_score_it_reports_so(self, small: sa.Engine) -> None:
         key = add_filter(small, [task == "math" for task in TASKS])
-        for question in (leaderboard, performance_matrix, task_matrix):
+        for question in (load_leaderboard, load_performance_matrix, load_task_matrix):
             with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
                 question(session, Selection(benchmark="b", tasks=("law",), filter=key))
             assert str(caught.value) == (

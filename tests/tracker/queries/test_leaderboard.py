@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard, rank_by_prompts
+from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard, rank_by_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.student_t import t_quantile
@@ -44,7 +44,7 @@ def chosen(values: NDArray[np.float64]) -> PromptWeights:
 
 def board(store: sa.Engine, **choices: object) -> Leaderboard:
     with transaction(store, write=False) as session:
-        return leaderboard(session, Selection(benchmark="b", **choices))
+        return load_leaderboard(session, Selection(benchmark="b", **choices))
 
 
 class TestAgainstReference:

@@ -14,7 +14,7 @@ from tracker.database import connect, transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
-from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
+from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
 from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
 
@@ -44,7 +44,7 @@ def scores() -> NDArray[np.float64]:
 
 def board(engine: sa.Engine, missing: str = "unranked", **choices: object) -> Leaderboard:
     with transaction(engine, write=False) as session:
-        return leaderboard(session, Selection(benchmark="b", **choices), missing)  # type: ignore[arg-type]
+        return load_leaderboard(session, Selection(benchmark="b", **choices), missing)  # type: ignore[arg-type]
 
 
 def test_ranks_that_can_be_distinguished_are_single_and_the_others_share_an_interval(
@@ -111,7 +111,7 @@ def test_the_same_prompts_depend_on_each_other_in_means_and_in_ranks(
 ) -> None:
     put(engine, tmp_path, scores())
     with transaction(engine, write=False) as session:
-        board = leaderboard(session, Selection(benchmark="b"))
+        board = load_leaderboard(session, Selection(benchmark="b"))
     assert board.scores is not None
     tasks = board.scores.tasks.copy()
     tasks[nameless] = ""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
+from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
 from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy
 from tracker.queries.selection import Selection
 from tracker.statistics.missing_scores import impute
@@ -112,7 +112,7 @@ class TestImputation:
 class TestLeaderboard:
     def board(self, store: sa.Engine, missing: str = "unranked", **choices: object) -> Leaderboard:
         with transaction(store, write=False) as session:
-            return leaderboard(session, Selection(benchmark="b", **choices), missing)
+            return load_leaderboard(session, Selection(benchmark="b", **choices), missing)
 
     @pytest.fixture
     def gappy(self, store: sa.Engine) -> sa.Engine:

@@ -18,9 +18,10 @@ from sqlmodel import Session
 from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import AmbiguousError, DatabaseError, NotFoundError, SelectionError
-from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
+from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.selection import Selection
 from tracker.queries.sql.arrow import read_arrow
+from tracker.queries.task_matrix import TaskMatrix, load_task_matrix
 
 NAN = float("nan")
 Q = np.array([[1.0, 0.0, 1.0], [0.0, NAN, 1.0], [1.0, 1.0, NAN], [0.5, 0.25, 0.0]])
@@ -30,12 +31,12 @@ BY_TASK = [1, 3, 0, 2]  # rows of Q in the order of the matrix
 
 def matrix(store: sa.Engine, *arguments: object, **choices: object) -> PerformanceMatrix:
     with transaction(store, write=False) as session:
-        return performance_matrix(session, *(arguments or ("b",)), **choices)
+        return load_performance_matrix(session, *(arguments or ("b",)), **choices)
 
 
 def tasks_of(store: sa.Engine, **choices: object) -> TaskMatrix:
     with transaction(store, write=False) as session:
-        return task_matrix(session, "b", **choices)
+        return load_task_matrix(session, "b", **choices)
 
 
 class TestArrow:
@@ -81,7 +82,7 @@ class TestMatrix:
         add_scores(store, Q)
         with transaction(store, write=False) as session:
             assert PerformanceMatrix.load(session, Selection(benchmark="b")).digest == matrix(store).digest
-            assert TaskMatrix.load(session, Selection(benchmark="b")).digest == task_matrix(session, "b").digest
+            assert TaskMatrix.load(session, Selection(benchmark="b")).digest == load_task_matrix(session, "b").digest
 
     def test_trials_are_averaged(self, store: sa.Engine) -> None:
         add_scores(store, Q)

@@ -10,13 +10,13 @@ from filled_stores import add_scores
 from tracker import schema
 from tracker.database import transaction
 from tracker.errors import NotFoundError
-from tracker.queries.prompts import PromptTexts, prompts
+from tracker.queries.prompts import PromptTexts, load_prompts
 from tracker.queries.selection import Selection
 
 
 def load(engine: sa.Engine, **choice: object) -> PromptTexts:
     with transaction(engine, write=False) as session:
-        return prompts(session, Selection(benchmark="b", **choice))
+        return load_prompts(session, Selection(benchmark="b", **choice))
 
 
 @pytest.fixture
@@ -87,4 +87,4 @@ class TestErrors:
             transaction(requested, write=False) as session,
             pytest.raises(NotFoundError, match=r"No benchmark 'c'\. Known: b, other\."),
         ):
-            prompts(session, Selection(benchmark="c"))
+            load_prompts(session, Selection(benchmark="c"))

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.queries.findings.latest_findings import Findings, select_latest, subject
+from tracker.queries.findings.latest_findings import Findings, finding_subject, select_latest
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.pipeline import run_analysis
@@ -89,7 +89,7 @@ class TestLatest:
         real = load(filled_file).records[0]
         split = replace(real, id=2, parameters={"simulated": "split into 5 tasks"})
         constant = replace(real, id=3, benchmark=None, parameters={"simulated": "constant"})
-        assert [subject(item) for item in (real, split, constant)] == [
+        assert [finding_subject(item) for item in (real, split, constant)] == [
             "arithmetic",
             "arithmetic split into 5 tasks",
             "Constant",

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.queries.ranking.task_rankings import select_rankable
+from tracker.queries.task_matrix import TaskMatrix
 
 NAN = float("nan")
 
@@ -27,7 +27,7 @@ def task_matrix(T: NDArray[np.float64]) -> TaskMatrix:
 class TestRankings:
     def test_a_field_without_gaps_is_kept_as_it_is_and_nothing_is_reported(self) -> None:
         scores = task_matrix(np.arange(6.0).reshape(2, 3))
-        result = task_rankings(scores)
+        result = select_rankable(scores)
         assert result.warnings == ()
         assert result.scores.T.tolist() == scores.T.tolist()
         assert (result.scores.models, result.scores.tasks) == (scores.models, scores.tasks)
@@ -35,7 +35,7 @@ class TestRankings:
 
     def test_models_and_tasks_without_a_score_are_left_out_of_everything_and_named(self) -> None:
         T = np.array([[1.0, NAN, 2.0, NAN], [NAN, NAN, NAN, NAN], [3.0, NAN, 4.0, 5.0]])
-        result = task_rankings(task_matrix(T))
+        result = select_rankable(task_matrix(T))
         assert result.warnings == (
             "Left out, having no score here: m1.",
             "Left out, being tasks without any score: t1.",
@@ -50,27 +50,27 @@ class TestRankings:
     def test_a_long_list_of_names_breaks_off(self) -> None:
         T = np.full((1, 12), NAN)
         T[0, :4] = 1.0
-        assert task_rankings(task_matrix(T)).warnings == ("Left out, having no score here: m4, m5, m6, m7, m8 ….",)
+        assert select_rankable(task_matrix(T)).warnings == ("Left out, having no score here: m4, m5, m6, m7, m8 ….",)
 
 
 class TestErrors:
     def test_too_few_models_are_refused(self) -> None:
         with pytest.raises(SelectionError) as caught:
-            task_rankings(task_matrix(np.ones((4, 2))))
+            select_rankable(task_matrix(np.ones((4, 2))))
         assert str(caught.value) == (
             "Models with a score here: 2; at least 3 are needed. Take in results of more, or choose more."
         )
-        assert task_rankings(task_matrix(np.ones((4, 2))), min_models=2).scores.n_models == 2
+        assert select_rankable(task_matrix(np.ones((4, 2))), min_models=2).scores.n_models == 2
 
     def test_too_few_models_with_a_score_are_refused(self) -> None:
         with pytest.raises(SelectionError, match="Models with a score here: 2; at least 3 are needed"):
-            task_rankings(task_matrix(np.array([[1.0, NAN, 2.0]])))
+            select_rankable(task_matrix(np.array([[1.0, NAN, 2.0]])))
 
     def test_nothing_at_all_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="Models with a score here: 0;"):
-            task_rankings(task_matrix(np.ones((0, 0))))
+            select_rankable(task_matrix(np.ones((0, 0))))
 
     @pytest.mark.parametrize("value", [np.inf, -np.inf])
     def test_infinite_scores_are_refused(self, value: float) -> None:
         with pytest.raises(SelectionError, match=r"1 scores are infinite\. Leave out their runs"):
-            task_rankings(task_matrix(np.array([[1.0, value, 2.0, NAN]])))
+            select_rankable(task_matrix(np.array([[1.0, value, 2.0, NAN]])))

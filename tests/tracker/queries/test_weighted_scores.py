@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_weighted_scores, weighted_scores
+from tracker.queries.ranking.weighted_scores import select_complete_weighted, select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
 
@@ -38,14 +38,14 @@ def weights(*values: float) -> PromptWeights:
 class TestWeightedScores:
     def test_without_weights_every_prompt_counts_exactly_one(self) -> None:
         Q = np.array([[0.0, NAN], [1.0, 1.0]])
-        result = weighted_scores(matrix(Q))
+        result = select_weighted(matrix(Q))
         assert result.scores.Q is Q
         assert result.weights.tolist() == [1.0, 1.0]
         assert (result.is_weighted, result.n_effective, result.warnings, result.weights_name) == (False, 2, (), "")
 
     def test_who_has_no_weight_or_none_above_zero_is_left_out_and_reported(self) -> None:
         Q = np.array([[0.0], [1.0], [2.0], [NAN]])
-        result = weighted_scores(matrix(Q), weights(3.0, 0.0, NAN, 1.0))
+        result = select_weighted(matrix(Q), weights(3.0, 0.0, NAN, 1.0))
         assert result.scores.prompt_ids.tolist() == [10, 13]
         assert result.weights.tolist() == [1.5, 0.5]
         assert result.n_effective == pytest.approx(1.6)
@@ -56,28 +56,28 @@ class TestWeightedScores:
         )
 
     def test_who_weighs_next_to_nothing_beside_the_largest_is_left_out_and_reported(self) -> None:
-        result = weighted_scores(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
+        result = select_weighted(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
         assert result.scores.prompt_ids.tolist() == [10, 12]
         assert (result.weights > 0).all()
         assert result.warnings[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
-        kept = weighted_scores(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
+        kept = select_weighted(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
         assert kept.scores.n_prompts == 2
 
     @pytest.mark.parametrize("values", [(0.0, 0.0), (NAN, NAN, NAN, 4.0), (0.0, NAN)])
     def test_weights_of_nobody_here_are_refused(self, values: tuple[float, ...]) -> None:
         with pytest.raises(SelectionError) as caught:
-            weighted_scores(matrix(np.ones((2, 1))), weights(*values))
+            select_weighted(matrix(np.ones((2, 1))), weights(*values))
         assert str(caught.value) == (
             "The weights 1:w give no weight to any prompt chosen here. Choose the tasks they were made of."
         )
 
     def test_weights_that_are_all_equal_are_no_weights(self) -> None:
-        result = weighted_scores(matrix(np.ones((3, 1))), weights(0.1, 0.1, 0.1))
+        result = select_weighted(matrix(np.ones((3, 1))), weights(0.1, 0.1, 0.1))
         assert result.weights.tolist() == [1.0, 1.0, 1.0]
         assert not result.is_weighted
 
     def test_task_equal_counts_the_tasks_among_the_prompts_chosen(self) -> None:
-        result = weighted_scores(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
+        result = select_weighted(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
         assert result.weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
         assert result.n_effective == pytest.approx(3)
 
@@ -85,7 +85,7 @@ class TestWeightedScores:
 class TestCompleteWeightedScores:
     def test_only_prompts_with_a_score_from_every_model_are_weighted(self) -> None:
         Q = np.array([[0.0, 1.0, NAN], [1.0, NAN, NAN], [1.0, 1.0, NAN], [0.0, 1.0, NAN]])
-        result = complete_weighted_scores(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
+        result = select_complete_weighted(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
         assert result.scores.models == ("m0", "m1")
         assert result.scores.prompt_ids.tolist() == [10, 13]
         assert result.weights.tolist() == [0.5, 1.5]
@@ -97,12 +97,12 @@ class TestCompleteWeightedScores:
     def test_no_complete_prompt_is_refused_with_the_models_to_leave_out(self) -> None:
         Q = np.array([[0.0, NAN], [NAN, 1.0]])
         with pytest.raises(SelectionError, match="so that none is left"):
-            complete_weighted_scores(matrix(Q))
+            select_complete_weighted(matrix(Q))
 
     def test_weights_only_on_incomplete_prompts_are_refused(self) -> None:
         Q = np.array([[0.0, NAN], [1.0, 1.0]])
         with pytest.raises(SelectionError, match="give no weight to any prompt chosen here"):
-            complete_weighted_scores(matrix(Q), weights(1.0))
+            select_complete_weighted(matrix(Q), weights(1.0))
 
 
 POSITIVE = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(1e-3, 1e3))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.performance import PerformanceMatrix, performance_matrix
-from tracker.queries.ranking.weighted_scores import weighted_scores
+from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
@@ -29,7 +29,7 @@ def load(store: sa.Engine, output: str, benchmark: str = "b") -> PromptWeights:
 
 def table(store: sa.Engine) -> PerformanceMatrix:
     with transaction(store, write=False) as session:
-        return performance_matrix(session, "b")
+        return load_performance_matrix(session, "b")
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ class TestStaleness:
             session.execute(sa.insert(tables.finding_run).values(**seen))
         result = load(scored, str(key))
         assert result.stale == f"changed since: run {run}"
-        assert any("no longer the latest" in warning for warning in weighted_scores(table(scored), result).warnings)
+        assert any("no longer the latest" in warning for warning in select_weighted(table(scored), result).warnings)
 
 
 class TestDigest:

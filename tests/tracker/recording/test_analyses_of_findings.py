@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import SelectionError
-from tracker.queries.findings.finding_records import findings
+from tracker.queries.findings.finding_records import list_findings
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.declaration import load_declaration
@@ -71,7 +71,7 @@ def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(fi
             set(session.scalars(sa.select(used.run_id).where(used.finding_id == key)))
             for key in (first.finding_id, counted.finding_id)
         ]
-        listing = findings(session, analysis="counting")
+        listing = list_findings(session, analysis="counting")
     assert (row.benchmark_id, row.selection, row.parameters) == (None, {}, {"least": 0})
     assert rested[0] == rested[1] != set()
     assert [(item.benchmark, item.stale) for item in listing] == [(None, "")]
@@ -83,7 +83,7 @@ def test_it_is_stale_when_a_run_behind_a_finding_changes(filled: sa.Engine) -> N
     with transaction(filled) as session:
         session.execute(sa.update(tables.run).values(checksum="new"))
     with transaction(filled, write=False) as session:
-        assert findings(session, analysis="counting")[0].stale.startswith("changed since: run")
+        assert list_findings(session, analysis="counting")[0].stale.startswith("changed since: run")
     assert "counting" in run_suffrage(filled, "show", str(key))
 
 

@@ -11,7 +11,7 @@ from tracker.errors import PluginError
 from tracker.plugins.discovery import PluginModule
 from tracker.plugins.parameters import REQUIRED
 from tracker.recording.declaration import hash_sources, load_declaration
-from tracker.recording.registry import available_analyses
+from tracker.recording.registry import discover_analyses
 
 PLAIN = '''
 """Is it plain?
@@ -33,7 +33,7 @@ def plain(signature: str) -> str:
 
 class TestDiscovery:
     def test_ours_are_found_and_what_they_share_is_not(self) -> None:
-        result = available_analyses()
+        result = discover_analyses()
         assert result["prompt-correlation"].description == "Do a benchmark's prompts agree more than chance allows?"
         assert not {"figures", "numerics"} & set(result)
 
@@ -48,7 +48,7 @@ class TestDiscovery:
                 "_private": plain("scores: PerformanceMatrix"),
             },
         )
-        result = available_analyses()
+        result = discover_analyses()
         assert {name for name, item in result.items() if item.module.startswith("outside")} == {
             "first-one",
             "second",
@@ -61,7 +61,7 @@ class TestDiscovery:
     def test_an_entry_may_name_one_module_even_inside_a_package(self, install) -> None:
         install("alone", plain("scores: PerformanceMatrix"))
         install("nested", {"deep": plain("scores: PerformanceMatrix"), "other": plain("x: int")}, module="nested.deep")
-        result = available_analyses()
+        result = discover_analyses()
         assert result["alone"].module == "alone"
         assert result["deep"].module == "nested.deep"
         assert "other" not in result
@@ -69,7 +69,7 @@ class TestDiscovery:
 
     def test_a_duplicate_name_is_qualified_by_its_entry_point(self, install) -> None:
         install("outside", {"prompt_correlation": plain("scores: PerformanceMatrix")})
-        result = available_analyses()
+        result = discover_analyses()
         assert result["prompt-correlation"].module == "analyses.prompt_correlation"
         assert result["outside:prompt-correlation"].module == "outside.prompt_correlation"
         assert load_declaration("outside:prompt-correlation").name == "outside:prompt-correlation"
@@ -123,7 +123,7 @@ class TestErrors:
     )
     def test_a_broken_module_shows_its_problem_and_costs_only_itself(self, install, source: str, words: str) -> None:
         install("bad", {"broken": source, "sound": plain("scores: PerformanceMatrix")})
-        assert "broken" in available_analyses()
+        assert "broken" in discover_analyses()
         with pytest.raises(PluginError, match=words) as caught:
             load_declaration("broken")
         assert str(caught.value).startswith("The analysis broken in /")
@@ -132,7 +132,7 @@ class TestErrors:
 
     def test_an_entry_point_to_nothing_is_listed_with_its_problem(self, install) -> None:
         install("gone", {}, module="gone.missing_module")
-        result = available_analyses()["missing-module"]
+        result = discover_analyses()["missing-module"]
         assert result.problem == "the entry point 'gone' names the module gone.missing_module, which is not installed"
         with pytest.raises(PluginError, match="is not installed"):
             load_declaration("missing-module")

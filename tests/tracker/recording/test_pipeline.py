@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import ConflictError, NotFoundError, PluginError, PublishingError, SelectionError
 from tracker.queries.filtering.prompt_filter import PromptFilter
-from tracker.queries.findings.staleness import stale_findings
+from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
@@ -162,7 +162,7 @@ class TestRecord:
                 PromptWeights.load(session, replace(ARITHMETIC, weights=str(failed.id)))
             with pytest.raises(SelectionError, match="filters no prompts"):
                 PromptFilter.load(session, replace(ARITHMETIC, filter=failed.id))
-            assert stale_findings(session) == {}
+            assert list_stale_findings(session) == {}
 
     def test_no_transaction_is_open_while_an_analysis_computes(self, filled: sa.Engine, install) -> None:
         install("probing", {"probe": PROBE})

@@ -17,7 +17,7 @@ from mlflow.entities import ViewType
 
 from tracker.database import connect, known_versions, transaction
 from tracker.errors import NotFoundError, PublishingError
-from tracker.queries.prompts import prompts
+from tracker.queries.prompts import load_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.artifacts import decode_table
@@ -132,7 +132,7 @@ class TestFinding:
         [run] = mlflow_runs(tracking_uri)
         values = decode_table(files_of(tracking_uri, run, tmp_path)["data/prompt_values.parquet"]).to_pydict()
         with transaction(filled_file, write=False) as session:
-            prompt_name = prompts(session, ARITHMETIC)
+            prompt_name = load_prompts(session, ARITHMETIC)
         assert values["key"] == [prompt_name.names[row] for row in prompt_name.find_rows(np.array(values["prompt_id"]))]
 
     def test_more_than_fifty_headline_numbers_are_cut_and_all_are_in_a_file(

@@ -17,9 +17,9 @@ from mlflow import MlflowClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.findings.finding_records import finding
-from tracker.queries.performance import performance_matrix
-from tracker.queries.ranking.leaderboard import leaderboard
+from tracker.queries.findings.finding_records import get_finding
+from tracker.queries.performance import load_performance_matrix
+from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.finding import FilterDecisions, FlaggedPrompts
@@ -226,8 +226,8 @@ class TestUse:
         row = analysis_row(filled, used.finding_id)
         assert (row.filter_id, row.selection["filter"]) == (key, key)
         with transaction(filled, write=False) as session:
-            assert row.input_digest == performance_matrix(session, filtered).digest
-            board = leaderboard(session, filtered)
+            assert row.input_digest == load_performance_matrix(session, filtered).digest
+            board = load_leaderboard(session, filtered)
         assert (board.n_units, board.filter_id) == (n_kept, key)
         assert analysis_row(filled, key).filter_id is None
 
@@ -259,11 +259,11 @@ class TestUse:
         key = sieve(filled_file).finding_id
         used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key)).finding_id
         with transaction(filled_file, write=False) as session:
-            assert finding(session, used).stale == ""
+            assert get_finding(session, used).stale == ""
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(checksum="another"))
         with transaction(filled_file, write=False) as session:
-            assert finding(session, used).stale == finding(session, key).stale == "changed since: run 1"
+            assert get_finding(session, used).stale == get_finding(session, key).stale == "changed since: run 1"
         again = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key))
         assert "was made of scores that are no longer the latest" in again.report.warnings[1]
 

@@ -16,10 +16,10 @@ from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
 from tracker.queries.catalogue.listing import find_run
-from tracker.queries.findings.finding_records import finding
-from tracker.queries.findings.staleness import stale_findings
-from tracker.queries.performance import performance_matrix
-from tracker.queries.ranking.leaderboard import leaderboard
+from tracker.queries.findings.finding_records import get_finding
+from tracker.queries.findings.staleness import list_stale_findings
+from tracker.queries.performance import load_performance_matrix
+from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.mlflow.publishing import publish_changes, publish_missing
@@ -39,7 +39,7 @@ def change(
 
 def stale(engine: sa.Engine) -> dict[int, str]:
     with transaction(engine, write=False) as session:
-        return stale_findings(session)
+        return list_stale_findings(session)
 
 
 def rerun(engine: sa.Engine, key: int = 1, label: str = "#2", metric: str | None = None) -> int:
@@ -69,11 +69,11 @@ class TestStaleness:
         changed = change(filled, hide, [2], "wrong template")
         assert changed.stale == stale(filled) == {1: "hidden since: run 2 (wrong template)"}
         with transaction(filled, write=False) as session:
-            assert performance_matrix(session, ARITHMETIC).n_models == 4
-            assert [row.run_id for row in leaderboard(session, ARITHMETIC).rows if row.run_id == 2] == []
+            assert load_performance_matrix(session, ARITHMETIC).n_models == 4
+            assert [row.run_id for row in load_leaderboard(session, ARITHMETIC).rows if row.run_id == 2] == []
             assert session.scalar(sa.text("SELECT count(*) FROM leaderboard WHERE run_id = 2")) == 0
             assert session.scalar(sa.text("SELECT count(*) FROM run_history WHERE run_id = 2")) == 0
-            assert finding(session, 1).stale == "hidden since: run 2 (wrong template)"
+            assert get_finding(session, 1).stale == "hidden since: run 2 (wrong template)"
         back = change(filled, restore, [2])
         assert (back.stale, back.sound, stale(filled)) == ({}, (1,), {})
 
@@ -87,7 +87,7 @@ class TestStaleness:
         change(filled, supersede, 1, later, "typing error")
         assert stale(filled) == {1: f"superseded since: run 1 by run {later} (typing error)"}
         with transaction(filled, write=False) as session:
-            assert performance_matrix(session, ARITHMETIC).run_ids.tolist() == [later, 2, 3, 4, 5]
+            assert load_performance_matrix(session, ARITHMETIC).run_ids.tolist() == [later, 2, 3, 4, 5]
 
     def test_what_is_deleted_is_noted_on_its_findings(self, filled: sa.Engine) -> None:
         run_analysis(filled, "toy", Selection(benchmark="arithmetic", runs=(1, 2)))
@@ -104,7 +104,7 @@ class TestStaleness:
         with transaction(filled, write=False) as session:
             assert session.scalar(sa.select(sa.func.count()).where(tables.score.c.run_id <= 2)) == 0
             assert session.scalar(sa.select(sa.func.count()).select_from(tables.prompt)) == 40
-            assert finding(session, 1).run_ids == ()
+            assert get_finding(session, 1).run_ids == ()
 
     def test_a_run_named_on_purpose_may_be_hidden_and_its_finding_holds(self, filled_file: sa.Engine) -> None:
         change(filled_file, hide, [2])

@@ -29,13 +29,13 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
 from tracker.report.contents import RankSpans
-from tracker.report.finding_sections import finding_sections, pictures_that_fit
-from tracker.report.images import MAX_COLOURS, MAX_WIDTH, size_of, smaller
-from tracker.report.leaderboard_rows import in_short
-from tracker.report.metric_tables import number_tables
-from tracker.report.number_format import NOTHING, number, paragraphs, score, share
+from tracker.report.finding_sections import build_finding_sections, select_pictures
+from tracker.report.images import MAX_COLOURS, MAX_WIDTH, read_png_size, shrink_picture
+from tracker.report.leaderboard_rows import summarize_leaderboard
+from tracker.report.metric_tables import build_number_tables
+from tracker.report.number_format import NOTHING, format_number, format_score, format_share, split_paragraphs
 from tracker.report.page import MAX_BYTES
-from tracker.report.score_patterns import by_difficulty, correlations, same_scores
+from tracker.report.score_patterns import bin_by_difficulty, compute_agreement, compute_correlations
 
 
 class Page(HTMLParser):
@@ -140,8 +140,8 @@ class TestNothingActs:
 class TestContents:
     def test_every_model_stands_there_with_mean_interval_and_coverage(self, built: BenchmarkReport, page: Page) -> None:
         for row in built.contents.board.rows:
-            assert score(row.mean) in page.text
-            assert f"{score(row.low)} to {score(row.high)}" in page.text
+            assert format_score(row.mean) in page.text
+            assert f"{format_score(row.low)} to {format_score(row.high)}" in page.text
         assert "1 of 60 prompts are missing" in page.text
         assert "98.3 %" in page.text
 
@@ -240,16 +240,16 @@ class TestLaws:
         assert len(built.page) <= MAX_BYTES < 5_000_000
 
     def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, built: BenchmarkReport) -> None:
-        every, none_left = pictures_that_fit(built.contents, 10_000_000)
+        every, none_left = select_pictures(built.contents, 10_000_000)
         last, before, second = (finding.id for finding in built.contents.findings)
         assert none_left == 0
         assert list(dict.fromkeys(key for key, _ in every)) == [last, second, before]
         latest = {last, second}
         room = sum(len(base64.b64encode(png)) + 22 for (key, _), png in every.items() if key in latest)
-        some, omitted = pictures_that_fit(built.contents, room)
+        some, omitted = select_pictures(built.contents, room)
         assert ({key for key, _ in some}, omitted) == (latest, len(every) - len(some))
-        assert pictures_that_fit(built.contents, -1) == ({}, len(every))
-        values = {question.name: question.findings for question in finding_sections(built.contents, some)}
+        assert select_pictures(built.contents, -1) == ({}, len(every))
+        values = {question.name: question.findings for question in build_finding_sections(built.contents, some)}
         assert [bool(item.pictures) for item in values["rank-intervals"]] == [True, False]
         assert [bool(item.pictures) for item in values["comparison"]] == [True]
 
@@ -266,7 +266,7 @@ class TestAgainstReference:
     @given(matrices())
     @settings(max_examples=30)
     def test_the_share_of_equal_scores_is_counted_pair_by_pair(self, Q: np.ndarray) -> None:
-        result = same_scores(Q)
+        result = compute_agreement(Q)
         for a in range(Q.shape[1]):
             for b in range(Q.shape[1]):
                 both = ~np.isnan(Q[:, a]) & ~np.isnan(Q[:, b])
@@ -282,7 +282,7 @@ class TestAgainstReference:
         Q[:, 3] = 0.5
         if np.isnan(Q).all(axis=0).any():
             return
-        result = correlations(Q)
+        result = compute_correlations(Q)
         for a in range(4):
             for b in range(4):
                 both = ~np.isnan(Q[:, a]) & ~np.isnan(Q[:, b])
@@ -294,7 +294,7 @@ class TestAgainstReference:
     @given(matrices(low=1), st.integers(1, 6))
     @settings(max_examples=30)
     def test_means_by_difficulty_are_means_of_sorted_prompts(self, Q: np.ndarray, n_bins: int) -> None:
-        result = by_difficulty(Q, n_bins)
+        result = bin_by_difficulty(Q, n_bins)
         difficulty = [float(np.mean(row[~np.isnan(row)])) for row in Q]
         order = sorted(range(len(Q)), key=lambda row: (difficulty[row], row))
         assert result.edges[0] == 0
@@ -313,24 +313,26 @@ class TestTexts:
     @given(st.floats(-1e12, 1e12))
     @settings(max_examples=100)
     def test_a_number_keeps_four_digits(self, value: float) -> None:
-        message = number(value).replace(",", "").replace("−", "-").replace(" × 10", "e")
+        message = format_number(value).replace(",", "").replace("−", "-").replace(" × 10", "e")
         message = message.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
         np.testing.assert_allclose(float(message), value, rtol=6e-4)
 
     @given(st.floats(0, 1, exclude_min=True, exclude_max=True))
     def test_a_share_is_all_or_none_only_where_it_is(self, value: float) -> None:
-        assert share(value) not in ("0 %", "100 %")
+        assert format_share(value) not in ("0 %", "100 %")
 
     def test_what_is_no_number_is_a_dash(self) -> None:
-        assert [number(None), number(float("nan")), score(None), score(float("inf"))] == [NOTHING] * 4
+        assert [format_number(None), format_number(float("nan")), format_score(None), format_score(float("inf"))] == [
+            NOTHING
+        ] * 4
 
     def test_scores_keep_what_their_size_allows(self) -> None:
-        assert [score(x) for x in (0.62804, 12.3456, 1234.56, -0.5, 0.0001234, 0.0)] == [
+        assert [format_score(x) for x in (0.62804, 12.3456, 1234.56, -0.5, 0.0001234, 0.0)] == [
             "0.628", "12.35", "1,234.6", "−0.500", "1.234 × 10⁻⁴", "0.000",
         ]  # fmt: skip
 
     def test_a_docstring_becomes_paragraphs_without_marks(self) -> None:
-        assert paragraphs("One?\n\nTwo ``Q``\nand `b`.\n\n") == ["One?", "Two Q and b."]
+        assert split_paragraphs("One?\n\nTwo ``Q``\nand `b`.\n\n") == ["One?", "Two Q and b."]
 
     def test_numbers_with_p_values_stand_with_what_belongs_to_them_and_missing_ones_with_their_reason(self) -> None:
         options = [
@@ -342,7 +344,7 @@ class TestTexts:
             MetricRecord(name="mean.discrete", value=1.0, reason="", headline=False),
             MetricRecord(name="aside", value=1.0, reason="", headline=False),
         ]
-        plain, tested = number_tables(options)
+        plain, tested = build_number_tables(options)
         assert plain.heads == ("number", "value", "why not")
         assert plain.rows == (("n", "3", ""), ("spread", NOTHING, "one prompt only"))
         assert tested.heads == ("statistic", "value", "by chance, mean", "p-value", "remark")
@@ -360,19 +362,19 @@ class TestPictures:
         return buffer.getvalue()
 
     def test_they_have_a_palette_fit_the_column_and_stand_on_white_paper(self) -> None:
-        png = smaller(self.drawn(2000, 100))
+        png = shrink_picture(self.drawn(2000, 100))
         picture = Image.open(io.BytesIO(png))
         assert picture.mode == "P"
-        assert size_of(png) == picture.size == (MAX_WIDTH, 80)
+        assert read_png_size(png) == picture.size == (MAX_WIDTH, 80)
         colours = picture.convert("RGB").getcolors(MAX_COLOURS)
         assert colours is not None
         assert max(colours)[1] == (255, 255, 255)
 
     def test_what_is_no_picture_or_smaller_already_stays_as_it_is(self) -> None:
-        small = smaller(self.drawn(100, 80))
-        assert smaller(b"no picture") == b"no picture"
-        assert len(smaller(small)) <= len(small)
-        assert size_of(b"no picture") is None
+        small = shrink_picture(self.drawn(100, 80))
+        assert shrink_picture(b"no picture") == b"no picture"
+        assert len(shrink_picture(small)) <= len(small)
+        assert read_png_size(b"no picture") is None
 
 
 class TestWhoMayBeFirst:
@@ -393,6 +395,6 @@ class TestWhoMayBeFirst:
             metric="accuracy",
         )
         ranks = RankSpans(low={"a": 1, "b": 2, "c": 2}, high={"a": 1, "b": 3, "c": 3})
-        message = " ".join(in_short(rank_by_prompts(scores), ranks, 0, 0))
+        message = " ".join(summarize_leaderboard(rank_by_prompts(scores), ranks, 0, 0))
         assert ("no other ranked model could be first" in message) == bool(missing)
         assert ("no other model could be first" in message) == (not missing)

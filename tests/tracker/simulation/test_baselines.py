@@ -9,7 +9,8 @@ import pytest
 
 from tracker.errors import SelectionError
 from tracker.plugins.parameters import Parameter
-from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.artifacts import decode_table, encode_table
 from tracker.recording.declaration import Declaration
 from tracker.recording.finding import Finding, Report, Undefined

@@ -14,8 +14,8 @@ from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store_file
-from tracker.queries.embeddings import embeddings
-from tracker.queries.performance import performance_matrix
+from tracker.queries.embeddings import load_embeddings
+from tracker.queries.performance import load_performance_matrix
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.simulation.files import BENCHMARK, FILES, RESULT_FILES, VECTORS_FILE, write_files
@@ -50,7 +50,7 @@ class TestStored:
                 ("gold_probability_letters", responses.gold_probability),
             ):
                 with transaction(filled, write=False) as session:
-                    matrix = performance_matrix(
+                    matrix = load_performance_matrix(
                         session, Selection(benchmark=BENCHMARK, metric=metric, condition=condition)
                     )
                     keys = read_stored_keys(session)
@@ -89,7 +89,7 @@ class TestStored:
 
     def test_the_vectors_of_the_store_are_those_simulated(self, filled: sa.Engine, simulation: Simulation) -> None:
         with transaction(filled, write=False) as session:
-            matrix = embeddings(session, Selection(benchmark=BENCHMARK))
+            matrix = load_embeddings(session, Selection(benchmark=BENCHMARK))
             keys = read_stored_keys(session)
         place = {keys[prompt]: i for i, prompt in enumerate(matrix.prompt_ids.tolist())}
         assert np.array_equal(matrix.E[[place[key] for key in simulation.keys]], simulation.meaning)
@@ -118,7 +118,7 @@ class TestStored:
         self, filled: sa.Engine, simulation: Simulation
     ) -> None:
         with transaction(filled, write=False) as session:
-            assert performance_matrix(session, select_scores()).is_binary
+            assert load_performance_matrix(session, select_scores()).is_binary
 
 
 class TestWriting:

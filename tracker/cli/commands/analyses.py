@@ -14,7 +14,7 @@ COLUMNS = ("name", "description", "package")
 @format_option
 def command(output_format: str) -> None:
     """List the analyses that can be run: `suffrage analyze NAME --help` describes one."""
-    from tracker.recording.registry import available_analyses
+    from tracker.recording.registry import discover_analyses
 
     rows = [
         {
@@ -22,6 +22,6 @@ def command(output_format: str) -> None:
             "description": f"(not usable: {plugin.problem})" if plugin.problem else plugin.description,
             "package": plugin.distribution,
         }
-        for plugin in available_analyses().values()
+        for plugin in discover_analyses().values()
     ]
     print_rows(rows, output_format, columns=COLUMNS)

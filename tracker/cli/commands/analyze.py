@@ -36,9 +36,9 @@ class Analyses(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, read from their sources."""
-        from tracker.recording.registry import available_analyses
+        from tracker.recording.registry import discover_analyses
 
-        return list(available_analyses())
+        return list(discover_analyses())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an analysis, which is imported now."""
@@ -50,9 +50,9 @@ class Analyses(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The questions; an analysis that cannot be used says why."""
-        from tracker.recording.registry import available_analyses
+        from tracker.recording.registry import discover_analyses
 
-        every = available_analyses().values()
+        every = discover_analyses().values()
         with formatter.section("Analyses"):
             formatter.write_dl(
                 [

@@ -154,14 +154,14 @@ def _ingest_vector_file(engine: Engine, folder: Path, file: VectorsFile) -> None
 
 def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
     from tracker.database import transaction
-    from tracker.queries.ranking.leaderboard import leaderboard
+    from tracker.queries.ranking.leaderboard import load_leaderboard
     from tracker.simulation.truth_comparison import select_scores
 
     _head("The leaderboard, with the planted abilities beside it")
     _prompt(_command("leaderboard"))
     ability = dict(zip(simulation.models, simulation.truth.ability.tolist(), strict=True))
     with transaction(engine, write=False) as session:
-        board = leaderboard(session, select_scores(), with_rank_intervals=False)
+        board = load_leaderboard(session, select_scores(), with_rank_intervals=False)
     longest = max(len(row.model) for row in board.rows)
     click.echo()
     click.echo(click.style(f"  rank  {'model':<{longest}}     n    mean  stderr  by task  planted ability", dim=True))
@@ -194,9 +194,9 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
 
 def _analyses() -> list[str]:
     """The questions that can be asked of a benchmark; those that look at a filter after those that may make one."""
-    from tracker.recording.registry import available_analyses
+    from tracker.recording.registry import discover_analyses
 
-    places = {name: _place(name) for name, analysis in available_analyses().items() if not analysis.problem}
+    places = {name: _place(name) for name, analysis in discover_analyses().items() if not analysis.problem}
     return sorted((name for name, place in places.items() if place is not None), key=lambda name: places[name] or 0)
 
 

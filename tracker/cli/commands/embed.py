@@ -91,7 +91,7 @@ def ingest_vector_file(engine: Engine, benchmark: str, path: Path, encoder: Enco
     from tracker.database import transaction
     from tracker.ingest.files.vector_file import read_vectors
     from tracker.ingest.write.vectors import ingest_vectors
-    from tracker.queries.embeddings import embedded_prompts
+    from tracker.queries.embeddings import list_embedded_prompts
     from tracker.queries.resolution import find_benchmark, select_tasks
     from tracker.queries.scores import read_prompts
     from tracker.queries.selection import Selection
@@ -105,7 +105,7 @@ def ingest_vector_file(engine: Engine, benchmark: str, path: Path, encoder: Enco
     inform(f"{path}: {result.n_new:,} new vectors of {result.dimensions:,} numbers by {encoder.label}{stored}")
     with transaction(engine, write=False) as session:
         n_prompts = len(read_prompts(session, select_tasks(session, key, Selection(benchmark=benchmark)))[0])
-        n_with = len(embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
+        n_with = len(list_embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
     if n_with < n_prompts:
         inform(f"  note: {n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")
 
@@ -127,19 +127,19 @@ def embed(
     from tracker.evaluating.embeddings.encoders import load_encoder
     from tracker.evaluating.embeddings.texts import template_texts
     from tracker.ingest.write.vectors import EncoderName
-    from tracker.queries.embeddings import embedded_prompts
-    from tracker.queries.prompts import prompts
+    from tracker.queries.embeddings import list_embedded_prompts
+    from tracker.queries.prompts import load_prompts
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
 
     with transaction(engine, write=False) as session:
         key = find_benchmark(session, benchmark)
-        stored_prompts = prompts(session, Selection(benchmark=benchmark))
+        stored_prompts = load_prompts(session, Selection(benchmark=benchmark))
     every = template_texts(stored_prompts, template, key.label)
     loaded = load_encoder(encoder, revision=revision, device=device)
     encoder_name = EncoderName(name=loaded.name, revision=loaded.revision, template=template)
     with transaction(engine, write=False) as session:
-        stored = embedded_prompts(session, key, loaded.name, loaded.revision, template)
+        stored = list_embedded_prompts(session, key, loaded.name, loaded.revision, template)
     rows = [row for row, text in enumerate(every) if text is not None]
     texts = [text for text in every if text is not None]
     lengths = loaded.lengths(texts)

@@ -55,9 +55,9 @@ def command() -> None:
 
 
 def _exports() -> Mapping[str, PluginModule]:
-    from tracker.exporting.registry import available_exports
+    from tracker.exporting.registry import discover_exports
 
-    return available_exports()
+    return discover_exports()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,10 +274,10 @@ def _write_binary(binary: BinaryFile, destination: Destination) -> str:
 
 
 def _write_folder(tree: FileTree, destination: Destination) -> str:
-    from tracker.exporting.folders import written_folder
+    from tracker.exporting.folders import write_folder
 
     assert destination.output is not None  # `_check_output` demands it
-    with written_folder(destination.output, force=destination.force) as folder:
+    with write_folder(destination.output, force=destination.force) as folder:
         for name, pieces in tree.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             with (folder / name).open("wb") as file:

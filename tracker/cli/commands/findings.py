@@ -28,10 +28,10 @@ MAX_SUMMARY_LENGTH = 100
 def command(benchmark: str | None, name: str | None, database: str | None, output_format: str) -> None:
     """List what was recorded, the latest first; `suffrage show ID` tells one whole."""
     from tracker.database import connect, transaction
-    from tracker.queries.findings.finding_records import findings
+    from tracker.queries.findings.finding_records import list_findings
 
     with transaction(connect(database), write=False) as session:
-        rows = findings(session, benchmark=benchmark, analysis=name)
+        rows = list_findings(session, benchmark=benchmark, analysis=name)
     if output_format != "table":
         print_rows(rows, output_format)
         return

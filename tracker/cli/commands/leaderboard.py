@@ -43,10 +43,10 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     --weights, means and errors are weighted, prompts without a weight count for nobody, and ranks have no intervals.
     """
     from tracker.database import connect, transaction
-    from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, leaderboard
+    from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, load_leaderboard
 
     with transaction(connect(database), write=False) as session:
-        board = leaderboard(session, selection, missing)
+        board = load_leaderboard(session, selection, missing)
     if output_format != "table":
         names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
         ranks = [f"rank_{field.name}" for field in fields(RankInterval)]

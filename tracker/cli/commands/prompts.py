@@ -42,11 +42,11 @@ def command() -> None:
 def list_prompts(benchmark: str, database: str | None, output_format: str) -> None:
     """List a benchmark's prompts: name, task, split and the first words; --format json and csv have the whole text."""
     from tracker.database import connect, transaction
-    from tracker.queries.prompts import prompts
+    from tracker.queries.prompts import load_prompts
     from tracker.queries.selection import Selection
 
     with transaction(connect(database), write=False) as session:
-        stored = prompts(session, Selection(benchmark=benchmark))
+        stored = load_prompts(session, Selection(benchmark=benchmark))
     texts = [in_one_line(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
     rows = zip(stored.names, stored.tasks, stored.splits, texts, strict=True)
     print_rows(rows, output_format, columns=("name", "task", "split", "text"), spare=("split",))

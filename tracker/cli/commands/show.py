@@ -28,7 +28,7 @@ def command(
 
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import find_run
-    from tracker.queries.findings.finding_records import artifact, finding
+    from tracker.queries.findings.finding_records import get_finding, load_artifact
     from tracker.recording.rerun_command import rerun_advice
 
     engine = connect(database)
@@ -40,12 +40,12 @@ def command(
         from tracker.recording.artifacts import decode_table
 
         with transaction(engine, write=False) as session:
-            rows = decode_table(artifact(session, key, f"{table.removesuffix('.parquet')}.parquet"))
+            rows = decode_table(load_artifact(session, key, f"{table.removesuffix('.parquet')}.parquet"))
         print_rows(rows.to_pylist(), output_format, columns=rows.column_names)
         return
     with transaction(engine, write=False) as session:
-        record = finding(session, key)
-        contents = {file.name: artifact(session, key, file.name) for file in record.artifacts} if save else {}
+        record = get_finding(session, key)
+        contents = {file.name: load_artifact(session, key, file.name) for file in record.artifacts} if save else {}
     if output_format == "json":
         print_record(dataclasses.asdict(record), output_format)
     elif output_format == "csv":

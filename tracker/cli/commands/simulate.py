@@ -17,7 +17,7 @@ from tracker.cli.parameter_options import parameter_option
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.queries.performance import TaskMatrix
+    from tracker.queries.task_matrix import TaskMatrix
     from tracker.recording.finding import Report
     from tracker.recording.record import Provenance
 
@@ -162,7 +162,7 @@ def split(
     import sqlalchemy as sa
 
     from tracker.database import connect, transaction
-    from tracker.queries.performance import performance_matrix
+    from tracker.queries.performance import load_performance_matrix
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
     from tracker.queries.sql import tables
@@ -171,7 +171,7 @@ def split(
     engine, run = connect(database), tables.run.c
     selection = Selection(benchmark=benchmark, metric=metric, models=split_values(models))
     with transaction(engine, write=False) as session:
-        scores, key = performance_matrix(session, selection), find_benchmark(session, benchmark)
+        scores, key = load_performance_matrix(session, selection), find_benchmark(session, benchmark)
         checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()
     fields = {
         "simulated": f"split into {n_tasks} tasks",

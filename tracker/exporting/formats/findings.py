@@ -11,7 +11,7 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
-from tracker.queries.findings.finding_records import finding_records
+from tracker.queries.findings.finding_records import load_finding_records
 from tracker.queries.resolution import MAX_KEY, find_benchmark
 from tracker.queries.sql import tables
 
@@ -45,7 +45,7 @@ def export_findings(
         terms = [tables.finding.c.id == (key if key <= MAX_KEY else -1)]
     elif selector is not None:
         terms = [tables.finding.c.benchmark_id == find_benchmark(session, selector).id]
-    records = finding_records(session, *terms)[::-1]
+    records = load_finding_records(session, *terms)[::-1]
     if not records and selector is not None and selector.isdecimal():
         known = session.scalars(tables.finding.select().with_only_columns(tables.finding.c.id)).all()
         raise NotFoundError("finding", selector, sorted(known))

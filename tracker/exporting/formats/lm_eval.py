@@ -17,7 +17,7 @@ from sqlmodel import Session
 
 from tracker.errors import OptionsError, SelectionError
 from tracker.exporting.declaration import export
-from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts, filtered_prompts
+from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts, load_filtered_prompts
 from tracker.exporting.outputs import TextFile
 from tracker.ingest.formats.lm_eval.documents import DOC_ID
 from tracker.name_lists import join_names
@@ -89,13 +89,13 @@ def export_harness_samples(
         "they were taken in. That this is the harness's order is for you to know.",
     ] = False,
 ) -> TextFile:
-    """The prompts that a filter keeps, as the file for ``--samples``; see `harness_samples`."""
-    filtered = filtered_prompts(session, key)
-    samples = harness_samples(filtered, number_by_order=number_by_order)
+    """The prompts that a filter keeps, as the file for ``--samples``; see `select_harness_samples`."""
+    filtered = load_filtered_prompts(session, key)
+    samples = select_harness_samples(filtered, number_by_order=number_by_order)
     return TextFile(content=samples.as_json(), warnings=[*filtered.warnings, *samples.warnings])
 
 
-def harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False) -> HarnessSamples:
+def select_harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False) -> HarnessSamples:
     """The documents that stay.
 
     Args:

@@ -15,12 +15,12 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.exporting.declaration import export
-from tracker.exporting.prompt_labels import prompt_labels
+from tracker.exporting.prompt_labels import make_prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, normalize_heading
 from tracker.plugins.parameters import ValueHint
-from tracker.queries.filtering.filter_warnings import filter_warnings
-from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.filtering.filter_warnings import list_filter_warnings
+from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
@@ -45,19 +45,19 @@ def export_prompts(
     tasks: Annotated[tuple[str, ...], "Only these tasks."] = (),
     filter: Annotated[int | None, "Only the prompts that this finding keeps.", ValueHint(metavar="ID")] = None,
 ) -> StreamedTable:
-    """The prompts of a benchmark's tasks, see `prompt_table`, with the warnings of the filter."""
+    """The prompts of a benchmark's tasks, see `build_prompt_table`, with the warnings of the filter."""
     key = find_benchmark(session, benchmark)
     selection = Selection(benchmark=benchmark, tasks=tasks, filter=filter)
-    warnings = filter_warnings(session, key, selection)
-    table = prompt_table(session, key, selection)
+    warnings = list_filter_warnings(session, key, selection)
+    table = build_prompt_table(session, key, selection)
     table.warnings[:0] = warnings
     return table
 
 
-def prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:
+def build_prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:
     """A row for each prompt of a selection's tasks and filter, in the order in which they were taken in.
 
-    Columns: ``benchmark``, ``prompt_id`` (as `prompt_labels`), ``task``, ``text``, ``choices`` (a list),
+    Columns: ``benchmark``, ``prompt_id`` (as `make_prompt_labels`), ``task``, ``text``, ``choices`` (a list),
     ``gold_answer``, ``split``, and one for each further field that some prompt has: whole numbers, numbers, truth
     values and texts where all are of that kind, else JSON. A field whose name means something else in a table of
     prompts gets `PREFIX` before it.
@@ -68,7 +68,7 @@ def prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection
     import pyarrow as pa
 
     tasks = select_tasks(session, benchmark, selection)
-    only = selected_filter(session, benchmark, selection)
+    only = load_selected_filter(session, benchmark, selection)
     prompt_ids, of_task = read_prompts(session, tasks, only)
     if not len(prompt_ids):
         raise SelectionError(
@@ -77,7 +77,7 @@ def prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection
     order = np.argsort(prompt_ids)
     ids = prompt_ids[order].tolist()
     task_of = dict(zip(ids, of_task[order].tolist(), strict=True))
-    names = prompt_labels(session, task_of)
+    names = make_prompt_labels(session, task_of)
     kinds = _kinds(session, ids)
     headings = _headings(list(kinds))
     texts = pa.string()

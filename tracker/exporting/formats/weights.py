@@ -9,13 +9,13 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.exporting.declaration import export
-from tracker.exporting.prompt_labels import prompt_labels, shared_prompt_labels
+from tracker.exporting.prompt_labels import find_shared_prompt_labels, make_prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
 from tracker.queries.resolution import MAX_KEY, benchmark_label
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
-from tracker.queries.weights import PREFIX, prompt_weights
+from tracker.queries.weights import PREFIX, load_prompt_weights
 
 
 @export
@@ -44,15 +44,15 @@ def export_weights(session: Session, selector: Annotated[str, ValueHint(metavar=
         known = session.scalars(sa.select(value.finding_id).where(value.name.startswith(PREFIX)).distinct()).all()
         raise NotFoundError("finding with weights", key, sorted(known))
     selection = Selection(benchmark=benchmark_label(about.name, about.revision), weights=selector)
-    weights = prompt_weights(session, selection)
+    weights = load_prompt_weights(session, selection)
     ids = weights.prompt_ids.tolist()
     prompt, task = tables.prompt.c, tables.task.c
     query = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id)
     tasks = {row[0]: row[1] for row in session.execute(query.where(task.benchmark_id == about.id))}
-    names = shared_prompt_labels(session, about.id, ids)
+    names = find_shared_prompt_labels(session, about.id, ids)
     warnings = []
     if names is None:
-        names = prompt_labels(session, {prompt_id: tasks[prompt_id] for prompt_id in ids})
+        names = make_prompt_labels(session, {prompt_id: tasks[prompt_id] for prompt_id in ids})
         warnings.append("No family of files names all these prompts, so `suffrage weights` will not know them all.")
     if weights.stale:
         warnings.append(f"Finding {key} rests on scores that are no longer the latest ({weights.stale}).")

@@ -229,7 +229,7 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
         .order_by(tables.run.c.id.desc())
     )
     stored = session.execute(query).all()
-    means = mean_scores_by_run(session, [row.id for row in stored])
+    means = load_means_by_run(session, [row.id for row in stored])
     files: dict[int, list[str]] = {}
     pairs = (
         sa.select(tables.run_source.c.run_id, tables.source.c.path)
@@ -258,7 +258,7 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
     ]
 
 
-def mean_scores_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
+def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
     """Mean score of each run by metric, in the order of the metrics' names."""
     names = {key: name for key, name in session.execute(sa.select(tables.metric.c.id, tables.metric.c.name))}  # noqa: C416
     means: dict[int, dict[str, float]] = {}

@@ -8,7 +8,7 @@ from sqlmodel import Session
 from tracker.queries.sql import tables
 
 
-def prompt_names(session: Session, *terms: sa.ColumnElement[bool]) -> dict[int, str]:
+def load_prompt_names(session: Session, *terms: sa.ColumnElement[bool]) -> dict[int, str]:
     """What files call some prompts, tables before other harnesses; a prompt that no file names is left out.
 
     Args:

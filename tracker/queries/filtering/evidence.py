@@ -106,7 +106,9 @@ def _lacking(known: NDArray[np.bool_], columns: NDArray[np.intp], names: Sequenc
     return [names[column] for column in columns.tolist() if known[:, column].mean() < MIN_KNOWN_SHARE]
 
 
-def evidence(scores: PerformanceMatrix, probabilities: ReferenceProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:
+def combine_evidence(
+    scores: PerformanceMatrix, probabilities: ReferenceProbabilities, answer_only: AnswerOnlyRuns
+) -> Evidence:
     """Scores of 0 and 1 with what is known beside them.
 
     Args:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.catalogue.prompt_names import prompt_names
-from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter, selected_filter
+from tracker.queries.catalogue.prompt_names import load_prompt_names
+from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter, load_selected_filter
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
@@ -19,7 +19,7 @@ MAX_NAMES = 5
 """Prompts that a note names before it breaks off."""
 
 
-def filter_warnings(session: Session, benchmark: BenchmarkKey, selection: Selection) -> tuple[str, ...]:
+def list_filter_warnings(session: Session, benchmark: BenchmarkKey, selection: Selection) -> tuple[str, ...]:
     """What to say where a selection names a filter: how much it keeps, of what, whether it is stale, who chose.
 
     Args:
@@ -31,7 +31,7 @@ def filter_warnings(session: Session, benchmark: BenchmarkKey, selection: Select
         NotFoundError: there is no such finding.
         SelectionError: it filters no prompts, or those of another benchmark, or keeps none.
     """
-    chosen = selected_filter(session, benchmark, selection)
+    chosen = load_selected_filter(session, benchmark, selection)
     if chosen is None:
         return ()
     key = chosen.finding_id
@@ -71,7 +71,7 @@ def _find_uncovered(
 def _describe_prompts(session: Session, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> str:
     """The first of some prompts, as files call them, each with its task."""
     first_ids = prompt_ids[:MAX_NAMES].tolist()
-    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(first_ids))
+    names = load_prompt_names(session, tables.prompt_alias.c.prompt_id.in_(first_ids))
     lines = [
         f"{names.get(key, key)}{f' ({task})' if task else ''}"
         for key, task in zip(first_ids, tasks[:MAX_NAMES].tolist(), strict=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.findings.staleness import staleness
+from tracker.queries.findings.staleness import explain_staleness
 from tracker.queries.resolution import MAX_KEY, BenchmarkKey, find_benchmark
 from tracker.queries.selection import AnalysisInput, ClaimableOption, Selection
 from tracker.queries.sql import tables
@@ -180,11 +180,11 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
         models=tuple(models),
         parameters=row.parameters or {},
         selection=row.selection or {},
-        stale=staleness(session, key),
+        stale=explain_staleness(session, key),
     )
 
 
-def selected_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
+def load_selected_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
     """The filter whose kept prompts a selection asks for; None where it names none.
 
     Raises:
@@ -202,7 +202,7 @@ def selected_filter(session: Session, benchmark: BenchmarkKey, selection: Select
     return chosen
 
 
-def task_scores_error(benchmark: BenchmarkKey, metric: str) -> SelectionError:
+def make_task_scores_error(benchmark: BenchmarkKey, metric: str) -> SelectionError:
     """Why scores of whole tasks are refused where a filter is chosen."""
     return SelectionError(
         f"{benchmark.label} has scores of whole tasks only under {metric}, so its prompts cannot be filtered. "

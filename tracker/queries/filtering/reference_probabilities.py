@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
+from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
 from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
@@ -60,7 +60,7 @@ class ReferenceProbabilities(AnalysisInput):
         kinds = {}
         for kind, name in KINDS.items():
             metric, having = _having(session, name, runs)
-            if metric and (matrix := matrix_of_runs(session, benchmark, metric, having, selection)):
+            if metric and (matrix := load_matrix_of_runs(session, benchmark, metric, having, selection)):
                 kinds[kind] = matrix
         used = {run for matrix in kinds.values() for run in matrix.run_ids.tolist()}
         return cls(kinds=kinds, run_ids=np.array(sorted(used), dtype=np.int64))
@@ -94,7 +94,7 @@ class AnswerOnlyRuns(AnalysisInput):
         models = {run.model for run in select_runs(session, benchmark, metric, "prompt", selection)}
         answer_only = replace(selection, condition=ANSWER_ONLY, runs=())
         runs = select_runs_of_models(session, benchmark, metric, answer_only, models)
-        scores = matrix_of_runs(session, benchmark, metric, runs, answer_only) if runs else None
+        scores = load_matrix_of_runs(session, benchmark, metric, runs, answer_only) if runs else None
         return cls(
             scores=scores,
             probabilities=ReferenceProbabilities.of_runs(session, answer_only, runs if scores else ()),

@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.listing import to_utc
-from tracker.queries.findings.staleness import stale_findings
+from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark
 from tracker.queries.sql import tables
 
@@ -101,7 +101,7 @@ class FindingRecord(FindingRow):
     run_ids: tuple[int, ...]
 
 
-def findings(session: Session, *, benchmark: str | None = None, analysis: str | None = None) -> list[FindingRow]:
+def list_findings(session: Session, *, benchmark: str | None = None, analysis: str | None = None) -> list[FindingRow]:
     """Every finding, or those about a benchmark or of an analysis, the latest first.
 
     Raises:
@@ -117,33 +117,33 @@ def findings(session: Session, *, benchmark: str | None = None, analysis: str | 
         terms.append(tables.finding.c.analysis == analysis)
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
-    stale = stale_findings(session, [row.id for row in rows])
+    stale = list_stale_findings(session, [row.id for row in rows])
     return [FindingRow(**_common_fields(row, numbers.get(row.id, ()), stale.get(row.id, ""))) for row in rows]
 
 
-def finding(session: Session, key: int) -> FindingRecord:
+def get_finding(session: Session, key: int) -> FindingRecord:
     """One finding with its numbers.
 
     Raises:
         NotFoundError: there is none with this key.
     """
-    records = finding_records(session, tables.finding.c.id == key) if 0 <= key <= MAX_KEY else []
+    records = load_finding_records(session, tables.finding.c.id == key) if 0 <= key <= MAX_KEY else []
     if not records:
         known = session.scalars(sa.select(tables.finding.c.id).order_by(tables.finding.c.id)).all()
         raise NotFoundError("finding", key, known)
     return records[0]
 
 
-def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[FindingRecord]:
+def load_finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[FindingRecord]:
     """Findings with their numbers, the latest first.
 
     Args:
         session: the store.
-        terms: on columns of ``finding``; none means all.
+        terms: on columns of ``get_finding``; none means all.
     """
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
-    stale = stale_findings(session, [row.id for row in rows])
+    stale = list_stale_findings(session, [row.id for row in rows])
     of_finding, files, used = tables.finding.c.id, tables.finding_artifact.c, tables.finding_run.c
     artifacts: dict[int, list[ArtifactInfo]] = {}
     kept = sa.select(files.finding_id, files.name, files.media_type, sa.func.length(files.content))
@@ -171,7 +171,7 @@ def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[Fi
     ]
 
 
-def artifact(session: Session, key: int, name: str) -> bytes:
+def load_artifact(session: Session, key: int, name: str) -> bytes:
     """The content of a finding's file.
 
     Raises:

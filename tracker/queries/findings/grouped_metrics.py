@@ -55,7 +55,7 @@ class GroupedNumbers:
     suffixes: tuple[str, ...]
 
 
-def grouped(numbers: Sequence[NamedNumber]) -> GroupedNumbers:
+def group_metrics(numbers: Sequence[NamedNumber]) -> GroupedNumbers:
     """The headline numbers in their order, those that belong to a statistic beside it."""
     known = {number.name: number for number in numbers}
     with_others = {n.name for n in numbers if any(f"{n.name}.{suffix}" in known for suffix in BESIDE)}

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.queries.findings.finding_records import FindingRecord, finding_records
+from tracker.queries.findings.finding_records import FindingRecord, load_finding_records
 from tracker.queries.resolution import benchmark_label, find_benchmark
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql import tables
@@ -45,7 +45,7 @@ class Findings(AnalysisInput):
             chosen = find_benchmark(session, selection.benchmark)
             terms.append(finding.benchmark_id == chosen.id)
             labels = [chosen.label]
-        return cls(records=tuple(finding_records(session, *terms)), benchmarks=tuple(labels))
+        return cls(records=tuple(load_finding_records(session, *terms)), benchmarks=tuple(labels))
 
     @property
     def run_ids(self) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ class LatestFindings:
     passed_over: Mapping[str, str]
 
 
-def subject(record: FindingRecord) -> str:
+def finding_subject(record: FindingRecord) -> str:
     """What a finding is about: a benchmark, or what was simulated in its place."""
     simulated = str(record.parameters.get(SIMULATED) or "")
     return f"{record.benchmark} {simulated}".strip() if record.benchmark else simulated.capitalize()
@@ -103,7 +103,7 @@ def select_latest(
     chosen: dict[str, FindingRecord] = {}
     reasons: dict[str, str] = {}
     for record in records:
-        about = f"{subject(record)} #{record.id}" if each else subject(record)
+        about = f"{finding_subject(record)} #{record.id}" if each else finding_subject(record)
         if about in chosen:
             continue
         if reason := unsuited(record):

@@ -21,12 +21,12 @@ STATUS_CHANGES = {"hidden": "hidden since", "superseded": "superseded since", "p
 """How a status is told where a run had another one when it was read."""
 
 
-def staleness(session: Session, key: int) -> str:
+def explain_staleness(session: Session, key: int) -> str:
     """Why a finding should be asked for again; '' where its data are still the latest, or there is no such finding."""
-    return stale_findings(session, [key]).get(key, "")
+    return list_stale_findings(session, [key]).get(key, "")
 
 
-def stale_findings(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
+def list_stale_findings(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
     """Why findings no longer rest on the latest data, by key; those that do are left out.
 
     A run may have changed since, been hidden, superseded or deleted, or its model may have a later one with

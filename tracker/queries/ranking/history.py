@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.model_names import find_model
-from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
+from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
 from tracker.queries.resolution import (
     SelectedRun,
     benchmark_label,
@@ -96,7 +96,7 @@ class RunHistory(AnalysisInput):
             rows, key=lambda row: (row.name, row.id if row.name in undated else _utc(row.started).timestamp(), row.id)
         )
         columns = [SelectedRun(row.id, f"{row.name} (run {row.id})", row.condition, row.name) for row in ordered]
-        scores = matrix_of_runs(session, benchmark, metric, columns, selection)
+        scores = load_matrix_of_runs(session, benchmark, metric, columns, selection)
         if scores is None:
             raise SelectionError(f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen tasks.")
         return cls(

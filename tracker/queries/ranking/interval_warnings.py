@@ -17,12 +17,12 @@ MAX_NAMES = 3
 """Names that a sentence lists before it counts the rest."""
 
 
-def unclustered_reason(groups: Grouping, by: str) -> str:
+def explain_unclustered(groups: Grouping, by: str) -> str:
     """Why errors are not clustered; '' where they are."""
     return "no clusters were asked for" if by == NONE else groups.problem
 
 
-def clustering_warnings(groups: Grouping, by: str) -> list[str]:
+def list_clustering_warnings(groups: Grouping, by: str) -> list[str]:
     """What is to be said of the clusters, if anything.
 
     Args:
@@ -52,7 +52,7 @@ def clustering_warnings(groups: Grouping, by: str) -> list[str]:
     return warnings
 
 
-def rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], groups: Grouping, by: str) -> list[str]:
+def list_rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], groups: Grouping, by: str) -> list[str]:
     """What the reader of rank intervals should know.
 
     Args:
@@ -61,7 +61,7 @@ def rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], groups: 
         groups: clusters of the prompts.
         by: what makes a cluster.
     """
-    warnings = clustering_warnings(groups, by)
+    warnings = list_clustering_warnings(groups, by)
     if ranks.is_clustered and ranks.correction == "CR2":
         warnings.append("Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters.")
     is_flat = (ranks.pairs.stderr if not ranks.is_clustered else ranks.pairs.stderr_clustered) == 0

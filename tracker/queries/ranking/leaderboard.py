@@ -16,24 +16,25 @@ from sqlmodel import Session
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names
 from tracker.queries.clusters import Clusters
-from tracker.queries.filtering.filter_warnings import filter_warnings
-from tracker.queries.filtering.prompt_filter import task_scores_error
-from tracker.queries.performance import performance_matrix, task_matrix
+from tracker.queries.filtering.filter_warnings import list_filter_warnings
+from tracker.queries.filtering.prompt_filter import make_task_scores_error
+from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard_intervals import add_rank_intervals
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts, rank_by_tasks
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.sql import tables
-from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
+from tracker.queries.task_matrix import load_task_matrix
+from tracker.queries.weights import TASK_EQUAL, PromptWeights, load_prompt_weights
 from tracker.run_settings import describe_progress, evaluation_identity
 
-__all__ = ["Leaderboard", "LeaderboardRow", "RankInterval", "leaderboard"]
+__all__ = ["Leaderboard", "LeaderboardRow", "RankInterval", "load_leaderboard"]
 
 MAX_NAMES = 5
 
 
-def leaderboard(
+def load_leaderboard(
     session: Session,
     selection: Selection,
     missing: Policy = "unranked",
@@ -66,7 +67,7 @@ def leaderboard(
     metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
     selection = replace(selection, metric=metric.name)
     if unit == "task" and selection.filter is not None:
-        raise task_scores_error(benchmark, metric.name)
+        raise make_task_scores_error(benchmark, metric.name)
     models = {run.id: run.column for run in select_runs(session, benchmark, metric, None, selection)}
     options = RankingOptions(
         missing=missing,
@@ -87,11 +88,11 @@ def _rank(
 ) -> Leaderboard:
     """Means, errors and ranks; every model of the benchmark says what should have been measured."""
     all_models = replace(selection, models=())
-    weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
+    weights = load_prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
     if unit == "prompt":
-        return rank_by_prompts(performance_matrix(session, all_models), weights, options)
+        return rank_by_prompts(load_performance_matrix(session, all_models), weights, options)
     if weights is None or weights.name == TASK_EQUAL:
-        return rank_by_tasks(task_matrix(session, all_models), options)
+        return rank_by_tasks(load_task_matrix(session, all_models), options)
     raise SelectionError(
         f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
         f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
@@ -106,7 +107,7 @@ def _add_warnings(
     if unfinished := _describe_unfinished(session, benchmark, selection):
         warnings.append(unfinished)
     if selection.filter is not None:
-        warnings = [*filter_warnings(session, benchmark, selection), *warnings]
+        warnings = [*list_filter_warnings(session, benchmark, selection), *warnings]
     if unscored := sorted(set(models) - {row.run_id for row in board.rows}):
         names = ", ".join(models[key] for key in unscored)
         scope = "chosen tasks" if selection.filter is None else "prompts kept"

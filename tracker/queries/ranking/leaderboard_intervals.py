@@ -8,7 +8,7 @@ import numpy as np
 
 from tracker.queries.clusters import TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.interval_warnings import rank_interval_warnings
+from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
 from tracker.queries.score_validation import find_problem
 from tracker.statistics.grouping import group_rows
@@ -48,7 +48,7 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
             for model, (low, high, drawn_low, drawn_high) in zip(scores.models, ends, strict=True)
         },
         groups=tuple(tuple(scores.models[column] for column in group) for group in ranks.groups),
-        rank_interval_warnings=tuple(rank_interval_warnings(ranks, scores.models, groups, by)),
+        rank_interval_warnings=tuple(list_rank_interval_warnings(ranks, scores.models, groups, by)),
     )
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.queries.clusters import NONE, TASK, Clusters
-from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy
-from tracker.queries.ranking.weighted_scores import weighted_scores
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.selection import Policy
+from tracker.queries.task_matrix import TaskMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.ranking import mean_ranks
 from tracker.statistics.standard_errors import WeightedMeans, confidence_interval, scale_to_mean_one, weighted_means
@@ -60,7 +61,7 @@ def rank_by_prompts(
         SelectionError: no prompt has a weight; scores are missing, and that is not to be.
     """
     options = options or RankingOptions()
-    weighted = weighted_scores(scores, weights)
+    weighted = select_weighted(scores, weights)
     expected = weighted.scores
     is_ranked = options.is_ranked(expected.run_ids)
     filled = apply_missing_policy(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.queries.performance import TaskMatrix
+from tracker.queries.task_matrix import TaskMatrix
 
 MAX_NAMES = 5
 """Names that a note lists before it breaks off."""
@@ -28,7 +28,7 @@ class TaskRankings:
     warnings: tuple[str, ...] = ()
 
 
-def task_rankings(scores: TaskMatrix, *, min_models: int = 3) -> TaskRankings:
+def select_rankable(scores: TaskMatrix, *, min_models: int = 3) -> TaskRankings:
     """The models and tasks that have any score; the rest is left out, with a note. Gaps stay gaps.
 
     Args:

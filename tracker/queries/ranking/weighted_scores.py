@@ -43,7 +43,7 @@ class WeightedScores:
         return effective_sample_size(self.weights)
 
 
-def weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
+def select_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
     """The prompts of a matrix that have a weight; missing scores stay missing.
 
     A prompt without a stored weight, or with weight 0 or next to 0 (`NEGLIGIBLE`), is left out, with a note.
@@ -83,7 +83,7 @@ def weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = N
     )
 
 
-def complete_weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
+def select_complete_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
     """The prompts that have a weight and a score from every model that has any; the rest is left out, with a note.
 
     Args:
@@ -110,7 +110,7 @@ def complete_weighted_scores(scores: PerformanceMatrix, weights: PromptWeights |
         warnings.append(_incomplete(scores, is_measured[has_scores]))
         if not is_measured.all(axis=1).any():
             raise SelectionError(warnings[-1])
-    chosen = weighted_scores(scores.complete(), weights)
+    chosen = select_weighted(scores.complete(), weights)
     kept = replace(chosen.scores, Q=np.ascontiguousarray(chosen.scores.Q))
     return replace(chosen, scores=kept, warnings=(*warnings, *chosen.warnings))
 

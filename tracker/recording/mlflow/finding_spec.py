@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries.catalogue.prompt_names import prompt_names
+from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.findings.latest_findings import SIMULATED
-from tracker.queries.findings.staleness import stale_findings, staleness
+from tracker.queries.findings.staleness import explain_staleness, list_stale_findings
 from tracker.queries.resolution import benchmark_label
 from tracker.queries.sql import tables
 from tracker.recording.artifacts import PNG, encode_table
@@ -38,7 +38,7 @@ def finding_versions(session: Session, keys: Collection[int] | None = None) -> d
     analysis = tables.finding
     query = sa.select(analysis.c.id).where(analysis.c.status == "complete").order_by(analysis.c.id)
     finding_ids = session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))).all()
-    stale = stale_findings(session, keys)
+    stale = list_stale_findings(session, keys)
     return {key: _version(stale.get(key, "")) for key in finding_ids}
 
 
@@ -67,7 +67,7 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
     selection = {name: format_parameter(value) for name, value in sorted(analysis.selection.items()) if value != ""}
     used = tables.finding_run
     runs = session.scalars(sa.select(used.c.run_id).where(used.c.finding_id == finding_id).distinct())
-    stale = staleness(session, finding_id)
+    stale = explain_staleness(session, finding_id)
     tags = {
         "suffrage.benchmark": benchmark,
         "suffrage.runs": format_parameter(sorted(runs)),
@@ -218,7 +218,7 @@ def _by_prompt(session: Session, prompt_ids: sa.Select[Any], columns: Mapping[st
     import pyarrow as pa
 
     prompt, task = tables.prompt, tables.task
-    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(prompt_ids))
+    names = load_prompt_names(session, tables.prompt_alias.c.prompt_id.in_(prompt_ids))
     prompts = session.execute(
         sa.select(prompt.c.id, task.c.name)
         .join(task, task.c.id == prompt.c.task_id)

@@ -17,7 +17,7 @@ from tracker.database import connect, transaction
 from tracker.errors import ConflictError, SelectionError
 from tracker.ingest.write.live.live_runs import ScoredResponse
 from tracker.queries.catalogue.listing import RunRow, find_run, list_runs
-from tracker.queries.ranking.leaderboard import leaderboard
+from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.doctor import run_checks
@@ -90,9 +90,9 @@ class TestUnfinished:
         store_blocks(file, scores({f"q{n}": n % 2 for n in range(4)}, model="from a file"))
         key = make_run(file, portion(1, 2), settings=HALF).id
         with transaction(file, write=False) as session:
-            board = leaderboard(session, Selection(benchmark="b", metric="accuracy"))
-            chosen = leaderboard(session, Selection(benchmark="b", metric="accuracy", runs=(key,)))
-            elsewhere = leaderboard(session, Selection(benchmark="b", metric="accuracy", variant=""))
+            board = load_leaderboard(session, Selection(benchmark="b", metric="accuracy"))
+            chosen = load_leaderboard(session, Selection(benchmark="b", metric="accuracy", runs=(key,)))
+            elsewhere = load_leaderboard(session, Selection(benchmark="b", metric="accuracy", variant=""))
         assert [row.model for row in board.rows] == ["from a file"]
         assert board.warnings[-1] == "Not taken, since the evaluation has not finished: org/m (run 2, 2 of 4 prompts)."
         assert not any("Not taken" in warning for warning in chosen.warnings)
@@ -104,13 +104,13 @@ class TestUnfinished:
             pytest.raises(SelectionError, match=r"its 1 are .* partial \(damaged or being evaluated\)"),
             transaction(file, write=False) as session,
         ):
-            leaderboard(session, Selection(benchmark="b"))
+            load_leaderboard(session, Selection(benchmark="b"))
 
     def test_one_of_another_condition_is_not_spoken_of(self, file: sa.Engine) -> None:
         store_blocks(file, scores({f"q{n}": n % 2 for n in range(4)}, model="from a file"))
         make_run(file, portion(1), condition="answer_only")
         with transaction(file, write=False) as session:
-            assert leaderboard(session, Selection(benchmark="b", metric="accuracy")).warnings == ()
+            assert load_leaderboard(session, Selection(benchmark="b", metric="accuracy")).warnings == ()
 
     def test_it_can_be_listed_and_deleted_but_not_hidden(self, file: sa.Engine) -> None:
         make_run(file, portion(1), settings=HALF)

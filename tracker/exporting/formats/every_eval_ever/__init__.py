@@ -21,11 +21,16 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, OptionsError, SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.exported_runs import select_exported_runs
-from tracker.exporting.formats.every_eval_ever.aggregate import ExportedBenchmark, RunFile, describe_run, results
-from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, InstanceCounts, PromptFields, rows
+from tracker.exporting.formats.every_eval_ever.aggregate import ExportedBenchmark, RunFile, build_results, describe_run
+from tracker.exporting.formats.every_eval_ever.instances import (
+    ExportedMetric,
+    InstanceCounts,
+    PromptFields,
+    stream_rows,
+)
 from tracker.exporting.outputs import FileTree
 from tracker.ingest.formats.every_eval_ever import vocabulary
-from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
@@ -69,7 +74,7 @@ class EveryEvalEverFiles(FileTree):
 
     def _instances(self, run: RunFile) -> Iterator[bytes]:
         counts, digest = InstanceCounts(), hashlib.sha256()
-        for piece in rows(self.session, run.rows, run.benchmark.prompts, counts):
+        for piece in stream_rows(self.session, run.rows, run.benchmark.prompts, counts):
             digest.update(piece)
             yield piece
         self._known[run.rows.run_id] = (counts, digest.hexdigest())
@@ -80,7 +85,7 @@ class EveryEvalEverFiles(FileTree):
             for _ in self._instances(run):
                 pass
         counts, checksum = self._known.pop(run.rows.run_id)
-        aggregate = {**run.head, "evaluation_results": list(results(self.session, run, counts.means))}
+        aggregate = {**run.head, "evaluation_results": list(build_results(self.session, run, counts.means))}
         if run.rows.scored:
             aggregate["detailed_evaluation_results"] = {
                 "format": "jsonl",
@@ -104,11 +109,13 @@ def check_table_options(options: Mapping[str, Any]) -> None:
 
 @export(format_of="scores", title="Every Eval Ever", check=check_table_options)
 def export_every_eval_ever(session: Session, selection: Selection, *, all_runs: bool = False) -> FileTree:
-    """The files of a selection's runs; see `every_eval_ever`."""
-    return every_eval_ever(session, selection, every=all_runs)
+    """The files of a selection's runs; see `build_every_eval_ever_files`."""
+    return build_every_eval_ever_files(session, selection, every=all_runs)
 
 
-def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, every: bool = True) -> EveryEvalEverFiles:
+def build_every_eval_ever_files(
+    session: Session, chosen: Selection | Sequence[int], *, every: bool = True
+) -> EveryEvalEverFiles:
     """The files of some runs, by their path ``data/<benchmark>/<developer>/<model>/<uuid>.json``.
 
     The same store gives the same bytes, and the same run the same path.
@@ -124,7 +131,7 @@ def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, ever
         SelectionError: nothing is left.
     """
     if isinstance(chosen, Selection):
-        return EveryEvalEverFiles(session, _runs_of(session, chosen, every))
+        return EveryEvalEverFiles(session, _load_runs(session, chosen, every))
     keys = list(dict.fromkeys(chosen))
     run, benchmark = tables.run.c, tables.benchmark.c
     query = sa.select(run.id, benchmark.name, benchmark.revision).join(
@@ -138,11 +145,11 @@ def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, ever
         by_benchmark[of[key]].append(key)
     files: list[RunFile] = []
     for name, run_ids in by_benchmark.items():
-        files += _runs_of(session, Selection(benchmark=name, runs=tuple(run_ids)), every=False)
+        files += _load_runs(session, Selection(benchmark=name, runs=tuple(run_ids)), every=False)
     return EveryEvalEverFiles(session, files)
 
 
-def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFile]:
+def _load_runs(session: Session, selection: Selection, every: bool) -> list[RunFile]:
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = select_tasks(session, benchmark, selection)
     units: tuple[Unit, ...] = ("prompt", "task") if selection.filter is None else ("prompt",)
@@ -158,7 +165,7 @@ def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFil
                 problems.append(problem)
         if len(problems) == len(units):
             raise problems[0]
-    kept = selected_filter(session, benchmark, selection)
+    kept = load_selected_filter(session, benchmark, selection)
     prompt_ids, _ = read_prompts(session, tasks, kept)
     metrics = {
         row.id: ExportedMetric(**row._asdict())

@@ -23,7 +23,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
     InstanceSource,
     PromptFields,
     PromptMeans,
-    result_id,
+    hash_result,
 )
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.sql import tables
@@ -167,7 +167,7 @@ def _settings(row: Any) -> Mapping[str, Any]:
     return row.settings if isinstance(row.settings, dict) else {}
 
 
-def results(
+def build_results(
     session: Session, run: RunFile, means_by_result: Mapping[tuple[int, int], PromptMeans]
 ) -> Iterator[dict[str, Any]]:
     """A result for each metric and task, one over all tasks where there are several, then those published."""
@@ -236,7 +236,7 @@ def _build_result(
     if doubt:
         details["uncertainty"] = doubt
     return {
-        "evaluation_result_id": result_id(name, metric.name) + ("/all tasks" if task is None else end),
+        "evaluation_result_id": hash_result(name, metric.name) + ("/all tasks" if task is None else end),
         "evaluation_name": name,
         "source_data": {"dataset_name": run.benchmark.name, "source_type": "other", "additional_details": added},
         "metric_config": {

@@ -97,7 +97,7 @@ class InstanceCounts:
     n_answers_left_out: int = 0
 
 
-def result_id(name: str, metric: str) -> str:
+def hash_result(name: str, metric: str) -> str:
     """By which rows point to their result."""
     return f"{name}/{metric}"
 
@@ -136,7 +136,7 @@ class PromptFields:
         }
 
 
-def rows(session: Session, of: InstanceSource, prompts: PromptFields, counts: InstanceCounts) -> Iterator[bytes]:
+def stream_rows(session: Session, of: InstanceSource, prompts: PromptFields, counts: InstanceCounts) -> Iterator[bytes]:
     """The rows as lines of JSON, in the order of prompts, trials and metrics; a piece for each thousand prompts.
 
     Args:
@@ -160,7 +160,7 @@ def rows(session: Session, of: InstanceSource, prompts: PromptFields, counts: In
             common = _common(of, task, fields, metadata, trial, trial_answers)
             for metric_id, value in sorted(scored.items()):
                 metric = of.metrics[metric_id]
-                common["evaluation_result_id"] = result_id(of.names[task], metric.name)
+                common["evaluation_result_id"] = hash_result(of.names[task], metric.name)
                 common["evaluation"] = {"score": value, "is_correct": metric.is_best(value)}
                 lines.append(orjson.dumps(common, option=orjson.OPT_APPEND_NEWLINE))
                 by_prompt[metric_id, prompt].append(value)

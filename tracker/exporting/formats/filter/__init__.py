@@ -12,9 +12,9 @@ from typing import Annotated
 from sqlmodel import Session
 
 from tracker.exporting.declaration import export
-from tracker.exporting.formats.filter.filtered_prompts import filtered_prompts
-from tracker.exporting.formats.filter.kept_prompts import kept_prompts
-from tracker.exporting.formats.filter.review_sample import review_sample
+from tracker.exporting.formats.filter.filtered_prompts import load_filtered_prompts
+from tracker.exporting.formats.filter.kept_prompts import build_kept_prompts
+from tracker.exporting.formats.filter.review_sample import draw_review_sample
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
 
@@ -37,11 +37,11 @@ def export_filter(
         NotFoundError: there is no such finding.
         SelectionError: it is no filter, keeps no prompt, or flags none to review.
     """
-    filtered = filtered_prompts(session, key)
+    filtered = load_filtered_prompts(session, key)
     if review is None:
-        table, warnings = kept_prompts(filtered), list(filtered.warnings)
+        table, warnings = build_kept_prompts(filtered), list(filtered.warnings)
     else:
-        table = review_sample(filtered, review, seed=seed)
+        table = draw_review_sample(filtered, review, seed=seed)
         drawn = table["reason"].to_pylist()
         counts = [
             f"{drawn.count(step):,} of {len(reason.prompt_ids):,} {step}"

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter
-from tracker.queries.prompts import PromptTexts, prompts
+from tracker.queries.prompts import PromptTexts, load_prompts
 from tracker.queries.resolution import MAX_KEY, BenchmarkKey, benchmark_label
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
@@ -29,7 +29,7 @@ class FilteredPrompts:
         filter: its decisions.
         prompts: those of the benchmark, whether or not the filter judged them.
         splits: of each prompt; None where unknown.
-        other_names: what files call each, beside its name in ``prompts``, as ``harness:name``.
+        other_names: what files call each, beside its name in ``load_prompts``, as ``harness:name``.
         warnings: what a reader of the kept prompts should know: how many stay, which were never judged, what is stale.
     """
 
@@ -63,18 +63,18 @@ class FilteredPrompts:
         return reasons
 
 
-def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
+def load_filtered_prompts(session: Session, key: int) -> FilteredPrompts:
     """The filter of a finding, with the prompts of its benchmark.
 
     Raises:
         NotFoundError: there is no such finding.
         SelectionError: it is no filter, or keeps no prompt.
     """
-    benchmark = _benchmark_of(session, key)
+    benchmark = _find_filtered_benchmark(session, key)
     chosen = load_prompt_filter(session, benchmark, key)
     if not chosen.n_kept:
         raise SelectionError(f"Filter {key} keeps no prompt. Make one that does: suffrage analyze {chosen.made_by} …")
-    every = prompts(session, Selection(benchmark=benchmark.label))
+    every = load_prompts(session, Selection(benchmark=benchmark.label))
     prompt, alias, task = tables.prompt.c, tables.prompt_alias.c, tables.task.c
     splits = dict(
         session.execute(
@@ -102,11 +102,11 @@ def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
         prompts=every,
         splits=tuple(splits[prompt_id] for prompt_id in ids),
         other_names=tuple(tuple(further_names.get(prompt_id, ())) for prompt_id in ids),
-        warnings=filter_warnings(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
+        warnings=list_filter_warnings(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
     )
 
 
-def _benchmark_of(session: Session, key: int) -> BenchmarkKey:
+def _find_filtered_benchmark(session: Session, key: int) -> BenchmarkKey:
     analysis, benchmark, decision = tables.finding.c, tables.benchmark.c, tables.filter_decision.c
     has_decisions = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
     filters = session.scalars(sa.select(analysis.id).where(has_decisions).order_by(analysis.id)).all()

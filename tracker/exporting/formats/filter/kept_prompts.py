@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def kept_prompts(filtered: FilteredPrompts) -> pa.Table:
+def build_kept_prompts(filtered: FilteredPrompts) -> pa.Table:
     """One row for each prompt that stays, in the order in which they were taken in.
 
     Columns: ``prompt_id`` (what files call it), ``task``, ``text``, ``choices`` (a list), ``answer``, ``split``;

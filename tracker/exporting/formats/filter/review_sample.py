@@ -23,7 +23,7 @@ MAX_MEMBERS = 20
 """Other members of a group that are shown; a group may hold hundreds."""
 
 
-def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Table:
+def draw_review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Table:
     """For each reason up to ``n`` of the prompts it applies to, all where there are no more.
 
     Every reason is drawn by itself, so that a filter with one reason more has the same sample for the others.
@@ -54,7 +54,7 @@ def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Tab
         groups: dict[int, list[int]] = defaultdict(list)
         for row, group in zip(rows, reason.groups.tolist(), strict=True):
             groups[group].append(row)
-        for place in _drawn(len(rows), n, step, seed).tolist():
+        for place in _draw_places(len(rows), n, step, seed).tolist():
             row, group = rows[place], int(reason.groups[place])
             members = [member for member in groups[group] if member != row] if group >= 0 else []
             lines.append(
@@ -65,7 +65,7 @@ def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Tab
                     "prompt_id": prompts.names[row],
                     "task": prompts.tasks[row],
                     "text": prompts.texts[row],
-                    "choices": _lettered(prompts.choices[row]),
+                    "choices": _letter_options(prompts.choices[row]),
                     "answer": prompts.answers[row],
                     "group": group if group >= 0 else None,
                     "n_others": len(members),
@@ -78,13 +78,13 @@ def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Tab
     return pa.table({**columns, "verdict": empty, "comment": empty})
 
 
-def _drawn(n_flagged: int, n: int, step: str, seed: int) -> NDArray[np.int64]:
+def _draw_places(n_flagged: int, n: int, step: str, seed: int) -> NDArray[np.int64]:
     """Places of the prompts that are drawn, ascending."""
     rng = np.random.default_rng([seed, zlib.crc32(step.encode())])
     return np.sort(rng.permutation(n_flagged)[:n])
 
 
-def _lettered(choices: Any) -> str | None:
+def _letter_options(choices: Any) -> str | None:
     """The options, a line each, as an exam has them."""
     if not choices:
         return None
@@ -97,7 +97,7 @@ def _join_members(filtered: FilteredPrompts, rows: list[int]) -> str | None:
     for row in rows[:MAX_MEMBERS]:
         parts = (
             f"[{prompts.names[row]}] {prompts.texts[row] or '(its text is not known)'}",
-            _lettered(prompts.choices[row]),
+            _letter_options(prompts.choices[row]),
         )
         lines.append("\n".join(filter(None, parts)))
     if len(rows) > MAX_MEMBERS:

@@ -15,10 +15,10 @@ from sqlmodel import Session
 from tracker.errors import OptionsError
 from tracker.exporting.declaration import export
 from tracker.exporting.exported_runs import select_exported_runs
-from tracker.exporting.formats.scores.prompt_scores import prompt_score_table
-from tracker.exporting.formats.scores.task_scores import task_score_table
+from tracker.exporting.formats.scores.prompt_scores import build_prompt_score_table
+from tracker.exporting.formats.scores.task_scores import build_task_score_table
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.resolution import Unit, find_benchmark
 from tracker.queries.selection import Selection
 
@@ -57,10 +57,10 @@ def export_scores(
     benchmark = find_benchmark(session, selection.benchmark)
     runs = select_exported_runs(session, benchmark, selection, UNITS.get(of or ""), every=all_runs)
     if runs.unit == "task":
-        table = task_score_table(session, benchmark, selection, runs)
+        table = build_task_score_table(session, benchmark, selection, runs)
     else:
-        table = prompt_score_table(session, benchmark, selection, runs, answers=not no_answers)
-        table.warnings[:0] = filter_warnings(session, benchmark, selection)
+        table = build_prompt_score_table(session, benchmark, selection, runs, answers=not no_answers)
+        table.warnings[:0] = list_filter_warnings(session, benchmark, selection)
     if runs.n_left_out and not (selection.runs or selection.models or selection.metric):
         advice = "" if all_runs else "; --all-runs takes every complete one"
         table.warnings.append(f"{runs.n_left_out:,} other runs with such scores are left out{advice}.")

@@ -22,7 +22,7 @@ Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[n
 """Place of the metric (-1: none), place of the prompt, trial and score (NaN: none) of each row."""
 
 
-def find_rows(known: NDArray[np.int64], selected: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def locate_keys(known: NDArray[np.int64], selected: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Where keys stand among ascending ones, and which of them are there at all; places only of those."""
     if not len(known):
         return np.empty(0, dtype=np.int64), np.zeros(len(selected), dtype=np.bool_)
@@ -92,7 +92,7 @@ class AnswerColumns:
     def unscored(self, scored: Cells, prompt_ids: NDArray[np.int64]) -> Cells:
         """Rows of the answers that have no score among the exported ones; prompts are found by ascending keys."""
         keys = self.keys[~np.isin(self.keys, pack_keys(prompt_ids[scored[1]], scored[2]))]
-        places, is_known = find_rows(prompt_ids, keys >> 31)
+        places, is_known = locate_keys(prompt_ids, keys >> 31)
         n = len(places)
         return np.full(n, -1), places, (keys & ((1 << 31) - 1))[is_known], np.full(n, np.nan)
 

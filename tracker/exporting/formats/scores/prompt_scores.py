@@ -13,10 +13,10 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
-from tracker.exporting.formats.scores.answer_columns import NO_ANSWER, AnswerColumns, Cells, find_rows, pack_keys
-from tracker.exporting.prompt_labels import prompt_labels
+from tracker.exporting.formats.scores.answer_columns import NO_ANSWER, AnswerColumns, Cells, locate_keys, pack_keys
+from tracker.exporting.prompt_labels import make_prompt_labels
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
@@ -49,7 +49,7 @@ class _Dictionaries:
     models: pa.Array
 
 
-def prompt_score_table(
+def build_prompt_score_table(
     session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns, *, answers: bool = True
 ) -> StreamedTable:
     """A row for each score, run by run: model, prompt, task, metric, score and trial, which run, and the answer.
@@ -64,13 +64,13 @@ def prompt_score_table(
     """
     import pyarrow as pa
 
-    only = selected_filter(session, benchmark, selection)
+    only = load_selected_filter(session, benchmark, selection)
     prompt_ids, tasks = read_prompts(session, select_tasks(session, benchmark, selection), only)
     order = np.argsort(prompt_ids)
     prompt_ids, tasks = prompt_ids[order], tasks[order]
     if only is not None and not len(prompt_ids):
         raise SelectionError(only.empties(", ".join(chosen.metrics.values())))
-    names = prompt_labels(session, dict(zip(prompt_ids.tolist(), tasks.tolist(), strict=True)))
+    names = make_prompt_labels(session, dict(zip(prompt_ids.tolist(), tasks.tolist(), strict=True)))
     texts = _Dictionaries(
         benchmark=benchmark.label,
         prompt_ids=prompt_ids,
@@ -84,7 +84,7 @@ def prompt_score_table(
     warnings: list[str] = []
     return StreamedTable(
         schema=_schema(with_answers),
-        batches=_together(_batches(session, texts, chosen, with_answers, selection.metric is None, warnings)),
+        batches=_merge_batches(_batches(session, texts, chosen, with_answers, selection.metric is None, warnings)),
         warnings=warnings,
     )
 
@@ -146,7 +146,7 @@ def _scores(reading: Reading, run: ExportedRun, texts: _Dictionaries) -> Cells:
         "ORDER BY metric_id, prompt_id, trial"
     )
     metrics, prompts, trials, values = number_columns(table)
-    places, is_known = find_rows(texts.prompt_ids, prompts.astype(np.int64))
+    places, is_known = locate_keys(texts.prompt_ids, prompts.astype(np.int64))
     return (
         np.searchsorted(texts.metric_ids, metrics[is_known]),
         places,
@@ -194,7 +194,7 @@ def _batch(
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=_schema(answers is not None))
 
 
-def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _merge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer and larger batches: a run may have few."""
     import pyarrow as pa
 

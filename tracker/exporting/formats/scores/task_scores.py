@@ -9,13 +9,13 @@ from sqlmodel import Session
 
 from tracker.exporting.exported_runs import ExportedRuns
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries.filtering.prompt_filter import task_scores_error
+from tracker.queries.filtering.prompt_filter import make_task_scores_error
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 
 
-def task_score_table(
+def build_task_score_table(
     session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns
 ) -> StreamedTable:
     """A row for each score of a whole task, as a leaderboard has them.
@@ -26,7 +26,7 @@ def task_score_table(
     import pyarrow as pa
 
     if selection.filter is not None:
-        raise task_scores_error(benchmark, ", ".join(chosen.metrics.values()))
+        raise make_task_scores_error(benchmark, ", ".join(chosen.metrics.values()))
     tasks = select_tasks(session, benchmark, selection)
     score: Any = tables.task_score.c
     rows: list[dict[str, Any]] = []
