@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from analyses.benchmark_growth.method import grow
-from analyses.numerics.growth.farthest_first import farthest_first, group_rows
+from analyses.benchmark_growth.method import measure_growth
+from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table
 
@@ -44,8 +44,8 @@ def _peer_seconds(criterion: str, rows: np.ndarray) -> float:
 
 
 def _our_seconds(criterion: Any, rows: np.ndarray) -> float:
-    farthest_first(group_rows(rows[:50]), 0, criterion)
-    return seconds(lambda: farthest_first(group_rows(rows), 0, criterion))
+    order_farthest_first(group_rows(rows[:50]), 0, criterion)
+    return seconds(lambda: order_farthest_first(group_rows(rows), 0, criterion))
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -71,10 +71,10 @@ def measurements() -> Iterator[dict[str, Any]]:
                 "note": f"one order, the least of {TURNS} turns; peak memory above that of the process before the run",
             }
     table = binary_table(14_042, 100)
-    grow(table[:60], n_orders=1, n_permutations=1)
+    measure_growth(table[:60], n_orders=1, n_permutations=1)
     yield {
         "name": "benchmark growth 14042x100 binary, whole: 1 + 20 orders of tables, 100 random orders",
-        "ours_s": round(seconds(partial(grow, table)), 2),
+        "ours_s": round(seconds(partial(measure_growth, table)), 2),
     }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import gaussian_kde
 from statsmodels.nonparametric.kde import KDEUnivariate
 
-from analyses.numerics.filtering.similar_prompts.density import density
+from analyses.numerics.filtering.similar_prompts.density import estimate_density
 from benchmarks._costs import seconds
 
 N_DISTANCES = 1_400_000
@@ -33,7 +33,7 @@ def distances(n: int) -> np.ndarray:
 
 def _difference(values: np.ndarray, factor: float) -> float:
     """Largest difference from SciPy's density, as a share of the maximum, at even points and all maxima."""
-    estimate = density(values, factor)
+    estimate = estimate_density(values, factor)
     places = np.linspace(0, estimate.grid.size - 1, N_COMPARED).astype(int)
     places = np.union1d(places, np.searchsorted(estimate.grid, estimate.maxima))
     peer, at = gaussian_kde(values, bw_method=factor), estimate.grid[places]
@@ -44,10 +44,10 @@ def measurements() -> Iterator[dict[str, Any]]:
     """One line for each bandwidth and peer."""
     values = distances(N_DISTANCES)
     both = np.concatenate([values, -values])
-    density(values)
+    estimate_density(values)
     for factor in (0.02, 0.15, 1.0):
-        seconds_ours = seconds(lambda f=factor: density(values, f), times=5)
-        estimate = density(values, factor)
+        seconds_ours = seconds(lambda f=factor: estimate_density(values, f), times=5)
+        estimate = estimate_density(values, factor)
         at = np.linspace(0, estimate.grid[-1], N_TIMED)
         kernels = gaussian_kde(values, bw_method=factor)
 

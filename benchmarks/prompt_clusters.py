@@ -18,10 +18,10 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_samples, silhouette_score
 from threadpoolctl import threadpool_limits
 
-from analyses.numerics.clustering.best_clustering import best_clustering
-from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.best_clustering import find_best_clustering
+from analyses.numerics.clustering.directions import group_directions
 from analyses.numerics.clustering.silhouette import row_silhouettes
-from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.null_tables import shuffle_table
 from benchmarks._costs import seconds
 from benchmarks._tables import binary_table, continuous_table
 from tracker.statistics.rng_streams import stream_key
@@ -37,11 +37,11 @@ def _run_ours(run: Any, repeats: int) -> tuple[float, Any]:
 
 def _silhouette(n_prompts: int, n_models: int, n_clusters: int) -> dict[str, Any]:
     table = binary_table(n_prompts, n_models)
-    grouped = directions(table)
+    grouped = group_directions(table)
     of_direction = np.random.default_rng(0).integers(0, n_clusters, grouped.n_distinct)
     has_direction = grouped.of_row >= 0
     labels = of_direction[grouped.of_row[has_direction]]
-    seconds_ours, samples = _run_ours(lambda: row_silhouettes(directions(table), of_direction, n_clusters), 3)
+    seconds_ours, samples = _run_ours(lambda: row_silhouettes(group_directions(table), of_direction, n_clusters), 3)
     started = time.perf_counter()
     expected = silhouette_samples(table[has_direction], labels, metric="cosine")
     peer = time.perf_counter() - started
@@ -57,7 +57,7 @@ def _silhouette(n_prompts: int, n_models: int, n_clusters: int) -> dict[str, Any
 
 def _sweep(name: str, table: np.ndarray, max_clusters: int, n_restarts: int) -> dict[str, Any]:
     seconds_ours, clustering = _run_ours(
-        lambda: best_clustering(table, max_clusters=max_clusters, n_restarts=n_restarts, key=KEY),
+        lambda: find_best_clustering(table, max_clusters=max_clusters, n_restarts=n_restarts, key=KEY),
         5,
     )
     rows = table[(table != 0).any(axis=1)]
@@ -93,10 +93,10 @@ def measurements() -> Iterator[dict[str, Any]]:
     table = binary_table(1200, 14)
     yield _silhouette(14_042, 100, 10)
     yield _sweep("1200x14", table, 50, 5)
-    yield _sweep("1200x14 with columns shuffled", shuffled_table(table, KEY, 1), 50, 5)
+    yield _sweep("1200x14 with columns shuffled", shuffle_table(table, KEY, 1), 50, 5)
     yield _sweep("805x58 continuous", continuous_table(805, 58), 50, 5)
-    large = shuffled_table(binary_table(10_326, 29), KEY, 1)
-    seconds_ours, _ = _run_ours(lambda: best_clustering(large, key=KEY), 1)
+    large = shuffle_table(binary_table(10_326, 29), KEY, 1)
+    seconds_ours, _ = _run_ours(lambda: find_best_clustering(large, key=KEY), 1)
     yield {
         "name": "sweep of 2 to 50 clusters, 5 restarts, 10326x29 with columns shuffled",
         "ours_s": round(seconds_ours, 2),

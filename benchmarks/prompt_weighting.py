@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.clustering.best_clustering import _medoids as medoids_of
-from analyses.numerics.clustering.best_clustering import best_clustering, medoid_distances
-from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.best_clustering import find_best_clustering, medoid_distances
+from analyses.numerics.clustering.directions import group_directions
 from analyses.numerics.weighting.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
 from benchmarks._costs import seconds
 from benchmarks._tables import binary_table
@@ -24,7 +24,7 @@ DistanceScheme = tuple[NDArray[np.int64], list[NDArray[np.float64]]]
 
 
 def _run_ours(table: np.ndarray, clustering: Any) -> DistanceScheme:
-    grouped = directions(table)
+    grouped = group_directions(table)
     labels = clustering.labels[grouped.first_rows]
     medoids = medoids_of(grouped, labels, clustering.n_clusters)
     distances = medoid_distances(table, clustering)
@@ -72,7 +72,7 @@ def measurements() -> Iterator[dict[str, Any]]:
     """One line for each size and peer."""
     for n_prompts, n_models in ((1200, 14), (14_042, 100)):
         table = binary_table(n_prompts, n_models)
-        clustering = best_clustering(table, max_clusters=10, n_restarts=1, key=stream_key(0))
+        clustering = find_best_clustering(table, max_clusters=10, n_restarts=1, key=stream_key(0))
         (labels, weights), (expected_labels, expected) = _run_ours(table, clustering), _all_pairs(table, clustering)
         assert labels.tolist() == expected_labels.tolist()
         assert max(float(np.abs(a - b).max()) for a, b in zip(weights, expected, strict=True)) < 1e-9

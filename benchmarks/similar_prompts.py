@@ -18,7 +18,7 @@ import numpy as np
 from joblib import parallel_config
 from sklearn.neighbors import NearestNeighbors
 
-from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.neighbours import find_nearest_neighbours
 from analyses.numerics.filtering.similar_prompts.similar_groups import find_components, find_stars
 from benchmarks._costs import in_own_process, seconds
 
@@ -45,7 +45,7 @@ def _peer(E: np.ndarray, metric: str) -> None:
 
 def _neighbours(n_prompts: int) -> float:
     E = vectors(n_prompts)
-    return seconds(lambda: nearest_neighbours(E, N_NEIGHBOURS))
+    return seconds(lambda: find_nearest_neighbours(E, N_NEIGHBOURS))
 
 
 def _similar_step(n_prompts: int) -> float:
@@ -55,7 +55,7 @@ def _similar_step(n_prompts: int) -> float:
 
 
 def _all_of(E: np.ndarray) -> None:
-    neighbours = nearest_neighbours(E, N_NEIGHBOURS)
+    neighbours = find_nearest_neighbours(E, N_NEIGHBOURS)
     find_components(E, neighbours, PATH)
     find_stars(E, neighbours, PATH[len(PATH) // 2])
 
@@ -66,11 +66,11 @@ def _beside_peer() -> dict[str, Any]:
     _all_of(E[:2000])
     spent: dict[str, list[float]] = {"ours": [], "one worker": [], "cosine": [], "euclidean": []}
     for _ in range(5):
-        spent["one worker"].append(seconds(lambda: nearest_neighbours(E, N_NEIGHBOURS)))
+        spent["one worker"].append(seconds(lambda: find_nearest_neighbours(E, N_NEIGHBOURS)))
         spent["cosine"].append(seconds(lambda: _peer(E, "cosine")))
         spent["euclidean"].append(seconds(lambda: _peer(unit, "euclidean")))
         with parallel_config(n_jobs=os.cpu_count(), backend="threading"):
-            spent["ours"].append(seconds(lambda: nearest_neighbours(E, N_NEIGHBOURS)))
+            spent["ours"].append(seconds(lambda: find_nearest_neighbours(E, N_NEIGHBOURS)))
     least = {name: min(times) for name, times in spent.items()}
     peer = min(least["cosine"], least["euclidean"])
     _, memory = in_own_process(partial(_neighbours, 14_042))
@@ -92,7 +92,7 @@ def _beside_peer() -> dict[str, Any]:
 def _dense() -> dict[str, Any]:
     """Thresholds so large that nearly all pairs are below."""
     E = vectors(14_042)
-    neighbours, thresholds = nearest_neighbours(E, N_NEIGHBOURS), np.linspace(0.05, 1.4, 30).tolist()
+    neighbours, thresholds = find_nearest_neighbours(E, N_NEIGHBOURS), np.linspace(0.05, 1.4, 30).tolist()
     components = find_components(E, neighbours, thresholds)
     return {
         "name": f"components at 30 thresholds 14042x384, {components.n_pairs[-1]:,} pairs below the largest",

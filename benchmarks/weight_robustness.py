@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.weighting.rank_draws import rank_draws
-from analyses.numerics.weighting.simplex import lead_chances, quantiles
+from analyses.numerics.weighting.rank_draws import draw_rankings
+from analyses.numerics.weighting.simplex import compute_lead_chances, quantiles
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table, continuous_table
 
@@ -45,7 +45,7 @@ def _peer_ranks(table: np.ndarray, n_draws: int) -> np.ndarray:
 
 def _our_ranks(table: np.ndarray, n_draws: int) -> Any:
     k = table.shape[1]
-    return rank_draws(table, np.ones(len(table)), np.arange(k), n_draws=n_draws, seed=0)
+    return draw_rankings(table, np.ones(len(table)), np.arange(k), n_draws=n_draws, seed=0)
 
 
 def _our_memory() -> float:
@@ -66,12 +66,12 @@ def _rank_times(rounds: int) -> tuple[float, float]:
 
 def _exact(n_prompts: int, n_models: int, peer_draws: int) -> dict[str, Any]:
     table, alpha = binary_table(n_prompts, n_models), np.ones(n_prompts)
-    lead_chances(table, alpha)
-    seconds_ours = seconds(partial(lead_chances, table, alpha), 5)
+    compute_lead_chances(table, alpha)
+    seconds_ours = seconds(partial(compute_lead_chances, table, alpha), 5)
     started = time.perf_counter()
     sampled = _peer_beats(table, peer_draws)
     peer = (time.perf_counter() - started) * N_DRAWS / peer_draws
-    off = np.abs(sampled - lead_chances(table, alpha).beats)[~np.eye(n_models, dtype=bool)].max()
+    off = np.abs(sampled - compute_lead_chances(table, alpha).beats)[~np.eye(n_models, dtype=bool)].max()
     return {
         "name": f"pairwise P(beats) {n_prompts}x{n_models} binary, exact",
         "ours_s": round(seconds_ours, 5),
@@ -97,10 +97,10 @@ def measurements() -> Iterator[dict[str, Any]]:
     }
     scores = continuous_table(805, 58)
     alpha, levels = np.ones(805), np.array([0.025, 0.975, 1 / (N_DRAWS + 1), N_DRAWS / (N_DRAWS + 1)])
-    quantiles(scores[:, 0], alpha, levels), lead_chances(scores[:, :2], alpha)
+    quantiles(scores[:, 0], alpha, levels), compute_lead_chances(scores[:, :2], alpha)
     yield {
         "name": "pairwise P(beats) 805x58 continuous, exact",
-        "ours_s": round(seconds(lambda: lead_chances(scores, alpha)), 3),
+        "ours_s": round(seconds(lambda: compute_lead_chances(scores, alpha)), 3),
     }
     yield {
         "name": "4 quantiles of 58 weighted means of 805 continuous scores, exact",

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.benchmark_growth import figures, tables
-from analyses.benchmark_growth.method import BenchmarkGrowth, grow
-from analyses.benchmark_growth.summary import order_warnings, summarize
+from analyses.benchmark_growth.method import BenchmarkGrowth, measure_growth
+from analyses.benchmark_growth.summary import list_order_warnings, summarize
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
@@ -58,12 +58,12 @@ def analyze(
 
     Raises:
         SelectionError: no prompt is complete, the prompt to start with is not there, some prompts have no vector,
-            or see `grow`.
+            or see `measure_growth`.
     """
     voters = select_complete_weighted(scores, weights)
     by_key = np.argsort(voters.scores.prompt_ids)
     Q, prompt_ids = voters.scores.Q[by_key], voters.scores.prompt_ids[by_key]
-    finding = grow(
+    finding = measure_growth(
         Q,
         weights=voters.weights[by_key],
         vectors=None if embeddings is None else embeddings.align(prompt_ids).astype(np.float64),
@@ -82,11 +82,11 @@ def analyze(
         prompt_values=_prompt_values(finding, prompt_ids),
         rankings={"final": RankedModels(models=voters.scores.models, score=finding.final, rank=ranks)},
         tables={
-            "growth": tables.growth(finding, voters.scores.models),
-            "distance": tables.distance(finding),
+            "growth": tables.list_growth(finding, voters.scores.models),
+            "distance": tables.list_distances(finding),
         },
         figures=_figures(finding, voters.scores, ranks),
-        warnings=[*voters.warnings, *order_warnings(finding, first, encoder)],
+        warnings=[*voters.warnings, *list_order_warnings(finding, first, encoder)],
     )
 
 
@@ -128,7 +128,7 @@ def _figures(
     )
     permuted = finding.permuted.band(finding.permuted.means) if finding.permuted else None
     drawn = {
-        "informative": lambda: figures.informative(curves, finding.informative.means, permuted),
-        "random": lambda: figures.random(curves, finding.random.band(finding.random.means)),
+        "informative": lambda: figures.draw_informative(curves, finding.informative.means, permuted),
+        "random": lambda: figures.draw_random(curves, finding.random.band(finding.random.means)),
     }
-    return drawn if finding.n_models == 1 else drawn | {"distance": lambda: figures.distance(distances)}
+    return drawn if finding.n_models == 1 else drawn | {"distance": lambda: figures.draw_distance(distances)}

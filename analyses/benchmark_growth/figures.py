@@ -66,7 +66,7 @@ class Curves:
         return [int(model) for model in self.best_first[places]]
 
 
-def informative(curves: Curves, means: NDArray[np.float64], permuted: NDArray[np.float64] | None) -> Figure:
+def draw_informative(curves: Curves, means: NDArray[np.float64], permuted: NDArray[np.float64] | None) -> Figure:
     """Means as prompts are added, the most informative first; beside it the same on shuffled tables.
 
     Args:
@@ -87,7 +87,7 @@ def informative(curves: Curves, means: NDArray[np.float64], permuted: NDArray[np
     return figure
 
 
-def random(curves: Curves, band: NDArray[np.float64]) -> Figure:
+def draw_random(curves: Curves, band: NDArray[np.float64]) -> Figure:
     """Means as prompts are added in random order: medians, and bands that hold 95 % of the orders.
 
     Args:
@@ -171,7 +171,7 @@ class DistanceCurves:
     stable_size: int
 
 
-def distance(curves: DistanceCurves) -> Figure:
+def draw_distance(curves: DistanceCurves) -> Figure:
     """How far the ranking is from the final one as prompts are added.
 
     Args:

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.benchmark_growth.validation import validate_growth
-from analyses.numerics.growth.farthest_first import Order, farthest_first, group_rows
+from analyses.numerics.growth.farthest_first import Order, group_rows, order_farthest_first
 from analyses.numerics.growth.trajectories import (
     Trajectories,
     Trajectory,
     choose_sizes,
-    random_order,
+    draw_order,
+    follow_order,
     stack_trajectories,
-    trajectory,
 )
-from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.null_tables import shuffle_table
 from tracker.recording.finding import Finding, Metric, Undefined
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import ORDERS, generator, stream_key
@@ -136,7 +136,7 @@ class BenchmarkGrowth(Finding):
         return arrays | ({"permuted.settled": self.permuted.stable_sizes} if self.permuted else {})
 
 
-def grow(
+def measure_growth(
     Q: NDArray[np.float64],
     *,
     weights: NDArray[np.float64] | None = None,
@@ -171,14 +171,14 @@ def grow(
     first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
     key, sizes = stream_key(seed), choose_sizes(n, (EARLY,))
     directions = group_rows(Q if vectors is None else vectors)
-    order = farthest_first(directions, first, criterion)
+    order = order_farthest_first(directions, first, criterion)
 
     def in_random_order(number: int) -> Trajectory:
-        return trajectory(Q, weighing, random_order(n, key, number), sizes)
+        return follow_order(Q, weighing, draw_order(n, key, number), sizes)
 
     def on_a_shuffled_table(number: int) -> Trajectory:
-        table = shuffled_table(Q, key, number)
-        return trajectory(table, weighing, farthest_first(group_rows(table), first, criterion).rows, sizes)
+        table = shuffle_table(Q, key, number)
+        return follow_order(table, weighing, order_farthest_first(group_rows(table), first, criterion).rows, sizes)
 
     return BenchmarkGrowth(
         n_prompts=n,
@@ -191,7 +191,7 @@ def grow(
         sizes=sizes,
         order=order,
         final=np.asarray(weighing @ Q / weighing.sum()),
-        informative=trajectory(Q, weighing, order.rows, sizes),
+        informative=follow_order(Q, weighing, order.rows, sizes),
         random=_follow(in_random_order, n_orders, sizes, within),
         permuted=_follow(on_a_shuffled_table, n_permutations, sizes, within) if vectors is None else None,
     )

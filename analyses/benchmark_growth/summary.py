@@ -66,7 +66,7 @@ def _early_means(finding: BenchmarkGrowth) -> list[str]:
     return sentences
 
 
-def order_warnings(finding: BenchmarkGrowth, first: int, encoder: str | None) -> list[str]:
+def list_order_warnings(finding: BenchmarkGrowth, first: int, encoder: str | None) -> list[str]:
     """What the reader of the numbers should know of the order behind them.
 
     Args:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from analyses.benchmark_growth.method import BenchmarkGrowth
 
 
-def growth(finding: BenchmarkGrowth, models: Sequence[str]) -> pa.Table:
+def list_growth(finding: BenchmarkGrowth, models: Sequence[str]) -> pa.Table:
     """One row for each size and model: means in informative order, in random orders, on shuffled tables."""
     n_sizes, k = finding.informative.means.shape
     columns: dict[str, Any] = {
@@ -26,7 +26,7 @@ def growth(finding: BenchmarkGrowth, models: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def distance(finding: BenchmarkGrowth) -> pa.Table:
+def list_distances(finding: BenchmarkGrowth) -> pa.Table:
     """One row for each size: Kendall distance from the final ranking, and the share of random orders within."""
     sizes = finding.sizes
     columns: dict[str, Any] = {"size": sizes, "informative": finding.informative.distances[sizes - 1]}

@@ -66,16 +66,16 @@ def analyze(
     validate({**unshared, **check_finite(pair), **check_squarable(pair)})
     finding = compare_pair(shared, n_resamples=n_resamples, level=level, seed=seed)
     advantage = finding.comparison.advantage
-    flips = tables.flips(shared, prompts, advantage, order_flips(advantage, seed))
+    flips = tables.list_flips(shared, prompts, advantage, order_flips(advantage, seed))
     return Report(
         finding,
         summary=summarize(finding),
         prompt_values={"advantage_of_a": PromptValues(prompt_ids=shared.scores.prompt_ids, values=advantage)},
         task_values={"difference": {task.task: task.difference for task in finding.tasks}},
-        tables={"tasks": tables.by_task(finding.tasks), "flips": flips},
+        tables={"tasks": tables.list_by_task(finding.tasks), "flips": flips},
         figures={
-            "differences": partial(figures.differences, finding, shared.scores.metric),
-            "flips": partial(figures.flips, finding),
+            "differences": partial(figures.draw_differences, finding, shared.scores.metric),
+            "flips": partial(figures.draw_flips, finding),
         },
         warnings=[
             *list_clustering_warnings(shared.groups, shared.cluster),

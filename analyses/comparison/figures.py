@@ -25,7 +25,7 @@ MAX_ROWS = 100
 """Tasks that one picture shows."""
 
 
-def differences(finding: ModelComparison, metric: str) -> Figure:
+def draw_differences(finding: ModelComparison, metric: str) -> Figure:
     """The difference in each task with its interval, and over all prompts.
 
     Args:
@@ -69,7 +69,7 @@ def differences(finding: ModelComparison, metric: str) -> Figure:
     return figure
 
 
-def flips(finding: ModelComparison) -> Figure:
+def draw_flips(finding: ModelComparison) -> Figure:
     """How many prompts of each task only one of the two does better on.
 
     Args:

@@ -14,7 +14,7 @@ from analyses.presentation.table_columns import number_column
 from tracker.queries.prompts import PromptTexts
 
 
-def by_task(tasks: Sequence[TaskDifference]) -> pa.Table:
+def list_by_task(tasks: Sequence[TaskDifference]) -> pa.Table:
     """One row for each task; nulls where a task is too small for an error."""
     columns = ("mean_a", "mean_b", "difference", "stderr", "low", "high", "pvalue", "holm", "benjamini_hochberg")
     counts = ("n", "n_a_better", "n_b_better")
@@ -26,7 +26,7 @@ def by_task(tasks: Sequence[TaskDifference]) -> pa.Table:
     )
 
 
-def flips(
+def list_flips(
     shared: SharedScores, prompts: PromptTexts, advantage: NDArray[np.float64], rows: NDArray[np.int64]
 ) -> pa.Table:
     """One row for each prompt on which the two differ.

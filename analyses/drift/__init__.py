@@ -60,9 +60,9 @@ def analyze(
         finding,
         summary=summarize(finding),
         tables={
-            "runs": tables.by_run(history, finding.steps),
-            "changed": tables.changed_prompts(history, finding.steps, prompts),
+            "runs": tables.list_by_run(history, finding.steps),
+            "changed": tables.list_changed_prompts(history, finding.steps, prompts),
         },
-        figures={"history": partial(figures.history, history, finding)},
+        figures={"history": partial(figures.draw_history, history, finding)},
         warnings=[*list_clustering_warnings(groups, clusters.field), *collect_warnings(history, finding.steps)],
     )

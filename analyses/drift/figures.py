@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_LINES = len(SERIES)
 
 
-def history(runs: RunHistory, finding: Drift) -> Figure:
+def draw_history(runs: RunHistory, finding: Drift) -> Figure:
     """The mean of every run over time; steps that are more than chance are drawn bold.
 
     Args:

@@ -13,7 +13,7 @@ from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import RunHistory
 
 
-def by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
+def list_by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
     """One row for each run; what changed since the run before it is null for the first of a model."""
     steps_by_column = {step.after: step for step in steps}
     before = [steps_by_column.get(column) for column in range(len(history.runs))]
@@ -38,7 +38,7 @@ def by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
     )
 
 
-def changed_prompts(history: RunHistory, steps: Sequence[RunStep], prompts: PromptTexts) -> pa.Table:
+def list_changed_prompts(history: RunHistory, steps: Sequence[RunStep], prompts: PromptTexts) -> pa.Table:
     """One row for each prompt whose score changed in a step; the largest changes of each step first."""
     positions = prompts.find_rows(history.scores.prompt_ids).tolist()
     names = [prompts.names[position] for position in positions]

@@ -35,15 +35,17 @@ def list_figures(finding: FilterBaselines) -> dict[str, Callable[[], Figure]]:
     """All figures, by their names; that of the prompts only where item response was fitted."""
     methods, response = finding.methods, finding.response
     figures: dict[str, Callable[[], Figure]] = {
-        "random_subsets": lambda: random_subsets(methods, finding.full, finding.statistics)
+        "random_subsets": lambda: draw_random_subsets(methods, finding.full, finding.statistics)
     }
     if response is not None:
         limits = [summarize_parameter(response, name, finding.percentile).limit for name in PARAMETERS]
-        figures["prompts"] = lambda: prompts(response, methods["filter"].kept, methods["item_response"].kept, limits)
+        figures["prompts"] = lambda: draw_prompts(
+            response, methods["filter"].kept, methods["item_response"].kept, limits
+        )
     return figures
 
 
-def random_subsets(
+def draw_random_subsets(
     comparisons: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
 ) -> Figure:
     """Each statistic of each method as a line in the distribution of random subsets of its size.
@@ -115,7 +117,7 @@ def _place(position: float) -> str:
     return {0.0: "below all", 1.0: "above all"}.get(position, f"above {position:.1%} of them")
 
 
-def prompts(response: TwoParameterFit, kept: Mask, kept_by_response: Mask, limits: Sequence[float]) -> Figure:
+def draw_prompts(response: TwoParameterFit, kept: Mask, kept_by_response: Mask, limits: Sequence[float]) -> Figure:
     """Every prompt by difficulty and discrimination, and which of the two filters removes it.
 
     Args:

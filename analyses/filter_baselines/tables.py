@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.filter_baselines.method import PARAMETERS, FilterBaselines
 from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
-from analyses.numerics.filtering.effects.spread import spread
+from analyses.numerics.filtering.effects.spread import summarize_spread
 from analyses.presentation.table_columns import number_column
 from tracker.recording.finding import PromptValues, RankedModels
 from tracker.statistics.ranking import mean_ranks
@@ -23,8 +23,8 @@ def list_tables(finding: FilterBaselines, *, higher_is_better: bool) -> dict[str
     """All tables, by their names."""
     sign = 1 if higher_is_better else -1
     return {
-        "methods": methods(finding.methods, finding.full, finding.statistics),
-        "models": models(finding.models, finding.is_filter_model, finding.means, finding.methods, sign=sign),
+        "methods": list_methods(finding.methods, finding.full, finding.statistics),
+        "models": list_models(finding.models, finding.is_filter_model, finding.means, finding.methods, sign=sign),
     }
 
 
@@ -51,7 +51,7 @@ def list_rankings(finding: FilterBaselines, names: Sequence[str]) -> dict[str, R
     return {"ability": RankedModels(models=ranked, score=ability, rank=mean_ranks(ability))}
 
 
-def methods(
+def list_methods(
     comparisons: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
 ) -> pa.Table:
     """One row for all prompts, then for each method one of its own and one of the random subsets of its size.
@@ -86,7 +86,7 @@ def methods(
     )
 
 
-def models(
+def list_models(
     names: Sequence[str],
     is_filter_model: Mask,
     means: NDArray[np.float64],
@@ -114,7 +114,7 @@ def models(
     for method, comparison in comparisons.items():
         known = not np.isnan(comparison.means).any()
         ranks_of_method = mean_ranks(comparison.means) if known else np.full(len(names), np.nan)
-        drawn = [spread(sign * column) for column in comparison.random_means.T[order]]
+        drawn = [summarize_spread(sign * column) for column in comparison.random_means.T[order]]
         columns |= {
             f"{method}_score": number_column(sign * comparison.means[order]),
             f"{method}_rank": number_column(ranks_of_method[order]),

@@ -76,11 +76,11 @@ def analyze(
         finding,
         summary=summarize(finding),
         tables={
-            "sizes": tables.by_size(finding.decisions),
-            "subsets": tables.by_subset(finding.decisions, finding.filter_models),
-            "encoders": tables.by_encoder(finding),
-            "overlaps": tables.by_pair(finding.encoders, finding.overlaps),
+            "sizes": tables.list_by_size(finding.decisions),
+            "subsets": tables.list_by_subset(finding.decisions, finding.filter_models),
+            "encoders": tables.list_by_encoder(finding),
+            "overlaps": tables.list_by_pair(finding.encoders, finding.overlaps),
         },
-        figures={"subsets": lambda: figures.subsets(finding.decisions, float(finding.recorded.mean()))},
+        figures={"subsets": lambda: figures.draw_subsets(finding.decisions, float(finding.recorded.mean()))},
         warnings=list_warnings(finding, recorded, metric=scores.metric, n_new=int((~is_decided).sum())),
     )

@@ -19,7 +19,7 @@ MAX_BAR_WIDTH = 0.62
 """Of the distance between two rows, what the highest stack takes."""
 
 
-def subsets(decided: SubsetDecisions, recorded: float) -> Figure:
+def draw_subsets(decided: SubsetDecisions, recorded: float) -> Figure:
     """The share that each subset removes, a point each, one row for each size; all models beside them.
 
     Args:

@@ -17,7 +17,7 @@ from analyses.numerics.filtering.similar_prompts.encoder_overlap import (
     find_similar_by_encoder,
 )
 from analyses.numerics.filtering.similar_prompts.similar_step import SimilarSettings
-from analyses.numerics.filtering.step_flags import confident_answers
+from analyses.numerics.filtering.step_flags import find_confident_answers
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.filtering.evidence import Evidence
 from tracker.queries.filtering.prompt_filter import PromptFilter
@@ -159,8 +159,10 @@ def decide_anew(
     blind = evidence.blind_gold[kind][:, columns] if kind and not no_answer_only else None
     other_steps = [recorded.removed(step, scores.prompt_ids) for step in recorded.reasons if step not in MODEL_STEPS]
     decisions = decide_by_subset(
-        confident_answers(evidence.right[:, columns], probabilities, options["confidence"]),
-        None if no_answer_only else confident_answers(evidence.blind_right[:, columns], blind, options["confidence"]),
+        find_confident_answers(evidence.right[:, columns], probabilities, options["confidence"]),
+        None
+        if no_answer_only
+        else find_confident_answers(evidence.blind_right[:, columns], blind, options["confidence"]),
         np.logical_or.reduce([np.zeros(scores.n_prompts, dtype=np.bool_), *other_steps]),
         sizes=(*sorted(set(sizes) - {len(models)}), len(models)),
         retain=options["retain"],

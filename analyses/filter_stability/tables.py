@@ -17,7 +17,7 @@ BETWEEN = "; "
 """Between the models of a subset."""
 
 
-def by_size(decided: SubsetDecisions) -> pa.Table:
+def list_by_size(decided: SubsetDecisions) -> pa.Table:
     """One row for each size, the largest last; that of all models has one subset."""
     sizes = np.unique(decided.sizes)
     columns: dict[str, Any] = {
@@ -33,7 +33,7 @@ def by_size(decided: SubsetDecisions) -> pa.Table:
     return pa.table(columns)
 
 
-def by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
+def list_by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
     """One row for each subset, that of all models last."""
     out = [[j for j in range(len(models)) if j not in subset] for subset in decided.subsets]
     return pa.table(
@@ -51,7 +51,7 @@ def by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
     )
 
 
-def by_encoder(finding: FilterStability) -> pa.Table:
+def list_by_encoder(finding: FilterStability) -> pa.Table:
     """One row for each encoder."""
     rows = [
         _encoder_row(key, encoder, finding.recorded_similar)
@@ -81,7 +81,7 @@ def _encoder_row(key: int, encoder: EncoderResult, recorded: NDArray[np.bool_]) 
     return row
 
 
-def by_pair(steps: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) -> pa.Table:
+def list_by_pair(steps: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) -> pa.Table:
     """Two rows for every two encoders: of the prompts flagged, and of the pairs that are near."""
     rows = []
     for pair in shared:

@@ -38,7 +38,7 @@ def _place_ones(cells: Any, cell_starts: Any, ones: Any, key: Any, permutation: 
                 flip(rows, cells[i], column)
 
 
-def shuffled_columns(table: BitTable, key: NDArray[np.uint64], permutation: int) -> NDArray[np.uint64]:
+def shuffle_columns(table: BitTable, key: NDArray[np.uint64], permutation: int) -> NDArray[np.uint64]:
     """The table with each column's scores shuffled among the rows measured in it.
 
     Only how many ones a column has is kept, so the draw does not depend on where they were: a uniform
@@ -85,7 +85,7 @@ def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpo
             rows[i, word_b] ^= change << at_b
 
 
-def traded(
+def run_trades(
     table: BitTable, rows: NDArray[np.uint64], key: NDArray[np.uint64], purpose: int, permutation: int
 ) -> NDArray[np.uint64]:
     """``rows`` after a run of the chain whose steps keep every row sum and column sum.
@@ -104,7 +104,7 @@ def traded(
     return result
 
 
-def common_ancestor(table: BitTable, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def find_common_ancestor(table: BitTable, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The table from which every draw of the ``margins`` null starts: the chain run back from the observed one.
 
     Since the chain is its own reverse, the observed table and the draws made forward from the ancestor
@@ -112,14 +112,14 @@ def common_ancestor(table: BitTable, key: NDArray[np.uint64]) -> NDArray[np.uint
 
     Source: Besag & Clifford 1989, the parallel method.
     """
-    return traded(table, table.rows, key, BACKWARD, 0)
+    return run_trades(table, table.rows, key, BACKWARD, 0)
 
 
-def fixed_margins(
+def draw_fixed_margins(
     table: BitTable, ancestor: NDArray[np.uint64], key: NDArray[np.uint64], permutation: int
 ) -> NDArray[np.uint64]:
     """A table with the row sums, column sums and missing cells of ``table``; ``(n, n_words)`` uint64."""
-    return traded(table, ancestor, key, FORWARD, permutation)
+    return run_trades(table, ancestor, key, FORWARD, permutation)
 
 
 @jit
@@ -136,7 +136,7 @@ def _shuffle(scores: Any, cells: Any, cell_starts: Any, key: Any, permutation: i
             result[cells[start + i], column] = values[i]
 
 
-def shuffled_scores(
+def shuffle_scores(
     scores: NDArray[np.float64],
     cells: NDArray[np.int64],
     cell_starts: NDArray[np.int64],
@@ -162,8 +162,8 @@ def shuffled_scores(
     return result
 
 
-def shuffled_table(Q: NDArray[np.float64], key: NDArray[np.uint64], permutation: int) -> NDArray[np.float64]:
-    """A complete table with each column shuffled; the draw that `shuffled_scores` makes of its cells.
+def shuffle_table(Q: NDArray[np.float64], key: NDArray[np.uint64], permutation: int) -> NDArray[np.float64]:
+    """A complete table with each column shuffled; the draw that `shuffle_scores` makes of its cells.
 
     Args:
         Q: ``(n, k)`` scores without gaps.
@@ -175,4 +175,4 @@ def shuffled_table(Q: NDArray[np.float64], key: NDArray[np.uint64], permutation:
     """
     n, k = Q.shape
     cells, starts = np.tile(np.arange(n), k), np.arange(k + 1) * n
-    return shuffled_scores(np.ascontiguousarray(Q.T).ravel(), cells, starts, n, key, permutation)
+    return shuffle_scores(np.ascontiguousarray(Q.T).ravel(), cells, starts, n, key, permutation)

@@ -13,7 +13,7 @@ from tracker.statistics.resampling import map_blocks, split_blocks
 ROWS_AT_A_TIME = 64
 
 
-def pooled_distances(values: NDArray[np.float32]) -> NDArray[np.float64]:
+def compute_pooled_distances(values: NDArray[np.float32]) -> NDArray[np.float64]:
     """The Kolmogorov-Smirnov distance of each row from the pool of all rows, taken at every point.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
 from analyses.numerics.filtering.effects.filter_effects import FilterEffects
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
-from analyses.numerics.filtering.effects.spread import spread
+from analyses.numerics.filtering.effects.spread import summarize_spread
 from analyses.numerics.filtering.effects.subset_error import SubsetError
 from tracker.statistics.ranking import TIE_TOLERANCE
 
@@ -54,7 +54,7 @@ def _ranks(ranking: RankingChange) -> str:
 
 
 def _agreement(effects: FilterEffects, of: str) -> str:
-    before, after, drawn = effects.before, effects.after, spread(effects.random.share)
+    before, after, drawn = effects.before, effects.after, summarize_spread(effects.random.share)
     if np.isnan(before.mean_share) or np.isnan(after.mean_share):
         return "Agreement between models is not defined."
     chance = f"; on random subsets of that size {drawn.mean:.1%}" if drawn.n else ""
@@ -96,8 +96,8 @@ def _signed(value: float) -> str:
 def _error(error: SubsetError) -> list[str]:
     if error.reason:
         return []
-    chosen, random = spread(error.chosen.fitted), spread(error.random.fitted)
-    tau, random_tau = spread(error.chosen.tau), spread(error.random.tau)
+    chosen, random = summarize_spread(error.chosen.fitted), summarize_spread(error.random.fitted)
+    tau, random_tau = summarize_spread(error.chosen.tau), summarize_spread(error.random.tau)
     if not (chosen.n and random.n and tau.n):
         return []
     return [

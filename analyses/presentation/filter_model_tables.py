@@ -13,7 +13,7 @@ from tracker.queries.filtering.filter_models import FilterModels
 from tracker.queries.performance import PerformanceMatrix
 
 
-def filter_models_table(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
+def list_filter_models(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
     """One row for each model that filters, the best first."""
     makers = known.find_origins(names)
     return pa.table(
@@ -26,7 +26,7 @@ def filter_models_table(names: Sequence[str], known: FilterModels, kind: str) ->
     )
 
 
-def answer_only_table(
+def list_answer_only_scores(
     scores: PerformanceMatrix, known: Evidence, choices: Sequence[Sequence[str] | None], filtering: Sequence[str]
 ) -> pa.Table:
     """One row for each model that was run without the question: how often it is right, against guessing.
@@ -59,7 +59,7 @@ def answer_only_table(
     return pa.Table.from_pylist(sorted(rows, key=lambda row: (-float(str(row["accuracy"])), str(row["model"]))), schema)
 
 
-def path_table(path: SimilarPath) -> pa.Table:
+def list_path(path: SimilarPath) -> pa.Table:
     """One row for each bandwidth and number of neighbours."""
     b, k = path.thresholds.shape
     columns = {"threshold": path.thresholds, "share_removed": path.shares, "largest_group_share": path.largest}

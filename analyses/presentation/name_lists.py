@@ -18,6 +18,6 @@ def join_names(names: Sequence[str], most: int = MAX_NAMES) -> str:
     return name_lists.join_names(names, most)
 
 
-def first_ranked(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
+def list_leaders(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
     """Names of those that share the first place."""
     return [models[column] for column in np.flatnonzero(ranks == ranks.min()).tolist()]

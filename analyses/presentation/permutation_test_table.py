@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracker.statistics.resampling import PermutationTest
 
 
-def statistics_table(
+def list_statistics(
     comparisons: Mapping[str, PermutationTest],
     keys: Sequence[str],
     pvalues: Sequence[str],

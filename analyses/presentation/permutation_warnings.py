@@ -18,16 +18,16 @@ BINARY_ONLY = "The null `margins` exists for scores of 0 and 1 only; these are c
 WEIGHTS_FROM_SCORES = "the weights were made of scores, and drawn tables would have given other weights"
 
 
-def untested_reason(weights: PromptWeights | None, voters: WeightedScores) -> str:
+def explain_untested(weights: PromptWeights | None, voters: WeightedScores) -> str:
     """Why a test whose weights stay in place while scores are drawn has no p-value; empty where it has one."""
     return WEIGHTS_FROM_SCORES if weights is not None and weights.are_made_of_scores and voters.is_weighted else ""
 
 
-def weight_warnings(weights: PromptWeights | None, voters: WeightedScores) -> list[str]:
+def list_weight_warnings(weights: PromptWeights | None, voters: WeightedScores) -> list[str]:
     """A note on what weights do to p-values."""
     if weights is None or weights.scheme == TASK_EQUAL or not voters.is_weighted:
         return []
-    if untested_reason(weights, voters):
+    if explain_untested(weights, voters):
         return [
             f"No p-value is given: {weights.name} was made of scores, and drawn tables would have given other weights, "
             "so that tables of pure chance look unlikely. For a test choose weights made without looking at scores, "
@@ -36,14 +36,14 @@ def weight_warnings(weights: PromptWeights | None, voters: WeightedScores) -> li
     return [f"The p-values hold only if {weights.name} was chosen without looking at these scores."]
 
 
-def few_permutations_warnings(n_permutations: int) -> list[str]:
+def list_few_permutations_warnings(n_permutations: int) -> list[str]:
     """A note where so few draws cannot give a small p-value."""
     if n_permutations + 1 >= 1 / ALPHA:
         return []
     return [f"{n_permutations} permutations cannot give a p-value of {ALPHA} or less; 19 are the fewest."]
 
 
-def constant_model_warnings(models: Sequence[str]) -> list[str]:
+def list_constant_model_warnings(models: Sequence[str]) -> list[str]:
     """A note where models have the same score on every prompt, which no draw can move."""
     if not models:
         return []

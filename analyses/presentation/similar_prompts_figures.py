@@ -26,7 +26,7 @@ MAX_NUMBERS = 8
 """Maxima whose positions are written, the first ones; all have a mark."""
 
 
-def density(curve: Density, threshold: float | None, chosen_by: str) -> Figure:
+def draw_density(curve: Density, threshold: float | None, chosen_by: str) -> Figure:
     """The density of distances with its maxima and the threshold; below it again, on a logarithmic scale.
 
     Args:
@@ -94,7 +94,7 @@ def _curve(curve: Density, threshold: float | None) -> tuple[Floats, Floats]:
     return x, np.interp(x, curve.grid, curve.density)
 
 
-def path(
+def draw_path(
     bandwidths: Floats,
     n_neighbours: NDArray[np.int64],
     thresholds: Floats,

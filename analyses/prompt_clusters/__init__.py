@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from analyses.presentation.permutation_warnings import NULL_TEXTS, untested_reason, weight_warnings
+from analyses.presentation.permutation_warnings import NULL_TEXTS, explain_untested, list_weight_warnings
 from analyses.prompt_clusters import figures, tables
 from analyses.prompt_clusters.method import PromptClusters, cluster_test
-from analyses.prompt_clusters.summary import summarize, table_warnings
+from analyses.prompt_clusters.summary import list_table_warnings, summarize
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_complete_weighted
@@ -72,7 +72,7 @@ def analyze(
         null=null,
         seed=seed,
     )
-    finding = replace(finding, test=replace(finding.test, reason=untested_reason(weights, voters)))
+    finding = replace(finding, test=replace(finding.test, reason=explain_untested(weights, voters)))
     labels = np.where(finding.clustering.labels < 0, np.nan, finding.clustering.labels)
     return Report(
         finding,
@@ -82,13 +82,17 @@ def analyze(
             "silhouette": PromptValues(prompt_ids=table.prompt_ids, values=finding.clustering.samples),
         },
         tables={
-            "clusters": tables.clusters(finding.clustering, finding.profile, voters, prompts),
-            "models_by_cluster": tables.models_by_cluster(finding.profile, table.models),
-            "by_number": tables.by_number(finding.test),
-            "by_cap": tables.by_cap(finding.test),
+            "clusters": tables.list_clusters(finding.clustering, finding.profile, voters, prompts),
+            "models_by_cluster": tables.list_models_by_cluster(finding.profile, table.models),
+            "by_number": tables.list_by_number(finding.test),
+            "by_cap": tables.list_by_cap(finding.test),
         },
         figures=_figures(finding, voters),
-        warnings=[*voters.warnings, *weight_warnings(weights, voters), *table_warnings(table, n_permutations)],
+        warnings=[
+            *voters.warnings,
+            *list_weight_warnings(weights, voters),
+            *list_table_warnings(table, n_permutations),
+        ],
     )
 
 
@@ -97,16 +101,16 @@ def _figures(finding: PromptClusters, voters: WeightedScores) -> Mapping[str, Ca
     order = np.argsort(mean_ranks(voters.weights @ table.Q, higher_is_better=table.higher_is_better), kind="stable")
     return {
         "silhouette_by_number": partial(
-            figures.by_number,
+            figures.draw_by_number,
             finding.clustering.by_number,
             finding.test.null_by_number,
             finding.clustering.n_clusters,
             best,
             NULL_TEXTS[finding.null],
         ),
-        "null_distribution": partial(figures.null_distribution, best, NULL_TEXTS[finding.null]),
+        "null_distribution": partial(figures.draw_null_distribution, best, NULL_TEXTS[finding.null]),
         "models_by_cluster": partial(
-            figures.means,
+            figures.draw_means,
             profile.means[:, order],
             profile.n_prompts,
             [table.models[model] for model in order],

@@ -30,7 +30,7 @@ BAND = (2.5, 97.5)
 """Percentiles of the draws between which the band lies."""
 
 
-def by_number(
+def draw_by_number(
     observed: NDArray[np.float64], drawn: NDArray[np.float64], chosen: int, best: PermutationTest, words: str
 ) -> Figure:
     """Mean silhouette at each number of clusters with the band of the drawn tables, and the difference below.
@@ -79,7 +79,7 @@ def by_number(
     return figure
 
 
-def null_distribution(best: PermutationTest, words: str) -> Figure:
+def draw_null_distribution(best: PermutationTest, words: str) -> Figure:
     """The largest silhouette of each drawn table, with the observed one as a line.
 
     Args:
@@ -95,7 +95,7 @@ def null_distribution(best: PermutationTest, words: str) -> Figure:
     return figure
 
 
-def means(
+def draw_means(
     values: NDArray[np.float64], sizes: NDArray[np.int64], models: Sequence[str], unit: str, *, is_binary: bool
 ) -> Figure:
     """A cell for each cluster and model: the model's mean score on the cluster's prompts.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.clustering.best_clustering import Clustering
-from analyses.numerics.clustering.cluster_profile import ClusterProfile, cluster_profile
+from analyses.numerics.clustering.cluster_profile import ClusterProfile, describe_clusters
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest, silhouette_test
 from analyses.prompt_clusters.validation import validate_clustering
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
@@ -147,7 +147,7 @@ def cluster_test(
         null=null,
         seed=seed,
     )
-    profile = cluster_profile(Q, test.observed, weights)
+    profile = describe_clusters(Q, test.observed, weights)
     return PromptClusters(
         n_prompts=Q.shape[0],
         n_models=Q.shape[1],

@@ -8,8 +8,8 @@ from analyses.numerics.clustering.cluster_profile import ClusterProfile
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest
 from analyses.presentation.permutation_warnings import (
     NULL_TEXTS,
-    constant_model_warnings,
-    few_permutations_warnings,
+    list_constant_model_warnings,
+    list_few_permutations_warnings,
 )
 from analyses.prompt_clusters.method import PromptClusters
 from tracker.queries.performance import PerformanceMatrix
@@ -105,9 +105,9 @@ def _format_cap(test: SilhouetteTest, cap: int) -> str:
     return f"{capped.observed:.3f}" if capped.reason else f"{capped.observed:.3f}, p = {capped.pvalue:.3g}"
 
 
-def table_warnings(table: PerformanceMatrix, n_permutations: int) -> list[str]:
+def list_table_warnings(table: PerformanceMatrix, n_permutations: int) -> list[str]:
     """What the reader of the numbers should know of the table behind them."""
-    warnings = constant_model_warnings(
+    warnings = list_constant_model_warnings(
         [table.models[model] for model in np.flatnonzero((table.Q[0] == table.Q).all(axis=0))]
     )
     if (table.Q < 0).any():
@@ -115,4 +115,4 @@ def table_warnings(table: PerformanceMatrix, n_permutations: int) -> list[str]:
             "Some scores are below 0. Prompts are compared by their direction from 0, so two prompts with opposite "
             "signs are opposites, and another zero point would give other clusters."
         )
-    return warnings + few_permutations_warnings(n_permutations)
+    return warnings + list_few_permutations_warnings(n_permutations)

@@ -19,7 +19,9 @@ MAX_TEXT_LENGTH = 300
 """Characters of a representative's text that the table of clusters holds."""
 
 
-def clusters(clustering: Clustering, profile: ClusterProfile, chosen: WeightedScores, prompts: PromptTexts) -> pa.Table:
+def list_clusters(
+    clustering: Clustering, profile: ClusterProfile, chosen: WeightedScores, prompts: PromptTexts
+) -> pa.Table:
     """A row for each cluster, then one for the prompts that belong to none, if there are any."""
     table, labels = chosen.scores, clustering.labels
     means = table.Q.mean(axis=1)
@@ -68,7 +70,7 @@ def clusters(clustering: Clustering, profile: ClusterProfile, chosen: WeightedSc
     return pa.Table.from_pylist(rows, schema=pa.schema(fields.items()))
 
 
-def models_by_cluster(profile: ClusterProfile, models: tuple[str, ...]) -> pa.Table:
+def list_models_by_cluster(profile: ClusterProfile, models: tuple[str, ...]) -> pa.Table:
     """A row for each cluster and model."""
     n_clusters = len(profile.means)
     return pa.table(
@@ -92,13 +94,13 @@ def _test_columns(test: PermutationTest) -> dict[str, Any]:
     }
 
 
-def by_number(test: SilhouetteTest) -> pa.Table:
+def list_by_number(test: SilhouetteTest) -> pa.Table:
     """A row for each number of clusters; its p-value is for that number alone."""
     rows = [{"n_clusters": number} | _test_columns(test.at(number)) for number in range(2, test.max_clusters + 1)]
     return _numbers(rows, ("n_clusters",))
 
 
-def by_cap(test: SilhouetteTest) -> pa.Table:
+def list_by_cap(test: SilhouetteTest) -> pa.Table:
     """What a run with each cap gives."""
     rows = [
         {"max_clusters": cap, "n_clusters": test.number_up_to(cap)} | _test_columns(test.up_to(cap))

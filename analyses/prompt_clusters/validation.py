@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.directions import group_directions
 from analyses.presentation.permutation_warnings import (
     BINARY_ONLY,
     NULL_TEXTS,
@@ -36,7 +36,7 @@ def validate_clustering(
             BINARY_ONLY: null == "margins" and not is_binary,
         }
     )
-    n_distinct = directions(Q).n_distinct
+    n_distinct = group_directions(Q).n_distinct
     validate(
         {
             "Every score is 0, so no prompt has a direction. Choose another metric or other models.": n_distinct == 0,

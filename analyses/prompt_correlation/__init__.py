@@ -18,12 +18,12 @@ import numpy as np
 
 from analyses.numerics.similarity.null_draws import Null
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES
-from analyses.presentation.permutation_test_table import statistics_table
-from analyses.presentation.permutation_warnings import untested_reason, weight_warnings
+from analyses.presentation.permutation_test_table import list_statistics
+from analyses.presentation.permutation_warnings import explain_untested, list_weight_warnings
 from analyses.prompt_correlation import figures
 from analyses.prompt_correlation.method import PVALUES, PromptCorrelation, permutation_test
-from analyses.prompt_correlation.summary import summarize, table_warnings
-from analyses.prompt_correlation.validation import constant_columns
+from analyses.prompt_correlation.summary import list_table_warnings, summarize
+from analyses.prompt_correlation.validation import find_constant_columns
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
@@ -40,7 +40,7 @@ def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> 
     columns = ~np.isnan(chosen.scores.Q).all(axis=0)
     models = tuple(np.array(scores.models, dtype=np.str_)[columns].tolist())
     warnings = list(chosen.warnings)
-    warnings += weight_warnings(weights, chosen)
+    warnings += list_weight_warnings(weights, chosen)
     if not columns.all():
         dropped = [model for model in scores.models if model not in models]
         warnings.append(f"Left out {len(dropped)} models without any score: {', '.join(dropped[:5])}.")
@@ -88,9 +88,9 @@ def analyze(
         seed=seed,
         weights=voters.weights,
     )
-    if reason := untested_reason(weights, voters):
+    if reason := explain_untested(weights, voters):
         finding = replace(finding, similarities=finding.similarities.without_pvalues(reason))
-    constant_models = [models[column] for column in np.flatnonzero(constant_columns(Q))]
+    constant_models = [models[column] for column in np.flatnonzero(find_constant_columns(Q))]
     values = {f"{name}.mean_to_others": mean for name, mean in finding.similarities.mean_to_others.items()}
     if finding.is_binary:
         values["n_right"] = np.nansum(Q, axis=1)
@@ -99,11 +99,11 @@ def analyze(
         finding,
         summary=summarize(finding),
         prompt_values={name: PromptValues(prompt_ids=prompt_ids, values=v) for name, v in values.items()},
-        tables={"statistics": statistics_table(finding.comparisons, ("similarity", "statistic"), PVALUES)},
+        tables={"statistics": list_statistics(finding.comparisons, ("similarity", "statistic"), PVALUES)},
         figures=_figures(finding),
         warnings=[
             *voters.warnings,
-            *table_warnings(finding, constant_models),
+            *list_table_warnings(finding, constant_models),
         ],
     )
 
@@ -112,6 +112,6 @@ def _figures(finding: PromptCorrelation) -> Mapping[str, Callable[[], Any]]:
     drawn = "shuffled columns" if finding.null == "columns" else "same row and column sums"
     tests = finding.similarities.tests
     return {
-        "observed_and_permuted": lambda: figures.observed_and_permuted(tests, drawn),
-        "null_distributions": lambda: figures.null_distributions(tests, drawn),
+        "observed_and_permuted": lambda: figures.draw_observed_and_permuted(tests, drawn),
+        "null_distributions": lambda: figures.draw_null_distributions(tests, drawn),
     }

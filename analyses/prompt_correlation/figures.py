@@ -29,7 +29,7 @@ STATISTIC_TITLES = {
 }
 
 
-def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
+def draw_observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
     """How similar pairs of prompts are, beside pairs of prompts in the drawn tables: one panel per similarity.
 
     Args:
@@ -41,10 +41,10 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
     figure = create_figure(max(5.0, 3.5 * n_columns), 0.6 + 2.6 * n_rows)
     panels = np.atleast_1d(figure.subplots(n_rows, n_columns, squeeze=False)).ravel()
     for axes, test in zip(panels, tests, strict=False):
-        edges, observed, permuted = shares(test)
+        edges, observed, permuted = bin_shares(test)
         axes.stairs(permuted, edges, fill=True, color=DRAWN, alpha=0.75, label=f"{drawn} (all draws)")
         axes.stairs(observed, edges, color=OBSERVED, linewidth=1.6, label="observed")
-        axes.set_title(similarity_title(test, tests).replace("\n", " "), fontsize=10, color=INK)
+        axes.set_title(format_similarity(test, tests).replace("\n", " "), fontsize=10, color=INK)
         axes.set_xlabel("similarity of two prompts", fontsize=9)
         weighted = np.issubdtype(test.observed.dtype, np.floating)
         axes.set_ylabel("share of weighted pairs" if weighted else "share of pairs", fontsize=9)
@@ -57,7 +57,7 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
     return figure
 
 
-def similarity_title(test: SimilarityTest, tests: Sequence[SimilarityTest]) -> str:
+def format_similarity(test: SimilarityTest, tests: Sequence[SimilarityTest]) -> str:
     """A similarity's name, with its convention where another one is shown beside it."""
     similarity = BY_NAME[test.name]
     has_variant = any(BY_NAME[variant.name].choice == similarity.choice for variant in tests if variant is not test)
@@ -65,7 +65,7 @@ def similarity_title(test: SimilarityTest, tests: Sequence[SimilarityTest]) -> s
     return f"{title}\n({similarity.convention})" if has_variant else title
 
 
-def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def bin_shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Edges of at most `MAX_BARS` bars, and the share of pairs in each, observed and drawn.
 
     A similarity with few evenly spaced values gets one bar per value; any other gets equal bins, wide ones
@@ -91,7 +91,7 @@ def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float6
     return edges, share(test.observed), share(test.pooled)
 
 
-def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
+def draw_null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
     """Each statistic under the null with the observed value as a line: similarities down, statistics across.
 
     A p-value is written only where there is one.
@@ -106,7 +106,7 @@ def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
             draw_null_panel(axes, test.comparisons[statistic], drawn)
-        row[0].set_ylabel(f"{similarity_title(test, tests)}\n\ndraws", fontsize=9)
+        row[0].set_ylabel(f"{format_similarity(test, tests)}\n\ndraws", fontsize=9)
     for top, bottom, statistic in zip(panels[0], panels[-1], statistics, strict=True):
         top.set_title(STATISTIC_TITLES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
         bottom.set_xlabel("value of the statistic", fontsize=8)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.binary import binary_similarities
-from analyses.numerics.similarity.continuous import continuous_similarities
+from analyses.numerics.similarity.binary import compare_binary
+from analyses.numerics.similarity.continuous import compare_continuous
 from analyses.numerics.similarity.null_draws import Null
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
 from analyses.numerics.similarity.similarity_test import SimilarityTests
-from analyses.prompt_correlation.validation import constant_columns, is_binary_table, validate_test
+from analyses.prompt_correlation.validation import find_constant_columns, is_binary_table, validate_test
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.resampling import PermutationTest
 from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
@@ -158,10 +158,10 @@ def permutation_test(
     if weights is not None:
         weights = None if (weights == weights[0]).all() else scale_to_mean_one(weights)
     is_binary, missing = is_binary_table(Q), np.isnan(Q)
-    compare: Callable[..., SimilarityTests] = continuous_similarities
+    compare: Callable[..., SimilarityTests] = compare_continuous
     if is_binary:
         selected = select_similarities(similarities, Q.shape[1])
-        compare = partial(binary_similarities, null=null, similarities=selected)
+        compare = partial(compare_binary, null=null, similarities=selected)
     tests = compare(Q, n_permutations=n_permutations, seed=seed, weights=weights)
     return PromptCorrelation(
         n_prompts=Q.shape[0],
@@ -172,7 +172,7 @@ def permutation_test(
         n_all_wrong=int(((Q == 0) | missing).all(axis=1).sum()),
         n_all_right=int(((Q == 1) | missing).all(axis=1).sum()),
         n_distinct=int(np.unique(np.where(missing, np.inf, Q), axis=0).shape[0]),
-        n_constant_models=int(constant_columns(Q).sum()),
+        n_constant_models=int(find_constant_columns(Q).sum()),
         kr20=_kr20(Q, weights) if is_binary else Undefined("defined for scores of 0 and 1"),
         similarities=tests,
         n_effective=None if weights is None else effective_sample_size(weights),

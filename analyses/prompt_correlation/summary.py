@@ -10,8 +10,8 @@ import numpy as np
 from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES, Similarity
 from analyses.presentation.permutation_warnings import (
     NULL_TEXTS,
-    constant_model_warnings,
-    few_permutations_warnings,
+    list_constant_model_warnings,
+    list_few_permutations_warnings,
 )
 from analyses.prompt_correlation.method import PromptCorrelation
 from tracker.statistics.resampling import ALPHA, PermutationTest
@@ -112,7 +112,7 @@ def _tails(test: PermutationTest) -> str:
     return f"p = {test.pvalue:.3g} (lower tail {test.pvalue_lower:.3g}{discrete})"
 
 
-def table_warnings(finding: PromptCorrelation, constant_models: Sequence[str]) -> list[str]:
+def list_table_warnings(finding: PromptCorrelation, constant_models: Sequence[str]) -> list[str]:
     """What the reader of the numbers should know of the table behind them.
 
     Args:
@@ -146,4 +146,8 @@ def table_warnings(finding: PromptCorrelation, constant_models: Sequence[str]) -
     limits = {s.title: s.max_columns for s in SIMILARITIES if finding.is_binary and finding.n_models > s.max_columns}
     for title, limit in limits.items():
         warnings.append(f"The {title} is left out: it is counted exactly for up to {limit} models.")
-    return [*warnings, *constant_model_warnings(constant_models), *few_permutations_warnings(finding.n_permutations)]
+    return [
+        *warnings,
+        *list_constant_model_warnings(constant_models),
+        *list_few_permutations_warnings(finding.n_permutations),
+    ]

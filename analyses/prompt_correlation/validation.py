@@ -22,7 +22,7 @@ def is_binary_table(Q: NDArray[np.float64]) -> bool:
     return bool((np.isnan(Q) | (Q == 0) | (Q == 1)).all())
 
 
-def constant_columns(Q: NDArray[np.float64]) -> NDArray[np.bool_]:
+def find_constant_columns(Q: NDArray[np.float64]) -> NDArray[np.bool_]:
     """``(n_models,)``: whether a model has the same score everywhere."""
     return np.asarray(np.nanmax(Q, axis=0) == np.nanmin(Q, axis=0))
 
@@ -60,4 +60,4 @@ def validate_test(
             and not continuous.intersection(similarities),
         }
     )
-    validate({NOTHING_VARIES: bool(constant_columns(Q).all())})
+    validate({NOTHING_VARIES: bool(find_constant_columns(Q).all())})

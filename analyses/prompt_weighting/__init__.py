@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.weighting.cluster_weights import ZeroDistance
-from analyses.numerics.weighting.reweighting import Reweighting, reweighting
+from analyses.numerics.weighting.reweighting import Reweighting, compare_reweighted
 from analyses.prompt_weighting import figures, tables
 from analyses.prompt_weighting.method import PromptWeighting, reweight
-from analyses.prompt_weighting.summary import cap_warnings, summarize
+from analyses.prompt_weighting.summary import list_cap_warnings, summarize
 from analyses.prompt_weighting.validation import validate_weighting
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
@@ -82,7 +82,7 @@ def analyze(
         higher_is_better=better,
         seed=seed,
     )
-    schemes = {EQUAL: reweighting(table.Q, np.ones(table.n_prompts), higher_is_better=better), **finding.schemes}
+    schemes = {EQUAL: compare_reweighted(table.Q, np.ones(table.n_prompts), higher_is_better=better), **finding.schemes}
     return Report(
         finding,
         summary=summarize(finding),
@@ -92,12 +92,12 @@ def analyze(
             for name, scheme in schemes.items()
         },
         tables={
-            "schemes": tables.by_scheme(schemes, schemes[EQUAL], table.models),
-            "representatives": tables.representatives(finding.reported, table),
-            "seeds": tables.by_seed(finding.by_seed),
+            "schemes": tables.list_by_scheme(schemes, schemes[EQUAL], table.models),
+            "representatives": tables.list_representatives(finding.reported, table),
+            "seeds": tables.list_by_seed(finding.by_seed),
         },
         figures=_figures(schemes, table),
-        warnings=[*voters.warnings, *weight_warnings, *cap_warnings(finding, max_clusters)],
+        warnings=[*voters.warnings, *weight_warnings, *list_cap_warnings(finding, max_clusters)],
     )
 
 
@@ -145,6 +145,6 @@ def _figures(schemes: Mapping[str, Reweighting], table: PerformanceMatrix) -> Ma
     changes = np.array([scheme.changes[order] for scheme in unequal.values()])
     shifts = np.array([scheme.shifts[order] for scheme in unequal.values()])
     return {
-        "rank_changes": partial(figures.rank_changes, changes, labels, models),
-        "shifts": partial(figures.shifts, shifts, labels, models, table.metric),
+        "rank_changes": partial(figures.draw_rank_changes, changes, labels, models),
+        "shifts": partial(figures.draw_shifts, shifts, labels, models, table.metric),
     }

@@ -28,7 +28,7 @@ MIN_SCALE = 3.0
 """Places at which colours end where no model moves as far: a single place must not look like a landslide."""
 
 
-def rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: Sequence[str]) -> Figure:
+def draw_rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: Sequence[str]) -> Figure:
     """A cell for each scheme and model: its rank under equal weights minus its rank under the scheme.
 
     Args:
@@ -69,7 +69,7 @@ def rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: S
     return figure
 
 
-def shifts(values: NDArray[np.float64], schemes: Sequence[str], models: Sequence[str], unit: str) -> Figure:
+def draw_shifts(values: NDArray[np.float64], schemes: Sequence[str], models: Sequence[str], unit: str) -> Figure:
     """How far each model's mean moves under each scheme: a panel for each scheme, with a scale of its own.
 
     Args:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.weighting.cluster_reweighting import BY_CLUSTER, ClusterSchemes, cluster_schemes
+from analyses.numerics.weighting.cluster_reweighting import BY_CLUSTER, ClusterSchemes, weigh_by_clusters
 from analyses.numerics.weighting.cluster_weights import ZeroDistance
-from analyses.numerics.weighting.reweighting import Reweighting, reweighting
+from analyses.numerics.weighting.reweighting import Reweighting, compare_reweighted
 from tracker.recording.finding import (
     Finding,
     Metric,
@@ -117,7 +117,7 @@ def reweight(
     """
 
     def cluster(i: int) -> ClusterSchemes:
-        return cluster_schemes(
+        return weigh_by_clusters(
             Q,
             max_clusters=max_clusters,
             n_restarts=n_restarts,
@@ -128,7 +128,8 @@ def reweight(
 
     by_seed = tuple(map_blocks(cluster, n_seeds))
     schemes = {
-        name: reweighting(Q, weights, higher_is_better=higher_is_better) for name, weights in other_weights.items()
+        name: compare_reweighted(Q, weights, higher_is_better=higher_is_better)
+        for name, weights in other_weights.items()
     }
     return PromptWeighting(
         n_prompts=Q.shape[0],

@@ -64,7 +64,7 @@ def _places(n: float) -> str:
     return f"{n:g} place{'s' * (n != 1)}"
 
 
-def cap_warnings(finding: PromptWeighting, max_clusters: int) -> list[str]:
+def list_cap_warnings(finding: PromptWeighting, max_clusters: int) -> list[str]:
     """A warning where the number of clusters reaches the largest that is tried."""
     if all(clusters.clustering.n_clusters < max_clusters for clusters in finding.by_seed):
         return []

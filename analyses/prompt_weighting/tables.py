@@ -12,7 +12,7 @@ from analyses.numerics.weighting.reweighting import Reweighting
 from tracker.queries.performance import PerformanceMatrix
 
 
-def by_scheme(schemes: Mapping[str, Reweighting], equal: Reweighting, models: tuple[str, ...]) -> pa.Table:
+def list_by_scheme(schemes: Mapping[str, Reweighting], equal: Reweighting, models: tuple[str, ...]) -> pa.Table:
     """One row for each model under each scheme, the best of equal weights first."""
     order = np.argsort(equal.ranks, kind="stable")
     n = len(order)
@@ -29,7 +29,7 @@ def by_scheme(schemes: Mapping[str, Reweighting], equal: Reweighting, models: tu
     )
 
 
-def representatives(clusters: ClusterSchemes, table: PerformanceMatrix) -> pa.Table:
+def list_representatives(clusters: ClusterSchemes, table: PerformanceMatrix) -> pa.Table:
     """One row for each cluster, then one for the prompts that are in none, number -1."""
     labels, medoids = clusters.clustering.labels, clusters.clustering.medoids
     rows = [*medoids.tolist(), *np.flatnonzero(labels < 0)[:1].tolist()]
@@ -55,7 +55,7 @@ def representatives(clusters: ClusterSchemes, table: PerformanceMatrix) -> pa.Ta
     )
 
 
-def by_seed(clusterings: Sequence[ClusterSchemes]) -> pa.Table:
+def list_by_seed(clusterings: Sequence[ClusterSchemes]) -> pa.Table:
     """One row for each scheme under each seed of the clustering."""
     rows = [
         {

@@ -64,15 +64,15 @@ def analyze(
     return Report(
         finding,
         summary=summarize(finding),
-        rankings={SCHEME: tables.ranked_models(ranks, finding.models)},
+        rankings={SCHEME: tables.list_rankings(ranks, finding.models)},
         tables={
-            "models": tables.by_model(ranks, finding.models),
-            "pairs": tables.by_pair(ranks, finding.models),
-            "groups": tables.by_group(ranks, finding.models),
+            "models": tables.list_by_model(ranks, finding.models),
+            "pairs": tables.list_by_pair(ranks, finding.models),
+            "groups": tables.list_by_group(ranks, finding.models),
         },
         figures={
-            "ranks": partial(figures.ranks, ranks, finding.models),
-            "separable": partial(figures.separable, ranks, finding.models),
+            "ranks": partial(figures.draw_ranks, ranks, finding.models),
+            "separable": partial(figures.draw_separable_pairs, ranks, finding.models),
         },
         warnings=collect_warnings(finding, groups, dropped),
     )

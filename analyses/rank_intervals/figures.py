@@ -29,7 +29,7 @@ BETTER, OPEN, WORSE = "#0072B2", "#eeeeee", "#E69F00"
 """Of a pair: the row is significantly better, neither is, the row is significantly worse."""
 
 
-def ranks(intervals: RankIntervals, models: Sequence[str]) -> Figure:
+def draw_ranks(intervals: RankIntervals, models: Sequence[str]) -> Figure:
     """The rank of each model with both intervals.
 
     Args:
@@ -72,7 +72,7 @@ def ranks(intervals: RankIntervals, models: Sequence[str]) -> Figure:
     return figure
 
 
-def separable(intervals: RankIntervals, models: Sequence[str]) -> Figure:
+def draw_separable_pairs(intervals: RankIntervals, models: Sequence[str]) -> Figure:
     """Which models are significantly better than which others, the best first.
 
     Args:

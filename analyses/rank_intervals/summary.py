@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyses.presentation.name_lists import first_ranked, join_names
+from analyses.presentation.name_lists import join_names, list_leaders
 from analyses.rank_intervals.method import SeparableRanks
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.statistics.grouping import Grouping
@@ -35,7 +35,7 @@ def summarize(finding: SeparableRanks) -> str:
 def _describe_lead(finding: SeparableRanks) -> str:
     """Which models lead, and which may."""
     ranks, models, n_left_out = finding.ranks, finding.models, finding.n_left_out
-    leaders = first_ranked(ranks.rank, models)
+    leaders = list_leaders(ranks.rank, models)
     may_lead = [models[column] for column in np.flatnonzero(ranks.rank_low == 1).tolist()]
     rivals = [name for name in may_lead if name not in leaders]
     lead = f"{join_names(leaders)} {'leads' if len(leaders) == 1 else 'share the lead'}"

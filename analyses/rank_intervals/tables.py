@@ -12,7 +12,7 @@ from tracker.recording.finding import RankedModels
 from tracker.statistics.rank_intervals import RankIntervals
 
 
-def ranked_models(ranks: RankIntervals, models: Sequence[str]) -> RankedModels:
+def list_rankings(ranks: RankIntervals, models: Sequence[str]) -> RankedModels:
     """The models with their means, ranks and both intervals."""
     return RankedModels(
         models=tuple(models),
@@ -25,7 +25,7 @@ def ranked_models(ranks: RankIntervals, models: Sequence[str]) -> RankedModels:
     )
 
 
-def by_model(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
+def list_by_model(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
     """One row for each model, the best first."""
     order = np.argsort(ranks.rank, kind="stable")
     columns = ("mean", "low", "high", "rank")
@@ -43,7 +43,7 @@ def by_model(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
     )
 
 
-def by_pair(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
+def list_by_pair(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
     """One row for every two models, the one with the better mean first; McNemar where scores are 0 and 1."""
     order = np.argsort(ranks.rank, kind="stable")
     i, j = np.triu_indices(len(order), 1)
@@ -69,7 +69,7 @@ def by_pair(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def by_group(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
+def list_by_group(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
     """One row for each model of each group that cannot be told apart; a model may be in several."""
     rows = [
         (number, place, column) for number, group in enumerate(ranks.groups, 1) for place, column in enumerate(group, 1)

@@ -17,12 +17,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.presentation.permutation_test_table import statistics_table
-from analyses.presentation.permutation_warnings import untested_reason, weight_warnings
+from analyses.presentation.permutation_test_table import list_statistics
+from analyses.presentation.permutation_warnings import explain_untested, list_weight_warnings
 from analyses.semantic_similarity import figures
 from analyses.semantic_similarity.method import TAILS, SemanticSimilarity, semantic_similarity
-from analyses.semantic_similarity.summary import SIMILARITY_TITLES, line_warnings, moving_weights_warnings, summarize
-from analyses.semantic_similarity.tables import strongest_lines
+from analyses.semantic_similarity.summary import (
+    SIMILARITY_TITLES,
+    list_line_warnings,
+    list_moving_weights_warnings,
+    summarize,
+)
+from analyses.semantic_similarity.tables import list_strongest_lines
 from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
@@ -82,7 +87,7 @@ def analyze(
         similarity=similarity,
         null=null,
         intercept=intercept,
-        untested_reason=untested_reason(weights, voters),
+        untested_reason=explain_untested(weights, voters),
         n_permutations=n_permutations,
         seed=seed,
     )
@@ -100,8 +105,8 @@ def _tables(
     finding: SemanticSimilarity, voters: WeightedScores, E: NDArray[Any], prompts: PromptTexts
 ) -> dict[str, pa.Table]:
     return {
-        "statistics": statistics_table(finding.test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),
-        "strongest": strongest_lines(voters, E, prompts, finding),
+        "statistics": list_statistics(finding.test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),
+        "strongest": list_strongest_lines(voters, E, prompts, finding),
     }
 
 
@@ -113,20 +118,24 @@ def _prompt_values(finding: SemanticSimilarity, prompt_ids: NDArray[np.int64]) -
 
 
 def _warnings(finding: SemanticSimilarity, voters: WeightedScores, weights: PromptWeights | None) -> list[str]:
-    moves_weights = finding.null == "rows" and untested_reason(weights, voters)
+    moves_weights = finding.null == "rows" and explain_untested(weights, voters)
     return [
         *voters.warnings,
-        *(moving_weights_warnings(voters.weights_name) if moves_weights else weight_warnings(weights, voters)),
-        *line_warnings(finding, is_binary=voters.scores.is_binary),
+        *(
+            list_moving_weights_warnings(voters.weights_name)
+            if moves_weights
+            else list_weight_warnings(weights, voters)
+        ),
+        *list_line_warnings(finding, is_binary=voters.scores.is_binary),
     ]
 
 
 def _figures(finding: SemanticSimilarity) -> Mapping[str, Callable[[], Any]]:
     test, drawn = finding.test, DRAWN[finding.null]
     return {
-        "distributions": lambda: figures.distributions(test.slope_bars, test.fdr_bars, drawn),
-        "null_distributions": lambda: figures.null_distributions(test.comparisons, drawn),
-        "performance_by_meaning": lambda: figures.performance_by_meaning(
+        "distributions": lambda: figures.draw_distributions(test.slope_bars, test.fdr_bars, drawn),
+        "null_distributions": lambda: figures.draw_null_distributions(test.comparisons, drawn),
+        "performance_by_meaning": lambda: figures.draw_performance_by_meaning(
             finding.curve, SIMILARITY_TITLES[finding.similarity]
         ),
     }

@@ -29,7 +29,7 @@ POINTS = 24
 MIN_PAIRS = 1000
 
 
-def distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
+def draw_distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
     """Slopes and FDR values over the prompts, observed beside all draws together.
 
     Args:
@@ -63,7 +63,7 @@ def _line(axes: Axes, at: float, label: str) -> None:
     )  # fmt: skip
 
 
-def null_distributions(comparisons: Mapping[str, PermutationTest], drawn: str) -> Figure:
+def draw_null_distributions(comparisons: Mapping[str, PermutationTest], drawn: str) -> Figure:
     """Each statistic over the draws with the observed value as a line.
 
     Args:
@@ -82,7 +82,7 @@ def null_distributions(comparisons: Mapping[str, PermutationTest], drawn: str) -
     return figure
 
 
-def performance_by_meaning(curve: Curve, similarity: str) -> Figure:
+def draw_performance_by_meaning(curve: Curve, similarity: str) -> Figure:
     """Performance similarity of pairs by their semantic similarity, above where the pairs are.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.semantic.semantic_null import SemanticTest, semantic_test
-from analyses.numerics.semantic.semantic_partners import Curve, similarity_curve
+from analyses.numerics.semantic.semantic_partners import Curve, bin_similarities
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
 from analyses.presentation.validation import validate
 from analyses.semantic_similarity.validation import NO_LINE
@@ -151,7 +151,7 @@ def semantic_similarity(
         intercept=intercept,
         r_squared=_r_squared(test.t, len(Q) - n_zero - 3) if intercept else no_share,
         test=test,
-        curve=similarity_curve(unit_rows(E[test.kept]), performance_rows(Q[test.kept], similarity), weights[test.kept]),
+        curve=bin_similarities(unit_rows(E[test.kept]), performance_rows(Q[test.kept], similarity), weights[test.kept]),
     )
 
 

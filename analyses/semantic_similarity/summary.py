@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analyses.presentation.permutation_warnings import few_permutations_warnings
+from analyses.presentation.permutation_warnings import list_few_permutations_warnings
 from analyses.semantic_similarity.method import SemanticSimilarity
 from analyses.semantic_similarity.validation import NULL_TEXTS
 from tracker.statistics.resampling import ALPHA, PermutationTest
@@ -58,12 +58,12 @@ def _verdict(tests: Mapping[str, PermutationTest]) -> str:
     return "chance can explain how meaning and performance go together"
 
 
-def moving_weights_warnings(name: str) -> list[str]:
+def list_moving_weights_warnings(name: str) -> list[str]:
     """A warning where weights made of scores go with them."""
     return [f"In the draws each weight of {name} goes with the scores that it was made of."]
 
 
-def line_warnings(finding: SemanticSimilarity, *, is_binary: bool) -> list[str]:
+def list_line_warnings(finding: SemanticSimilarity, *, is_binary: bool) -> list[str]:
     """What the reader of the numbers should know of the lines behind them."""
     warnings = []
     if finding.n_zero:
@@ -83,4 +83,4 @@ def line_warnings(finding: SemanticSimilarity, *, is_binary: bool) -> list[str]:
             "Without an intercept the line runs through the origin, and as similarities are mostly positive nearly "
             "every prompt is called significant, related or not. Read nothing into the slopes' p-values or FDR values."
         )
-    return [*warnings, *few_permutations_warnings(finding.n_permutations)]
+    return [*warnings, *list_few_permutations_warnings(finding.n_permutations)]

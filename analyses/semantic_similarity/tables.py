@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.semantic.semantic_partners import nearest_partners
+from analyses.numerics.semantic.semantic_partners import find_nearest_partners
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
 from analyses.semantic_similarity.method import SemanticSimilarity
 from tracker.queries.prompts import PromptTexts
@@ -18,7 +18,7 @@ N_STRONGEST, N_PARTNERS = 20, 5
 """Prompts that are listed with their texts, and partners of each."""
 
 
-def strongest_lines(
+def list_strongest_lines(
     voters: WeightedScores, E: NDArray[Any], prompts: PromptTexts, finding: SemanticSimilarity
 ) -> pa.Table:
     """The prompts whose line stands out most, each with its semantically most similar partners; a row for each partner.
@@ -29,7 +29,7 @@ def strongest_lines(
     kept = np.flatnonzero(test.kept)
     order = np.lexsort((-test.t, test.familywise))
     strongest = order[~np.isnan(test.t[order])][:N_STRONGEST]
-    partners = nearest_partners(
+    partners = find_nearest_partners(
         strongest,
         unit_rows(E[kept]),
         performance_rows(voters.scores.Q[kept], finding.similarity),

@@ -62,9 +62,9 @@ def analyze(
         summary=summarize(finding),
         rankings={"mean": RankedModels(models=table.models, score=table.T.mean(axis=0), rank=path.limits.sums.before)},
         tables={
-            "sweep": tables.changes_by_epsilon(path),
-            "weights": tables.witness_weights(path, table.tasks),
-            "pairs": tables.pair_limits(path.limits, table.models),
+            "sweep": tables.list_changes_by_epsilon(path),
+            "weights": tables.list_witness_weights(path, table.tasks),
+            "pairs": tables.list_pair_limits(path.limits, table.models),
         },
         figures={"sweep": lambda: figures.draw_sweep(finding)},
         warnings=[*field.warnings, *collect_warnings(finding, int((~is_complete).sum()), time_limit=time_limit)],

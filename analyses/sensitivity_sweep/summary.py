@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from analyses.numerics.elections.largest_change import CardinalSensitivity
-from analyses.presentation.name_lists import first_ranked, join_names
+from analyses.presentation.name_lists import join_names, list_leaders
 from analyses.sensitivity_sweep.method import SensitivitySweep
 
 ROUND_UP = Context(prec=4, rounding=ROUND_CEILING)
@@ -56,7 +56,7 @@ def _describe_safe_epsilons(finding: SensitivitySweep) -> list[str]:
         sentence = "Equal weights of standardised tasks already reverse some pairs that the mean of the scores orders"
     else:
         sentence = f"From epsilon {_format_limit(limit, is_raw)} on no pair can be reversed, whatever the weights"
-    leaders = first_ranked(finding.path.sensitivities[0].before, finding.models)
+    leaders = list_leaders(finding.path.sensitivities[0].before, finding.models)
     names = join_names(leaders)
     if leader_limit > 1:
         return [f"{sentence}; they put another model ahead of {names}."]

@@ -11,7 +11,7 @@ from analyses.numerics.elections.cardinal.pair_limits import PairLimits
 from analyses.numerics.elections.cardinal.sensitivity_path import SensitivityPath
 
 
-def changes_by_epsilon(path: SensitivityPath) -> pa.Table:
+def list_changes_by_epsilon(path: SensitivityPath) -> pa.Table:
     """One row for each epsilon; ``tau_paper`` and ``tau_b`` are those of the witness that maximises ``tau``."""
     return pa.table(
         {
@@ -32,7 +32,7 @@ def changes_by_epsilon(path: SensitivityPath) -> pa.Table:
     )
 
 
-def witness_weights(path: SensitivityPath, tasks: Sequence[str]) -> pa.Table:
+def list_witness_weights(path: SensitivityPath, tasks: Sequence[str]) -> pa.Table:
     """One row for each epsilon and task: the weights of both witnesses, null for a task that ties all models."""
     weights = {
         "tau_weight": [sensitivity.tau.witness for sensitivity in path.sensitivities],
@@ -47,7 +47,7 @@ def witness_weights(path: SensitivityPath, tasks: Sequence[str]) -> pa.Table:
     )
 
 
-def pair_limits(limits: PairLimits, models: Sequence[str]) -> pa.Table:
+def list_pair_limits(limits: PairLimits, models: Sequence[str]) -> pa.Table:
     """One row for each two models that the mean orders, the one ahead first, the last to be safe on top.
 
     ``safe_from`` is the epsilon from which on no weights reverse the pair; above 1, equal weights reverse it.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.agreement import ModelAgreement, RandomAgreement
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
-from analyses.numerics.filtering.effects.removal_parts import count_by_task, removal_parts
+from analyses.numerics.filtering.effects.removal_parts import count_by_task, split_removed
 from analyses.numerics.filtering.step_flags import StepFlags
 from analyses.presentation.canvas import (
     DRAWN,
@@ -55,19 +55,19 @@ def list_figures(
     effects, models = finding.effects, finding.models
     best = np.argsort(-effects.ranking.score_before, kind="stable")
     answer_word = "answer" if finding.agreement_of == "answers" else "outcome"
-    heatmaps = partial(agreement, models, effects.before, effects.after, effects.random, answer_word, order=best)
+    heatmaps = partial(draw_agreement, models, effects.before, effects.after, effects.random, answer_word, order=best)
     figures: dict[str, Callable[[], Figure]] = {
-        "accuracy": lambda: accuracy(models, effects.ranking, is_filter_model),
+        "accuracy": lambda: draw_accuracy(models, effects.ranking, is_filter_model),
         "agreement": lambda: heatmaps(measure="share"),
         "kappa": lambda: heatmaps(measure="kappa"),
-        "tasks": lambda: shares_by_task(tasks, finding.steps, finding.kept),
+        "tasks": lambda: draw_shares_by_task(tasks, finding.steps, finding.kept),
     }
     for result in finding.results.values():
         figures |= result.figures
     return figures
 
 
-def agreement(
+def draw_agreement(
     names: Sequence[str],
     before: ModelAgreement,
     after: ModelAgreement,
@@ -171,7 +171,7 @@ def _means(axes: Axes, means: Sequence[float], drawn: NDArray[np.float64], measu
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
 
 
-def accuracy(
+def draw_accuracy(
     names: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_], *, metric: str = "score"
 ) -> Figure:
     """Each model's score on all prompts and on the kept ones, with both ranks; best before first.
@@ -230,7 +230,7 @@ def _ranks(before: float, after: float) -> tuple[str, str]:
     return f"{before:g} → {after:g} {'▲' if after < before else '▼'}", SERIES[0] if after < before else SERIES[1]
 
 
-def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> Figure:
+def draw_shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> Figure:
     """The share of each task's prompts that goes, the most first; parts are what one step alone removes, or several.
 
     Args:
@@ -238,7 +238,7 @@ def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept
         steps: by name, at least one; those that remove nothing are not shown.
         kept: ``(n_prompts,)`` what they leave.
     """
-    names, n, removed = count_by_task(tasks, {**removal_parts(steps), "": ~kept})
+    names, n, removed = count_by_task(tasks, {**split_removed(steps), "": ~kept})
     gone = removed.pop("")
     total = gone / n
     order = np.lexsort((names, -total))[:MAX_TASKS]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.effects.agreement import ModelAgreement
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
-from analyses.numerics.filtering.effects.removal_parts import count_by_task, removal_parts
+from analyses.numerics.filtering.effects.removal_parts import count_by_task, split_removed
 from analyses.numerics.filtering.step_flags import StepFlags
-from analyses.presentation.filter_model_tables import answer_only_table, filter_models_table
+from analyses.presentation.filter_model_tables import list_answer_only_scores, list_filter_models
 from analyses.presentation.table_columns import number_column
 from analyses.smart_filtering.filter_data import FilterData
 from analyses.smart_filtering.method import SmartFiltering
@@ -41,16 +41,16 @@ def list_tables(finding: SmartFiltering, data: FilterData, is_filter_model: NDAr
     """
     effects, tasks = finding.effects, data.scores.tasks
     tables = {
-        "steps": by_step(finding.removing_steps, finding.kept, finding.skipped),
-        "models": by_model(finding.models, effects.ranking, is_filter_model),
-        "tasks": by_task(tasks, finding.steps, finding.kept),
-        "decisions": decisions(data.names, tasks, finding.steps, finding.kept),
-        "filter_models": filter_models_table(finding.filter_models, data.models, data.kind),
-        "answer_only": answer_only_table(data.scores, data.evidence, data.choices, finding.filter_models),
-        "agreement": agreement(finding.models, effects.before, effects.after),
+        "steps": list_by_step(finding.removing_steps, finding.kept, finding.skipped),
+        "models": list_by_model(finding.models, effects.ranking, is_filter_model),
+        "tasks": list_by_task(tasks, finding.steps, finding.kept),
+        "decisions": tabulate_decisions(data.names, tasks, finding.steps, finding.kept),
+        "filter_models": list_filter_models(finding.filter_models, data.models, data.kind),
+        "answer_only": list_answer_only_scores(data.scores, data.evidence, data.choices, finding.filter_models),
+        "agreement": list_agreement(finding.models, effects.before, effects.after),
     }
     if effects.changes:
-        tables["correlations"] = correlations(effects.changes)
+        tables["correlations"] = list_correlations(effects.changes)
     for result in finding.results.values():
         tables |= result.tables
     return tables
@@ -76,7 +76,7 @@ def list_rankings(finding: SmartFiltering, data: FilterData) -> dict[str, Ranked
     }
 
 
-def by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:
+def list_by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:
     """One row for each step, and one for all of them together.
 
     A prompt is retained if it is flagged and not removed; together, if some step flags it and none removes it. Shares
@@ -88,7 +88,7 @@ def by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skipped: Co
         skipped: names of steps that were not taken; their cells are empty.
     """
     flagged, removed = (np.array([getattr(step, name) for step in steps.values()]) for name in ("flagged", "removed"))
-    alone = np.array([part.sum() for part in removal_parts(steps).values()][:-1])
+    alone = np.array([part.sum() for part in split_removed(steps).values()][:-1])
     counts = {
         "flagged": np.append(flagged.sum(axis=1), flagged.any(axis=0).sum()),
         "retained": np.append((flagged & ~removed).sum(axis=1), (flagged.any(axis=0) & kept).sum()),
@@ -111,7 +111,7 @@ def by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skipped: Co
     )
 
 
-def by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> pa.Table:
+def list_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> pa.Table:
     """One row for each task, those that lose most of their prompts first.
 
     Args:
@@ -134,7 +134,7 @@ def by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArr
     )
 
 
-def by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_]) -> pa.Table:
+def list_by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_]) -> pa.Table:
     """One row for each model, best before first; ``rank_change`` is positive for those that fall.
 
     Args:
@@ -160,7 +160,7 @@ def by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDAr
     )
 
 
-def agreement(models: Sequence[str], before: ModelAgreement, after: ModelAgreement) -> pa.Table:
+def list_agreement(models: Sequence[str], before: ModelAgreement, after: ModelAgreement) -> pa.Table:
     """One row for each two models, the agreement of their answers before and after.
 
     Args:
@@ -179,7 +179,7 @@ def agreement(models: Sequence[str], before: ModelAgreement, after: ModelAgreeme
     )
 
 
-def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
+def list_correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
     """One row for each correlation, by its name."""
     attributes = ("before", "after", "change", "low", "high", "share_not_above")
     rows = list(changes.values())
@@ -194,7 +194,7 @@ def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
     return pa.table(columns)
 
 
-def decisions(
+def tabulate_decisions(
     names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]
 ) -> pa.Table:
     """One row for each prompt: whether it is kept, all steps whose reason applies, and those that remove it for it.

@@ -89,8 +89,8 @@ def analyze(
     return Report(
         finding,
         summary=summarize(finding),
-        task_values=tables.task_weights(finding),
-        rankings=tables.rankings(finding, table.models),
+        task_values=tables.list_task_weights(finding),
+        rankings=tables.list_rankings(finding, table.models),
         tables=tables.build_tables(finding),
         figures=figures.build_figures(finding, table),
         warnings=[*field.warnings, *collect_warnings(finding, table, exact, time_limit)],

@@ -7,7 +7,7 @@ import numpy as np
 from analyses.numerics.elections.largest_change import LargestChange
 from analyses.numerics.elections.reranking import ChangedRanking, Reranking
 from analyses.numerics.elections.sensitivity_results import CardinalResult, OrdinalResult
-from analyses.presentation.name_lists import first_ranked, join_names
+from analyses.presentation.name_lists import join_names, list_leaders
 from analyses.social_choice.method import SocialChoice
 from tracker.recording.finding import Undefined
 
@@ -125,8 +125,8 @@ def _describe_certainty(change: LargestChange) -> str:
 
 
 def _describe_leader(reranking: Reranking, changed: ChangedRanking) -> str:
-    before = first_ranked(reranking.rank, reranking.models)
-    after = first_ranked(changed.change.ranks_after, reranking.models)
+    before = list_leaders(reranking.rank, reranking.models)
+    after = list_leaders(changed.change.ranks_after, reranking.models)
     winners = [name for name in after if name not in before]
     losers = [name for name in before if name not in after]
     if winners and losers:

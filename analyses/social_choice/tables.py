@@ -30,7 +30,7 @@ def build_tables(finding: SocialChoice) -> Mapping[str, pa.Table]:
     return tables
 
 
-def task_weights(finding: SocialChoice) -> Mapping[str, Mapping[str, float]]:
+def list_task_weights(finding: SocialChoice) -> Mapping[str, Mapping[str, float]]:
     """Weights of both cardinal witnesses by task."""
     if not isinstance(finding.cardinal, CardinalResult):
         return {}
@@ -42,7 +42,7 @@ def task_weights(finding: SocialChoice) -> Mapping[str, Mapping[str, float]]:
     }
 
 
-def rankings(finding: SocialChoice, models: tuple[str, ...]) -> Mapping[str, RankedModels]:
+def list_rankings(finding: SocialChoice, models: tuple[str, ...]) -> Mapping[str, RankedModels]:
     """Models before and after each largest change, and by win rate.
 
     Args:

@@ -79,9 +79,9 @@ def analyze(
     return Report(
         finding,
         summary=summarize(finding),
-        task_values={"greedy_position": tables.greedy_positions(finding)},
+        task_values={"greedy_position": tables.list_greedy_positions(finding)},
         rankings={"all_tasks": rank(np.arange(exact.n_tasks)), "greedy_tasks": rank(greedy_tasks)},
-        tables={"sizes": tables.distances_by_size(finding), "greedy": tables.greedy_steps(finding)},
+        tables={"sizes": tables.list_distances_by_size(finding), "greedy": tables.list_greedy_steps(finding)},
         figures=figures.build_figures(finding),
         warnings=[
             *field.warnings,

@@ -16,7 +16,7 @@ TASK_SEPARATOR = " + "
 """Between the tasks of a set."""
 
 
-def distances_by_size(finding: TaskSubsets) -> pa.Table:
+def list_distances_by_size(finding: TaskSubsets) -> pa.Table:
     """One row for each size."""
     sizes, tasks = finding.sizes, finding.tasks
     samples = [subsets.sample for subsets in sizes]
@@ -35,7 +35,7 @@ def distances_by_size(finding: TaskSubsets) -> pa.Table:
     return pa.table(columns)
 
 
-def greedy_steps(finding: TaskSubsets) -> pa.Table:
+def list_greedy_steps(finding: TaskSubsets) -> pa.Table:
     """One row for each task, in the order in which they are added."""
     greedy, holdout = finding.greedy, finding.holdout
     n_tasks = len(greedy.order)
@@ -50,6 +50,6 @@ def greedy_steps(finding: TaskSubsets) -> pa.Table:
     return pa.table(columns)
 
 
-def greedy_positions(finding: TaskSubsets) -> Mapping[str, float]:
+def list_greedy_positions(finding: TaskSubsets) -> Mapping[str, float]:
     """Position of each task in the greedy order, from 1."""
     return {finding.tasks[task]: float(position) for position, task in enumerate(finding.greedy.order, 1)}

@@ -79,7 +79,7 @@ def analyze(
     return Report(
         finding,
         summary=summarize(finding),
-        tables={"points": tables.points(panels, numbers, chosen.by_system)},
+        tables={"points": tables.list_points(panels, numbers, chosen.by_system)},
         figures={"tradeoff": lambda: figures.draw_tradeoff(panels, numbers, diversity)},
         warnings=collect_warnings(panels, chosen, without_finding, is_by_id=selection.is_by_id),
     )

@@ -16,7 +16,7 @@ SIDES = {BELOW: "below", ABOVE: "above"}
 PARAMETERS = ("columns", "epsilon", "top", "top_models", "win_rate", "method", "time_limit")
 
 
-def points(
+def list_points(
     panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], records: Mapping[str, Sequence[FindingRecord]]
 ) -> pa.Table:
     """One row for each benchmark and system.

@@ -50,7 +50,7 @@ def analyze(
     return Report(
         finding,
         summary=summarize(finding),
-        rankings=tables.rankings(finding, higher_is_better=kept.higher_is_better),
+        rankings=tables.list_rankings(finding, higher_is_better=kept.higher_is_better),
         tables=built_tables,
         figures=figures.build_figures(finding),
         warnings=[

@@ -35,7 +35,7 @@ def build_tables(finding: VotingRules) -> Mapping[str, pa.Table]:
     }
 
 
-def rankings(finding: VotingRules, *, higher_is_better: bool) -> Mapping[str, RankedModels]:
+def list_rankings(finding: VotingRules, *, higher_is_better: bool) -> Mapping[str, RankedModels]:
     """The models by each rule; means and medians in the direction in which they were measured.
 
     Args:

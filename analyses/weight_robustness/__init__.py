@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from analyses.weight_robustness import figures, tables
 from analyses.weight_robustness.method import weigh_at_random
-from analyses.weight_robustness.summary import model_warnings, summarize
+from analyses.weight_robustness.summary import list_model_warnings, summarize
 from analyses.weight_robustness.validation import validate_weighting
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.weighted_scores import select_complete_weighted
@@ -58,18 +58,23 @@ def analyze(
         rank_high=u.rank_high,
     )
     drawings = {
-        "beats": lambda: figures.beats(finding.models, u),
-        "weighted_performance": lambda: figures.weighted_performance(finding.models, u, voters.scores.metric, higher),
+        "beats": lambda: figures.draw_beats(finding.models, u),
+        "weighted_performance": lambda: figures.draw_weighted_performance(
+            finding.models, u, voters.scores.metric, higher
+        ),
     }
     if len(finding.models) > 1:
-        drawings["places"] = lambda: figures.places(finding.models, u)
+        drawings["places"] = lambda: figures.draw_places(finding.models, u)
     else:
         del drawings["beats"]
     return Report(
         finding,
         summary=summarize(finding),
         rankings={"random_weights": ranked},
-        tables={"models": tables.by_model(finding.models, finding.rank, u), "pairs": tables.by_pair(finding.models, u)},
+        tables={
+            "models": tables.list_by_model(finding.models, finding.rank, u),
+            "pairs": tables.list_by_pair(finding.models, u),
+        },
         figures=drawings,
-        warnings=[*voters.warnings, *model_warnings(finding)],
+        warnings=[*voters.warnings, *list_model_warnings(finding)],
     )

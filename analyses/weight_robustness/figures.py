@@ -33,7 +33,7 @@ RIDGE = 0.85
 """Height of the highest density, in rows."""
 
 
-def beats(models: Sequence[str], under: RandomWeights) -> Figure:
+def draw_beats(models: Sequence[str], under: RandomWeights) -> Figure:
     """How often the row is ahead of the column, best model first.
 
     Args:
@@ -57,7 +57,7 @@ def beats(models: Sequence[str], under: RandomWeights) -> Figure:
     return figure
 
 
-def places(models: Sequence[str], under: RandomWeights) -> Figure:
+def draw_places(models: Sequence[str], under: RandomWeights) -> Figure:
     """How often each model takes each place, with the expected place.
 
     Args:
@@ -82,7 +82,9 @@ def places(models: Sequence[str], under: RandomWeights) -> Figure:
     return figure
 
 
-def weighted_performance(models: Sequence[str], under: RandomWeights, metric: str, higher_is_better: bool) -> Figure:
+def draw_weighted_performance(
+    models: Sequence[str], under: RandomWeights, metric: str, higher_is_better: bool
+) -> Figure:
     """The distribution of each model's weighted mean, best model first.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.weighting.random_weights import CENTRAL, RandomWeights, random_weights
+from analyses.numerics.weighting.random_weights import CENTRAL, RandomWeights, weigh_randomly
 from tracker.queries.ranking.weighted_scores import WeightedScores
 from tracker.recording.finding import Finding, Metric, Undefined
 from tracker.statistics.ranking import mean_ranks
@@ -131,7 +131,7 @@ def weigh_at_random(voters: WeightedScores, *, n_draws: int, method: str, seed: 
     alpha = voters.weights * (voters.n_effective / len(voters.weights))
     rank = mean_ranks(scores.Q.T @ (alpha / alpha.sum()), higher_is_better=scores.higher_is_better)
     order = np.argsort(rank, kind="stable")
-    under = random_weights(
+    under = weigh_randomly(
         scores.Q[:, order],
         alpha,
         higher_is_better=scores.higher_is_better,

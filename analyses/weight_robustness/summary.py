@@ -65,7 +65,7 @@ def _pairs(finding: WeightRobustness) -> str:
     )
 
 
-def model_warnings(finding: WeightRobustness) -> list[str]:
+def list_model_warnings(finding: WeightRobustness) -> list[str]:
     """What the reader of the numbers should know of the models behind them."""
     models, u = finding.models, finding.under
     warnings = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.numerics.weighting.random_weights import RandomWeights
 
 
-def by_model(models: Sequence[str], rank: NDArray[np.float64], u: RandomWeights) -> pa.Table:
+def list_by_model(models: Sequence[str], rank: NDArray[np.float64], u: RandomWeights) -> pa.Table:
     """One row for each model."""
     columns = ("mean", "sd", "low", "high", "range_low", "range_high", "least", "most")
     return pa.table(
@@ -22,7 +22,7 @@ def by_model(models: Sequence[str], rank: NDArray[np.float64], u: RandomWeights)
     )
 
 
-def by_pair(models: Sequence[str], u: RandomWeights) -> pa.Table:
+def list_by_pair(models: Sequence[str], u: RandomWeights) -> pa.Table:
     """One row for each two models, the one with the better mean first."""
     i, j = np.triu_indices(len(models), 1)
     relation = np.where(u.better[j, i] == 0, "never worse", np.where(u.better[i, j] == 0, "never better", ""))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_columns
+from analyses.numerics.null_tables import draw_fixed_margins, find_common_ancestor, shuffle_columns
 from analyses.numerics.similarity.bit_tables import BitTable, unpack_bits
 from tracker.statistics.rng_streams import stream_key
 
@@ -17,6 +17,6 @@ def unpack_table(bits: BitTable, rows: np.ndarray) -> np.ndarray:
 def draw_tables(table: np.ndarray, null: str, n: int, seed: int = 0) -> list[np.ndarray]:
     bits, key = BitTable.from_scores(table), stream_key(seed)
     if null == "columns":
-        return [unpack_table(bits, shuffled_columns(bits, key, b)) for b in range(n)]
-    ancestor = common_ancestor(bits, key)
-    return [unpack_table(bits, fixed_margins(bits, ancestor, key, b)) for b in range(n)]
+        return [unpack_table(bits, shuffle_columns(bits, key, b)) for b in range(n)]
+    ancestor = find_common_ancestor(bits, key)
+    return [unpack_table(bits, draw_fixed_margins(bits, ancestor, key, b)) for b in range(n)]

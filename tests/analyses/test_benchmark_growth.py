@@ -10,10 +10,10 @@ import pytest
 from performance_matrices import matrix
 
 from analyses.benchmark_growth import analyze
-from analyses.benchmark_growth.method import grow
+from analyses.benchmark_growth.method import measure_growth
 from analyses.benchmark_growth.summary import summarize
-from analyses.numerics.growth.farthest_first import farthest_first, group_rows
-from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
+from analyses.numerics.null_tables import shuffle_table
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.weights import PromptWeights
@@ -44,14 +44,14 @@ def same(left, right) -> bool:
 
 class TestAgainstReference:
     def test_curves_and_sizes_are_those_of_the_orders(self):
-        result = grow(BINARY, start=17, within=0.1, seed=4, **FEW)
-        order = farthest_first(group_rows(BINARY), 17).rows
+        result = measure_growth(BINARY, start=17, within=0.1, seed=4, **FEW)
+        order = order_farthest_first(group_rows(BINARY), 17).rows
         assert result.order.rows.tolist() == order.tolist()
         running = np.cumsum(BINARY[order], axis=0) / np.arange(1, 121)[:, None]
         assert result.informative.means == pytest.approx(running[result.sizes - 1])
         at = result.sizes.tolist().index(50)
-        shuffled = [shuffled_table(BINARY, stream_key(4), p) for p in range(4)]
-        means = [table[farthest_first(group_rows(table), 17).rows[:50]].mean() for table in shuffled]
+        shuffled = [shuffle_table(BINARY, stream_key(4), p) for p in range(4)]
+        means = [table[order_farthest_first(group_rows(table), 17).rows[:50]].mean() for table in shuffled]
         assert result.permuted.means[:, at].mean(axis=1) == pytest.approx(means)
         metrics = result.metrics
         assert metrics["mean_at_50"] == pytest.approx(running[49].mean())
@@ -82,7 +82,7 @@ class TestAgainstReference:
     def test_vectors_decide_on_the_order_and_random_orders_are_the_control(self):
         E = RNG.normal(size=(120, 6))
         report = analyze(matrix(BINARY), None, vectors_of(E), start=105, criterion="min", **FEW)
-        order = farthest_first(group_rows(E.astype(np.float32).astype(float)), 5, "min").rows
+        order = order_farthest_first(group_rows(E.astype(np.float32).astype(float)), 5, "min").rows
         assert report.finding.order.rows.tolist() == order.tolist()
         assert isinstance(report.finding.metrics["size_within.permuted_median"], Undefined)
         assert "random orders: they are the control" in report.summary

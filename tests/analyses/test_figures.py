@@ -8,7 +8,7 @@ import pytest
 from performance_matrices import matrix
 
 from analyses.prompt_correlation import analyze
-from analyses.prompt_correlation.figures import shares
+from analyses.prompt_correlation.figures import bin_shares
 from analyses.prompt_correlation.method import permutation_test
 
 RNG = np.random.default_rng(11)
@@ -56,7 +56,7 @@ class TestLaws:
     def test_bars_hold_every_pair_once(self):
         for table in (BINARY, RNG.normal(size=(40, 5))):
             for test in permutation_test(table, n_permutations=5).similarities.tests:
-                edges, observed, drawn = shares(test)
+                edges, observed, drawn = bin_shares(test)
                 assert np.diff(edges) == pytest.approx(edges[1] - edges[0])
                 assert observed.sum() == pytest.approx(1)
                 assert drawn.sum() == pytest.approx(1)

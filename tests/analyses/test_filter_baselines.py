@@ -11,14 +11,14 @@ from performance_matrices import matrix
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from analyses.filter_baselines import FilterBaselines, analyze
-from analyses.numerics.filtering.effects.agreement import agreement
+from analyses.numerics.filtering.effects.agreement import measure_agreement
 from analyses.numerics.filtering.effects.random_comparison import (
     SelectionComparison,
     compare_with_random,
     full_statistics,
 )
-from analyses.numerics.filtering.effects.random_subsets import random_subsets
-from analyses.numerics.filtering.effects.ranking_change import ranking_change
+from analyses.numerics.filtering.effects.random_subsets import draw_random_subsets
+from analyses.numerics.filtering.effects.ranking_change import compare_rankings
 from analyses.numerics.filtering.item_response import fit_two_parameter, flag_easy_or_undiscriminating
 from tracker.errors import SelectionError
 from tracker.queries.answers import AnswerMatrix
@@ -136,7 +136,7 @@ class TestPlanted:
 
 class TestAgainstReference:
     def test_the_filters_own_numbers_are_those_of_the_filter_question(self, report):
-        change = ranking_change(TABLE, ~EASY, np.isin(np.arange(K), BEST))
+        change = compare_rankings(TABLE, ~EASY, np.isin(np.arange(K), BEST))
         assert number(report, "filter.tau") == change.tau
         assert number(report, "filter.tau_without_filter_models") == change.tau_without_filter_models
         assert number(report, "filter.share_removed") == pytest.approx(EASY.mean())
@@ -152,10 +152,10 @@ class TestAgainstReference:
     def test_random_subsets_are_those_of_the_seed_one_after_the_other(self, report):
         full = TABLE.mean(axis=0)
         for method, kept in (("filter", ~EASY), ("item_response", finding(report).methods["item_response"].kept)):
-            drawn = random_subsets(N, int(kept.sum()), range(40), 0)
+            drawn = draw_random_subsets(N, int(kept.sum()), range(40), 0)
             means = [TABLE[rows].mean(axis=0) for rows in drawn]
             tau = [kendalltau(full, some)[0] for some in means]
-            same = [agreement(TABLE[rows].astype(np.int32)).mean_share for rows in drawn]
+            same = [measure_agreement(TABLE[rows].astype(np.int32)).mean_share for rows in drawn]
             np.testing.assert_allclose(report.finding.arrays[f"{method}.random.tau"], tau)
             np.testing.assert_allclose(report.finding.arrays[f"{method}.random.agreement"], same)
             assert number(report, f"{method}.tau.random_mean") == pytest.approx(np.mean(tau))
@@ -174,10 +174,12 @@ class TestAgainstReference:
     def test_answers_are_compared_where_all_are_stored(self):
         codes = np.random.default_rng(5).integers(0, 3, TABLE.shape).astype(np.int32)
         result = run_analysis(codes=codes)
-        assert number(result, "filter.agreement") == agreement(codes[~EASY]).mean_share
-        assert number(result, "full.agreement") == agreement(codes).mean_share
+        assert number(result, "filter.agreement") == measure_agreement(codes[~EASY]).mean_share
+        assert number(result, "full.agreement") == measure_agreement(codes).mean_share
         codes[:, 4] = -1
-        assert number(run_analysis(codes=codes), "full.agreement") == agreement(TABLE.astype(np.int32)).mean_share
+        assert (
+            number(run_analysis(codes=codes), "full.agreement") == measure_agreement(TABLE.astype(np.int32)).mean_share
+        )
 
 
 class TestLaws:
@@ -215,7 +217,7 @@ class TestLaws:
         assert number(result, "item_response.n_models") == K
         assert (
             number(result, "filter.tau")
-            == ranking_change(np.delete(TABLE, 1, axis=1), ~EASY, np.isin(np.delete(np.arange(K), 1), BEST)).tau
+            == compare_rankings(np.delete(TABLE, 1, axis=1), ~EASY, np.isin(np.delete(np.arange(K), 1), BEST)).tau
         )
         assert "model 1" in next(warning for warning in result.warnings if warning.startswith("Not ranked"))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analyses.numerics.filtering.similar_prompts.similar_step import SimilarSettings, find_similar
-from analyses.numerics.filtering.step_flags import confidently_right
+from analyses.numerics.filtering.step_flags import find_confidently_right
 from tracker.simulation.item_response import Design, SimulatedResponses, Simulation, simulate
 
 NOTHING = Design(n_easy=0, n_leaked=0, n_groups=0)
@@ -35,7 +35,7 @@ def filter_models(simulation: Simulation) -> list[int]:
 def sure(simulation: Simulation, responses: SimulatedResponses) -> np.ndarray:
     """What all filter models get right with confidence."""
     models = filter_models(simulation)
-    return confidently_right(responses.right[:, models], responses.gold_probability[:, models], CONFIDENCE)
+    return find_confidently_right(responses.right[:, models], responses.gold_probability[:, models], CONFIDENCE)
 
 
 def similar(E: np.ndarray) -> tuple[np.ndarray, str]:

@@ -6,7 +6,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from analyses.numerics.filtering.similar_prompts.density import density, threshold
+from analyses.numerics.filtering.similar_prompts.density import estimate_density, find_threshold
 from analyses.presentation import similar_prompts_figures as similar_prompts
 
 RNG = np.random.default_rng(2)
@@ -39,27 +39,27 @@ def marks(axes) -> np.ndarray:
 class TestDensity:
     @pytest.mark.parametrize("name", SAMPLES)
     def test_pictures_are_drawn_whatever_the_distances(self, name):
-        result = density(SAMPLES[name])
-        text = threshold(result)
+        result = estimate_density(SAMPLES[name])
+        text = find_threshold(result)
         for value in (text.value, None, 0.25):
-            figure = similar_prompts.density(result, value, text.reason)
+            figure = similar_prompts.draw_density(result, value, text.reason)
             lines = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
             assert [line.get_xdata()[0] for line in lines] == ([] if value is None else [value])
             assert text.reason in figure.axes[0].get_title(loc="left")
             assert figure.axes[1].get_xlabel()
-        drawn(similar_prompts.density(result, text.value, text.reason))
+        drawn(similar_prompts.draw_density(result, text.value, text.reason))
 
     @pytest.mark.parametrize("name", ["two crowds", "crowd at 0", "one far away", "few"])
     def test_every_maximum_has_a_mark_on_the_curve(self, name):
-        result = density(SAMPLES[name], 0.05)
-        for axes in similar_prompts.density(result, 0.1, "given").axes:
+        result = estimate_density(SAMPLES[name], 0.05)
+        for axes in similar_prompts.draw_density(result, 0.1, "given").axes:
             assert list(marks(axes)) == list(result.maxima)
             left, right = axes.get_xlim()
             assert left == 0
             assert right > result.maxima[-1]
 
     def test_no_peak_is_lost_between_the_points_of_a_long_grid(self):
-        result = density(np.r_[RNG.normal(0.3, 1e-4, 3000), RNG.normal(0.31, 1e-4, 3000), 1.9], 0.02)
+        result = estimate_density(np.r_[RNG.normal(0.3, 1e-4, 3000), RNG.normal(0.31, 1e-4, 3000), 1.9], 0.02)
         assert result.grid.size > 10 * similar_prompts.MAX_POINTS
         x, y = similar_prompts._curve(result, 0.3)
         assert x.size < 5 * similar_prompts.MAX_POINTS
@@ -72,7 +72,7 @@ class TestPath:
         bandwidths, n_neighbours = np.array([0.3, 0.05, 0.15]), np.array([25, 100])
         thresholds = np.array([[0.4, 0.5], [0.1, np.nan], [0.2, 0.3]])
         shares = np.where(thresholds > 0.25, np.nan, thresholds**2)
-        figure = similar_prompts.path(bandwidths, n_neighbours, thresholds, shares, (2, 1))
+        figure = similar_prompts.draw_path(bandwidths, n_neighbours, thresholds, shares, (2, 1))
         drawn(figure)
         left, right, none, refused = figure.axes
         line = left.lines[0]
@@ -88,7 +88,9 @@ class TestPath:
     @pytest.mark.parametrize(("b", "k", "value"), [(1, 1, 0.0), (2, 12, np.nan), (20, 3, 0.3)])
     def test_pictures_are_drawn_for_every_number_of_settings(self, b, k, value):
         table = np.full((b, k), value)
-        figure = similar_prompts.path(np.geomspace(0.02, 1, b), np.arange(1, k + 1) * 10, table, table, (b - 1, k - 1))
+        figure = similar_prompts.draw_path(
+            np.geomspace(0.02, 1, b), np.arange(1, k + 1) * 10, table, table, (b - 1, k - 1)
+        )
         drawn(figure)
         labels = [text.get_text() for text in figure.legends[0].get_texts()]
         assert sorted(labels) == sorted([str(10 * number) for number in range(1, k + 1)] + ["used"])

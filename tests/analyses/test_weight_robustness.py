@@ -11,7 +11,7 @@ from scipy import stats
 
 from analyses.weight_robustness import analyze
 from analyses.weight_robustness.summary import summarize
-from analyses.weight_robustness.tables import by_pair
+from analyses.weight_robustness.tables import list_by_pair
 from tracker.errors import SelectionError
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Undefined
@@ -208,7 +208,7 @@ class TestDegenerate:
         result = robustness(table)
         assert result.under.beats.tolist() == [[0.5, 1.0], [0.0, 0.5]]
         assert result.metrics["leader_changes"] == 0
-        assert by_pair(result.models, result.under).to_pylist()[0]["relation"] == "never worse"
+        assert list_by_pair(result.models, result.under).to_pylist()[0]["relation"] == "never worse"
 
     def test_equal_models_are_reported(self):
         result = robustness(np.full((4, 3), 0.5))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.directions import Directions, directions
+from analyses.numerics.clustering.directions import Directions, group_directions
 from analyses.numerics.clustering.silhouette import cluster_sums, row_silhouettes
-from analyses.numerics.clustering.spherical_kmeans import best_assignments
+from analyses.numerics.clustering.spherical_kmeans import find_best_assignments
 
 MEAN_TOLERANCE = 1e-10
 """Silhouettes, and mean cosines to a cluster, that differ by no more than this are equal: above `TIE_TOLERANCE`, as
@@ -40,7 +40,7 @@ class Clustering:
     by_number: NDArray[np.float64]
 
 
-def best_clustering(
+def find_best_clustering(
     X: NDArray[np.float64],
     *,
     weights: NDArray[np.float64] | None = None,
@@ -65,7 +65,7 @@ def best_clustering(
     """
     if max_clusters < 2 or n_restarts < 1:
         raise ValueError("max_clusters must be at least 2 and n_restarts at least 1")
-    grouped = directions(X, weights)
+    grouped = group_directions(X, weights)
     by_number = np.full(max_clusters - 1, np.nan)
     most = min(max_clusters, grouped.n_distinct)
     if most < 2:
@@ -79,13 +79,13 @@ def best_clustering(
             medoids=_medoids(grouped, labels, most),
             by_number=by_number,
         )
-    kept, objectives = best_assignments(
+    kept, objectives = find_best_assignments(
         grouped.units, grouped.weights, max_clusters=most, n_restarts=n_restarts, key=key
     )
     for place, assignment in enumerate(kept):
         samples = row_silhouettes(grouped, assignment.astype(np.int64), place + 2, weights)
         by_number[place] = _mean(samples, weights)
-    place = best_number(by_number) - 2
+    place = find_best_number(by_number) - 2
     labels = _numbered(grouped, kept[place].astype(np.int64), place + 2)
     samples = row_silhouettes(grouped, labels, place + 2, weights)
     return Clustering(
@@ -99,7 +99,7 @@ def best_clustering(
     )
 
 
-def best_number(by_number: NDArray[np.float64]) -> int:
+def find_best_number(by_number: NDArray[np.float64]) -> int:
     """The number of clusters with the largest mean silhouette, of equal ones the smallest; 0 where there is none.
 
     Args:
@@ -120,7 +120,7 @@ def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[
     Returns:
         ``(n,)`` float64; exactly 0 for rows of the medoid's direction, NaN for rows of zeros.
     """
-    grouped = directions(X)
+    grouped = group_directions(X)
     distances = np.full(grouped.of_row.size, np.nan)
     rows = np.flatnonzero(grouped.of_row >= 0)
     of_row = grouped.of_row[rows]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.clustering.best_clustering import Clustering, medoid_distances
-from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.directions import group_directions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class ClusterProfile:
         return np.asarray((self.n_prompts > 1) & (self.n_directions == 1))
 
 
-def cluster_profile(
+def describe_clusters(
     X: NDArray[np.float64], clustering: Clustering, weights: NDArray[np.float64] | None = None
 ) -> ClusterProfile:
     """Describe the clusters of a table.
@@ -53,7 +53,7 @@ def cluster_profile(
     labels = clustering.labels[rows]
     w = np.ones(X.shape[0]) if weights is None else weights
     totals = np.bincount(labels, weights=w[rows], minlength=n_clusters).astype(np.float64)
-    grouped = directions(X)
+    grouped = group_directions(X)
     of_direction = np.empty(grouped.n_distinct, dtype=np.int64)
     of_direction[grouped.of_row[rows]] = labels
     sums = np.zeros((n_clusters, X.shape[1]))

@@ -33,7 +33,7 @@ class Directions:
         return int(self.units.shape[0])
 
 
-def directions(X: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Directions:
+def group_directions(X: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Directions:
     """The distinct directions of the rows of a table.
 
     Args:

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.best_clustering import MEAN_TOLERANCE, Clustering, best_clustering, best_number
-from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_table
+from analyses.numerics.clustering.best_clustering import MEAN_TOLERANCE, Clustering, find_best_clustering, find_best_number
+from analyses.numerics.null_tables import find_common_ancestor, draw_fixed_margins, shuffle_table
 from analyses.numerics.similarity.bit_tables import BitTable, unpack_bits
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
 from tracker.statistics.rng_streams import stream_key
@@ -72,12 +72,12 @@ class SilhouetteTest:
 
     def number_up_to(self, cap: int) -> int:
         """The observed table's best number of clusters where at most ``cap`` are tried."""
-        return best_number(self.observed.by_number[: cap - 1])
+        return find_best_number(self.observed.by_number[: cap - 1])
 
     @cached_property
     def null_numbers(self) -> NDArray[np.int64]:
         """``(n_permutations,)`` best number of clusters of each drawn table; 0 where there is none."""
-        return np.array([best_number(silhouettes) for silhouettes in self.null_by_number], dtype=np.int64)
+        return np.array([find_best_number(silhouettes) for silhouettes in self.null_by_number], dtype=np.int64)
 
 
 def silhouette_test(
@@ -105,10 +105,10 @@ def silhouette_test(
         seed: of the starts and the draws.
     """
     key = stream_key(seed)
-    drawn = _margins(Q, key) if null == "margins" else lambda permutation: shuffled_table(Q, key, permutation)
+    drawn = _margins(Q, key) if null == "margins" else lambda permutation: shuffle_table(Q, key, permutation)
 
     def clustered(table: NDArray[np.float64]) -> Clustering:
-        return best_clustering(table, weights=weights, max_clusters=max_clusters, n_restarts=n_restarts, key=key)
+        return find_best_clustering(table, weights=weights, max_clusters=max_clusters, n_restarts=n_restarts, key=key)
 
     by_number = map_blocks(lambda permutation: clustered(drawn(permutation)).by_number, n_permutations)
     return SilhouetteTest(observed=clustered(Q), null_by_number=np.array(by_number))
@@ -116,8 +116,8 @@ def silhouette_test(
 
 def _margins(Q: NDArray[np.float64], key: NDArray[np.uint64]) -> Callable[[int], NDArray[np.float64]]:
     table = BitTable.from_scores(Q)
-    ancestor = common_ancestor(table, key)
-    return lambda permutation: unpack_bits(fixed_margins(table, ancestor, key, permutation), Q.shape[1]).astype(
+    ancestor = find_common_ancestor(table, key)
+    return lambda permutation: unpack_bits(draw_fixed_margins(table, ancestor, key, permutation), Q.shape[1]).astype(
         np.float64
     )
 

@@ -343,7 +343,7 @@ def _run_chains(directions: Any, max_clusters: int, n_restarts: int, key: Any, k
                 kept[n - 2] = state.labels
 
 
-def best_assignments(
+def find_best_assignments(
     units: NDArray[np.float64],
     weights: NDArray[np.float64],
     *,

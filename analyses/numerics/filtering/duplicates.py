@@ -36,7 +36,9 @@ def find_duplicate_groups(
         ``(n,)``, the number of each prompt's group in the order of their first members; -1 where it has no equal.
     """
     keys = [
-        None if text is None else (normalized(text), tuple(map(normalized, offered or ())) if by == "full" else ())
+        None
+        if text is None
+        else (normalize_text(text), tuple(map(normalize_text, offered or ())) if by == "full" else ())
         for text, offered in zip(texts, choices, strict=True)
     ]
     members: dict[tuple[str, tuple[str, ...]], list[int]] = {}
@@ -49,7 +51,7 @@ def find_duplicate_groups(
     return groups
 
 
-def normalized(text: str) -> str:
+def normalize_text(text: str) -> str:
     """A text as it is compared; doing it twice changes nothing more."""
     if not text.isascii():
         text = _plain(_plain(text).casefold())

@@ -47,7 +47,7 @@ def find_kept(steps: Iterable[StepFlags], n_prompts: int) -> NDArray[np.bool_]:
     return stays
 
 
-def confident_answers(
+def find_confident_answers(
     right: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float
 ) -> NDArray[np.bool_]:
     """``(n_prompts, n_models)`` whether each model is right, and gives that answer more than this probability.
@@ -61,18 +61,18 @@ def confident_answers(
     return right if probabilities is None else right & (probabilities > confidence)
 
 
-def confidently_right(
+def find_confidently_right(
     right: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float
 ) -> NDArray[np.bool_]:
     """``(n_prompts,)`` whether every model is right, and gives the gold answer more than this probability.
 
     Args:
-        right, probabilities, confidence: of the filter models, as for `confident_answers`.
+        right, probabilities, confidence: of the filter models, as for `find_confident_answers`.
     """
-    return np.asarray(confident_answers(right, probabilities, confidence).all(axis=1))
+    return np.asarray(find_confident_answers(right, probabilities, confidence).all(axis=1))
 
 
-def confidently_wrong(
+def find_confidently_wrong(
     wrong: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float
 ) -> NDArray[np.bool_]:
     """``(n_prompts,)`` whether every model is wrong, and gives its own answer more than this probability.
@@ -82,4 +82,4 @@ def confidently_wrong(
         probabilities: ``(n_prompts, n_models)`` of the answer given, in [0, 1]; None asks for being wrong alone.
         confidence: strictly less than the probability.
     """
-    return confidently_right(wrong, probabilities, confidence)
+    return find_confidently_right(wrong, probabilities, confidence)

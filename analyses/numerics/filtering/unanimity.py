@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.step_flags import confidently_right, confidently_wrong
+from analyses.numerics.filtering.step_flags import find_confidently_right, find_confidently_wrong
 
 Flags = NDArray[np.bool_]
 Probabilities = NDArray[np.float64] | None
@@ -39,16 +39,18 @@ class Unanimity:
 
     def find_easy(self, models: NDArray[np.intp]) -> Flags:
         """``(n_prompts,)`` all of these models, at least one, are right and sure."""
-        return confidently_right(self.right[:, models], _select(self.reference_probability, models), self.confidence)
+        return find_confidently_right(
+            self.right[:, models], _select(self.reference_probability, models), self.confidence
+        )
 
     def find_contaminated(self, models: NDArray[np.intp]) -> Flags:
         """``(n_prompts,)`` all of these models are right and sure without having seen the question."""
         probabilities = _select(self.blind_reference_probability, models)
-        return confidently_right(self.blind_right[:, models], probabilities, self.confidence)
+        return find_confidently_right(self.blind_right[:, models], probabilities, self.confidence)
 
     def find_suspect(self, models: NDArray[np.intp]) -> Flags:
         """``(n_prompts,)`` all of these models are wrong and sure of their own answer."""
-        return confidently_wrong(self.wrong[:, models], _select(self.answer_probability, models), self.confidence)
+        return find_confidently_wrong(self.wrong[:, models], _select(self.answer_probability, models), self.confidence)
 
 
 def _select(probabilities: Probabilities, models: NDArray[np.intp]) -> Probabilities:

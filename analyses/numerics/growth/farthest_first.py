@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.directions import group_directions
 from tracker.statistics.jit import INT, jit, sum_kernel
 from tracker.statistics.ranking import TIE_TOLERANCE
 
@@ -61,7 +61,7 @@ def group_rows(rows: NDArray[np.float64]) -> Groups:
     Args:
         rows: ``(n, k)`` finite.
     """
-    grouped = directions(rows)
+    grouped = group_directions(rows)
     is_zero = grouped.of_row < 0
     units = np.vstack([grouped.units, np.zeros((int(is_zero.any()), rows.shape[1]))])
     group = np.where(is_zero, grouped.n_distinct, grouped.of_row)
@@ -91,7 +91,7 @@ class Order:
     distances: NDArray[np.float64]
 
 
-def farthest_first(groups: Groups, start: int, criterion: Literal["mean", "min"] = "mean") -> Order:
+def order_farthest_first(groups: Groups, start: int, criterion: Literal["mean", "min"] = "mean") -> Order:
     """Rows one by one, each the farthest from those already there.
 
     Args:
@@ -152,7 +152,7 @@ def _go_on(g: int, start: int, members: Any, starts: Any, at: Any, keys: Any) ->
 def _by_mean(
     units: Any, group: Any, members: Any, starts: Any, start: int, slack: float, rows: Any, distances: Any
 ) -> None:
-    """`farthest_first` by the mean distance, 1 - x.r / n_selected with r the sum of the selected unit vectors.
+    """`order_farthest_first` by the mean distance, 1 - x.r / n_selected with r the sum of the selected unit vectors.
 
     One more selected vector lowers x.r by at most ``slack``: 0 where nothing is negative, else 1. So
     x.r at an earlier step, less ``slack`` for each step since, is a lower bound; ``keys`` hold x.r plus
@@ -198,7 +198,7 @@ def _by_mean(
 
 @jit
 def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, rows: Any, distances: Any) -> None:
-    """`farthest_first` by the distance to the nearest selected row, 1 - max x.s over the selected s.
+    """`order_farthest_first` by the distance to the nearest selected row, 1 - max x.s over the selected s.
 
     The maximum over some of the selected vectors is a lower bound of that over all; ``keys`` hold it, ``seen``
     over how many. A row is given up as soon as its bound rules it out. ``floors`` as in `_by_mean`.

@@ -43,7 +43,7 @@ def _shuffle(order: Any, key: Any, number: int) -> None:
         order[last], order[draws[i]] = order[draws[i]], order[last]
 
 
-def random_order(n: int, key: NDArray[np.uint64], number: int) -> NDArray[np.int64]:
+def draw_order(n: int, key: NDArray[np.uint64], number: int) -> NDArray[np.int64]:
     """A permutation of ``0 .. n - 1``, all equally likely.
 
     Args:
@@ -161,7 +161,7 @@ def _follow(
             kept = min(kept + 1, sizes.size - 1)
 
 
-def trajectory(
+def follow_order(
     Q: NDArray[np.float64], weights: NDArray[np.float64], order: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> Trajectory:
     """Add rows in an order.

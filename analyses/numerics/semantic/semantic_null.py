@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.null_tables import shuffled_table
-from analyses.numerics.pooled_distance import pooled_distances
+from analyses.numerics.null_tables import shuffle_table
+from analyses.numerics.pooled_distance import compute_pooled_distances
 from analyses.numerics.semantic.semantic_regression import Floats, Lines, Meaning, fit_lines, performance_rows
 from tracker.statistics.multiple_testing import ascending_fdr_values, fdr_values
 from tracker.statistics.resampling import ALPHA, PermutationTest, build_permutation_test, map_blocks, split_blocks
@@ -133,7 +133,7 @@ class _NullTables:
         """``(n, k)`` performance rows."""
         if self.null == "rows":
             return self.rows[self.order(draw)]
-        return performance_rows(shuffled_table(self.Q, self.key, draw), self.similarity)
+        return performance_rows(shuffle_table(self.Q, self.key, draw), self.similarity)
 
     def partner_weights(self, draws: range) -> Floats:
         """``(n, b)``."""
@@ -234,8 +234,8 @@ def _comparisons(statistics: _LineStatistics, scale: float) -> dict[str, Permuta
     values = {
         "slope.mean": (statistics.slope_mean, DRAW_TOLERANCE * scale),
         "n_discoveries": (statistics.n_discoveries, 0.0),
-        "ks_slope": (pooled_distances(statistics.slopes), DRAW_TOLERANCE),
-        "ks_fdr": (pooled_distances(statistics.fdr), DRAW_TOLERANCE),
+        "ks_slope": (compute_pooled_distances(statistics.slopes), DRAW_TOLERANCE),
+        "ks_fdr": (compute_pooled_distances(statistics.fdr), DRAW_TOLERANCE),
         "max_t": (statistics.max_t, DRAW_TOLERANCE * float(statistics.max_t[0])),
     }
     no_line = "" if np.isfinite(statistics.max_t[0]) else "no prompt has a line"

@@ -32,7 +32,7 @@ class Partners:
     contribution: Floats
 
 
-def nearest_partners(
+def find_nearest_partners(
     prompts: NDArray[np.int64], rows: Floats, U: Floats, weights: Floats, n_nearest: int, *, intercept: bool
 ) -> Partners:
     """The nearest partners of some prompts, among all others.
@@ -78,7 +78,7 @@ class Curve:
     n_pairs: int
 
 
-def similarity_curve(rows: Floats, U: Floats, weights: Floats) -> Curve:
+def bin_similarities(rows: Floats, U: Floats, weights: Floats) -> Curve:
     """Performance similarity in narrow bins of semantic similarity, relative to each prompt's own mean as its line is.
 
     Each pair weighs the product of its two weights.

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from analyses.numerics.similarity.bit_tables import BitTable
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, KsDistances, describe_counts, join_distances
-from analyses.numerics.similarity.null_draws import DrawBlock, Null, NullDraws, row_sum_spread
+from analyses.numerics.similarity.null_draws import DrawBlock, Null, NullDraws, compute_row_sum_spread
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.similarities import SIMILARITIES, Counts, Similarity
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
-from analyses.numerics.similarity.weighted_distributions import STATISTIC_TOLERANCE, describe_masses, signs_within, ties
+from analyses.numerics.similarity.weighted_distributions import STATISTIC_TOLERANCE, describe_masses, signs_within, compute_tie_tolerances
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
 
 MAX_KEPT = 1 << 28
@@ -34,7 +34,7 @@ ONE_VARYING_BY_WEIGHT = (
 NO_OTHER_TABLE = "no draw differed from the observed table: its row and column sums leave no cell free"
 
 
-def binary_similarities(
+def compare_binary(
     Q: NDArray[np.float64],
     *,
     n_permutations: int,
@@ -118,7 +118,7 @@ def _test(
         tie = 0.0
     else:
         observed = describe_masses(counts[None, :], values)[0]
-        signs = signs_within(null - observed, ties(observed, null))
+        signs = signs_within(null - observed, compute_tie_tolerances(observed, null))
         tie = STATISTIC_TOLERANCE
     invariant = draws.invariant_statistics(similarity)
     distance = build_permutation_test(*join_distances(distances), reason)
@@ -145,7 +145,7 @@ def _row_sums(draws: NullDraws, blocks: list[DrawBlock], reason: str) -> Permuta
     table, weights = draws.counter.table, draws.counter.weights
     reason = reason or (INVARIANT_ROW_SUMS if draws.ancestor is not None else "")
     null = np.concatenate([block.row_sums for block in blocks])
-    observed = row_sum_spread(table.rows, weights)
+    observed = compute_row_sum_spread(table.rows, weights)
     if weights is not None:
         return build_permutation_test(
             observed,

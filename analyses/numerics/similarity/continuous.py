@@ -10,13 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.null_tables import shuffled_scores
+from analyses.numerics.null_tables import shuffle_scores
 from analyses.numerics.similarity.cosines.cosine_distributions import CosineDistribution, describe_cosines
 from analyses.numerics.similarity.cosines.cosine_layout import CosineLayout, can_have_zero_rows
 from analyses.numerics.similarity.cosines.cosine_pairs import BINS
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances, join_distances
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
-from analyses.numerics.similarity.weighted_distributions import compare_weighted_distances, signs_within, ties
+from analyses.numerics.similarity.weighted_distributions import (
+    compare_weighted_distances,
+    compute_tie_tolerances,
+    signs_within,
+)
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
 from tracker.statistics.rng_streams import stream_key
 
@@ -29,7 +33,7 @@ ONE_VARYING_BY_WEIGHT = (
 )
 
 
-def continuous_similarities(
+def compare_continuous(
     Q: NDArray[np.float64], *, n_permutations: int, seed: int, weights: NDArray[np.float64] | None = None
 ) -> SimilarityTests:
     """Compare the cosines of a continuous table's rows with those after shuffling its columns.
@@ -73,7 +77,7 @@ def _describe_draws(
         scratch = np.empty(BINS, np.int64)
         return [
             describe_cosines(
-                shuffled_scores(ordered, bits.cells, bits.cell_starts, scores.shape[0], key, permutation),
+                shuffle_scores(ordered, bits.cells, bits.cell_starts, scores.shape[0], key, permutation),
                 layout,
                 names,
                 scratch,
@@ -107,7 +111,7 @@ def _test(
             block_counts[place] = draws[b].counts(name, layout)
         distances.append(compare(counts, block_counts[: len(run)], counts + pooled))
     null = np.stack([draw.statistics[i] for draw in draws])
-    signs = signs_within(null - observed.statistics[i], ties(observed.statistics[i], null))
+    signs = signs_within(null - observed.statistics[i], compute_tie_tolerances(observed.statistics[i], null))
     comparisons: dict[str, PermutationTest] = {
         statistic: build_permutation_test(
             observed.statistics[i, s], null[:, s], signs[:, s], reason, on_an_atom=statistic in ATOMIC

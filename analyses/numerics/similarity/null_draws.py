@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_columns
+from analyses.numerics.null_tables import draw_fixed_margins, find_common_ancestor, shuffle_columns
 from analyses.numerics.similarity.distributions import STATISTICS, KsDistances, compare_distances, compare_exactly
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.pairs.pair_counts import N_SIDES, PairCounts
@@ -30,7 +30,7 @@ class DrawBlock:
         sides: ``(n, N_SIDES)``.
         total: ``(used.size,)`` counts of all draws together.
         statistics, signs: ``(n, n_similarities, 4)``; signs where they are known without the other draws.
-        row_sums: ``(n,)``, see `row_sum_spread`.
+        row_sums: ``(n,)``, see `compute_row_sum_spread`.
         differs: whether any draw differs from the observed table.
     """
 
@@ -82,24 +82,24 @@ class NullDraws:
             keeps_counts: whether the counts of a block are kept.
         """
         key = stream_key(seed)
-        ancestor = common_ancestor(counter.table, key) if null == "margins" else None
+        ancestor = find_common_ancestor(counter.table, key) if null == "margins" else None
         return cls(counter, similarities, counter.count(counter.table.rows), key, ancestor, keeps_counts)
 
     def rows(self, permutation: int) -> NDArray[np.uint64]:
         """One drawn table, packed."""
         if self.ancestor is None:
-            return shuffled_columns(self.counter.table, self.key, permutation)
-        return fixed_margins(self.counter.table, self.ancestor, self.key, permutation)
+            return shuffle_columns(self.counter.table, self.key, permutation)
+        return draw_fixed_margins(self.counter.table, self.ancestor, self.key, permutation)
 
     def count(self, run: range) -> tuple[PairCounts, Counts, bool]:
-        """Counts and `row_sum_spread` of some draws, and whether any differs from the observed table."""
+        """Counts and `compute_row_sum_spread` of some draws, and whether any differs from the observed table."""
         counter, dtype = self.counter, self.counter.dtype
         counts = PairCounts(np.empty((len(run), counter.n_values), dtype), np.empty((len(run), N_SIDES), dtype))
         row_sums, differs = np.empty(len(run), dtype), False
         for b, permutation in enumerate(run):
             rows = self.rows(permutation)
             counts.values[b], counts.sides[b] = counter.count(rows)
-            row_sums[b] = row_sum_spread(rows, counter.weights)
+            row_sums[b] = compute_row_sum_spread(rows, counter.weights)
             differs = differs or not np.array_equal(rows, counter.table.rows)
         return counts, row_sums, differs
 
@@ -157,7 +157,7 @@ class NullDraws:
         return frozenset()
 
 
-def row_sum_spread(rows: NDArray[np.uint64], weights: NDArray[np.float64] | None) -> float:
+def compute_row_sum_spread(rows: NDArray[np.uint64], weights: NDArray[np.float64] | None) -> float:
     """A measure of how unequal the row sums of a table are: the sum of squares, or the weighted variance."""
     ones = bit_counts(rows)
     if weights is None:

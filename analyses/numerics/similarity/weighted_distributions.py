@@ -24,7 +24,7 @@ REACHED = 1e-10
 """A share of the weight this little below a percentile has reached it: what rounding does to sums of weights."""
 
 
-def ties(observed: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_tie_tolerances(observed: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:
     """How close each of `STATISTICS` must be to be a tie; the same whichever table is called the observed one."""
     means = np.append(null[:, 0], observed[0])
     spread = float(1 - means[np.isfinite(means)].min(initial=1.0))

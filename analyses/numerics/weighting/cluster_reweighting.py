@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.best_clustering import Clustering, best_clustering, medoid_distances
+from analyses.numerics.clustering.best_clustering import Clustering, find_best_clustering, medoid_distances
 from analyses.numerics.weighting.cluster_weights import (
     ZeroDistance,
     distance_weights,
     inverse_distance_weights,
     medoid_weights,
 )
-from analyses.numerics.weighting.reweighting import Reweighting, reweighting
+from analyses.numerics.weighting.reweighting import Reweighting, compare_reweighted
 from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.rng_streams import stream_key
 
@@ -45,7 +45,7 @@ class ClusterSchemes:
         return np.asarray(self.distances <= TIE_TOLERANCE)
 
 
-def cluster_schemes(
+def weigh_by_clusters(
     Q: NDArray[np.float64],
     *,
     max_clusters: int,
@@ -58,17 +58,17 @@ def cluster_schemes(
 
     Args:
         Q: ``(n_prompts, n_models)`` finite scores without gaps.
-        max_clusters, n_restarts: as for `best_clustering`.
+        max_clusters, n_restarts: as for `find_best_clustering`.
         zero_distance: as for `inverse_distance_weights`.
         higher_is_better: whether the largest mean is the best.
         seed: of the random starts.
     """
-    clustering = best_clustering(Q, max_clusters=max_clusters, n_restarts=n_restarts, key=stream_key(seed))
+    clustering = find_best_clustering(Q, max_clusters=max_clusters, n_restarts=n_restarts, key=stream_key(seed))
     distances = medoid_distances(Q, clustering)
     weights = {
         MEDOIDS: medoid_weights(clustering.labels, clustering.medoids),
         DISTANCE: distance_weights(clustering.labels, distances),
         INVERSE: inverse_distance_weights(clustering.labels, distances, zero_distance),
     }
-    schemes = {name: reweighting(Q, w, higher_is_better=higher_is_better) for name, w in weights.items()}
+    schemes = {name: compare_reweighted(Q, w, higher_is_better=higher_is_better) for name, w in weights.items()}
     return ClusterSchemes(seed=seed, clustering=clustering, distances=distances, schemes=schemes)

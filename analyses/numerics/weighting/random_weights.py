@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from analyses.numerics.weighting.rank_draws import RankDraws, rank_draws
-from analyses.numerics.weighting.simplex import density, lead_chances, moments, quantiles
+from analyses.numerics.weighting.rank_draws import RankDraws, draw_rankings
+from analyses.numerics.weighting.simplex import compute_lead_chances, density, moments, quantiles
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 Vector = NDArray[np.float64]
@@ -82,7 +82,7 @@ class RandomWeights:
         return np.asarray(self.better + self.better.T == 0)
 
 
-def random_weights(
+def weigh_randomly(
     Q: Matrix, alpha: Vector, *, higher_is_better: bool, n_draws: int, exact: bool, seed: int
 ) -> RandomWeights:
     """Weigh the prompts at random, ``Dirichlet(alpha)``.
@@ -96,10 +96,10 @@ def random_weights(
         seed: of all draws.
     """
     X = np.ascontiguousarray(Q if higher_is_better else -Q)
-    pairs = lead_chances(X, alpha)
+    pairs = compute_lead_chances(X, alpha)
     first = np.argmax(pairs.better + pairs.better.T == 0, axis=0)
     twins = first[first]
-    drawn = rank_draws(X, alpha, twins, n_draws=n_draws, seed=seed, keep_means=not exact)
+    drawn = draw_rankings(X, alpha, twins, n_draws=n_draws, seed=seed, keep_means=not exact)
     mean, sd = moments(Q, alpha)
     levels = np.array([*CENTRAL, 1 / (n_draws + 1), n_draws / (n_draws + 1)])
     shares = np.where(twins[:, None] == twins, 0.5, drawn.ahead / n_draws)

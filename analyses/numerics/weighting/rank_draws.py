@@ -49,7 +49,7 @@ class RankDraws:
     means: NDArray[np.float64] | None
 
 
-def rank_draws(
+def draw_rankings(
     X: NDArray[np.float64],
     alpha: NDArray[np.float64],
     twins: NDArray[np.int64],

@@ -65,7 +65,9 @@ class Reweighting:
         return not bool(((before == before.min()) & (self.ranks == self.ranks.min())).any())
 
 
-def reweighting(Q: NDArray[np.float64], weights: NDArray[np.float64], *, higher_is_better: bool = True) -> Reweighting:
+def compare_reweighted(
+    Q: NDArray[np.float64], weights: NDArray[np.float64], *, higher_is_better: bool = True
+) -> Reweighting:
     """Models ranked by weighted means, compared with plain ones.
 
     Args:

@@ -42,7 +42,7 @@ class LeadChances:
     better: NDArray[np.int64]
 
 
-def lead_chances(X: NDArray[np.float64], alpha: Vector) -> LeadChances:
+def compute_lead_chances(X: NDArray[np.float64], alpha: Vector) -> LeadChances:
     """Chances of every model being ahead of every other.
 
     Args:

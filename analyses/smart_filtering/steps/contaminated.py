@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.step_flags import StepFlags, make_flags
-from analyses.presentation.filter_model_tables import answer_only_table
+from analyses.presentation.filter_model_tables import list_answer_only_scores
 from analyses.presentation.name_lists import join_names
 from analyses.smart_filtering.filter_data import FilterData, FilterModelOptions
 from analyses.smart_filtering.filter_step import FilterStep, StepResult
@@ -43,7 +43,7 @@ class ContaminatedStep(FilterStep[FilterModelOptions]):
 
 def _describe_power(data: FilterData) -> list[str]:
     """Whether models that filter do better without the question than by guessing."""
-    table = answer_only_table(data.scores, data.evidence, data.choices, data.filter_models)
+    table = list_answer_only_scores(data.scores, data.evidence, data.choices, data.filter_models)
     rows = [row for row in table.to_pylist() if row["filters"]]
     if not rows:
         return []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.neighbours import find_nearest_neighbours
 from analyses.numerics.filtering.similar_prompts.similar_step import (
     SimilarPath,
     SimilarSettings,
@@ -20,7 +20,7 @@ from analyses.numerics.filtering.similar_prompts.similar_step import (
     trace_similar_path,
 )
 from analyses.presentation import similar_prompts_figures as figures
-from analyses.presentation.filter_model_tables import path_table
+from analyses.presentation.filter_model_tables import list_path
 from analyses.presentation.validation import ValidationErrors, check_minimum
 from analyses.smart_filtering.filter_data import FilterData
 from analyses.smart_filtering.filter_step import FilterStep, StepResult
@@ -83,7 +83,7 @@ class SimilarPromptsStep(FilterStep[SimilarOptions]):
         """Flag prompts nearer to another one than the threshold, and remove half of each group."""
         E = data.vectors
         assert E is not None
-        neighbours = nearest_neighbours(E, options.n_neighbours)
+        neighbours = find_nearest_neighbours(E, options.n_neighbours)
         texts = [text or "" for text in data.texts]
         similar = find_similar(E, texts, options, seed=data.seed, neighbours=neighbours)
         path = trace_similar_path(E, neighbours, options)
@@ -98,7 +98,7 @@ class SimilarPromptsStep(FilterStep[SimilarOptions]):
                 "density.density": similar.density.density,
                 "density.maxima": similar.density.maxima,
             },
-            tables={"path": path_table(path)},
+            tables={"path": list_path(path)},
             figures=_make_figures(similar, path),
             warnings=warnings,
         )
@@ -118,8 +118,8 @@ def _make_figures(similar: SimilarStep, path: SimilarPath) -> Mapping[str, Calla
     chosen_by = f"{similar.chosen_by}, refused" if similar.reason else similar.chosen_by
     shares = np.where(path.refused, np.nan, path.shares)
     return {
-        "density": lambda: figures.density(similar.density, similar.threshold, chosen_by),
-        "path": lambda: figures.path(path.bandwidths, path.n_neighbours, path.thresholds, shares, path.chosen),
+        "density": lambda: figures.draw_density(similar.density, similar.threshold, chosen_by),
+        "path": lambda: figures.draw_path(path.bandwidths, path.n_neighbours, path.thresholds, shares, path.chosen),
     }
 
 

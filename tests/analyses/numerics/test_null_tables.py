@@ -12,8 +12,8 @@ from scipy import stats
 from strategies import binary_tables_with_gaps, continuous_tables
 
 from analyses.numerics.null_tables import (
-    shuffled_scores,
-    shuffled_table,
+    shuffle_scores,
+    shuffle_table,
 )
 from analyses.numerics.similarity.bit_tables import BitTable, pack_bits, unpack_bits
 from tracker.statistics.rng_streams import stream_key
@@ -73,13 +73,13 @@ class TestLaws:
     def test_shuffled_scores_are_the_same_scores(self, table):
         bits = BitTable.from_scores(np.ones_like(table))
         scores = table.T.ravel()
-        drawn = shuffled_scores(scores, bits.cells, bits.cell_starts, table.shape[0], stream_key(1), 0)
+        drawn = shuffle_scores(scores, bits.cells, bits.cell_starts, table.shape[0], stream_key(1), 0)
         assert (np.sort(drawn, axis=0) == np.sort(table, axis=0)).all()
 
     def test_shuffled_scores_take_every_place_equally_often(self):
         cells, starts = np.arange(4), np.array([0, 4])
         places = [
-            int(np.argmax(shuffled_scores(np.arange(4.0), cells, starts, 4, stream_key(0), b))) for b in range(4000)
+            int(np.argmax(shuffle_scores(np.arange(4.0), cells, starts, 4, stream_key(0), b))) for b in range(4000)
         ]
         assert stats.chisquare(np.bincount(places, minlength=4)).pvalue > 0.001
 
@@ -93,7 +93,7 @@ class TestShuffledTable:
     def test_a_complete_table_is_drawn_as_its_cells_are(self) -> None:
         Q = np.random.default_rng(0).normal(size=(7, 3))
         key = stream_key(3)
-        drawn = shuffled_table(Q, key, 5)
+        drawn = shuffle_table(Q, key, 5)
         cells, starts = np.tile(np.arange(7), 3), np.arange(4) * 7
-        assert np.array_equal(drawn, shuffled_scores(Q.T.ravel(), cells, starts, 7, key, 5))
+        assert np.array_equal(drawn, shuffle_scores(Q.T.ravel(), cells, starts, 7, key, 5))
         assert np.array_equal(np.sort(drawn, axis=0), np.sort(Q, axis=0))

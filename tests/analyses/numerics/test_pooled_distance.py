@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import ks_2samp
 
-from analyses.numerics.pooled_distance import pooled_distances
+from analyses.numerics.pooled_distance import compute_pooled_distances
 
 SAMPLES = arrays(
     np.float32,
@@ -18,7 +18,7 @@ SAMPLES = arrays(
 
 @given(values=SAMPLES)
 def test_equal_to_the_two_sample_distance_of_scipy(values):
-    distances = pooled_distances(np.sort(values, axis=1))
+    distances = compute_pooled_distances(np.sort(values, axis=1))
     pool = values[~np.isnan(values)]
     for row, distance in zip(values, distances, strict=True):
         observed = row[~np.isnan(row)]

@@ -6,8 +6,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from analyses.numerics.filtering.effects.agreement import agreement, measure_random_agreement
-from analyses.numerics.filtering.effects.ranking_change import ranking_change
+from analyses.numerics.filtering.effects.agreement import measure_agreement, measure_random_agreement
+from analyses.numerics.filtering.effects.ranking_change import compare_rankings
 from analyses.numerics.filtering.step_flags import find_kept, make_flags
 from analyses.smart_filtering import figures
 
@@ -28,9 +28,9 @@ def answered(k: int, n: int = 60) -> np.ndarray:
 
 def heatmaps(k: int, **options):
     answers = answered(k)
-    before, after = agreement(answers), agreement(answers[:30])
+    before, after = measure_agreement(answers), measure_agreement(answers[:30])
     random = measure_random_agreement(answers, 30, n_draws=20, seed=0)
-    return before, after, figures.agreement(names(k), before, after, random, "answers", **options)
+    return before, after, figures.draw_agreement(names(k), before, after, random, "answers", **options)
 
 
 def names(k: int) -> list[str]:
@@ -73,30 +73,30 @@ class TestAgreement:
 
     def test_random_subsets_are_left_out_where_there_are_none(self) -> None:
         answers = answered(4)
-        result = agreement(answers)
-        figure = figures.agreement(names(4), result, result, None, "answers", measure="kappa")
+        result = measure_agreement(answers)
+        figure = figures.draw_agreement(names(4), result, result, None, "answers", measure="kappa")
         assert_drawn(figure)
         assert len(figure.axes) == 3  # two heatmaps and their scale
         assert f"mean {result.mean_kappa:.3f}" in figure.axes[0].get_title()
 
     def test_an_undefined_agreement_is_written(self) -> None:
-        nothing = agreement(np.full((5, 3), -1, np.int32))
+        nothing = measure_agreement(np.full((5, 3), -1, np.int32))
         random = measure_random_agreement(np.full((5, 3), -1, np.int32), 2, n_draws=3, seed=0)
-        figure = figures.agreement(names(3), nothing, nothing, random, "answers")
+        figure = figures.draw_agreement(names(3), nothing, nothing, random, "answers")
         assert_drawn(figure)
         assert "none" in figure.axes[0].get_title()
 
     def test_one_agreement_for_all_pairs_has_a_scale(self) -> None:
-        same = agreement(np.zeros((5, 3), np.int32))
-        assert_drawn(figures.agreement(names(3), same, same, None, "answers"))
+        same = measure_agreement(np.zeros((5, 3), np.int32))
+        assert_drawn(figures.draw_agreement(names(3), same, same, None, "answers"))
 
 
 class TestAccuracy:
     def test_every_model_has_both_scores_and_both_ranks_in_order(self) -> None:
         Q = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1], [0, 1, 1]], float)
         marked = np.array([False, True, False])
-        change = ranking_change(Q, np.arange(5) > 1, marked)
-        figure = figures.accuracy(["b", "c", "a"], change, marked, metric="accuracy")
+        change = compare_rankings(Q, np.arange(5) > 1, marked)
+        figure = figures.draw_accuracy(["b", "c", "a"], change, marked, metric="accuracy")
         assert_drawn(figure)
         axes = figure.axes[0]
         assert [text.get_text() for text in axes.get_yticklabels()] == ["c", "a", "b"]
@@ -109,22 +109,22 @@ class TestAccuracy:
     @pytest.mark.parametrize("k", [1, 130])
     def test_any_number_of_models_can_be_drawn(self, k) -> None:
         Q = (RNG.random((50, k)) < 0.5).astype(float)
-        change = ranking_change(Q, np.arange(50) % 2 == 0, np.zeros(k, bool))
-        figure = figures.accuracy(names(k), change, np.zeros(k, bool))
+        change = compare_rankings(Q, np.arange(50) % 2 == 0, np.zeros(k, bool))
+        figure = figures.draw_accuracy(names(k), change, np.zeros(k, bool))
         assert_drawn(figure)
         assert len(figure.axes[0].get_yticks()) == min(k, figures.MAX_MODELS)
         assert ("of 130" in figure.axes[0].get_ylabel()) == (k == 130)
 
     def test_where_nothing_is_kept_the_ranks_before_are_shown(self) -> None:
-        change = ranking_change(np.tri(4), np.zeros(4, bool), np.zeros(4, bool))
-        figure = figures.accuracy(names(4), change, np.zeros(4, bool))
+        change = compare_rankings(np.tri(4), np.zeros(4, bool), np.zeros(4, bool))
+        figure = figures.draw_accuracy(names(4), change, np.zeros(4, bool))
         assert_drawn(figure)
         assert [text.get_text() for text in figure.axes[0].texts] == ["1", "2", "3", "4", "rank"]
 
 
 class TestSharesByTask:
     def test_parts_of_each_bar_add_up_to_what_is_written(self) -> None:
-        figure = figures.shares_by_task(TASKS, STEPS, find_kept(STEPS.values(), 10))
+        figure = figures.draw_shares_by_task(TASKS, STEPS, find_kept(STEPS.values(), 10))
         assert_drawn(figure)
         axes = figure.axes[0]
         assert [text.get_text() for text in axes.get_yticklabels()] == ["law", "art", "no task"]
@@ -136,7 +136,7 @@ class TestSharesByTask:
 
     def test_a_step_has_its_colour_whichever_others_remove_something(self) -> None:
         def colours(steps) -> dict:
-            figure = figures.shares_by_task(TASKS, steps, find_kept(steps.values(), 10))
+            figure = figures.draw_shares_by_task(TASKS, steps, find_kept(steps.values(), 10))
             return {bars.get_label(): bars[0].get_facecolor() for bars in figure.axes[0].containers}
 
         without = STEPS | {"easy": make_flags(np.zeros(10, bool))}
@@ -146,9 +146,9 @@ class TestSharesByTask:
     def test_any_number_of_tasks_can_be_drawn(self, n_tasks) -> None:
         tasks = np.array([f"a task of many words and with a long name, number {i}" for i in range(n_tasks)]).repeat(3)
         steps = {"easy": make_flags(RNG.random(len(tasks)) < 0.5)}
-        figure = figures.shares_by_task(tasks, steps, ~steps["easy"].removed)
+        figure = figures.draw_shares_by_task(tasks, steps, ~steps["easy"].removed)
         assert_drawn(figure)
         assert len(figure.axes[0].texts) == min(n_tasks, figures.MAX_TASKS)
 
     def test_a_filter_that_removes_nothing_can_be_drawn(self) -> None:
-        assert_drawn(figures.shares_by_task(TASKS, {"easy": make_flags(np.zeros(10, bool))}, np.ones(10, bool)))
+        assert_drawn(figures.draw_shares_by_task(TASKS, {"easy": make_flags(np.zeros(10, bool))}, np.ones(10, bool)))

@@ -55,7 +55,7 @@ class RandomAgreement:
     kappa: Floats
 
 
-def agreement(answers: NDArray[np.int32]) -> ModelAgreement:
+def measure_agreement(answers: NDArray[np.int32]) -> ModelAgreement:
     """How often every two models give the same answer.
 
     Kappa takes an answer's number to mean the same for every prompt, as the letter of an option does or a score of 0
@@ -74,7 +74,7 @@ def measure_random_agreement(
     """Mean agreement in random subsets of the prompts.
 
     Args:
-        answers: as of `agreement`.
+        answers: as of `measure_agreement`.
         size: prompts of each subset, at most all; with none of them everything is NaN.
         n_draws: subsets, each drawn without replacement.
         seed: the same seed gives the same subsets, for any number of workers.

@@ -54,7 +54,7 @@ class CorrelationChange:
     n_undefined: int
 
 
-def correlation_changes(
+def compare_correlations(
     before: Floats, after: Floats, external_scores: Floats, *, n_draws: int = 10_000, seed: int
 ) -> Mapping[str, CorrelationChange]:
     """Pearson's and Spearman's correlation with other scores, before and after.

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.effects.agreement import (
     ModelAgreement,
     RandomAgreement,
-    agreement,
+    measure_agreement,
     measure_random_agreement,
 )
-from analyses.numerics.filtering.effects.correlation_change import CorrelationChange, correlation_changes
-from analyses.numerics.filtering.effects.ranking_change import RankingChange, ranking_change
-from analyses.numerics.filtering.effects.spread import spread
-from analyses.numerics.filtering.effects.subset_error import SubsetError, subset_error
+from analyses.numerics.filtering.effects.correlation_change import CorrelationChange, compare_correlations
+from analyses.numerics.filtering.effects.ranking_change import RankingChange, compare_rankings
+from analyses.numerics.filtering.effects.spread import summarize_spread
+from analyses.numerics.filtering.effects.subset_error import SubsetError, measure_subset_error
 
 Numbers = Mapping[str, tuple[float, str]]
 """By name; NaN goes with the reason why there is no number."""
@@ -81,7 +81,7 @@ class FilterEffects:
     def _agreement(self) -> dict[str, tuple[float, str]]:
         numbers: dict[str, tuple[float, str]] = {}
         for name in ("share", "kappa"):
-            drawn = spread(getattr(self.random, name))
+            drawn = summarize_spread(getattr(self.random, name))
             values = {
                 "before": getattr(self.before, f"mean_{name}"),
                 "after": getattr(self.after, f"mean_{name}"),
@@ -103,7 +103,7 @@ class FilterEffects:
     def _error(self) -> dict[str, tuple[float, str]]:
         reason, sizes = (
             self.error.reason or "it is not defined in any split",
-            spread(np.where(self.error.n_kept > 0, self.error.n_kept, np.nan)),
+            summarize_spread(np.where(self.error.n_kept > 0, self.error.n_kept, np.nan)),
         )
         numbers = {
             f"subset_error.n_kept.{statistic}": (getattr(sizes, statistic), reason)
@@ -111,7 +111,7 @@ class FilterEffects:
         }
         for subset in ("chosen", "random"):
             for measure in ("fitted", "raw", "tau"):
-                over_splits = spread(getattr(getattr(self.error, subset), measure))
+                over_splits = summarize_spread(getattr(getattr(self.error, subset), measure))
                 for statistic in ("mean", "low", "high"):
                     numbers[f"subset_error.{subset}.{measure}.{statistic}"] = (getattr(over_splits, statistic), reason)
         return numbers
@@ -145,20 +145,20 @@ def measure_effects(
         is_filter_model: ``(n_models,)`` whether the filter looked at the model's answers.
         answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none.
         external_scores: ``(n_models,)`` other scores of the models, larger is better; NaN where there is none.
-        choose: what would stay if only some models could be looked at, see `subset_error`.
+        choose: what would stay if only some models could be looked at, see `measure_subset_error`.
         draws: random subsets, splits of the models, draws of the models.
     """
-    ranking = ranking_change(Q, kept, is_filter_model)
+    ranking = compare_rankings(Q, kept, is_filter_model)
     changes: Mapping[str, CorrelationChange] = {}
     if external_scores is not None:
-        changes = correlation_changes(
+        changes = compare_correlations(
             ranking.score_before, ranking.score_after, external_scores, n_draws=draws.n_draws, seed=draws.seed
         )
     return FilterEffects(
         ranking=ranking,
-        before=agreement(answers),
-        after=agreement(answers[kept]),
+        before=measure_agreement(answers),
+        after=measure_agreement(answers[kept]),
         random=measure_random_agreement(answers, int(kept.sum()), n_draws=draws.n_subsets, seed=draws.seed),
         changes=changes,
-        error=subset_error(Q, choose, n_splits=draws.n_splits, seed=draws.seed),
+        error=measure_subset_error(Q, choose, n_splits=draws.n_splits, seed=draws.seed),
     )

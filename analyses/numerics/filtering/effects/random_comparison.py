@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.agreement import agreement, measure_random_agreement
+from analyses.numerics.filtering.effects.agreement import measure_agreement, measure_random_agreement
 from analyses.numerics.filtering.effects.random_subsets import (
     SubsetStatistics,
-    position,
+    find_position,
     random_subset_statistics,
     subset_statistics,
 )
-from analyses.numerics.filtering.effects.spread import Spread, spread
+from analyses.numerics.filtering.effects.spread import Spread, summarize_spread
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -52,11 +52,11 @@ class SelectionComparison:
 
     def spread(self, name: str) -> Spread:
         """A statistic over the random selections."""
-        return spread(self.random[name])
+        return summarize_spread(self.random[name])
 
     def position(self, name: str) -> float:
         """Where a statistic lies among those of the random selections; see `random_subsets.position`."""
-        return position(self.values[name], self.random[name])
+        return find_position(self.values[name], self.random[name])
 
 
 def compare_with_random(
@@ -90,7 +90,7 @@ def compare_with_random(
     nowhere = np.full(n_subsets, np.nan)
     agreed, drawn = float("nan"), nowhere
     if answers is not None:
-        agreed = agreement(answers[kept]).mean_share
+        agreed = measure_agreement(answers[kept]).mean_share
         drawn = measure_random_agreement(answers, size, n_draws=n_subsets, seed=seed).share
     values, random = _name_statistics(selected), _name_statistics(drawn_statistics)
     if not excluded.any():
@@ -114,7 +114,7 @@ def full_statistics(
     """
     statistics = _name_statistics(subset_statistics(Q, np.ones((1, len(Q)), np.bool_), external_scores=external_scores))
     return {name: float(statistics[name][0]) for name in ("pearson", "spearman")} | {
-        "agreement": float("nan") if answers is None else agreement(answers).mean_share
+        "agreement": float("nan") if answers is None else measure_agreement(answers).mean_share
     }
 
 

@@ -45,7 +45,7 @@ class SubsetStatistics:
     spearman: Floats
 
 
-def random_subsets(n_prompts: int, size: int, subsets: range, seed: int) -> Mask:
+def draw_random_subsets(n_prompts: int, size: int, subsets: range, seed: int) -> Mask:
     """Some of the random selections of a seed; each is the same whoever draws it and with which others.
 
     Args:
@@ -110,13 +110,13 @@ def random_subset_statistics(
 
     Args:
         Q, excluded, external_scores: as for `subset_statistics`.
-        size, seed: as for `random_subsets`; the numbers are ``0 .. n_subsets - 1``.
+        size, seed: as for `draw_random_subsets`; the numbers are ``0 .. n_subsets - 1``.
         n_subsets: how many.
     """
     blocks = split_blocks(n_subsets, BLOCK)
 
     def drawn(block: int) -> SubsetStatistics:
-        chosen = random_subsets(len(Q), size, blocks[block], seed)
+        chosen = draw_random_subsets(len(Q), size, blocks[block], seed)
         return subset_statistics(Q, chosen, excluded=excluded, external_scores=external_scores)
 
     parts = [subset_statistics(Q, np.zeros((0, len(Q)), bool)), *map_blocks(drawn, len(blocks))]
@@ -129,7 +129,7 @@ def random_subset_statistics(
     )
 
 
-def position(value: float, among: Floats) -> float:
+def find_position(value: float, among: Floats) -> float:
     """Share of the values that are smaller, and half of those that are equal, in [0, 1].
 
     It says where a value lies among others, not how probable it is: no hypothesis has it drawn like them.

@@ -39,7 +39,7 @@ class RankingChange:
     n_without_filter_models: int
 
 
-def ranking_change(
+def compare_rankings(
     Q: Floats,
     kept: NDArray[np.bool_],
     is_filter_model: NDArray[np.bool_],

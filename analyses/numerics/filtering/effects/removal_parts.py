@@ -13,7 +13,7 @@ SEVERAL = "several steps"
 """Name of the part that more than one step removes."""
 
 
-def removal_parts(steps: Mapping[str, StepFlags]) -> Mapping[str, NDArray[np.bool_]]:
+def split_removed(steps: Mapping[str, StepFlags]) -> Mapping[str, NDArray[np.bool_]]:
     """The removed prompts in parts: those that one step alone removes, by its name, then `SEVERAL`.
 
     Every removed prompt is in one part, every kept one in none. Parts that are empty are there too.

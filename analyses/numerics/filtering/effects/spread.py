@@ -27,7 +27,7 @@ class Spread:
     n: int
 
 
-def spread(values: NDArray[np.float64]) -> Spread:
+def summarize_spread(values: NDArray[np.float64]) -> Spread:
     """Mean and quantiles of what is not NaN."""
     known = values[~np.isnan(values)]
     if not known.size:

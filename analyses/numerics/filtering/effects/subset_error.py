@@ -65,7 +65,7 @@ class SubsetError:
     reason: str = ""
 
 
-def subset_error(
+def measure_subset_error(
     Q: Floats,
     choose: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
     *,

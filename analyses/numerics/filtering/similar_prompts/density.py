@@ -74,7 +74,7 @@ class Threshold:
     is_crowded_at_zero: bool
 
 
-def density(distances: NDArray[np.float64], factor: float = 0.15) -> Density:
+def estimate_density(distances: NDArray[np.float64], factor: float = 0.15) -> Density:
     """The density of distances under a Gaussian kernel, reflected at 0: f(x) + f(-x) for x >= 0.
 
     A local maximum counts if the density falls from it, on both sides, by more than `RESOLUTION` of its largest value
@@ -208,7 +208,7 @@ def _position(values: NDArray[np.float64], top: int, rounding: float) -> float:
     return float(top + 0.5 * (before - after) / (before - 2 * at + after))
 
 
-def threshold(curve: Density, *, unimodal: Literal["keep", "half"] = "keep") -> Threshold:
+def find_threshold(curve: Density, *, unimodal: Literal["keep", "half"] = "keep") -> Threshold:
     """The first local maximum of the density above 0.
 
     A maximum at 0 is a crowd of pairs closer to each other than the bandwidth. No distance lies strictly below it, so

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, find_nearest_neighbours
 from analyses.numerics.filtering.similar_prompts.similar_groups import iterate_nearer
 from analyses.numerics.filtering.similar_prompts.similar_step import (
     MAX_PAIRS,
@@ -100,7 +100,7 @@ def find_similar_by_encoder(
     encoder: str, E: NDArray[np.float32], texts: Sequence[str], settings: SimilarSettings, *, seed: int
 ) -> EncoderResult:
     """The step with an encoder's vectors, as `find_similar` takes it, and the pairs behind it."""
-    near = nearest_neighbours(E, settings.n_neighbours)
+    near = find_nearest_neighbours(E, settings.n_neighbours)
     similar = find_similar(E, texts, settings, seed=seed, neighbours=near)
     reason = similar.reason
     if not reason and not similar.flags.flagged.any():

@@ -35,7 +35,7 @@ class Neighbours:
     distances: NDArray[np.float64]
 
 
-def nearest_neighbours(E: NDArray[np.float32], k: int = 100) -> Neighbours:
+def find_nearest_neighbours(E: NDArray[np.float32], k: int = 100) -> Neighbours:
     """The exact nearest neighbours: the same bytes for any number of workers and any library of matrix products.
 
     Products in single precision say which prompts come into question: all that are as near as the ``k``-th, or may be

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.removal import remove_half
-from analyses.numerics.filtering.similar_prompts.density import Density, density, threshold
-from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.density import Density, estimate_density, find_threshold
+from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, find_nearest_neighbours
 from analyses.numerics.filtering.similar_prompts.similar_groups import find_components, find_stars, is_lexically_similar
 from analyses.numerics.filtering.step_flags import StepFlags, make_flags
 
@@ -117,11 +117,11 @@ def find_similar(
         seed: of which half goes.
         neighbours: at least ``n_neighbours`` of each, where they are known already.
     """
-    near = neighbours if neighbours is not None else nearest_neighbours(E, settings.n_neighbours)
+    near = neighbours if neighbours is not None else find_nearest_neighbours(E, settings.n_neighbours)
     distances = near.distances[:, : settings.n_neighbours]
     if settings.groups == "stars":
         distances = _mask_lexically_similar(near, texts, settings)
-    curve = density(distances[np.isfinite(distances)], settings.bandwidth)
+    curve = estimate_density(distances[np.isfinite(distances)], settings.bandwidth)
     value, chosen_by, reason = _choose_threshold(curve, settings)
     n_pairs, groups = 0, np.full(len(E), -1, dtype=np.int32)
     if value is not None:
@@ -143,7 +143,7 @@ def _choose_threshold(curve: Density, settings: SimilarSettings) -> tuple[float 
     """The threshold, how it was chosen, and why there is none."""
     if settings.threshold is not None:
         return settings.threshold, "given", ""
-    maximum = threshold(curve, unimodal=settings.unimodal)
+    maximum = find_threshold(curve, unimodal=settings.unimodal)
     is_half = maximum.is_unimodal and settings.unimodal == "half"
     chosen_by = "half of the only maximum" if is_half else "first maximum"
     return maximum.value, chosen_by, "" if maximum.value is not None else maximum.reason
@@ -186,7 +186,7 @@ def trace_similar_path(E: NDArray[np.float32], neighbours: Neighbours, settings:
     for j, k in enumerate(numbers):
         distances = np.ascontiguousarray(neighbours.distances[:, :k]).ravel()
         for i, factor in enumerate(factors):
-            value = threshold(density(distances, factor), unimodal=settings.unimodal).value
+            value = find_threshold(estimate_density(distances, factor), unimodal=settings.unimodal).value
             thresholds[i, j] = np.nan if value is None else value
     known = np.unique(thresholds[np.isfinite(thresholds)])
     shares, largest = np.full(thresholds.shape, np.nan), np.full(thresholds.shape, np.nan)

@@ -41,7 +41,7 @@ class CosineLayout:
         sizes = np.diff(bits.starts)
         shared = (patterns @ patterns.T > 0) * np.outer(sizes, sizes)
         n_pairs = (int(shared.sum()) - Q.shape[0]) // 2
-        return cls(bits, patterns, least_cosine(Q), n_pairs, np.empty(0) if weights is None else weights[bits.order])
+        return cls(bits, patterns, min_cosine(Q), n_pairs, np.empty(0) if weights is None else weights[bits.order])
 
     @property
     def is_weighted(self) -> bool:
@@ -106,7 +106,7 @@ class CosineLayout:
         return CosineRows(scores, columns, self.patterns, self.bits.starts, self.lowest, weights)
 
 
-def least_cosine(Q: NDArray[np.float64]) -> float:
+def min_cosine(Q: NDArray[np.float64]) -> float:
     """What no cosine of two rows falls below, whatever the order of each column's scores.
 
     Where every column keeps its sign and its scores differ by a factor of ``r`` at most, the cosine is at

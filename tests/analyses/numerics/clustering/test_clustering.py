@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sklearn.metrics import silhouette_samples
 from strategies import binary_tables, continuous_tables
 
-from analyses.numerics.clustering.best_clustering import best_clustering, best_number, medoid_distances
-from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.best_clustering import find_best_clustering, find_best_number, medoid_distances
+from analyses.numerics.clustering.directions import group_directions
 from analyses.numerics.clustering.silhouette import row_silhouettes
 from analyses.numerics.clustering.silhouette_test import silhouette_test
-from analyses.numerics.clustering.spherical_kmeans import CANDIDATES, best_assignments
-from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.clustering.spherical_kmeans import CANDIDATES, find_best_assignments
+from analyses.numerics.null_tables import shuffle_table
 from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import STARTS, stream_key
@@ -86,7 +86,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("table", [BINARY, CONTINUOUS, np.abs(CONTINUOUS)])
     @pytest.mark.parametrize("n_clusters", [2, 7, 40])
     def test_silhouettes_are_those_of_scikit_learn(self, table, n_clusters):
-        result = directions(table)
+        result = group_directions(table)
         labels = some_labels(result, n_clusters)
         present = result.of_row >= 0
         expected = silhouette_samples(table[present], labels[result.of_row[present]], metric="cosine")
@@ -95,7 +95,7 @@ class TestAgainstReference:
         assert np.isnan(samples[~present]).all()
 
     def test_so_they_are_on_the_real_table(self, mmlu_pro):
-        result = best_clustering(mmlu_pro.Q, key=KEY)
+        result = find_best_clustering(mmlu_pro.Q, key=KEY)
         present = result.labels >= 0
         expected = silhouette_samples(mmlu_pro.Q[present], result.labels[present], metric="cosine")
         assert np.abs(result.samples[present] - expected).max() < 1e-12
@@ -103,7 +103,7 @@ class TestAgainstReference:
 
     def test_whole_weights_count_copies(self):
         table, copies = BINARY[:60], RNG.integers(1, 4, 60)
-        result = directions(table, copies.astype(float))
+        result = group_directions(table, copies.astype(float))
         labels = some_labels(result, 5)
         present = result.of_row >= 0
         repeated = np.repeat(np.arange(60), copies)
@@ -114,7 +114,7 @@ class TestAgainstReference:
 
     def test_other_weights_follow_the_definition(self):
         table, weights = CONTINUOUS[:50], RNG.gamma(1, 1, 50)
-        result = directions(table, weights)
+        result = group_directions(table, weights)
         labels = some_labels(result, 6)
         labels[labels == 5] = 4
         labels[np.flatnonzero(labels == 4)[0]] = 5
@@ -124,8 +124,8 @@ class TestAgainstReference:
     @pytest.mark.parametrize("seed", range(3))
     def test_chains_are_those_without_bounds(self, seed):
         rng = np.random.default_rng(seed)
-        result = directions(rng.normal(0.3, 1, (300, 6)), rng.gamma(2, 1, 300))
-        kept, objectives = best_assignments(result.units, result.weights, max_clusters=25, n_restarts=3, key=KEY)
+        result = group_directions(rng.normal(0.3, 1, (300, 6)), rng.gamma(2, 1, 300))
+        kept, objectives = find_best_assignments(result.units, result.weights, max_clusters=25, n_restarts=3, key=KEY)
         chains = [plain_chain(result.units, result.weights, 25, restart) for restart in range(3)]
         for n in range(25 - 1):
             labels, objective = max((chain[n] for chain in chains), key=lambda pair: pair[1])
@@ -135,7 +135,7 @@ class TestAgainstReference:
     @settings(max_examples=60)
     @given(tables)
     def test_medoids_are_those_of_all_pairs(self, table):
-        result = best_clustering(table, max_clusters=4, key=KEY)
+        result = find_best_clustering(table, max_clusters=4, key=KEY)
         for cluster, medoid in enumerate(result.medoids):
             members = np.flatnonzero(result.labels == cluster)
             units = table[members] / np.linalg.norm(table[members], axis=1)[:, None]
@@ -148,9 +148,9 @@ class TestAgainstReference:
         Twice that, beyond the range of ten seeds, tells the observed from the permuted values at every number.
         """
         reference = expected["mmlu_pro_1200x12"]["spherical_kmeans_silhouette_observed_permuted"]
-        permuted = shuffled_table(mmlu_pro.Q, KEY, 1)
+        permuted = shuffle_table(mmlu_pro.Q, KEY, 1)
         for place, table in enumerate((mmlu_pro.Q, permuted)):
-            curves = np.array([best_clustering(table, key=stream_key(seed)).by_number for seed in range(10)])
+            curves = np.array([find_best_clustering(table, key=stream_key(seed)).by_number for seed in range(10)])
             for number in (2, 3, 10, 50):
                 actual = curves[:, number - 2]
                 assert actual.min() - 0.06 < reference[f"K={number}"][place] < actual.max() + 0.06
@@ -160,33 +160,38 @@ class TestLaws:
     @settings(max_examples=60)
     @given(tables, st.integers(2, 6))
     def test_every_row_is_in_one_cluster_and_no_cluster_is_empty(self, table, cap):
-        result = best_clustering(table, max_clusters=cap, key=KEY)
+        result = find_best_clustering(table, max_clusters=cap, key=KEY)
         assert ((result.labels < 0) == (table == 0).all(axis=1)).all()
         assert set(result.labels[result.labels >= 0]) == set(range(result.n_clusters))
         assert (result.labels[result.medoids] == np.arange(result.n_clusters)).all()
         sizes = np.bincount(result.labels[result.labels >= 0], minlength=result.n_clusters)
         assert (np.diff(sizes) <= 0).all()
-        n_distinct = directions(table).n_distinct
+        n_distinct = group_directions(table).n_distinct
         assert np.isnan(result.by_number).tolist() == [number > n_distinct for number in range(2, cap + 1)]
-        assert best_number(result.by_number) == (result.n_clusters if result.n_clusters > 1 else 0)
+        assert find_best_number(result.by_number) == (result.n_clusters if result.n_clusters > 1 else 0)
 
     @settings(max_examples=60)
     @given(tables)
     def test_equal_directions_are_in_one_cluster_at_distance_zero(self, table):
         doubled = np.concatenate([table, 4 * table, 0.25 * table])
-        result = best_clustering(doubled, max_clusters=4, key=KEY)
+        result = find_best_clustering(doubled, max_clusters=4, key=KEY)
         assert (result.labels.reshape(3, -1) == result.labels[: len(table)]).all()
         distances = medoid_distances(doubled, result)
         present = result.labels >= 0
-        same = directions(doubled).of_row[present] == directions(doubled).of_row[result.medoids[result.labels[present]]]
+        same = (
+            group_directions(doubled).of_row[present]
+            == group_directions(doubled).of_row[result.medoids[result.labels[present]]]
+        )
         assert ((distances[present] == 0) | ~same).all()
         assert (distances[present] >= 0).all()
         assert np.isnan(distances[~present]).all()
 
     def test_no_row_is_nearer_to_another_centre(self):
         for table in (BINARY, CONTINUOUS):
-            result = directions(table)
-            kept, objectives = best_assignments(result.units, result.weights, max_clusters=30, n_restarts=2, key=KEY)
+            result = group_directions(table)
+            kept, objectives = find_best_assignments(
+                result.units, result.weights, max_clusters=30, n_restarts=2, key=KEY
+            )
             for labels, objective in zip(kept, objectives, strict=True):
                 sums = np.zeros((labels.max() + 1, table.shape[1]))
                 np.add.at(sums, labels, result.weights[:, None] * result.units)
@@ -199,25 +204,25 @@ class TestLaws:
     @given(tables, st.randoms(use_true_random=False))
     def test_the_order_of_rows_changes_nothing(self, table, random):
         order = np.array(random.sample(range(len(table)), len(table)))
-        first, second = (best_clustering(rows, max_clusters=5, key=KEY) for rows in (table, table[order]))
+        first, second = (find_best_clustering(rows, max_clusters=5, key=KEY) for rows in (table, table[order]))
         assert first.n_clusters == second.n_clusters
         assert first.by_number == pytest.approx(second.by_number, abs=1e-13, nan_ok=True)
         pairs = set(zip(first.labels[order].tolist(), second.labels.tolist(), strict=True))
         assert len(pairs) == len(set(first.labels.tolist()))
 
     def test_a_smaller_cap_sees_the_beginning_of_the_same_curve(self):
-        whole = best_clustering(BINARY, max_clusters=30, key=KEY).by_number
-        assert np.array_equal(best_clustering(BINARY, max_clusters=10, key=KEY).by_number, whole[:9])
+        whole = find_best_clustering(BINARY, max_clusters=30, key=KEY).by_number
+        assert np.array_equal(find_best_clustering(BINARY, max_clusters=10, key=KEY).by_number, whole[:9])
 
     def test_whole_weights_give_the_clusters_of_copies(self):
         copies = RNG.integers(1, 4, len(BINARY))
-        weighted = best_clustering(BINARY, weights=copies.astype(float), max_clusters=20, key=KEY)
-        repeated = best_clustering(np.repeat(BINARY, copies, axis=0), max_clusters=20, key=KEY)
+        weighted = find_best_clustering(BINARY, weights=copies.astype(float), max_clusters=20, key=KEY)
+        repeated = find_best_clustering(np.repeat(BINARY, copies, axis=0), max_clusters=20, key=KEY)
         assert weighted.by_number == pytest.approx(repeated.by_number, abs=1e-12)
         assert (np.repeat(weighted.labels, copies) == repeated.labels).all()
 
     def test_equal_weights_are_no_weights(self):
-        first, second = (best_clustering(BINARY, weights=w, key=KEY) for w in (None, np.ones(len(BINARY))))
+        first, second = (find_best_clustering(BINARY, weights=w, key=KEY) for w in (None, np.ones(len(BINARY))))
         assert first.labels.tobytes() == second.labels.tobytes()
         assert first.samples.tobytes() == second.samples.tobytes()
         assert first.by_number == pytest.approx(second.by_number, abs=1e-14)
@@ -242,7 +247,7 @@ class TestDegenerateTables:
             (np.array([[0.0, 0.0], [0.2, 0.6], [0.1, 0.3]]), 1, [-1, 0, 0]),
             (np.zeros((0, 4)), 0, []),
         ):
-            result = best_clustering(table, key=KEY)
+            result = find_best_clustering(table, key=KEY)
             assert result.n_clusters == n_clusters
             assert result.labels.tolist() == labels
             assert np.isnan(result.silhouette)
@@ -253,20 +258,20 @@ class TestDegenerateTables:
         table = np.array(
             [base, np.nextafter(base, 1), [0.3, 0.4, np.nextafter(0.5, 1)], [1, 0, 0], [-1, 0, 0], [0, 1, 0]]
         )
-        result = best_clustering(table, max_clusters=6, key=KEY)
+        result = find_best_clustering(table, max_clusters=6, key=KEY)
         assert np.isfinite(result.samples).all()
         assert result.labels[0] == result.labels[1]
 
     def test_opposite_rows_cancel_without_trouble(self):
         table = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-        result = best_clustering(table, max_clusters=4, key=KEY)
+        result = find_best_clustering(table, max_clusters=4, key=KEY)
         assert np.isfinite(result.by_number).all()
 
     @given(continuous_tables(max_prompts=8))
     def test_as_many_clusters_as_directions_leave_each_alone(self, table):
-        result = directions(table)
+        result = group_directions(table)
         assume(result.n_distinct >= 2)
-        kept, objectives = best_assignments(
+        kept, objectives = find_best_assignments(
             result.units, result.weights, max_clusters=result.n_distinct, n_restarts=1, key=KEY
         )
         assert sorted(kept[-1]) == list(range(result.n_distinct))
@@ -285,4 +290,4 @@ class TestErrors:
     )
     def test_what_has_no_meaning_is_refused(self, table, options):
         with pytest.raises(ValueError, match=r"must be|must hold"):
-            best_clustering(table, key=KEY, **options)
+            find_best_clustering(table, key=KEY, **options)

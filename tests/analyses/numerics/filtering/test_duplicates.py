@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.filtering.duplicates import find_duplicate_groups, normalized
+from analyses.numerics.filtering.duplicates import find_duplicate_groups, normalize_text
 
 FEW_TEXTS = st.sampled_from(["a", "A ", " b", "b", "c\n", None, " ", "2²", "22"])
 FEW_CHOICES = st.sampled_from([None, (), ("x",), (" X",), ("x", "y"), ("y", "x")])
@@ -20,9 +20,9 @@ def equal(first, second, *, by: str) -> bool:
     if not (text or "").strip() or not (second_text or "").strip():
         return False
     choice_lists = [
-        [normalized(c) for c in offered or ()] if by == "full" else [] for offered in (choices, second_choices)
+        [normalize_text(c) for c in offered or ()] if by == "full" else [] for offered in (choices, second_choices)
     ]
-    return normalized(text) == normalized(second_text) and choice_lists[0] == choice_lists[1]
+    return normalize_text(text) == normalize_text(second_text) and choice_lists[0] == choice_lists[1]
 
 
 def two_at_a_time(prompts, *, by: str) -> list[int]:
@@ -68,7 +68,7 @@ class TestLaws:
         ],
     )
     def test_type_setting_makes_no_other_prompt(self, first, second):
-        assert normalized(first) == normalized(second)
+        assert normalize_text(first) == normalize_text(second)
         assert list(find_duplicate_groups([first, second], [None, None])) == [0, 0]
 
     @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ class TestLaws:
     @example("\u2147\u0130\U00011a99\u1e6b")
     @given(st.text())
     def test_a_text_that_was_compared_once_compares_the_same_again(self, text):
-        assert normalized(normalized(text)) == normalized(text)
-        assert normalized(f"  {text}\n") == normalized(text)
+        assert normalize_text(normalize_text(text)) == normalize_text(text)
+        assert normalize_text(f"  {text}\n") == normalize_text(text)
 
     def test_choices_count_in_their_order_and_only_if_compared(self):
         texts = ["Which is true?"] * 4

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
-from analyses.numerics.growth.farthest_first import farthest_first, group_rows
+from analyses.numerics.growth.farthest_first import order_farthest_first, group_rows
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 CRITERIA = ("mean", "min")
 
 
 def order_of(table: np.ndarray, start: int, criterion: str = "mean") -> list[int]:
-    return farthest_first(group_rows(table), start, criterion).rows.tolist()
+    return order_farthest_first(group_rows(table), start, criterion).rows.tolist()
 
 
 def exact_order(table: np.ndarray, start: int, criterion: str) -> list[int]:
@@ -136,7 +136,7 @@ class TestAgainstReference:
         ],
     )
     def test_any_numbers_come_in_the_order_of_forty_digits(self, table, criterion):
-        result = farthest_first(group_rows(table), 7, criterion)
+        result = order_farthest_first(group_rows(table), 7, criterion)
         order, distances = high_precision_order(table, 7, criterion)
         assert result.rows.tolist() == order
         assert np.isnan(result.distances[0])
@@ -185,13 +185,13 @@ class TestLaws:
     def test_rows_of_zeros_come_before_any_that_resembles_what_is_there(self, criterion):
         table = np.vstack([np.ones((3, 4)), np.zeros((3, 4)), np.eye(4), np.zeros((2, 4))])
         assert group_rows(table).n_zero == 5
-        result = farthest_first(group_rows(table), 1, criterion)
+        result = order_farthest_first(group_rows(table), 1, criterion)
         assert result.rows[:6].tolist() == [1, 3, 4, 5, 10, 11]
         assert result.distances[1:6].tolist() == [1.0] * 5
 
     def test_the_nearest_distance_never_grows(self):
         for table in (binary(0, 200, 9), np.random.default_rng(0).normal(size=(150, 6))):
-            distances = farthest_first(group_rows(table), 0, "min").distances[1:]
+            distances = order_farthest_first(group_rows(table), 0, "min").distances[1:]
             assert (np.diff(distances) <= 1e-12).all()
 
     def test_minus_zero_is_zero(self):

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control, ks_2samp, linregress
 
-from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.null_tables import shuffle_table
 from analyses.numerics.semantic.semantic_null import semantic_test
-from analyses.numerics.semantic.semantic_partners import nearest_partners, similarity_curve
+from analyses.numerics.semantic.semantic_partners import bin_similarities, find_nearest_partners
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
 from tracker.statistics.rng_streams import ROWS, generator, stream_key
 
@@ -37,7 +37,7 @@ def drawn(null: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """The observed table and the draws, with the vectors they meet."""
     if null == "columns":
         key = stream_key(3)
-        return [(Q, E), *((shuffled_table(Q, key, b), E) for b in range(B))]
+        return [(Q, E), *((shuffle_table(Q, key, b), E) for b in range(B))]
     present = Q.any(axis=1)
     orders = [generator(3, ROWS, b).permutation(present.sum()) for b in range(B)]
     return [(Q[present], E[present]), *((Q[present][order], E[present]) for order in orders)]
@@ -78,7 +78,7 @@ class TestAgainstReference:
         present = Q.any(axis=1)
         rows, U, w = unit_rows(E[present]), performance_rows(Q[present], "cosine"), WEIGHTS[present]
         prompts = np.array([3, 0])
-        result = nearest_partners(prompts, rows, U, w, 5, intercept=True)
+        result = find_nearest_partners(prompts, rows, U, w, 5, intercept=True)
         for place, i in enumerate(prompts):
             rest = [j for j in range(len(rows)) if j != i]
             rest.sort(key=lambda j: -(rows[i] @ rows[j]))
@@ -93,13 +93,13 @@ class TestAgainstReference:
         """Here the vectors of partners are opposites, so that what they add to the slope cancels."""
         rows = unit_rows(np.array([[1.0, 0], [1, 1], [-1, 1], [0, 1]]))
         performance = unit_rows(np.array([[1.0, 0], [1, 1], [1, 1], [1, 1]]))
-        result = nearest_partners(np.array([0]), rows, performance, np.ones(4), 2, intercept=False)
+        result = find_nearest_partners(np.array([0]), rows, performance, np.ones(4), 2, intercept=False)
         assert result.places.tolist() == [[1, 3]]
         assert np.isnan(result.contribution).all()
 
     def test_the_curve_holds_every_pair(self):
         rows, U = unit_rows(E), performance_rows(Q, "hamming")
-        curve = similarity_curve(rows, U, WEIGHTS)
+        curve = bin_similarities(rows, U, WEIGHTS)
         pairs = [(i, j) for i in range(N) for j in range(N) if i != j]
         equal = (Q[:, None] == Q).mean(axis=2)
         usual = [np.average(np.delete(equal[i], i), weights=np.delete(WEIGHTS, i)) for i in range(N)]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.best_clustering import best_clustering, medoid_distances
-from analyses.numerics.weighting.cluster_reweighting import cluster_schemes
+from analyses.numerics.clustering.best_clustering import find_best_clustering, medoid_distances
+from analyses.numerics.weighting.cluster_reweighting import weigh_by_clusters
 from analyses.numerics.weighting.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
 from tracker.statistics.rng_streams import stream_key
 
@@ -81,12 +81,12 @@ class TestAgainstReference:
     def test_medoids_are_those_of_all_pairs(self, X: NDArray[np.float64]) -> None:
         if not X.any():
             return
-        result = best_clustering(X, max_clusters=5, n_restarts=2, key=stream_key(0))
+        result = find_best_clustering(X, max_clusters=5, n_restarts=2, key=stream_key(0))
         assert result.medoids.tolist() == slow_medoids(X, result.labels)
 
     def test_medoids_and_distances_of_real_data_are_those_of_all_pairs(self, mmlu_pro) -> None:
         Q = mmlu_pro.Q
-        result = best_clustering(Q, max_clusters=12, n_restarts=1, key=stream_key(1))
+        result = find_best_clustering(Q, max_clusters=12, n_restarts=1, key=stream_key(1))
         assert result.medoids.tolist() == slow_medoids(Q, result.labels)
         distances = medoid_distances(Q, result)
         units = Q / np.maximum(np.linalg.norm(Q, axis=1, keepdims=True), 1e-300)
@@ -165,7 +165,7 @@ class TestLaws:
     ) -> None:
         if not X.any():
             return
-        result = best_clustering(X, max_clusters=4, n_restarts=2, key=stream_key(0))
+        result = find_best_clustering(X, max_clusters=4, n_restarts=2, key=stream_key(0))
         turned = np.ascontiguousarray(X[:, ::-1])
         first, second = medoid_distances(X, result), medoid_distances(turned, result)
         assert (first == 0).tolist() == (second == 0).tolist()
@@ -180,6 +180,6 @@ class TestLaws:
         assert inverse_distance_weights(labels, noisy).tolist() == pytest.approx([1, 1, 1])
         assert distance_weights(labels, noisy).tolist() == [0, 0, 3]
         parallel = np.array([[0.1, 0.3], [0.2, 0.6], [0.3, 0.9], [0.9, 0.1]])
-        result = cluster_schemes(parallel, max_clusters=2, n_restarts=1, zero_distance="floor")
+        result = weigh_by_clusters(parallel, max_clusters=2, n_restarts=1, zero_distance="floor")
         assert result.schemes["inverse-distance"].weights.tolist() == [1, 1, 1, 1]
         assert result.is_zero_distance.tolist() == [True] * 4

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
 from analyses.numerics.weighting.dirichlet_tail import both_tails
-from analyses.numerics.weighting.simplex import density, distribution, lead_chances, moments, quantiles
+from analyses.numerics.weighting.simplex import compute_lead_chances, density, distribution, moments, quantiles
 
 RNG = np.random.default_rng(4)
 TINY = np.finfo(float).tiny
@@ -101,7 +101,7 @@ class TestAgainstReference:
 
     def test_chances_of_binary_models_are_binomial_tails(self):
         X = binary(300, 9)
-        result = lead_chances(X, np.ones(300))
+        result = compute_lead_chances(X, np.ones(300))
         for i in range(9):
             for j in range(9):
                 a, b = int((X[:, i] > X[:, j]).sum()), int((X[:, j] > X[:, i]).sum())
@@ -115,7 +115,7 @@ class TestAgainstReference:
         X[:990, 0] = X[990:, 1] = 1
         with mpmath.workdps(60):
             tail = sum(mpmath.binomial(999, i) for i in range(990, 1000)) / mpmath.mpf(2) ** 999
-        assert lead_chances(X, np.ones(1000)).beats[1, 0] == pytest.approx(float(tail), rel=1e-10)
+        assert compute_lead_chances(X, np.ones(1000)).beats[1, 0] == pytest.approx(float(tail), rel=1e-10)
         assert tail < 1e-270
 
     def test_the_two_routes_agree_on_binary_models(self):
@@ -123,7 +123,10 @@ class TestAgainstReference:
         weights = RNG.gamma(2.0, size=400)
         weights *= weights.sum() / (weights**2).sum()
         for alpha in (np.ones(400), weights):
-            closed, contour = lead_chances(X, alpha), lead_chances(np.hstack([X, np.full((400, 1), 0.25)]), alpha)
+            closed, contour = (
+                compute_lead_chances(X, alpha),
+                compute_lead_chances(np.hstack([X, np.full((400, 1), 0.25)]), alpha),
+            )
             assert contour.beats[:6, :6] == pytest.approx(closed.beats, rel=1e-10)
             assert (contour.better[:6, :6] == closed.better).all()
 
@@ -179,7 +182,7 @@ def scores(max_prompts=12, models=3):
 class TestLaws:
     @given(scores())
     def test_chances_of_two_models_add_up_to_one(self, X):
-        result = lead_chances(X, np.ones(len(X)))
+        result = compute_lead_chances(X, np.ones(len(X)))
         assert result.beats + result.beats.T == pytest.approx(1.0, abs=1e-15)
         assert ((result.beats >= 0) & (result.beats <= 1)).all()
         never_worse = (result.better.T == 0) & (result.better > 0)
@@ -190,12 +193,18 @@ class TestLaws:
     def test_the_order_of_models_and_prompts_does_not_matter(self, X, models, random):
         prompts = list(range(len(X)))
         random.shuffle(prompts)
-        first, second = lead_chances(X, np.ones(len(X))), lead_chances(X[prompts][:, models], np.ones(len(X)))
+        first, second = (
+            compute_lead_chances(X, np.ones(len(X))),
+            compute_lead_chances(X[prompts][:, models], np.ones(len(X))),
+        )
         assert second.beats == pytest.approx(first.beats[np.ix_(models, models)], rel=1e-10)
 
     @given(scores(), st.sampled_from([-1.0, 0.25, 3.0]))
     def test_scores_can_be_moved_and_turned_round(self, X, factor):
-        first, second = lead_chances(X, np.ones(len(X))), lead_chances(factor * X + 0.5, np.ones(len(X)))
+        first, second = (
+            compute_lead_chances(X, np.ones(len(X))),
+            compute_lead_chances(factor * X + 0.5, np.ones(len(X))),
+        )
         expected = first.beats if factor > 0 else first.beats.T
         assert second.beats == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
@@ -215,20 +224,20 @@ class TestLaws:
         X = RNG.random((20, 4))
         halves = np.full(20, 1.0)
         halves[0] = 0.5
-        first = lead_chances(X, np.ones(20)).beats
-        second = lead_chances(np.vstack([X, X[:1]]), np.append(halves, 0.5)).beats
+        first = compute_lead_chances(X, np.ones(20)).beats
+        second = compute_lead_chances(np.vstack([X, X[:1]]), np.append(halves, 0.5)).beats
         assert second == pytest.approx(first, rel=1e-11)
 
     def test_equal_scores_up_to_rounding_are_the_same_score(self):
         x = RNG.random(30)
-        result = lead_chances(np.stack([x, x * (1 + 2e-16), x + 1e-15], axis=1), np.ones(30))
+        result = compute_lead_chances(np.stack([x, x * (1 + 2e-16), x + 1e-15], axis=1), np.ones(30))
         assert (result.beats == 0.5).all()
         assert (result.better == 0).all()
 
 
 class TestDegenerate:
     def test_one_prompt_decides_everything(self):
-        result = lead_chances(np.array([[0.2, 0.9, 0.2]]), np.ones(1))
+        result = compute_lead_chances(np.array([[0.2, 0.9, 0.2]]), np.ones(1))
         assert result.beats.tolist() == [[0.5, 0, 0.5], [1, 0.5, 1], [0.5, 0, 0.5]]
 
     def test_no_weights_can_change_a_constant_score(self):
@@ -239,16 +248,16 @@ class TestDegenerate:
 
     def test_all_right_and_all_wrong_are_sure(self):
         X = np.array([[1.0, 0, 1]] * 5)
-        assert lead_chances(X, np.ones(5)).beats.tolist() == [[0.5, 1, 0.5], [0, 0.5, 0], [0.5, 1, 0.5]]
+        assert compute_lead_chances(X, np.ones(5)).beats.tolist() == [[0.5, 1, 0.5], [0, 0.5, 0], [0.5, 1, 0.5]]
 
     def test_one_model_has_nobody_to_beat(self):
         for column in (np.array([[0.0], [1.0]]), RNG.random((5, 1))):
-            assert lead_chances(column, np.ones(len(column))).beats.tolist() == [[0.5]]
+            assert compute_lead_chances(column, np.ones(len(column))).beats.tolist() == [[0.5]]
 
     def test_a_chance_too_small_for_a_float_is_zero_and_its_opposite_one(self):
         X = np.zeros((5000, 2))
         X[:4990, 0] = X[4990:, 1] = 1
         for table in (X, np.hstack([X, np.full((5000, 1), 0.3)])):
-            result = lead_chances(table, np.ones(5000))
+            result = compute_lead_chances(table, np.ones(5000))
             assert (result.beats[1, 0], result.beats[0, 1]) == (0.0, 1.0)
             assert (result.better[1, 0], result.better[0, 1]) == (10, 4990)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score
 
-from analyses.numerics.filtering.effects.agreement import ModelAgreement, agreement, measure_random_agreement
+from analyses.numerics.filtering.effects.agreement import ModelAgreement, measure_agreement, measure_random_agreement
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
 NAN = float("nan")
@@ -58,14 +58,14 @@ class TestAgainstReference:
     @given(tables)
     @settings(max_examples=60)
     def test_numbers_are_those_of_plain_loops(self, answers) -> None:
-        assert_same(agreement(answers), by_loops(answers))
+        assert_same(measure_agreement(answers), by_loops(answers))
 
     @pytest.mark.parametrize("answers", [ANSWERS, np.abs(ANSWERS), COPIED[:40]])
     def test_larger_tables_with_and_without_missing_answers_too(self, answers) -> None:
-        assert_same(agreement(answers), by_loops(answers))
+        assert_same(measure_agreement(answers), by_loops(answers))
 
     def test_kappa_is_that_of_scikit_learn(self) -> None:
-        result = agreement(COPIED)
+        result = measure_agreement(COPIED)
         for a in range(8):
             for b in range(a):
                 both = (COPIED[:, [a, b]] >= 0).all(axis=1)
@@ -84,7 +84,7 @@ class TestAgainstReference:
         frame = pd.read_parquet(shared / "data/mmlu_pro/predictions_wide.parquet").set_index("prompt_id")
         codes = {letter: place for place, letter in enumerate("ABCDEFGHIJ")}
         answers = frame.apply(lambda column: column.map(codes)).fillna(-1).to_numpy(dtype=np.int32)
-        result = agreement(answers)
+        result = measure_agreement(answers)
         some = [(0, 1), (2, 5), (3, 4)]
         for a, b in some:
             both = (answers[:, [a, b]] >= 0).all(axis=1)
@@ -100,12 +100,12 @@ class TestLaws:
         random.shuffle(rows)
         random.shuffle(names)
         renamed = np.array([*names, -1], np.int32)[answers[rows]]
-        assert_same(agreement(renamed.reshape(answers.shape)), agreement(answers))
+        assert_same(measure_agreement(renamed.reshape(answers.shape)), measure_agreement(answers))
 
     @given(tables)
     @settings(max_examples=30)
     def test_agreement_is_symmetric_within_its_bounds_and_whole_with_oneself(self, answers) -> None:
-        result = agreement(answers)
+        result = measure_agreement(answers)
         for values, least in ((result.share, 0.0), (result.kappa, -1.0)):
             assert np.array_equal(values, values.T, equal_nan=True)
             known = values[~np.isnan(values)]
@@ -115,7 +115,7 @@ class TestLaws:
     def test_removing_prompts_with_equal_answers_lowers_the_share_more_than_random_subsets_do(self) -> None:
         unanimous = (COPIED[:, :1] == COPIED).all(axis=1)
         unanimous[100:] = False
-        before, after = agreement(COPIED), agreement(COPIED[~unanimous])
+        before, after = measure_agreement(COPIED), measure_agreement(COPIED[~unanimous])
         drawn = measure_random_agreement(COPIED, int((~unanimous).sum()), n_draws=50, seed=0)
         assert after.mean_share < drawn.share.min()
         assert drawn.share.mean() == pytest.approx(before.mean_share, abs=4 * drawn.share.std() / np.sqrt(50))
@@ -130,32 +130,32 @@ class TestLaws:
         assert alone.share.tobytes() != other_seed.share.tobytes()
 
     def test_a_subset_of_all_prompts_is_all_of_them(self) -> None:
-        whole, drawn = agreement(ANSWERS), measure_random_agreement(ANSWERS, 60, n_draws=3, seed=0)
+        whole, drawn = measure_agreement(ANSWERS), measure_random_agreement(ANSWERS, 60, n_draws=3, seed=0)
         assert drawn.share.tolist() == [whole.mean_share] * 3
         assert drawn.kappa.tolist() == [whole.mean_kappa] * 3
 
 
 class TestDegenerate:
     def test_models_with_one_constant_answer_agree_wholly_and_have_no_kappa(self) -> None:
-        result = agreement(np.zeros((5, 2), np.int32))
+        result = measure_agreement(np.zeros((5, 2), np.int32))
         assert result.share.tolist() == [[1, 1], [1, 1]]
         assert np.isnan(result.kappa).all()
         assert np.isnan(result.mean_kappa)
 
     def test_models_with_different_constant_answers_never_agree_and_have_kappa_0(self) -> None:
-        result = agreement(np.tile([0, 1], (5, 1)).astype(np.int32))
+        result = measure_agreement(np.tile([0, 1], (5, 1)).astype(np.int32))
         assert result.share[0, 1] == 0
         assert result.kappa[0, 1] == 0
 
     def test_models_that_answered_no_prompt_in_common_have_neither(self) -> None:
-        result = agreement(np.array([[0, -1, 0], [-1, 1, 1], [2, -1, 2]], np.int32))
+        result = measure_agreement(np.array([[0, -1, 0], [-1, 1, 1], [2, -1, 2]], np.int32))
         assert np.isnan([result.share[0, 1], result.kappa[0, 1]]).all()
         assert [result.share[0, 2], result.share[1, 2]] == [1, 1]
         assert result.mean_share == 1
 
     def test_without_prompts_or_with_one_model_there_is_no_mean(self) -> None:
         for answers in (np.empty((0, 3), np.int32), np.zeros((4, 1), np.int32), np.empty((4, 0), np.int32)):
-            assert np.isnan([agreement(answers).mean_share, agreement(answers).mean_kappa]).all()
+            assert np.isnan([measure_agreement(answers).mean_share, measure_agreement(answers).mean_kappa]).all()
         assert np.isnan(measure_random_agreement(ANSWERS, 0, n_draws=2, seed=0).share).all()
 
 

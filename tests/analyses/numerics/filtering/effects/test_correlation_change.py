@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from analyses.numerics.filtering.effects.correlation_change import CELLS, correlation_changes
+from analyses.numerics.filtering.effects.correlation_change import CELLS, compare_correlations
 from tracker.statistics.rng_streams import RESAMPLED_MODELS, generator
 
 RNG = np.random.default_rng(5)
@@ -43,7 +43,7 @@ class TestAgainstReference:
     @given(few)
     @settings(max_examples=25)
     def test_every_number_is_that_of_scipy_draw_by_draw(self, scores) -> None:
-        result = correlation_changes(*scores, n_draws=15, seed=1)
+        result = compare_correlations(*scores, n_draws=15, seed=1)
         m = len(scores[0])
         models = generator(1, RESAMPLED_MODELS, 0).integers(0, m, (15, m))
         for name, correlation_change in result.items():
@@ -73,7 +73,7 @@ class TestAgainstReference:
     def test_draws_go_on_in_the_next_block(self) -> None:
         m, per_block = 29, CELLS // 29
         n_draws = per_block + 50
-        result = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=n_draws, seed=2)["spearman"]
+        result = compare_correlations(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=n_draws, seed=2)["spearman"]
         sizes = (per_block, 50)
         blocks = [generator(2, RESAMPLED_MODELS, b).integers(0, m, (size, m)) for b, size in enumerate(sizes)]
         ranks = [[stats.rankdata(row[some], axis=1) for row in (BEFORE, AFTER, EXTERNAL_SCORES)] for some in blocks]
@@ -93,7 +93,7 @@ class TestAgainstReference:
         reference = stats.bootstrap(
             (BEFORE, AFTER, EXTERNAL_SCORES), change, paired=True, vectorized=True, method="percentile", rng=0
         )
-        interval = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, seed=0)["pearson"]
+        interval = compare_correlations(BEFORE, AFTER, EXTERNAL_SCORES, seed=0)["pearson"]
         width = interval.high - interval.low
         assert interval.low == pytest.approx(reference.confidence_interval.low, abs=0.06 * width)
         assert interval.high == pytest.approx(reference.confidence_interval.high, abs=0.06 * width)
@@ -101,16 +101,16 @@ class TestAgainstReference:
 
 class TestLaws:
     def test_correlations_do_not_depend_on_scale_and_spearmans_on_no_rising_curve(self) -> None:
-        plain = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=200, seed=0)
-        scaled = correlation_changes(7 * BEFORE - 3, AFTER / 9, 2 * EXTERNAL_SCORES, n_draws=200, seed=0)
-        curved = correlation_changes(np.exp(BEFORE), AFTER**3, np.log(EXTERNAL_SCORES), n_draws=200, seed=0)
+        plain = compare_correlations(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=200, seed=0)
+        scaled = compare_correlations(7 * BEFORE - 3, AFTER / 9, 2 * EXTERNAL_SCORES, n_draws=200, seed=0)
+        curved = compare_correlations(np.exp(BEFORE), AFTER**3, np.log(EXTERNAL_SCORES), n_draws=200, seed=0)
         for name in ("before", "after", "change", "low", "high", "share_not_above"):
             for first, second in ((plain["pearson"], scaled["pearson"]), (plain["spearman"], curved["spearman"])):
                 assert getattr(first, name) == pytest.approx(getattr(second, name), abs=1e-10)
 
     def test_before_and_after_in_turned_roles_turn_the_change_round(self) -> None:
-        correlation_change = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=500, seed=0)["pearson"]
-        turned = correlation_changes(AFTER, BEFORE, EXTERNAL_SCORES, n_draws=500, seed=0)["pearson"]
+        correlation_change = compare_correlations(BEFORE, AFTER, EXTERNAL_SCORES, n_draws=500, seed=0)["pearson"]
+        turned = compare_correlations(AFTER, BEFORE, EXTERNAL_SCORES, n_draws=500, seed=0)["pearson"]
         assert (correlation_change.low, correlation_change.high) == pytest.approx(
             (-turned.high, -turned.low), abs=1e-12
         )
@@ -120,28 +120,28 @@ class TestLaws:
         padded = [np.insert(row, [0, 10, 29], 0.5) for row in (BEFORE, AFTER, EXTERNAL_SCORES)]
         for row, place in zip(padded, (0, 11, 31), strict=True):
             row[place] = np.nan
-        assert correlation_changes(*padded, n_draws=50, seed=3) == correlation_changes(
+        assert compare_correlations(*padded, n_draws=50, seed=3) == compare_correlations(
             BEFORE, AFTER, EXTERNAL_SCORES, n_draws=50, seed=3
         )
 
     def test_any_number_of_workers_and_the_same_seed_give_the_same_numbers(self) -> None:
         options = {"n_draws": 2 * CELLS // 29, "seed": 4}
-        alone = correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, **options)
+        alone = compare_correlations(BEFORE, AFTER, EXTERNAL_SCORES, **options)
         with joblib.parallel_config(n_jobs=2, backend="threading"):
-            assert correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, **options) == alone
-        assert correlation_changes(BEFORE, AFTER, EXTERNAL_SCORES, **options | {"seed": 5}) != alone
+            assert compare_correlations(BEFORE, AFTER, EXTERNAL_SCORES, **options) == alone
+        assert compare_correlations(BEFORE, AFTER, EXTERNAL_SCORES, **options | {"seed": 5}) != alone
 
     def test_a_real_rise_is_above_nothing_in_nearly_all_draws_and_noise_is_not(self) -> None:
         truth = RNG.normal(size=60)
         noisy, better = truth + 2 * RNG.normal(size=60), truth + 0.1 * RNG.normal(size=60)
-        rise = correlation_changes(noisy, better, truth, n_draws=500, seed=0)["pearson"]
+        rise = compare_correlations(noisy, better, truth, n_draws=500, seed=0)["pearson"]
         assert rise.low > 0
         assert rise.share_not_above < 0.01
-        noise = correlation_changes(noisy, noisy + 0.01 * RNG.normal(size=60), truth, n_draws=500, seed=0)["pearson"]
+        noise = compare_correlations(noisy, noisy + 0.01 * RNG.normal(size=60), truth, n_draws=500, seed=0)["pearson"]
         assert noise.low < 0 < noise.high
 
     def test_a_filter_that_only_rescales_changes_nothing_in_any_draw(self) -> None:
-        for correlation_change in correlation_changes(
+        for correlation_change in compare_correlations(
             BEFORE, 0.3 + 0.7 * BEFORE, EXTERNAL_SCORES, n_draws=300, seed=0
         ).values():
             assert correlation_change.share_not_above == 1
@@ -153,7 +153,7 @@ class TestLaws:
 class TestDegenerate:
     def test_with_two_models_nothing_is_defined(self) -> None:
         for m in (0, 1, 2):
-            for correlation_change in correlation_changes(
+            for correlation_change in compare_correlations(
                 BEFORE[:m], AFTER[:m], EXTERNAL_SCORES[:m], n_draws=10, seed=0
             ).values():
                 assert (correlation_change.n_models, correlation_change.n_draws, correlation_change.n_undefined) == (
@@ -167,16 +167,16 @@ class TestDegenerate:
 
     def test_scores_that_are_all_the_same_have_no_correlation_even_up_to_rounding(self) -> None:
         constant = np.where(np.arange(29) % 2, 0.3, 0.1 + 0.2)
-        for correlation_change in correlation_changes(BEFORE, AFTER, constant, n_draws=10, seed=0).values():
+        for correlation_change in compare_correlations(BEFORE, AFTER, constant, n_draws=10, seed=0).values():
             assert np.isnan(
                 [correlation_change.before, correlation_change.after, correlation_change.change, correlation_change.low]
             ).all()
             assert correlation_change.n_undefined == 10
-        after = correlation_changes(BEFORE, constant, EXTERNAL_SCORES, n_draws=10, seed=0)["pearson"]
+        after = compare_correlations(BEFORE, constant, EXTERNAL_SCORES, n_draws=10, seed=0)["pearson"]
         assert not np.isnan(after.before)
         assert np.isnan(after.after)
 
     def test_draws_of_one_model_only_are_counted_and_left_out(self) -> None:
-        result = correlation_changes(BEFORE[:3], AFTER[:3], EXTERNAL_SCORES[:3], n_draws=900, seed=0)["pearson"]
+        result = compare_correlations(BEFORE[:3], AFTER[:3], EXTERNAL_SCORES[:3], n_draws=900, seed=0)["pearson"]
         assert 50 < result.n_undefined < 160  # three times the same of three models: 1 draw in 9
         assert not np.isnan(result.low)

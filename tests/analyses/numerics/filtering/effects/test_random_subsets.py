@@ -9,9 +9,9 @@ from scipy.stats import kendalltau, pearsonr, percentileofscore, spearmanr
 
 from analyses.numerics.filtering.effects.random_subsets import (
     SubsetStatistics,
-    position,
+    draw_random_subsets,
+    find_position,
     random_subset_statistics,
-    random_subsets,
     subset_statistics,
 )
 
@@ -49,19 +49,19 @@ class TestAgainstReference:
     def test_a_position_is_scipys_mean_percentile(self):
         among = np.array([1.0, 2.0, 2.0, 3.0, np.nan])
         for value in (0.5, 1.0, 2.0, 2.5, 9.0):
-            assert position(value, among) == percentileofscore(among[:4], value, kind="mean") / 100
+            assert find_position(value, among) == percentileofscore(among[:4], value, kind="mean") / 100
 
 
 class TestLaws:
     def test_random_subsets_have_their_size_and_are_the_same_whoever_draws_them(self):
-        together = random_subsets(50, 20, range(12), 7)
+        together = draw_random_subsets(50, 20, range(12), 7)
         assert (together.sum(axis=1) == 20).all()
-        np.testing.assert_array_equal(together[5:9], random_subsets(50, 20, range(5, 9), 7))
+        np.testing.assert_array_equal(together[5:9], draw_random_subsets(50, 20, range(5, 9), 7))
         assert len({row.tobytes() for row in together}) == 12
-        assert (random_subsets(50, 20, range(12), 8) != together).any()
+        assert (draw_random_subsets(50, 20, range(12), 8) != together).any()
 
     def test_every_prompt_is_chosen_as_often_as_any_other(self):
-        often = random_subsets(10, 3, range(4000), 0).mean(axis=0)
+        often = draw_random_subsets(10, 3, range(4000), 0).mean(axis=0)
         np.testing.assert_allclose(often, 0.3, atol=6 * np.sqrt(0.3 * 0.7 / 4000))
 
     def test_all_prompts_rank_as_all_prompts_do(self):
@@ -80,7 +80,9 @@ class TestLaws:
     def test_they_are_the_statistics_of_the_random_subsets(self):
         Q = table(4, 60, 5)
         drawn = random_subset_statistics(Q, 25, n_subsets=40, seed=3, external_scores=np.arange(5.0))
-        explicit_subsets = subset_statistics(Q, random_subsets(60, 25, range(40), 3), external_scores=np.arange(5.0))
+        explicit_subsets = subset_statistics(
+            Q, draw_random_subsets(60, 25, range(40), 3), external_scores=np.arange(5.0)
+        )
         for name in NAMES:
             np.testing.assert_allclose(getattr(drawn, name), getattr(explicit_subsets, name))
 
@@ -88,7 +90,7 @@ class TestLaws:
     @given(st.integers(0, 10**6))
     def test_the_positions_of_all_values_average_to_the_middle(self, seed):
         among = np.random.default_rng(seed).integers(0, 5, 30).astype(np.float64)
-        assert np.mean([position(value, among) for value in among]) == pytest.approx(0.5)
+        assert np.mean([find_position(value, among) for value in among]) == pytest.approx(0.5)
 
 
 class TestDegenerate:
@@ -132,5 +134,5 @@ class TestDegenerate:
         assert result.tau.shape == (0,)
 
     def test_without_a_value_or_others_there_is_no_position(self):
-        assert np.isnan(position(np.nan, np.ones(3)))
-        assert np.isnan(position(1.0, np.full(2, np.nan)))
+        assert np.isnan(find_position(np.nan, np.ones(3)))
+        assert np.isnan(find_position(1.0, np.full(2, np.nan)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from analyses.numerics.filtering.effects.ranking_change import ranking_change
+from analyses.numerics.filtering.effects.ranking_change import compare_rankings
 from tracker.statistics.ranking import kendall_tau_b, mean_ranks
 
 GOLDEN = Path(__file__).parents[4] / "golden"
@@ -91,7 +91,7 @@ class TestAgainstReference:
     )
     @settings(max_examples=60)
     def test_everything_is_as_scipy_has_it(self, scores, kept, is_filter_model, higher) -> None:
-        result = ranking_change(scores, kept, is_filter_model, higher_is_better=higher)
+        result = compare_rankings(scores, kept, is_filter_model, higher_is_better=higher)
         sign = -1 if higher else 1
         assert result.score_before == pytest.approx(scores.mean(axis=0))
         assert result.rank_before.tolist() == stats.rankdata(sign * scores.sum(axis=0)).tolist()
@@ -115,20 +115,20 @@ class TestAgainstReference:
 
 class TestLaws:
     def test_a_filter_that_keeps_everything_changes_nothing(self) -> None:
-        result = ranking_change(Q, np.ones(80, bool), NOBODY)
+        result = compare_rankings(Q, np.ones(80, bool), NOBODY)
         assert result.score_after.tobytes() == result.score_before.tobytes()
         assert result.rank_after.tolist() == result.rank_before.tolist()
         assert result.tau == result.tau_without_filter_models == 1
 
     def test_taking_out_what_a_weak_model_got_right_hurts_it_and_only_the_tau_of_all(self) -> None:
-        result = ranking_change(Q, Q[:, 8] == 0, np.arange(9) == 8)
+        result = compare_rankings(Q, Q[:, 8] == 0, np.arange(9) == 8)
         assert result.score_after[8] == 0
         assert result.rank_after[8] == 9
         assert result.tau < result.tau_without_filter_models
 
     def test_turning_scores_and_direction_round_leaves_the_ranks(self) -> None:
         kept = np.arange(80) % 3 > 0
-        change, turned = ranking_change(Q, kept, NOBODY), ranking_change(-Q, kept, NOBODY, higher_is_better=False)
+        change, turned = compare_rankings(Q, kept, NOBODY), compare_rankings(-Q, kept, NOBODY, higher_is_better=False)
         assert change.rank_after.tolist() == turned.rank_after.tolist()
         assert (change.tau, change.tau_without_filter_models) == (turned.tau, turned.tau_without_filter_models)
 
@@ -136,18 +136,18 @@ class TestLaws:
 class TestDegenerate:
     def test_one_model_or_none_that_is_no_filter_model_has_no_tau(self) -> None:
         kept = np.arange(80) < 40
-        change = ranking_change(Q[:, :1], kept, NOBODY[:1])
+        change = compare_rankings(Q[:, :1], kept, NOBODY[:1])
         assert change.rank_after.tolist() == [1]
         assert np.isnan([change.tau, change.tau_without_filter_models]).all()
-        everybody = ranking_change(Q, kept, ~NOBODY)
+        everybody = compare_rankings(Q, kept, ~NOBODY)
         assert not np.isnan(everybody.tau)
         assert (everybody.n_without_filter_models, np.isnan(everybody.tau_without_filter_models)) == (0, True)
 
     def test_models_that_are_all_tied_on_what_is_kept_have_no_tau(self) -> None:
-        result = ranking_change(Q, (Q[:, :1] == Q).all(axis=1), NOBODY)
+        result = compare_rankings(Q, (Q[:, :1] == Q).all(axis=1), NOBODY)
         assert result.rank_after.tolist() == [5] * 9
         assert np.isnan(result.tau)
 
     def test_without_prompts_there_are_no_scores(self) -> None:
-        result = ranking_change(np.empty((0, 3)), np.empty(0, bool), NOBODY[:3])
+        result = compare_rankings(np.empty((0, 3)), np.empty(0, bool), NOBODY[:3])
         assert np.isnan([*result.score_before, *result.rank_before, *result.rank_after, result.tau]).all()

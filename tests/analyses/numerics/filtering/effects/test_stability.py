@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from analyses.numerics.filtering.effects.stability import count_subsets, decide_by_subset, summarize_population
 from analyses.numerics.filtering.removal import draw_retained
-from analyses.numerics.filtering.step_flags import confidently_right, find_kept, make_flags
+from analyses.numerics.filtering.step_flags import find_confidently_right, find_kept, make_flags
 
 N_PROMPTS, N_MODELS = 24, 5
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
@@ -27,10 +27,10 @@ def evidence(draw):
 
 def slow(sure, sure_blind, otherwise, subset, retain, seed):
     """The steps of one filter, as the definitions say."""
-    easy = confidently_right(sure[:, subset], None, 0)
+    easy = find_confidently_right(sure[:, subset], None, 0)
     steps = [make_flags(easy, easy & ~draw_retained(easy, retain, seed=seed)), make_flags(otherwise)]
     if sure_blind is not None:
-        steps.append(make_flags(confidently_right(sure_blind[:, subset], None, 0)))
+        steps.append(make_flags(find_confidently_right(sure_blind[:, subset], None, 0)))
     return easy, ~find_kept(steps, len(sure))
 
 

@@ -12,8 +12,8 @@ from analyses.numerics.filtering.similar_prompts.density import (
     Density,
     _maxima,
     _tops,
-    density,
-    threshold,
+    estimate_density,
+    find_threshold,
 )
 
 RNG = np.random.default_rng(3)
@@ -78,7 +78,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("name", SAMPLES)
     def test_the_density_is_scipys_reflected_at_zero(self, name, factor):
         distances = SAMPLES[name]
-        result = density(distances, factor)
+        result = estimate_density(distances, factor)
         assert result.bandwidth == pytest.approx(factor * distances.std(ddof=1), rel=1e-12)
         places = np.unique(np.concatenate([
             RNG.integers(0, result.grid.size, 150),
@@ -91,7 +91,7 @@ class TestAgainstReference:
 
     def test_the_density_of_very_many_is_scipys(self):
         distances = mixture(200_000)
-        result = density(distances)
+        result = estimate_density(distances)
         places = np.linspace(0, result.grid.size - 1, 15).astype(int)
         peer = gaussian_kde(distances, bw_method=0.15)
         at = result.grid[places]
@@ -99,7 +99,7 @@ class TestAgainstReference:
 
     def test_the_density_is_that_of_statsmodels_by_fft(self):
         distances = mixture(3000)
-        result = density(distances)
+        result = estimate_density(distances)
         peer = KDEUnivariate(np.concatenate([distances, -distances]))
         peer.fit(kernel="gau", fft=True, bw=result.bandwidth, gridsize=2**14, cut=REACH)
         expected = 2 * np.interp(result.grid, peer.support, peer.density)
@@ -111,7 +111,7 @@ class TestAgainstReference:
         factor=st.floats(0.02, 1),
     )
     def test_every_set_of_distances_has_the_density_of_the_definition(self, distances, factor):
-        result = density(np.array(distances), factor)
+        result = estimate_density(np.array(distances), factor)
         at = np.concatenate([result.grid[:: max(1, result.grid.size // 300)], result.maxima])
         expected = summed(np.array(distances), result.bandwidth, at)
         assert np.abs(np.interp(at, result.grid, result.density) - expected).max() < 2e-4 * result.density.max()
@@ -127,7 +127,7 @@ class TestAgainstReference:
 
     @pytest.mark.parametrize("name", ["two crowds", "crowd at 0", "two", "up to 2", "one far away"])
     def test_maxima_are_where_the_density_of_the_definition_is_highest(self, name):
-        result = density(SAMPLES[name], 0.15)
+        result = estimate_density(SAMPLES[name], 0.15)
         assert len(result.maxima) > 0
         for position in result.maxima:
             near = np.abs(position + np.linspace(-0.05, 0.05, 2001) * result.bandwidth)
@@ -141,14 +141,17 @@ class TestLaws:
     def test_order_and_unit_of_the_distances_change_nothing_but_the_unit(self, seed, scale, factor):
         rng = np.random.default_rng(seed)
         distances = mixture(150, rng)
-        first, second = density(distances, factor), density(scale * rng.permutation(distances), factor)
+        first, second = (
+            estimate_density(distances, factor),
+            estimate_density(scale * rng.permutation(distances), factor),
+        )
         assert second.maxima == pytest.approx(scale * first.maxima, rel=1e-6, abs=1e-6 * second.bandwidth)
         assert second.bandwidth == pytest.approx(scale * first.bandwidth, rel=1e-12)
 
     @pytest.mark.parametrize("factor", [0.02, 0.15, 1.0, 30.0])
     @pytest.mark.parametrize("name", SAMPLES)
     def test_a_density_integrates_to_one_and_is_never_negative(self, name, factor):
-        result = density(SAMPLES[name], factor)
+        result = estimate_density(SAMPLES[name], factor)
         assert result.grid[0] == 0
         assert (np.diff(result.grid) > 0).all()
         assert (result.density >= 0).all()
@@ -157,17 +160,17 @@ class TestLaws:
 
     def test_shape_and_single_precision_make_no_difference(self):
         distances = mixture(600).astype(np.float32)
-        first, second = density(distances), density(distances.reshape(20, 30).astype(np.float64))
+        first, second = estimate_density(distances), estimate_density(distances.reshape(20, 30).astype(np.float64))
         assert (first.density == second.density).all()
 
     def test_distances_that_are_not_known_are_left_out(self):
         distances = mixture(300)
         with_gaps = np.insert(distances, [0, 100, 300], np.nan)
-        assert (density(with_gaps).density == density(distances).density).all()
+        assert (estimate_density(with_gaps).density == estimate_density(distances).density).all()
 
     def test_rounding_below_zero_counts_as_its_reflection(self):
         distances = np.r_[-1e-16, 0.0, 3e-17, RNG.normal(0.5, 0.1, 50)]
-        assert density(distances).maxima[0] == 0
+        assert estimate_density(distances).maxima[0] == 0
 
     def test_flat_stretches_have_their_maximum_in_the_middle(self):
         values = np.array([0.0, 1, 5, 5, 5, 5, 1, 7, 7, 0])
@@ -175,7 +178,7 @@ class TestLaws:
 
     def test_noise_of_the_transform_makes_no_maximum(self):
         """Evenly spaced distances have a flat density, its ripple far below what the transform resolves."""
-        result = density(np.linspace(0.5, 1.5, 2001), 0.15)
+        result = estimate_density(np.linspace(0.5, 1.5, 2001), 0.15)
         assert len(result.maxima) == 1
         wavy = 1 + 1e-8 * np.sin(np.arange(200.0))
         assert len(_maxima(np.r_[0.0, wavy, 0.0])) == 1
@@ -188,7 +191,7 @@ class TestLaws:
 
 class TestThreshold:
     def test_the_threshold_is_the_first_maximum(self):
-        result = threshold(density(SAMPLES["two crowds"]))
+        result = find_threshold(estimate_density(SAMPLES["two crowds"]))
         assert result.value == pytest.approx(0.06, abs=0.01)
         assert result.n_usable > 1
         assert not result.is_unimodal
@@ -196,33 +199,36 @@ class TestThreshold:
 
     def test_one_maximum_is_kept_or_halved(self):
         single = make_density([0.4])
-        assert threshold(single).value == pytest.approx(0.4, abs=1e-4)
-        assert threshold(single, unimodal="half").value == pytest.approx(0.2, abs=1e-4)
-        assert threshold(single).is_unimodal
-        assert "half of the only local maximum" in threshold(single, unimodal="half").reason
+        assert find_threshold(single).value == pytest.approx(0.4, abs=1e-4)
+        assert find_threshold(single, unimodal="half").value == pytest.approx(0.2, abs=1e-4)
+        assert find_threshold(single).is_unimodal
+        assert "half of the only local maximum" in find_threshold(single, unimodal="half").reason
 
     def test_of_several_maxima_none_is_halved(self):
-        assert threshold(make_density([0.2, 0.4]), unimodal="half").value == threshold(make_density([0.2, 0.4])).value
+        assert (
+            find_threshold(make_density([0.2, 0.4]), unimodal="half").value
+            == find_threshold(make_density([0.2, 0.4])).value
+        )
 
     def test_a_maximum_at_zero_is_passed_over(self):
-        result = threshold(make_density([0.0, 0.3, 0.5]))
+        result = find_threshold(make_density([0.0, 0.3, 0.5]))
         assert result.value == pytest.approx(0.3, abs=1e-4)
         assert result.is_crowded_at_zero
         assert result.n_usable == 2
-        assert threshold(make_density([0.0, 0.3]), unimodal="half").value == pytest.approx(0.15, abs=1e-4)
+        assert find_threshold(make_density([0.0, 0.3]), unimodal="half").value == pytest.approx(0.15, abs=1e-4)
 
     def test_a_maximum_at_zero_alone_gives_no_threshold_and_a_reason(self):
-        result = threshold(density(np.abs(RNG.normal(0, 0.01, 500)), 1.0))
+        result = find_threshold(estimate_density(np.abs(RNG.normal(0, 0.01, 500)), 1.0))
         assert result.value is None
         assert result.is_crowded_at_zero
         assert "smaller bandwidth" in result.reason
 
     @pytest.mark.parametrize("distances", [[], [0.3], [0.0, 0.0], [0.3] * 7, [np.nan, 0.3], [0.1 + 0.2, 0.3]])
     def test_distances_that_do_not_spread_have_no_density_and_no_threshold(self, distances):
-        result = density(np.array(distances))
+        result = estimate_density(np.array(distances))
         assert result.bandwidth == 0
         assert result.grid.size == result.density.size == result.maxima.size == 0
-        none = threshold(result)
+        none = find_threshold(result)
         assert none.value is None
         assert not none.is_unimodal
         assert "all equal" in none.reason
@@ -231,15 +237,15 @@ class TestThreshold:
     @given(st.floats(0.05, 0.25))
     def test_a_pair_that_makes_a_maximum_by_itself_does_not_lie_below_it(self, alone):
         distances = np.r_[alone, alone, RNG.normal(0.7, 0.05, 2000)]
-        result = threshold(density(distances))
+        result = find_threshold(estimate_density(distances))
         assert result.value is not None
-        assert result.value <= alone < result.value + 0.011 * density(distances).bandwidth
+        assert result.value <= alone < result.value + 0.011 * estimate_density(distances).bandwidth
 
     @settings(max_examples=20)
     @given(seed=st.integers(0, 999), factor=st.sampled_from([0.05, 0.15, 0.5]))
     def test_a_threshold_stands_just_below_its_maximum(self, seed, factor):
-        result = density(mixture(100, np.random.default_rng(seed)), factor)
-        value = threshold(result).value
+        result = estimate_density(mixture(100, np.random.default_rng(seed)), factor)
+        value = find_threshold(result).value
         if value is not None:
             assert 0 < value <= result.maxima[result.maxima > 0][0] < value + 0.0101 * result.bandwidth
 
@@ -248,17 +254,17 @@ class TestErrors:
     @pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf])
     def test_a_factor_is_a_positive_number(self, factor):
         with pytest.raises(ValueError, match="bandwidth factor must be a positive number"):
-            density(SAMPLES["two"], factor)
+            estimate_density(SAMPLES["two"], factor)
 
     def test_infinite_distances_are_refused(self):
         with pytest.raises(ValueError, match="infinite"):
-            density(np.array([0.1, np.inf]))
+            estimate_density(np.array([0.1, np.inf]))
 
     def test_a_bandwidth_without_end_is_refused_with_one_that_works(self, monkeypatch):
         with pytest.raises(ValueError, match="Choose a factor of"):
-            density(SAMPLES["two crowds"], 1e-7)
+            estimate_density(SAMPLES["two crowds"], 1e-7)
         monkeypatch.setattr("analyses.numerics.filtering.similar_prompts.density.MAX_POINTS", 20_000)
         with pytest.raises(ValueError, match="Choose a factor of") as refused:
-            density(SAMPLES["two crowds"], 1e-4)
+            estimate_density(SAMPLES["two crowds"], 1e-4)
         enough = float(str(refused.value).split("Choose a factor of ")[1].split()[0])
-        assert 15_000 < density(SAMPLES["two crowds"], enough).grid.size < 20_500
+        assert 15_000 < estimate_density(SAMPLES["two crowds"], enough).grid.size < 20_500

@@ -11,7 +11,7 @@ from joblib import parallel_config
 
 from analyses.numerics.filtering.similar_prompts.cosine_distances import LANES, NormalizedVectors, iterate_products
 from analyses.numerics.filtering.similar_prompts.neighbour_candidates import STEP, find_candidates
-from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, find_nearest_neighbours
 
 
 def in_lanes(a: np.ndarray, b: np.ndarray) -> float:
@@ -48,7 +48,7 @@ class TestAgainstReference:
     )
     def test_ties_repeats_and_opposites_are_ordered_as_in_the_full_table(self, n, d, largest, k, seed):
         E = whole_numbers(n, d, largest, seed)
-        assert same(nearest_neighbours(E, k), sorted_in_full(all_distances(E), k))
+        assert same(find_nearest_neighbours(E, k), sorted_in_full(all_distances(E), k))
 
     @settings(max_examples=15)
     @given(
@@ -60,7 +60,7 @@ class TestAgainstReference:
     )
     def test_ties_among_many_prompts_are_ordered_as_in_the_full_table(self, n, d, largest, k, seed):
         E = whole_numbers(n, d, largest, seed)
-        assert same(nearest_neighbours(E, k), sorted_in_full(all_distances(E), k))
+        assert same(find_nearest_neighbours(E, k), sorted_in_full(all_distances(E), k))
 
     def test_prompts_with_too_few_and_too_many_candidates_have_the_neighbours_of_the_full_table(self):
         E = np.concatenate([topics(400, 6, seed=0), whole_numbers(400, 6, 1, seed=0)])
@@ -73,12 +73,12 @@ class TestAgainstReference:
         assert many.any()
         assert few.any()
         assert not (many | few).all()
-        assert same(nearest_neighbours(E, 10), sorted_in_full(all_distances(E), 10))
+        assert same(find_nearest_neighbours(E, 10), sorted_in_full(all_distances(E), 10))
 
     @pytest.mark.parametrize(("n", "d", "k"), [(2500, 24, 20), (1100, 384, 100), (700, 5, 1)])
     def test_many_prompts_in_several_blocks_have_the_neighbours_of_the_full_table(self, n, d, k):
         E = topics(n, d, seed=n)
-        result, reference = nearest_neighbours(E, k), sorted_in_full(all_distances(E), k)
+        result, reference = find_nearest_neighbours(E, k), sorted_in_full(all_distances(E), k)
         np.testing.assert_array_equal(result.indices, reference.indices)
         np.testing.assert_allclose(result.distances, reference.distances, atol=2e-15, rtol=0)
         assert result.indices.dtype == np.int32
@@ -95,7 +95,7 @@ class TestAgainstReference:
                 for a, s in zip(E[:60], squares, strict=False)
             ]
         )
-        assert same(nearest_neighbours(E[:60], 7), sorted_in_full(distances, 7))
+        assert same(find_nearest_neighbours(E[:60], 7), sorted_in_full(distances, 7))
 
     @pytest.mark.parametrize("k", [1, 2])
     def test_nor_do_they_mislead_the_choice_of_candidates(self, k):
@@ -103,7 +103,7 @@ class TestAgainstReference:
         E = (64 * rng.integers(-9, 10, 70) + rng.integers(-1, 2, (500, 70))).astype(np.float32)  # exact products
         assert find_candidates(NormalizedVectors.of(E), k) is not None
         reference = sorted_in_full(all_distances(E), k)
-        assert same(nearest_neighbours(E, k), reference)
+        assert same(find_nearest_neighbours(E, k), reference)
         unit = NormalizedVectors.of(E).unit
         by_products = sorted_in_full(-np.asarray(unit @ unit.T, np.float64), k)
         assert (by_products.indices != reference.indices).any()
@@ -112,19 +112,19 @@ class TestAgainstReference:
 class TestLaws:
     def test_any_number_of_workers_finds_the_same_bytes(self):
         E = topics(4500, 16, seed=3)
-        alone = nearest_neighbours(E, 30)
+        alone = find_nearest_neighbours(E, 30)
         for n_jobs in (2, 3):
             with parallel_config(n_jobs=n_jobs, backend="threading"):
-                assert same(nearest_neighbours(E, 30), alone)
+                assert same(find_nearest_neighbours(E, 30), alone)
 
     @settings(max_examples=15)
     @given(seed=st.integers(0, 999), power=st.integers(-40, 40))
     def test_the_length_of_vectors_and_the_order_of_prompts_change_nothing(self, seed, power):
         rng, E = np.random.default_rng(seed), topics(80, 12, seed)
-        result = nearest_neighbours(E, 9)
-        assert same(nearest_neighbours(E * np.float32(2.0**power), 9), result)
+        result = find_nearest_neighbours(E, 9)
+        assert same(find_nearest_neighbours(E * np.float32(2.0**power), 9), result)
         order = rng.permutation(80)
-        moved = nearest_neighbours(E[order], 9)
+        moved = find_nearest_neighbours(E[order], 9)
         assert moved.distances.tobytes() == result.distances[order].tobytes()
         np.testing.assert_array_equal(order[moved.indices], result.indices[order])
 
@@ -132,7 +132,7 @@ class TestLaws:
     @given(seed=st.integers(0, 999), k=st.integers(1, 30))
     def test_fewer_neighbours_are_the_first_of_more(self, seed, k):
         E = whole_numbers(60, 3, 2, seed)
-        few, many = nearest_neighbours(E, k), nearest_neighbours(E, 59)
+        few, many = find_nearest_neighbours(E, k), find_nearest_neighbours(E, 59)
         np.testing.assert_array_equal(few.indices, many.indices[:, :k])
         np.testing.assert_array_equal(few.distances, many.distances[:, :k])
 
@@ -150,7 +150,7 @@ class TestDegenerateInput:
     def test_more_equal_vectors_than_neighbours_are_neighbours_by_number_at_distance_exactly_0(self):
         E = np.tile(topics(1, 384, seed=5), (50, 1))
         E[::10] *= -1
-        result = nearest_neighbours(E, 6)
+        result = find_nearest_neighbours(E, 6)
         same_sign = [i for i in range(50) if i % 10]
         for i in same_sign:
             assert result.indices[i].tolist() == [j for j in same_sign if j != i][:6]
@@ -160,15 +160,15 @@ class TestDegenerateInput:
 
     @pytest.mark.parametrize("n", [0, 1])
     def test_without_other_prompts_there_are_no_neighbours(self, n):
-        result = nearest_neighbours(np.ones((n, 4), np.float32), 100)
+        result = find_nearest_neighbours(np.ones((n, 4), np.float32), 100)
         assert result.indices.shape == result.distances.shape == (n, 0)
 
     def test_there_are_no_more_neighbours_than_other_prompts(self):
-        assert nearest_neighbours(topics(7, 3, seed=0), 100).indices.shape == (7, 6)
+        assert find_nearest_neighbours(topics(7, 3, seed=0), 100).indices.shape == (7, 6)
 
     def test_vectors_as_long_or_short_as_they_can_be_have_their_distances(self):
         E = np.array([[3e38, 3e38, 0], [1e-44, 0, 0], [0, 0, 2e38], [-2e38, 0, 1e-40]], np.float32)
-        result = nearest_neighbours(E, 3)
+        result = find_nearest_neighbours(E, 3)
         assert result.indices.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [2, 0, 1]]
         half = 1 - math.sqrt(0.5)
         assert result.distances == pytest.approx(
@@ -182,4 +182,4 @@ class TestErrors:
         E = topics(20, 3, seed=0)
         E[7] = bad
         with pytest.raises(ValueError, match="zero or not finite"):
-            nearest_neighbours(E)
+            find_nearest_neighbours(E)

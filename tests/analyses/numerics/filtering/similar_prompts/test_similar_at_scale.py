@@ -9,14 +9,14 @@ STEP = """
 import sys
 from pathlib import Path
 import numpy as np
-from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.neighbours import find_nearest_neighbours
 from analyses.numerics.filtering.similar_prompts.similar_groups import find_components, find_stars
 
 def peak():
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 def step(E, k):
-    neighbours = nearest_neighbours(E, k)
+    neighbours = find_nearest_neighbours(E, k)
     found = find_components(E, neighbours, np.linspace(0.02, 0.5, 30).tolist())
     return (neighbours.distances[:, -1] < 0.5).any() and found.n_pairs[0] and find_stars(E, neighbours, 0.3).max() > 0
 
