@@ -10,8 +10,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.best_clustering import MEAN_TOLERANCE, Clustering, find_best_clustering, find_best_number
-from analyses.numerics.null_tables import find_common_ancestor, draw_fixed_margins, shuffle_table
+from analyses.numerics.clustering.best_clustering import (
+    MEAN_TOLERANCE,
+    Clustering,
+    find_best_clustering,
+    find_best_number,
+)
+from analyses.numerics.null_tables import draw_fixed_margins, find_common_ancestor, shuffle_table
 from analyses.numerics.similarity.bit_tables import BitTable, unpack_bits
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
 from tracker.statistics.rng_streams import stream_key

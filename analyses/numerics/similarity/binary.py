@@ -18,7 +18,12 @@ from analyses.numerics.similarity.null_draws import DrawBlock, Null, NullDraws, 
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.similarities import SIMILARITIES, Counts, Similarity
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
-from analyses.numerics.similarity.weighted_distributions import STATISTIC_TOLERANCE, describe_masses, signs_within, compute_tie_tolerances
+from analyses.numerics.similarity.weighted_distributions import (
+    STATISTIC_TOLERANCE,
+    compute_tie_tolerances,
+    describe_masses,
+    signs_within,
+)
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
 
 MAX_KEPT = 1 << 28

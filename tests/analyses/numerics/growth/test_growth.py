@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
-from analyses.numerics.growth.farthest_first import order_farthest_first, group_rows
+from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 CRITERIA = ("mean", "min")
