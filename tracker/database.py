@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +69,23 @@ def connect(url: str | None = None) -> sa.Engine:
 
 
 def bare_engine(url: str | None = None) -> sa.Engine:
-    """An engine on the store, whatever its version."""
+    """An engine on the store, whatever its version; its connections are closed at exit."""
+    engine = _create_engine(url)
+    _engines.add(engine)
+    return engine
+
+
+_engines: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_connections() -> None:
+    """Close the pooled connections: the last one to close removes the -wal file of a SQLite store."""
+    for engine in list(_engines):
+        engine.dispose()
+
+
+def _create_engine(url: str | None) -> sa.Engine:
     address = sa.make_url(database_url(url))
     if address.get_backend_name() != "sqlite":
         return sa.create_engine(address)

@@ -30,7 +30,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     lines = [f"t{i % 3},q{i},{i % 2},{i % 3 // 2}" for i in range(30)]
     path.write_text("\n".join(["task,prompt_id,a,b", *lines]) + "\n")
     url = f"sqlite:///{folder}/store.db"
-    ingest_file(connect(url), path, ReadOptions(benchmark="quiz", metric="accuracy"))
+    engine = connect(url)
+    ingest_file(engine, path, ReadOptions(benchmark="quiz", metric="accuracy"))
+    engine.dispose()
     return url
 
 
@@ -44,3 +46,10 @@ def test_commands_that_answer_at_once_load_no_slow_library(store: str, arguments
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(json.loads(finished.stdout.splitlines()[-1]))
     assert not loaded & set(SLOW)
+
+
+def test_commands_close_the_store_as_they_end(store: str) -> None:
+    command = [sys.executable, "-m", "tracker.cli", "models", "list", "--database", store]
+    subprocess.run(command, capture_output=True, check=True)
+    path = Path(store.removeprefix("sqlite:///"))
+    assert [file.name for file in path.parent.glob(f"{path.name}*")] == [path.name]
