@@ -43,10 +43,12 @@ QUICK: Mapping[str, object] = {
     "without_confidence": True,
     "without_similar": True,
     "n_resamples": 99,
+    "time_limit": 3600.0,
     "model_a": "maker 8/model",
     "model_b": "maker 2/model",
 }
-"""Options that make questions quick, that smart filtering needs where scores are all there is, and that name models."""
+"""Options that make analyses quick, that let no search run out of time on a busy machine, that smart filtering needs
+where scores are all there is, and that name models."""
 
 
 def questions() -> list[str]:
