@@ -1,1 +1,1 @@
-"""What the numbers mean: one package per analysis, found through the entry-point group ``suffrage.analyses``."""
+"""The analyses, one package each, found by entry point (``suffrage.analyses``), and the mathematics they share."""

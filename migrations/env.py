@@ -5,7 +5,7 @@ from alembic import context
 from sqlmodel.sql.sqltypes import AutoString
 
 import tracker.schema
-from tracker.database import VERSION_TABLE, bare_engine, known_versions, migrating
+from tracker.database import VERSION_TABLE, create_unchecked_engine, known_versions, migrating
 from tracker.schema.views import VIEWS
 
 # PostgreSQL keeps these two by triggers on whole statements; see 0001.
@@ -65,5 +65,5 @@ open_connection = context.config.attributes.get("connection")
 if open_connection is not None:
     run(open_connection)
 else:
-    with migrating(bare_engine()) as opened:
+    with migrating(create_unchecked_engine()) as opened:
         run(opened)

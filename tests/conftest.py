@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import wheel_server
 from hypothesis import HealthCheck, settings
 
-from tracker.database import bare_engine, connect, upgrade
+from tracker.database import connect, create_unchecked_engine, upgrade
 
 # No example is timed: the first of a test may have to compile the kernels, and machines are shared.
 # A plain run draws the same few examples every time, so that a red build is due to its change; the soak runs all tests
@@ -78,7 +78,7 @@ def postgres_template(postgres_server: sa.URL) -> Iterator[str]:
     administrator = _administrator(postgres_server)
     with administrator.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    engine = bare_engine(postgres_server.set(database=name).render_as_string(hide_password=False))
+    engine = create_unchecked_engine(postgres_server.set(database=name).render_as_string(hide_password=False))
     upgrade(engine)
     engine.dispose()
     yield name

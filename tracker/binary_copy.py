@@ -19,7 +19,7 @@ _PACKED = np.dtype(
 Keys = NDArray[np.int64] | int
 
 
-def packed_scores(run: Keys, metric: Keys, prompt: Keys, trial: Keys, values: NDArray[np.float64]) -> NDArray[Any]:
+def pack_scores(run: Keys, metric: Keys, prompt: Keys, trial: Keys, values: NDArray[np.float64]) -> NDArray[Any]:
     """Rows of ``score`` as PostgreSQL takes them; a key that all rows have may be one number."""
     packed = np.empty(len(values), dtype=_PACKED)
     packed["fields"] = 5
@@ -30,7 +30,7 @@ def packed_scores(run: Keys, metric: Keys, prompt: Keys, trial: Keys, values: ND
 
 
 def copy_scores(cursor: Any, parts: Iterable[NDArray[Any]]) -> None:
-    """Insert rows of `packed_scores` in one statement, inside the transaction of the driver's cursor."""
+    """Insert rows of `pack_scores` in one statement, inside the transaction of the driver's cursor."""
     statement = "COPY score (run_id, metric_id, prompt_id, trial, value) FROM STDIN (FORMAT BINARY)"
     with cursor.copy(statement) as copy:
         copy.write(_START)

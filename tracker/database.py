@@ -63,12 +63,12 @@ def connect(url: str | None = None) -> sa.Engine:
     Raises:
         DatabaseError: it cannot be reached, or its version is not this program's.
     """
-    engine = bare_engine(url)
+    engine = create_unchecked_engine(url)
     ensure_current(engine)
     return engine
 
 
-def bare_engine(url: str | None = None) -> sa.Engine:
+def create_unchecked_engine(url: str | None = None) -> sa.Engine:
     """An engine on the store, whatever its version; its connections are closed at exit."""
     engine = _create_engine(url)
     _engines.add(engine)
@@ -91,7 +91,7 @@ def _create_engine(url: str | None) -> sa.Engine:
         return sa.create_engine(address)
     path = Path(str(address.database))
     if path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        uri = reading_uri(path.resolve())
+        uri = make_read_only_uri(path.resolve())
         kept: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
         engine = sa.create_engine(address, creator=lambda: sqlite3.connect(uri, timeout=BUSY_SECONDS, **kept))
     else:
@@ -101,14 +101,14 @@ def _create_engine(url: str | None) -> sa.Engine:
     return engine
 
 
-def reading_uri(path: Path) -> str:
+def make_read_only_uri(path: Path) -> str:
     """The URI that opens a SQLite file for reading, also where neither it nor its folder can be written."""
     # Beside a file in WAL mode its readers make others, unless they are told that nobody writes.
     still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
     return f"{path.as_uri()}?mode=ro{'&immutable=1' if still else ''}"
 
 
-def shown_url(url: sa.URL) -> str:
+def format_url(url: sa.URL) -> str:
     """A store's address as it may be printed: without driver, and without passwords, wherever they stand."""
     secret = {name: "hidden" for name in url.query if "password" in name.lower()}
     return url.set(drivername=url.get_backend_name()).update_query_dict(secret).render_as_string(hide_password=True)
@@ -142,7 +142,7 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
 def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
     """What an operational error of the driver means, and what to do next."""
     message = str(error.orig).splitlines()[0] if error.orig else str(error)
-    where = shown_url(engine.url)
+    where = format_url(engine.url)
     if "full" in message or "disk I/O" in message or "No space" in message:
         return (
             f"{where}: the disk is full ({message}). Nothing of this step was stored; free some space and run it again."
@@ -207,7 +207,7 @@ def ensure_current(engine: sa.Engine) -> None:
     if version is None:
         upgrade(engine)
     elif version != head:
-        display = shown_url(engine.url)
+        display = format_url(engine.url)
         is_whole = display == engine.url.set(drivername=engine.url.get_backend_name()).render_as_string(False)
         address = shlex.quote(display) if is_whole else "the address of this store"
         raise DatabaseError(
@@ -241,7 +241,7 @@ def schema_differences(engine: sa.Engine) -> list[str]:
     return []
 
 
-def stray_rows(session: Session) -> list[str]:
+def find_stray_rows(session: Session) -> list[str]:
     """References that lead nowhere, and damage of the file; empty where there is none."""
     if session.get_bind().dialect.name == "sqlite":
         damage = session.scalars(sa.text("PRAGMA integrity_check")).all()
@@ -305,7 +305,7 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
                     _raw(connection).execute("PRAGMA foreign_keys=ON")
     except (exc.OperationalError, exc.ProgrammingError, exc.InternalError) as error:
         if version is None and "already exists" in str(error.orig):
-            where = shown_url(engine.url)
+            where = format_url(engine.url)
             raise DatabaseError(f"{where} holds tables of another program. Give another --database.") from error
         raise DatabaseError(explain(error, engine)) from error
 

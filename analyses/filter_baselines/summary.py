@@ -9,9 +9,9 @@ import numpy as np
 from analyses.filter_baselines.method import PARAMETERS, FilterBaselines, summarize_parameter
 from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
 from analyses.numerics.filtering.item_response import TwoParameterFit
+from analyses.presentation.correlation_warnings import warn_of_few_models
 from analyses.presentation.filter_effects import SAME
 from analyses.presentation.name_lists import join_names
-from analyses.presentation.other_scores import warn_of_few_models
 from tracker.queries.filtering.prompt_filter import PromptFilter
 
 MIN_MODELS = 200

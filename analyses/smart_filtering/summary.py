@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from analyses.presentation.correlation_warnings import warn_of_few_models, warn_of_narrow_draws
 from analyses.presentation.filter_effects import describe_effects
 from analyses.presentation.name_lists import join_names
-from analyses.presentation.other_scores import warn_of_few_models, warn_of_narrow_draws
 from analyses.smart_filtering.filter_data import FilterData
 from analyses.smart_filtering.method import SmartFiltering
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.other_scores import validate_shared_models
+from analyses.presentation.correlation_warnings import validate_shared_models
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import StoredEmbeddings

@@ -15,7 +15,7 @@ from tracker.errors import SelectionError
 from tracker.queries.findings.finding_records import FindingRecord, MetricRecord
 from tracker.recording.artifacts import render_figure
 from tracker.recording.finding import Report, Undefined
-from tracker.recording.record import metric_rows
+from tracker.recording.record import make_metric_rows
 
 DEFAULTS = {
     "system": "both",
@@ -217,7 +217,7 @@ class TestNumbers:
         assert f"no correlation ({reason})." in report.summary
 
     def test_all_numbers_are_headlines_and_fit_in_mlflow(self) -> None:
-        rows = metric_rows(run_tradeoff(*some(3, systems=("cardinal", "ordinal"))).finding)
+        rows = make_metric_rows(run_tradeoff(*some(3, systems=("cardinal", "ordinal"))).finding)
         assert len(rows) <= 50
         assert all(row.headline for row in rows)
 

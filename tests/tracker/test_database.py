@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tracker.database import bare_engine, connect, current_version, shown_url, upgrade
+from tracker.database import connect, create_unchecked_engine, current_version, format_url, upgrade
 from tracker.errors import DatabaseError
 
 
@@ -77,7 +77,7 @@ class TestErrors:
 
     def test_an_unescaped_password_is_not_mistaken_for_a_host(self) -> None:
         with pytest.raises(DatabaseError, match="%40") as refused:
-            bare_engine("postgresql://u:one@two@host/name")
+            create_unchecked_engine("postgresql://u:one@two@host/name")
         assert "two" not in str(refused.value)
 
 
@@ -86,6 +86,6 @@ class TestPasswords:
         "url", ["postgresql://u:geheim@h/n", "postgresql://u@h/n?password=geheim", "postgresql:///n?sslpassword=geheim"]
     )
     def test_passwords_are_never_shown(self, url: str) -> None:
-        displayed = shown_url(bare_engine(url).url)
+        displayed = format_url(create_unchecked_engine(url).url)
         assert "geheim" not in displayed
         assert displayed.startswith("postgresql://")

@@ -12,14 +12,14 @@ from sqlalchemy import exc
 
 from tracker import schema
 from tracker.database import (
-    bare_engine,
     connect,
+    create_unchecked_engine,
     current_version,
     downgrade,
     ensure_current,
+    find_stray_rows,
     known_versions,
     schema_differences,
-    stray_rows,
     transaction,
     upgrade,
 )
@@ -97,7 +97,7 @@ class TestMigrations:
         with sqlite3.connect(path) as raw:
             raw.executescript(dump.read_text())
         raw.close()
-        engine = bare_engine(f"sqlite:///{path}")
+        engine = create_unchecked_engine(f"sqlite:///{path}")
         upgrade(engine)
         ensure_current(engine)
         with engine.connect() as connection:
@@ -178,7 +178,7 @@ class TestFindingTables:
         with sqlite3.connect(path) as raw:
             raw.executescript(dump.read_text())
         raw.close()
-        engine = bare_engine(f"sqlite:///{path}")
+        engine = create_unchecked_engine(f"sqlite:///{path}")
         upgrade(engine)
 
         def content(names: tuple[str, str, str]) -> list[list[tuple[object, ...]]]:
@@ -260,7 +260,7 @@ class TestVersions:
             connect(f"sqlite:///{tmp_path}/x.db")
 
     def test_a_failed_migration_is_undone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        engine = bare_engine(f"sqlite:///{tmp_path}/new.db")
+        engine = create_unchecked_engine(f"sqlite:///{tmp_path}/new.db")
         monkeypatch.setattr("uuid.uuid4", lambda: (_ for _ in ()).throw(RuntimeError("boom")))
         with pytest.raises(RuntimeError, match="boom"):
             upgrade(engine)
@@ -276,7 +276,7 @@ class TestSoundness:
     def test_a_score_without_prompt_is_noticed(self, store: sa.Engine) -> None:
         keys = fill(store)
         with transaction(store, write=False) as session:
-            assert stray_rows(session) == []
+            assert find_stray_rows(session) == []
         with store.connect() as connection:
             raw = connection.connection.dbapi_connection
             if store.dialect.name == "sqlite":
@@ -287,7 +287,7 @@ class TestSoundness:
                 connection.execute(sa.text("DELETE FROM prompt WHERE id = :id"), {"id": keys["prompt"]})
             connection.commit()
         with transaction(store, write=False) as session:
-            assert len(stray_rows(session)) == 1
+            assert len(find_stray_rows(session)) == 1
 
 
 class TestTables:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from tracker.cli import suffrage
-from tracker.database import bare_engine, downgrade, schema_differences, upgrade
+from tracker.database import create_unchecked_engine, downgrade, schema_differences, upgrade
 from tracker.errors import SqlError, SuffrageError
 from tracker.queries.sql.read_only import read_only_sql
 
@@ -113,7 +113,7 @@ def team(postgres_server: sa.URL, sqlite_url: str, tmp_path: Path) -> Iterator[T
 
 class TestRoles:
     def test_a_reader_queries_everything_and_changes_nothing(self, team: Team) -> None:
-        engine = bare_engine(team.url("reader"))
+        engine = create_unchecked_engine(team.url("reader"))
         for query in COOKBOOK:
             with read_only_sql(engine, query) as result:
                 list(result.rows)
@@ -143,23 +143,23 @@ class TestRoles:
         assert team.run("runs", "hide", "1", "--no-mlflow", *url).exit_code == 0
         assert team.run("runs", "delete", "2", "--yes", "--no-mlflow", *url).exit_code == 0
         assert team.run("doctor", "--no-mlflow", *url).exit_code == 0
-        engine = bare_engine(team.url("writer"))
+        engine = create_unchecked_engine(team.url("writer"))
         for write in ("UPDATE suffrage_version SET version_num = '1'", "DROP TABLE score", "CREATE TABLE mine (a int)"):
             team.refuse(engine, write)
         engine.dispose()
 
     def test_what_later_versions_bring_is_granted_too(self, team: Team) -> None:
-        owner = bare_engine(team.url("owner"))
+        owner = create_unchecked_engine(team.url("owner"))
         upgrade(owner)  # makes the views anew
         assert schema_differences(owner) == []
         owner.dispose()
-        reader = bare_engine(team.url("reader"))
+        reader = create_unchecked_engine(team.url("reader"))
         with read_only_sql(reader, "SELECT count(*) FROM leaderboard") as result:
             assert list(result.rows) == [(2,)]
         reader.dispose()
 
     def test_only_the_owner_upgrades(self, team: Team) -> None:
-        owner = bare_engine(team.url("owner"))
+        owner = create_unchecked_engine(team.url("owner"))
         downgrade(owner, "0002")
         for role in ("reader", "writer"):
             refused = team.run("db", "upgrade", "--database", team.url(role))
@@ -212,7 +212,7 @@ class TestBackups:
                 if "version mismatch" in done.stderr:
                     pytest.skip(f"pg_dump is older than the server: {done.stderr}")
                 assert done.returncode == 0, done.stderr
-            engine = bare_engine(existing)
+            engine = create_unchecked_engine(existing)
             assert schema_differences(engine) == []
             engine.dispose()
         finally:

@@ -63,7 +63,7 @@ def build_report(
             selection,
             board,
             ranks=_ranks(board),
-            questions=analysis_docstrings(),
+            questions=read_analysis_docstrings(),
             with_prompts=with_prompts,
         )
     return BenchmarkReport(page=render_page(contents), contents=contents)
@@ -108,7 +108,7 @@ def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: 
     return publish_report(engine, spec, tracking_uri)
 
 
-def analysis_docstrings() -> dict[str, str]:
+def read_analysis_docstrings() -> dict[str, str]:
     """The docstring of every analysis that is installed, by name; nothing is imported for it."""
     import ast
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import sqlalchemy as sa
 
 from tracker.api.result import AnalysisResult
-from tracker.api.store_queries import CHOICES, StoreQueries, selection_of
+from tracker.api.store_queries import CHOICES, StoreQueries, make_selection
 from tracker.database import connect
 from tracker.errors import SelectionError
 
@@ -69,9 +69,9 @@ class Store(StoreQueries):
         self.close()
 
     def __repr__(self) -> str:
-        from tracker.database import shown_url
+        from tracker.database import format_url
 
-        return f"Store({shown_url(self.engine.url)!r})"
+        return f"Store({format_url(self.engine.url)!r})"
 
     def close(self) -> None:
         """Let go of the database; it opens again when it is next used."""
@@ -242,7 +242,7 @@ class Store(StoreQueries):
         recorded = run_analysis(
             self.engine,
             declaration,
-            None if benchmark is None else selection_of(benchmark, choices),
+            None if benchmark is None else make_selection(benchmark, choices),
             {name: _as_tuple(value) for name, value in options.items() if name not in choices},
             workers=workers,
             publish_to=publish_to,
@@ -291,7 +291,7 @@ class Store(StoreQueries):
 
         check_output_path(Path(path), force=replace)
         benchmark_report = build_report(
-            self.engine, selection_of(benchmark, choices), missing=missing, with_prompts=with_prompts
+            self.engine, make_selection(benchmark, choices), missing=missing, with_prompts=with_prompts
         )
         write_file(Path(path), benchmark_report.page, force=replace)
         return Path(path)

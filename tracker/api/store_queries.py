@@ -128,7 +128,7 @@ class StoreQueries:
         from tracker.queries.performance import load_performance_matrix
 
         with self.session() as session:
-            return load_performance_matrix(session, selection_of(benchmark, choices))
+            return load_performance_matrix(session, make_selection(benchmark, choices))
 
     def task_matrix(self, benchmark: str, **choices: Any) -> TaskMatrix:
         """Means as a matrix ``T``: a row for each task, a column for each model, NaN = not measured.
@@ -139,7 +139,7 @@ class StoreQueries:
         from tracker.queries.task_matrix import load_task_matrix
 
         with self.session() as session:
-            return load_task_matrix(session, selection_of(benchmark, choices))
+            return load_task_matrix(session, make_selection(benchmark, choices))
 
     def leaderboard(self, benchmark: str, *, missing: Policy = "unranked", **choices: Any) -> Leaderboard:
         """Models ranked by their means, with intervals of means and of ranks, and who cannot be told apart.
@@ -162,7 +162,7 @@ class StoreQueries:
         from tracker.queries.ranking.leaderboard import load_leaderboard
 
         with self.session() as session:
-            return load_leaderboard(session, selection_of(benchmark, choices), missing)
+            return load_leaderboard(session, make_selection(benchmark, choices), missing)
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
         """The rows of one statement that can only read; ``.to_pandas()`` gives a data frame.
@@ -194,7 +194,7 @@ class StoreQueries:
             raise SqlError(f"A column holds values of several kinds ({error}). CAST it to one of them.") from error
 
 
-def selection_of(benchmark: str, choices: Mapping[str, Any]) -> Selection:
+def make_selection(benchmark: str, choices: Mapping[str, Any]) -> Selection:
     """Choices by name as one selection.
 
     Raises:
@@ -202,10 +202,10 @@ def selection_of(benchmark: str, choices: Mapping[str, Any]) -> Selection:
     """
     if unknown := sorted(set(choices) - CHOICES):
         raise SelectionError(f"There is no choice {unknown[0]!r}. There are: {', '.join(sorted(CHOICES))}.")
-    return Selection(benchmark=benchmark, **{name: _several(name, value) for name, value in choices.items()})
+    return Selection(benchmark=benchmark, **{name: _split_choices(name, value) for name, value in choices.items()})
 
 
-def _several(name: str, value: Any) -> Any:
+def _split_choices(name: str, value: Any) -> Any:
     """Models, tasks and runs may be given as one, or as any collection; None means all.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.options import combine_options
-from tracker.evaluating.allowed_values import (
+from tracker.evaluating.option_values import (
     ANSWER_ONLY_EXAMPLES,
     APIS,
     DTYPES,

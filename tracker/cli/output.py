@@ -22,7 +22,7 @@ def inform(text: str) -> None:
     click.echo(text, err=True)
 
 
-def in_one_line(text: str | None, longest: int = 100) -> str | None:
+def join_lines(text: str | None, longest: int = 100) -> str | None:
     """A text without line breaks and what is not printable, cut where it is longer."""
     if text is None:
         return None
@@ -52,12 +52,12 @@ def print_rows(
     elif not records:
         inform("Nothing to show.")
     else:
-        from tracker.cli.text_table import text_table
+        from tracker.cli.text_table import format_text_table
 
         cells = [[_text(r[n]) for n in names] for r in records]
         numeric = {n for n in names if all(isinstance(r[n], (int, float, Decimal)) or r[n] is None for r in records)}
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        printed, omitted = text_table(names, cells, numeric=numeric, width=width, spare=spare)
+        printed, omitted = format_text_table(names, cells, numeric=numeric, width=width, spare=spare)
         click.echo(printed)
         if omitted:
             inform(f"Left out for want of space: {', '.join(omitted)}. A wider terminal or --format csv shows all.")

@@ -22,7 +22,7 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def progress_of_prompts(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
+def show_prompt_progress(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
     """The same for prompts that a model is asked, to be told the tokens too: it shows how many there are a second."""
     if not sys.stderr.isatty():
         yield None

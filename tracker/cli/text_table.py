@@ -11,7 +11,7 @@ GAP = "   "
 MIN_COLUMN_WIDTH = 16
 
 
-def text_table(
+def format_text_table(
     names: Sequence[str],
     cells: Sequence[Sequence[str]],
     *,
@@ -47,10 +47,10 @@ def text_table(
             if _total(least) > width and name in least:
                 del columns[name], full[name], least[name]
                 omitted += [name] if name not in silent else []
-    wide = full if width is None else _shared_out(full, least, width)
+    wide = full if width is None else _distribute_width(full, least, width)
     lines = []
     for row in zip(*columns.values(), strict=True):
-        folded = [_folded(cell, wide[name]) for name, cell in zip(columns, row, strict=True)]
+        folded = [_wrap_text(cell, wide[name]) for name, cell in zip(columns, row, strict=True)]
         for nth in range(max(map(len, folded))):
             parts = [
                 _aligned(part, nth, wide[name], name in numeric) for name, part in zip(columns, folded, strict=True)
@@ -65,7 +65,7 @@ def _total(widths: dict[str, int]) -> int:
     return sum(widths.values()) + len(GAP) * (len(widths) - 1)
 
 
-def _shared_out(full: dict[str, int], least: dict[str, int], width: int) -> dict[str, int]:
+def _distribute_width(full: dict[str, int], least: dict[str, int], width: int) -> dict[str, int]:
     """Widths between the least and the full ones: the widest column gives way first."""
     wide = dict(full)
     while _total(wide) > width:
@@ -76,7 +76,7 @@ def _shared_out(full: dict[str, int], least: dict[str, int], width: int) -> dict
     return wide
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _wrap_text(text: str, width: int) -> list[str]:
     """A text in lines of a width, broken after spaces, dashes, slashes and underscores where that will do."""
     lines = [""]
     for part in re.split(r"(?<=[\s\-/_])", text):

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tracker.binary_copy import copy_scores, packed_scores
+from tracker.binary_copy import copy_scores, pack_scores
 from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
 
 SCORES_PER_BATCH = 100_000
@@ -76,7 +76,7 @@ def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Seq
         cursor.close()
 
 
-def last_key(connection: sa.Connection, table: sa.Table) -> int:
+def read_last_key(connection: sa.Connection, table: sa.Table) -> int:
     """The last key that was sequence_state in a table, also where its row is gone by now; 0 where none was."""
     greatest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
     if connection.dialect.name == "sqlite":
@@ -154,5 +154,5 @@ def _without_constraints(cursor: Any) -> Iterator[None]:
 
 def _copy_scores(cursor: Any, rows: Sequence[Row]) -> None:
     scores = score_array(rows)
-    packed = packed_scores(scores["run"], scores["metric"], scores["prompt"], scores["trial"], scores["value"])
+    packed = pack_scores(scores["run"], scores["metric"], scores["prompt"], scores["trial"], scores["value"])
     copy_scores(cursor, [packed])

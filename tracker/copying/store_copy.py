@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlmodel import Session
 
-from tracker.copying.engines import fill_table, has_key_counter, last_key, read_rows, set_last_key
+from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Checksum, Row
-from tracker.database import WRITER_LOCK, current_version, ensure_current, explain, shown_url, stray_rows
+from tracker.database import WRITER_LOCK, current_version, ensure_current, explain, find_stray_rows, format_url
 from tracker.errors import DatabaseError
 from tracker.schema import metadata
 
@@ -75,7 +75,7 @@ def copy_store(
     """
     began = time.perf_counter()
     if current_version(source) is None:
-        raise DatabaseError(f"{shown_url(source.url)} holds no store. Give the one to copy first, then where to.")
+        raise DatabaseError(f"{format_url(source.url)} holds no store. Give the one to copy first, then where to.")
     ensure_current(source)
     ensure_current(target)
     tables = [table for table in metadata.sorted_tables if not (new_identity and table.name == "publication")]
@@ -93,10 +93,10 @@ def copy_store(
             with _naming_table(table, target):
                 fill_table(copy, table, counter.count(rows, written[table.name]))
             if has_key_counter(table):
-                set_last_key(copy, table, last_key(origin, table))
+                set_last_key(copy, table, read_last_key(origin, table))
         copied = tuple(_verify_table(copy, table, written[table.name], counter) for table in tables)
-        if target.dialect.name == "postgresql" and (wrong := stray_rows(Session(bind=copy))):
-            raise DatabaseError(f"In {shown_url(source.url)} {wrong[0]}. Nothing was copied; see: suffrage doctor")
+        if target.dialect.name == "postgresql" and (wrong := find_stray_rows(Session(bind=copy))):
+            raise DatabaseError(f"In {format_url(source.url)} {wrong[0]}. Nothing was copied; see: suffrage doctor")
     if target.dialect.name == "postgresql":
         with target.begin() as connection:
             connection.exec_driver_sql("ANALYZE")
@@ -139,7 +139,7 @@ def _check_empty(copy: sa.Connection, target: sa.Engine) -> None:
     for table in metadata.sorted_tables:
         if table.name != "database" and copy.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
             raise DatabaseError(
-                f"{shown_url(target.url)} is not empty: there are rows in {table.name}. Copy into a new store."
+                f"{format_url(target.url)} is not empty: there are rows in {table.name}. Copy into a new store."
             )
 
 
@@ -193,5 +193,5 @@ def _naming_table(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
     except kinds as error:
         message = str(error).splitlines()[0]
         raise DatabaseError(
-            f"{table.name} could not be copied into {shown_url(engine.url)}: {message}. Nothing was copied."
+            f"{table.name} could not be copied into {format_url(engine.url)}: {message}. Nothing was copied."
         ) from error

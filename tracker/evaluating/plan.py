@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from tracker.errors import SelectionError
-from tracker.evaluating.allowed_values import (
+from tracker.evaluating.option_values import (
     ANSWER_ONLY_EXAMPLES,
     APIS,
     CONDITIONS,
@@ -75,7 +75,7 @@ class PromptSettings(_ValidatedSettings):
     Attributes:
         template: name of one that is built in, or the path of a file; None for the one that suits the prompts.
         labels: what options are called: ``letters``, ``digits``, ``words`` (their texts); None as the template says.
-        method: one of `tracker.evaluating.allowed_values.METHODS`; None as the template's answer suggests.
+        method: one of `tracker.evaluating.option_values.METHODS`; None as the template's answer suggests.
         chat: whether prompts are put as turns of a conversation, by the chat template of the model.
         few_shot: worked examples before each prompt.
         few_shot_split: the split they come from.

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import SelectionError
-from tracker.ingest.archives.archive_writer import store_archive
+from tracker.ingest.archives.store_archive import store_archive
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.store_changes import StoreChanges

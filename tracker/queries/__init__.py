@@ -1,1 +1,1 @@
-"""The way out: arrays and frames, never ORM rows."""
+"""Load arrays and frames from the store; never ORM rows."""

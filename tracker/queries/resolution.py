@@ -1,4 +1,4 @@
-"""From the words of a selection to the keys they stand for."""
+"""Resolve the names of a selection to keys: benchmark, metric, runs, tasks."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class CustomWeights(Finding):
     n_effective: float
 
 
-def custom_weights(
+def make_custom_weights(
     session: Session,
     benchmark: BenchmarkKey,
     prompt_ids: NDArray[np.int64],

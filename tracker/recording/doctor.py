@@ -14,7 +14,14 @@ from typing import Literal
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.database import current_version, known_versions, schema_differences, shown_url, stray_rows, transaction
+from tracker.database import (
+    current_version,
+    find_stray_rows,
+    format_url,
+    known_versions,
+    schema_differences,
+    transaction,
+)
 from tracker.errors import DatabaseError, PublishingError
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.name_lists import join_names
@@ -80,12 +87,12 @@ def run_checks(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
         yield Check(name="store", verdict="problem", result="it cannot be read any further", advice=str(error))
 
 
-def faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
+def find_faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
     """What is broken in a store of this version: what it is about, and a sentence; nothing where it is sound."""
     for difference in schema_differences(engine):
         yield "schema", difference
     with transaction(engine, write=False) as session:
-        for row in stray_rows(session):
+        for row in find_stray_rows(session):
             yield "references", row
         for run in verify_checksums(session):
             yield (
@@ -97,7 +104,7 @@ def faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:
     faults_by_check: dict[str, list[str]] = {"schema": [], "references": [], "scores": []}
-    for about, sentence in faults(engine):
+    for about, sentence in find_faults(engine):
         faults_by_check[about if about in faults_by_check else "scores"].append(
             sentence if about in faults_by_check else about
         )
@@ -133,7 +140,7 @@ def _programs() -> Check:
 
 
 def _version(engine: sa.Engine, present: str | None) -> Check:
-    where, head = shown_url(engine.url), known_versions()[-1]
+    where, head = format_url(engine.url), known_versions()[-1]
     if present is None and (damage := _damage(engine)):
         advice = "Put back a backup; docs/team.md says how."
         return Check(name="store", verdict="problem", result=f"{where} is damaged: {damage}", advice=advice)

@@ -23,7 +23,7 @@ from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
 from tracker.recording.mlflow.tracking_store import mlflow_store
-from tracker.recording.record import MetricRow, Provenance, metric_rows, record_failure, record_finding
+from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
 
 if TYPE_CHECKING:
     from tracker.recording.finding import Report
@@ -138,7 +138,7 @@ def record_report(
 
 
 def _record(engine: sa.Engine, provenance: Provenance, report: Report, clock: StepTimer) -> RecordedFinding:
-    artifacts, metrics = build_artifacts(report), metric_rows(report.finding)
+    artifacts, metrics = build_artifacts(report), make_metric_rows(report.finding)
     clock.lap("draw")
     with transaction(engine) as session:
         finding_id = record_finding(session, provenance, report, metrics, artifacts, clock.laps)

@@ -70,7 +70,7 @@ class MetricRow:
     headline: bool
 
 
-def metric_rows(finding: Finding) -> list[MetricRow]:
+def make_metric_rows(finding: Finding) -> list[MetricRow]:
     """A finding's metrics in their order; a number that is not finite is absent, with that as the reason."""
     from tracker.recording.finding import Undefined
 

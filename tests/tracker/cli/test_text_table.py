@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tracker.cli.text_table import text_table
+from tracker.cli.text_table import format_text_table
 
 NAMES = ["rank", "model", "mean", "run"]
 ROWS = [["1", "Meta-Llama-3.1-70B-Instruct", "0.6280", "7"], ["–", "🦙/模型-β", "0.7011", "26"]]
 
 
 def table(width: int | None, spare: list[str] | None = None) -> tuple[list[str], list[str]]:
-    printed, omitted = text_table(NAMES, ROWS, numeric={"rank", "mean", "run"}, width=width, spare=spare or [])
+    printed, omitted = format_text_table(NAMES, ROWS, numeric={"rank", "mean", "run"}, width=width, spare=spare or [])
     return printed.splitlines(), omitted
 
 
@@ -39,7 +39,7 @@ class TestWidth:
         assert "0.6280" in "\n".join(lines)
 
     def test_a_column_without_a_word_goes_first(self) -> None:
-        printed, omitted = text_table(["a", "label", "b"], [["x" * 30, "", "y" * 30]], width=40, spare=["b"])
+        printed, omitted = format_text_table(["a", "label", "b"], [["x" * 30, "", "y" * 30]], width=40, spare=["b"])
         assert "label" not in printed
         assert omitted == []
 
@@ -54,6 +54,6 @@ class TestLaws:
         width=st.integers(1, 120),
     )
     def test_every_letter_is_printed(self, rows: list[list[str]], width: int) -> None:
-        printed, _ = text_table(["x", "y"], rows, width=width)
+        printed, _ = format_text_table(["x", "y"], rows, width=width)
         for row in rows:
             assert all(letter in printed for cell in row for letter in cell)

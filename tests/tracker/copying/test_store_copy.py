@@ -20,7 +20,7 @@ from tracker import schema
 from tracker.cli import suffrage
 from tracker.copying.store_copy import copy_store
 from tracker.copying.values import Checksum
-from tracker.database import bare_engine, connect, schema_differences, stray_rows, transaction, upgrade
+from tracker.database import connect, create_unchecked_engine, find_stray_rows, schema_differences, transaction, upgrade
 from tracker.errors import DatabaseError
 from tracker.schema import metadata
 
@@ -52,7 +52,7 @@ def everything(tmp_path: Path) -> Iterator[sa.Engine]:
     raw = sqlite3.connect(path)
     raw.executescript(EVERYTHING.read_text())
     raw.close()
-    engine = bare_engine(f"sqlite:///{path}")
+    engine = create_unchecked_engine(f"sqlite:///{path}")
     upgrade(engine)
     with transaction(engine) as session:
         # a reference that points ahead, a number that SQLite does not keep, words of every kind
@@ -72,7 +72,7 @@ def everything(tmp_path: Path) -> Iterator[sa.Engine]:
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
     """An empty target on each engine in turn."""
     url = f"sqlite:///{tmp_path}/copy.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    engine = bare_engine(url)
+    engine = create_unchecked_engine(url)
     yield engine
     engine.dispose()
 
@@ -86,7 +86,7 @@ class TestAgainstReference:
         assert all(before.values()), "rows in every table"
         assert contents(empty) == before
         assert {table.name: table.n_rows for table in copied.tables} == {t: len(rows) for t, rows in before.items()}
-        back = bare_engine(f"sqlite:///{tmp_path}/back.db")
+        back = create_unchecked_engine(f"sqlite:///{tmp_path}/back.db")
         again = copy_store(empty, back)
         assert contents(back) == before
         assert again.tables == copied.tables
@@ -98,7 +98,7 @@ class TestAgainstReference:
         copy_store(everything, empty)
         assert schema_differences(empty) == []
         with transaction(empty) as session:
-            assert stray_rows(session) == []
+            assert find_stray_rows(session) == []
             run = schema.Run(benchmark_id=1, model_id=1, label="new")
             task = schema.Task(benchmark_id=1, name="new")
             session.add_all([run, task])
@@ -138,7 +138,7 @@ class TestAgainstReference:
 
 class TestIdentity:
     def test_it_is_the_same_store_or_another_on_request(self, everything: sa.Engine, tmp_path: Path) -> None:
-        same, second = (bare_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("same", "other"))
+        same, second = (create_unchecked_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("same", "other"))
         copy_store(everything, same)
         copy_store(everything, second, new_identity=True)
         before, moved, beside = (contents(engine) for engine in (everything, same, second))
@@ -159,7 +159,7 @@ class TestErrors:
         assert contents(store) == before
 
     def test_a_source_that_is_not_there_is_named_and_nothing_made(self, tmp_path: Path) -> None:
-        source, target = (bare_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("none", "target"))
+        source, target = (create_unchecked_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("none", "target"))
         with pytest.raises(DatabaseError, match=r"none.db holds no store"):
             copy_store(source, target)
         assert list(tmp_path.iterdir()) == []
@@ -219,7 +219,7 @@ class TestAtScale:
                     sa.text("INSERT INTO score SELECT :run, 1, id, 0, (id * :run % 1000) / 999.0 FROM prompt"),
                     {"run": run},
                 )
-        target, back = connect(postgres_url), bare_engine(f"sqlite:///{tmp_path}/back.db")
+        target, back = connect(postgres_url), create_unchecked_engine(f"sqlite:///{tmp_path}/back.db")
         result = copy_store(source, target)
         home = copy_store(target, back)
         assert result.tables == home.tables

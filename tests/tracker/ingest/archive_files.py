@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, archive_schema
-from tracker.ingest.resolve.prompt_texts import content_hash
+from tracker.ingest.resolve.prompt_texts import hash_content
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows by table, as an archive has them: what they refer to by its place, JSON as text."""
@@ -28,7 +28,7 @@ RUN = {
 
 def prompt(task: int, text: str | None, choices: list[str] | None = None, occurrence: int = 0, **more: Any) -> Any:
     """A row of a prompt."""
-    hashed = None if text is None else content_hash(text, choices)
+    hashed = None if text is None else hash_content(text, choices)
     table_facts = {"answer": None, "split": None, "details": None} | more
     choices_json = None if choices is None else json.dumps(choices)
     return {

@@ -50,7 +50,7 @@ def plain_samples(path: Path) -> tuple[set[Cell], set[str], int]:
         if shares is not None and gold is not None and probable in (None, filter_name):
             probable = filter_name
             cells.add(("probability", prompt, shares[gold]))
-        output, _, spoke = documents.answered(row, sent, shares)
+        output, _, spoke = documents.extract_answer(row, sent, shares)
         if spoke:
             cells.add((f"answer,{filter_name}", prompt, output))
     assert not any(isinstance(value, float) and math.isnan(value) for _, _, value in cells)

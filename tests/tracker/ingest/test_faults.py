@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 from measurement_blocks import all_rows, prompts, scores, store_blocks
 
-from tracker.database import bare_engine, connect, transaction
+from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import DatabaseError
 from tracker.ingest.write.checksums import verify_checksums
 
@@ -172,7 +172,7 @@ class TestServerGone:
     @pytest.fixture
     def cut(self, postgres_server: sa.URL, postgres_url: str) -> Iterator[Callable[[], int]]:
         """Ends every connection to the test's database, and says how many there were."""
-        administrator = bare_engine(postgres_server.render_as_string(hide_password=False))
+        administrator = create_unchecked_engine(postgres_server.render_as_string(hide_password=False))
 
         def end() -> int:
             query = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = :name"

@@ -15,7 +15,7 @@ from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, fol
 from tracker.errors import BadInputError, SelectionError
 from tracker.ingest.files import block_builder as builder
 from tracker.ingest.formats.helm import run_folder
-from tracker.ingest.formats.helm.metrics import described
+from tracker.ingest.formats.helm.metrics import describe_metric
 from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores
 from tracker.ingest.parsing.detection import find_files, parse_file
 
@@ -157,7 +157,7 @@ class TestScores:
         ],
     )  # fmt: skip
     def test_scores_are_known_by_name(self, name: str, bounds: tuple[Any, ...] | None) -> None:
-        result = described(name, ReadOptions())
+        result = describe_metric(name, ReadOptions())
         assert (result and (result.lower, result.upper, result.higher_is_better)) == bounds
 
 
@@ -393,7 +393,11 @@ def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path)
             checked = 0
             for outcome in json.loads((path.parent / "stats.json").read_text()):
                 name = outcome["name"]
-                if name.get("perturbation") or name["split"] != split or described(name["name"], ReadOptions()) is None:
+                if (
+                    name.get("perturbation")
+                    or name["split"] != split
+                    or describe_metric(name["name"], ReadOptions()) is None
+                ):
                     continue
                 result = under(reading, name["name"], variant)
                 assert {key for key, _ in result} == requested

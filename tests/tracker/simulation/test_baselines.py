@@ -14,7 +14,7 @@ from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.artifacts import decode_table, encode_table
 from tracker.recording.declaration import Declaration
 from tracker.recording.finding import Finding, Report, Undefined
-from tracker.recording.record import metric_rows
+from tracker.recording.record import make_metric_rows
 from tracker.simulation.baselines import constant, random, split
 from tracker.simulation.replications import TrialFindings, analyze_trials
 
@@ -160,7 +160,7 @@ class TestTrials:
 
     def test_headlines_are_those_of_the_question_and_fit_in_mlflow(self) -> None:
         many = TrialFindings(description="", findings=(Spread(first=0.2, gaps=False),) * 2, search="no exact search")
-        headline_names = [row.name for row in metric_rows(many) if row.headline]
+        headline_names = [row.name for row in make_metric_rows(many) if row.headline]
         assert headline_names == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
                          "cardinal.tau_upper", "other"]  # fmt: skip
         assert "With no exact search" in many.summarize()

@@ -16,7 +16,7 @@ from tracker.cli.options import (
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import in_one_line, inform, print_numbers, print_record, print_rows
+from tracker.cli.output import inform, join_lines, print_numbers, print_record, print_rows
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -114,9 +114,9 @@ def _chosen(session: Session, selection: Selection, names: tuple[str, str]) -> t
 
 
 def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: str) -> None:
-    from tracker.recording.record import metric_rows
+    from tracker.recording.record import make_metric_rows
 
-    metrics = metric_rows(report.finding)
+    metrics = make_metric_rows(report.finding)
     flips = [
         row
         for name in names
@@ -176,7 +176,7 @@ def _print_flips(name: str, rows: list[dict[str, Any]], report: Report) -> None:
     print_rows(
         [
             {"prompt": row["prompt"], "task": row["task"], "A": row["score_a"], "B": row["score_b"],
-             "text": in_one_line(row["text"])}
+             "text": join_lines(row["text"])}
             for row in rows
         ],
         "table",

@@ -17,9 +17,9 @@ def command() -> None:
 @database_option
 def upgrade(database: str | None) -> None:
     """Bring the store to this program's version; it is made if there is none."""
-    from tracker.database import bare_engine, current_version, upgrade
+    from tracker.database import create_unchecked_engine, current_version, upgrade
 
-    engine = bare_engine(database)
+    engine = create_unchecked_engine(database)
     before = current_version(engine)
     upgrade(engine)
     after = current_version(engine)
@@ -30,10 +30,10 @@ def upgrade(database: str | None) -> None:
 @database_option
 def current(database: str | None) -> None:
     """Say the store's address, its version, and this program's."""
-    from tracker.database import bare_engine, current_version, known_versions, shown_url
+    from tracker.database import create_unchecked_engine, current_version, format_url, known_versions
 
-    engine = bare_engine(database)
-    click.echo(f"store   {shown_url(engine.url)}")
+    engine = create_unchecked_engine(database)
+    click.echo(f"store   {format_url(engine.url)}")
     click.echo(f"version {current_version(engine) or 'none: the store is empty'}")
     click.echo(f"program {known_versions()[-1]}")
 
@@ -55,10 +55,15 @@ def copy(source: str, target: str, new_identity: bool, output_format: str) -> No
     """
     from tracker.cli.progress import progress
     from tracker.copying.store_copy import copy_store
-    from tracker.database import bare_engine
+    from tracker.database import create_unchecked_engine
 
     with progress("copying") as advance:
-        copied = copy_store(bare_engine(source), bare_engine(target), new_identity=new_identity, progress=advance)
+        copied = copy_store(
+            create_unchecked_engine(source),
+            create_unchecked_engine(target),
+            new_identity=new_identity,
+            progress=advance,
+        )
     print_rows(copied.tables, output_format)
     inform(f"Copied and compared {copied.n_rows:,} rows in {copied.seconds:.1f} s.")
 
@@ -73,9 +78,9 @@ def check(database: str | None) -> None:
     import sys
 
     from tracker.database import connect
-    from tracker.recording.doctor import faults
+    from tracker.recording.doctor import find_faults
 
-    wrong = [f"{about}: {sentence}" for about, sentence in faults(connect(database))]
+    wrong = [f"{about}: {sentence}" for about, sentence in find_faults(connect(database))]
     for line in wrong:
         click.echo(line)
     if wrong:

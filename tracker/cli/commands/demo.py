@@ -263,9 +263,9 @@ def _command(*arguments: str, parameters: Mapping[str, Any] | None = None) -> st
 
 
 def _print_next(engine: Engine, tracking_uri: str | None) -> None:
-    from tracker.database import shown_url
+    from tracker.database import format_url
 
-    url = shown_url(engine.url)
+    url = format_url(engine.url)
     _head("Next")
     _print_text("Point this shell to the demonstration's stores, then look around:")
     click.echo()

@@ -21,11 +21,11 @@ def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_for
     checksums, partial runs, stale findings, room on the disk, whether MLflow answers and shows what is stored.
     Nothing is changed. Exit 0: all is well; 2: warnings; 1: problems.
     """
-    from tracker.database import bare_engine
+    from tracker.database import create_unchecked_engine
     from tracker.recording.doctor import run_checks
 
     checks = []
-    for check in run_checks(bare_engine(database), None if no_mlflow else tracking_uri):
+    for check in run_checks(create_unchecked_engine(database), None if no_mlflow else tracking_uri):
         checks.append(check)
         if output_format == "table":
             click.echo(f"{check.verdict:<8} {check.name:<11} {check.result}")

@@ -9,8 +9,8 @@ import click
 from tracker.cli.evaluation_options import generation_options, loading_options, prompt_options, server_options
 from tracker.cli.options import database_option, split_values
 from tracker.cli.output import inform
-from tracker.cli.progress import progress_of_prompts
-from tracker.evaluating.allowed_values import ERRORED_VALUES
+from tracker.cli.progress import show_prompt_progress
+from tracker.evaluating.option_values import ERRORED_VALUES
 
 if TYPE_CHECKING:
     from tracker.evaluating.evaluation_result import EvaluationOutcome
@@ -97,7 +97,7 @@ def _evaluate(engine: Any, plan: Any) -> None:
     from tracker.evaluating.evaluation import evaluate
 
     try:
-        with progress_of_prompts(plan.benchmark) as progress:
+        with show_prompt_progress(plan.benchmark) as progress:
             results = evaluate(engine, plan, progress=progress, report=_print_warning, on_run_end=_print_result)
     except KeyboardInterrupt:
         inform("Stopped. What was answered is stored; run the same command again to go on.")

@@ -10,7 +10,7 @@ import click
 
 from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options
-from tracker.cli.output import in_one_line, inform, print_rows
+from tracker.cli.output import inform, join_lines, print_rows
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _print_changed(report: Report, most: int) -> None:
     )
     print_rows(
         [{"prompt": row["prompt"], "task": row["task"], "before": row["before"], "after": row["after"],
-          "text": in_one_line(row["text"])} for row in printed],
+          "text": join_lines(row["text"])} for row in printed],
         "table",
         spare=("task",),
     )  # fmt: skip

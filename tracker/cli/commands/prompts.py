@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import in_one_line, inform, print_rows
+from tracker.cli.output import inform, join_lines, print_rows
 from tracker.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
 
     with transaction(connect(database), write=False) as session:
         stored = load_prompts(session, Selection(benchmark=benchmark))
-    texts = [in_one_line(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
+    texts = [join_lines(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
     rows = zip(stored.names, stored.tasks, stored.splits, texts, strict=True)
     print_rows(rows, output_format, columns=("name", "task", "split", "text"), spare=("split",))
 

@@ -10,7 +10,7 @@ import click
 
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
-from tracker.cli.output import format_value, in_one_line, inform, print_record, print_rows
+from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows
 from tracker.name_lists import join_names
 from tracker.schema.run_fields import RUN_FIELDS
 
@@ -175,7 +175,7 @@ def _flatten_settings(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         for part, setting in value.items():
             yield from _flatten_settings(f"{name}.{part}", setting)
     else:
-        yield name, in_one_line(format_value(value))
+        yield name, join_lines(format_value(value))
 
 
 def _print_deletion(preview: DeletionPreview) -> None:

@@ -36,7 +36,7 @@ def command(
     from tracker.database import connect, transaction
     from tracker.ingest.files.weight_file import read_weights
     from tracker.queries.resolution import find_benchmark
-    from tracker.recording.custom_weights import custom_weights
+    from tracker.recording.custom_weights import make_custom_weights
     from tracker.recording.pipeline import record_report
 
     engine = connect(database)
@@ -44,7 +44,7 @@ def command(
     with transaction(engine, write=False) as session:
         benchmark_key = find_benchmark(session, benchmark)
         weights = read_weights(session, path, benchmark_key.id, benchmark_key.label)
-        provenance, report = custom_weights(
+        provenance, report = make_custom_weights(
             session, benchmark_key, weights.prompt_ids, weights.values, name=name, file=path.name
         )
     recorded = record_report(engine, provenance, report, publish_to=None if no_mlflow else tracking_uri)

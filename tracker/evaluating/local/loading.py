@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import LanguageModelError, MissingExtraError
-from tracker.evaluating.allowed_values import DTYPES
 from tracker.evaluating.local.model_folder import (
     check_code,
     check_weights,
@@ -26,6 +25,7 @@ from tracker.evaluating.model_files import (
     resolve_folder,
     silence_libraries,
 )
+from tracker.evaluating.option_values import DTYPES
 
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model",

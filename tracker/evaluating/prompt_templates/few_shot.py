@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.evaluating.allowed_values import EXAMPLE_CHOICES
+from tracker.evaluating.option_values import EXAMPLE_CHOICES
 from tracker.evaluating.prompt_templates.prompt_content import content_key, draw_places
 from tracker.queries.prompts import PromptTexts
 

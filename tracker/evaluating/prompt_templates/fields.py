@@ -88,7 +88,7 @@ def option_labels(kind: str, choices: Sequence[str]) -> tuple[str, ...]:
     Options beyond the alphabet have numbers.
 
     Args:
-        kind: one of `tracker.evaluating.allowed_values.LABELS`.
+        kind: one of `tracker.evaluating.option_values.LABELS`.
         choices: texts of the options.
     """
     if kind == "words":

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.evaluating.allowed_values import ANSWER_ONLY_EXAMPLES, METHODS
+from tracker.evaluating.option_values import ANSWER_ONLY_EXAMPLES, METHODS
 from tracker.evaluating.prompt_templates.few_shot import ExampleSelector, list_split_rows, list_splits
 from tracker.evaluating.prompt_templates.fields import TemplateFields
 from tracker.evaluating.prompt_templates.prompt_content import draw_rows, sha256_digest

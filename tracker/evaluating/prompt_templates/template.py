@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError, NotFoundError, SelectionError
-from tracker.evaluating.allowed_values import LABELS
+from tracker.evaluating.option_values import LABELS
 from tracker.evaluating.prompt_templates.fields import TemplateFields, option_labels
 
 if TYPE_CHECKING:

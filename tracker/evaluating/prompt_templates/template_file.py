@@ -20,7 +20,7 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tracker.errors import BadInputError
-from tracker.evaluating.allowed_values import LABELS
+from tracker.evaluating.option_values import LABELS
 from tracker.evaluating.prompt_templates.fields import (
     ANSWER_NAMES,
     HEADER_NAMES,

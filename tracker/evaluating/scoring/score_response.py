@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tracker.errors import SelectionError
-from tracker.evaluating.allowed_values import METHODS
+from tracker.evaluating.option_values import METHODS
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.options import score_options

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tracker.errors import SelectionError
-from tracker.evaluating.allowed_values import METHODS
+from tracker.evaluating.option_values import METHODS
 from tracker.evaluating.plan import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling

@@ -21,7 +21,7 @@ from tracker.ingest.archives.archived_names import ArchivedNames
 from tracker.ingest.measurement import Prompts
 from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
-from tracker.ingest.resolve.prompt_texts import storable_json
+from tracker.ingest.resolve.prompt_texts import make_storable_json
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, reserve_keys
 from tracker.schema import Prompt
 
@@ -189,7 +189,7 @@ def parse_cell(archive: StoreArchive, table: str, place: int, name: str, text: s
     if text is None:
         return None
     try:
-        value = storable_json(json.loads(text))
+        value = make_storable_json(json.loads(text))
     except (ValueError, RecursionError):
         raise archive.error(table, place, f"its {name} are no JSON") from None
     if value is not None and not isinstance(value, kind):

@@ -16,7 +16,7 @@ from tracker.ingest.archives.run_contents import AnswerKey, AnswerValue, RunCont
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_answers, insert_scores, load_scores
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.score_columns import compare_scores, unpack
-from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, next_label
+from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, make_next_label
 from tracker.run_settings import IDENTITY, evaluation_identity
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
 from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
@@ -136,7 +136,7 @@ class ArchivedRuns:
         if key is not None and key in self._claimed and not OUR_LABEL.match(label):
             raise self.archive.error("run", place, f"the run {label!r} of {model} is there twice")
         if key is None:
-            fresh = next_label(every) if label in every else label
+            fresh = make_next_label(every) if label in every else label
             if fresh != label:
                 self.warnings.append(f"{model}: the store has another run {label!r}: stored as a new run, {fresh}")
             return self._add(row, identity, fresh, content), True
@@ -150,7 +150,7 @@ class ArchivedRuns:
                 rerun = self._compare(earlier, content) if earlier not in self._claimed else None
                 if rerun is not None and not rerun.changed.n_values and not rerun.new.n_values and rerun.n_unchanged:
                     return self._extend(earlier, row, rerun, model), False
-            fresh = next_label(every)
+            fresh = make_next_label(every)
             self.warnings.append(f"{text}: stored as a new run, {fresh}")
             return self._add(row, identity, fresh, content), True
         if self.on_conflict in ("rerun", "error") or key in self._claimed:

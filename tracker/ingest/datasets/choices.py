@@ -32,7 +32,7 @@ class Choices:
         return upper.index(name.upper()) if upper.count(name.upper()) == 1 else None
 
 
-def choices_of(value: Any) -> Choices:
+def parse_choices(value: Any) -> Choices:
     """Options in any of the shapes in which they are published.
 
     A list of texts; a list of objects with ``text`` and ``label``; an object of two lists ``text`` and ``label``; an
@@ -70,7 +70,7 @@ def choices_of(value: Any) -> Choices:
     return Choices(tuple(str(text).strip() for text in texts), tuple(str(label).strip() for label in labels))
 
 
-def gold(choices: Choices, label: Any) -> str | None:
+def name_reference_answer(choices: Choices, label: Any) -> str | None:
     """Name of the option that a label means; None where there is no label: unpublished answers are empty.
 
     Raises:

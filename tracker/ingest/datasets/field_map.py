@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tracker.errors import SelectionError
-from tracker.ingest.datasets.choices import Choices, choices_of
-from tracker.ingest.datasets.reference_parser import NOTATIONS, Guess, place_of
-from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, plain_split
+from tracker.ingest.datasets.choices import Choices, parse_choices
+from tracker.ingest.datasets.reference_parser import NOTATIONS, Guess, parse_reference
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, normalize_split
 from tracker.ingest.files.tabular.headings import assign_roles
 from tracker.option_labels import option_name
 
@@ -44,7 +44,7 @@ class FieldMap:
         elif len(answers) > 1:
             raise RowError(f"{len(answers)} right options, where there must be one")
         else:
-            place = place_of(self.answer_is, answers[0], choices)
+            place = parse_reference(self.answer_is, answers[0], choices)
             if place is None:
                 raise RowError(f"the answer {answers[0]!r} is not {NOTATIONS[self.answer_is]}, of {len(choices.texts)}")
             answer = option_name(place, choices.texts)
@@ -57,7 +57,7 @@ class FieldMap:
             choices=() if choices is None else choices.texts,
             answer=answer,
             task=self._text_of(row, "task"),
-            split=plain_split(self._text_of(row, "split")),
+            split=normalize_split(self._text_of(row, "split")),
             id=self._text_of(row, "id"),
             details=details,
         )
@@ -72,9 +72,9 @@ class FieldMap:
                 cells.pop()
             if "" in cells:
                 raise RowError(f"the option in the field {names[cells.index('')]!r} is empty, and one after it is not")
-            return choices_of(cells) if cells else None
+            return parse_choices(cells) if cells else None
         empty = values[0] is None or values[0] == "" or values[0] == []
-        return None if empty else choices_of(values[0])
+        return None if empty else parse_choices(values[0])
 
     def answers(self, row: DatasetRow) -> list[Any]:
         """The gold answers of a row: none where they are not published, several where any of several is right."""
@@ -87,7 +87,7 @@ class FieldMap:
         return "" if value is None else str(value).strip()
 
 
-def field_map(fields: Mapping[str, str], answer_is: str | None, first: DatasetRow) -> FieldMap:
+def make_field_map(fields: Mapping[str, str], answer_is: str | None, first: DatasetRow) -> FieldMap:
     """What the user says about fields; where they say nothing, what the names of the fields say.
 
     Args:
@@ -115,7 +115,7 @@ def field_map(fields: Mapping[str, str], answer_is: str | None, first: DatasetRo
     return FieldMap(parts=parts, answer_is=answer_is or "")
 
 
-def with_answers_guessed(mapped: FieldMap, rows: Iterable[DatasetRow]) -> FieldMap:
+def guess_answer_notation(mapped: FieldMap, rows: Iterable[DatasetRow]) -> FieldMap:
     """The same, with the way in which answers are written, where all rows leave only one.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.datasets.files import SourceFile, suffix_of
+from tracker.ingest.datasets.files import SourceFile, get_suffix
 from tracker.ingest.datasets.row import SPLITS, DatasetRow
 from tracker.ingest.files.file_contents import UTF16, detect_delimiter, first_line, open_file
 from tracker.ingest.files.json_files import iterate_json_lines, read_json
@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 1_000
 ARROW_FILE = b"ARROW1"
 
 
-def rows_of(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[DatasetRow]:
+def read_file_rows(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[DatasetRow]:
     """The rows of a file.
 
     Args:
@@ -29,7 +29,7 @@ def rows_of(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[DatasetRo
     Raises:
         BadInputError: it cannot be read, with the line; after the rows before it have been yielded.
     """
-    suffix = suffix_of(file.path)
+    suffix = get_suffix(file.path)
     if suffix == ".json":
         yield from _json(file)
         return

@@ -37,7 +37,7 @@ class SourceFile:
     hints: tuple[str, ...]
 
 
-def source_files(source: Path) -> list[SourceFile]:
+def list_source_files(source: Path) -> list[SourceFile]:
     """The files of a data set, those of tested splits first; files of other kinds are passed over.
 
     Raises:
@@ -48,7 +48,7 @@ def source_files(source: Path) -> list[SourceFile]:
     above = [part for part in reversed(source.absolute().parts) if part != os.sep]
     kinds = ", ".join(SUFFIXES)
     if not source.is_dir():
-        if suffix_of(source) not in SUFFIXES:
+        if get_suffix(source) not in SUFFIXES:
             raise BadInputError(source, f"the name ends in none of {kinds} (also with .gz).")
         stem = _stem(source.name)
         return [
@@ -57,7 +57,7 @@ def source_files(source: Path) -> list[SourceFile]:
             )
         ]
     files = []
-    for path, hint in _within(source):
+    for path, hint in _list_folder(source):
         below = PurePosixPath(path.relative_to(source).as_posix())
         folders = list(reversed(below.parts[:-1]))
         stem = _stem(below.name)
@@ -68,7 +68,7 @@ def source_files(source: Path) -> list[SourceFile]:
     return sorted(files, key=lambda file: (ORDER.index(file.split) if file.split in ORDER else len(ORDER), file.name))
 
 
-def suffix_of(path: Path) -> str:
+def get_suffix(path: Path) -> str:
     """The ending of a file's name, in lower case, without .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
@@ -77,7 +77,7 @@ def _stem(name: str) -> str:
     return Path(name.removesuffix(".gz")).stem
 
 
-def _within(folder: Path) -> Iterator[tuple[Path, str]]:
+def _list_folder(folder: Path) -> Iterator[tuple[Path, str]]:
     """The files of a folder, and the split that the bookkeeping beside them tells."""
 
     def raise_error(error: OSError) -> None:
@@ -88,10 +88,10 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
         data_files, split = _state(Path(parent, STATE)) if STATE in names else (None, "")
         paths = [Path(parent, name) for name in names if not name.startswith(".") and name not in BOOKKEEPING]
         paths = [
-            path for path in paths if suffix_of(path) in SUFFIXES and (data_files is None or path.name in data_files)
+            path for path in paths if get_suffix(path) in SUFFIXES and (data_files is None or path.name in data_files)
         ]
         first: dict[str, Path] = {}
-        for path in sorted(paths, key=lambda path: (SUFFIXES.index(suffix_of(path)), path.name)):
+        for path in sorted(paths, key=lambda path: (SUFFIXES.index(get_suffix(path)), path.name)):
             first.setdefault(_stem(path.name), path)
         for path in first.values():
             yield path, split

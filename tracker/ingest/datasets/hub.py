@@ -53,7 +53,7 @@ def load(name: str, configs: Sequence[str]) -> dict[str, Any]:
     return data_sets
 
 
-def rows_of_splits(data_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[DatasetRow]:
+def iterate_split_rows(data_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[DatasetRow]:
     """The rows of loaded data sets, those of tested splits first."""
     splits = [(config, name, rows) for config, parts in data_sets.items() for name, rows in parts.items()]
 
@@ -73,7 +73,7 @@ def rows_of_splits(data_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[Datas
             )
 
 
-def digest_of_rows(rows: Iterator[DatasetRow]) -> str:
+def hash_rows(rows: Iterator[DatasetRow]) -> str:
     """SHA-256 of all rows with their splits."""
     digest = hashlib.sha256()
     for row in rows:

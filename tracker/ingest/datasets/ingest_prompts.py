@@ -16,14 +16,14 @@ from sqlmodel import Session
 
 from tracker.database import transaction
 from tracker.errors import BadInputError, ConflictError, SelectionError
-from tracker.ingest.datasets.field_map import field_map, with_answers_guessed
-from tracker.ingest.datasets.preset import Preset, preset_named, presets
+from tracker.ingest.datasets.field_map import guess_answer_notation, make_field_map
+from tracker.ingest.datasets.preset import Preset, find_preset, load_presets
 from tracker.ingest.datasets.published import BY_CONTENT, BY_ID, PublishedPrompts
 from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
-from tracker.ingest.datasets.source import DatasetSource, source_of
+from tracker.ingest.datasets.source import DatasetSource, find_source
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.parsing.block_buffer import BlockBuffer
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.store_changes import StoreChanges
 from tracker.ingest.write.writer import store_file
 from tracker.name_lists import join_names
@@ -190,7 +190,7 @@ def _open_source(
     if not benchmark.partition("@")[0].strip():
         raise SelectionError("The name of the benchmark is empty.")
     known, warnings = _preset(benchmark, options.preset, options.fields, options.answer_is)
-    data = source_of(source, known, options.configs, progress)
+    data = find_source(source, known, options.configs, progress)
     read, more = (known.read, []) if known else _mapped(data, options.fields or {}, options.answer_is)
     published = PublishedPrompts(
         path=data.path, rows=data.rows, read=read, task_names=options.task_names or {}, splits=options.splits,
@@ -205,10 +205,10 @@ def _preset(
     if preset is not None:
         if fields or answer_is:
             raise SelectionError("A preset knows its fields and answers. Leave out --preset, or --map and --answer-is.")
-        return preset_named(preset), []
+        return find_preset(preset), []
     name = benchmark.partition("@")[0].lower().replace("-", "_")
-    if name in presets() and not fields and not answer_is:
-        return presets()[name], [f"read with the preset {name}, after the benchmark's name"]
+    if name in load_presets() and not fields and not answer_is:
+        return load_presets()[name], [f"read with the preset {name}, after the benchmark's name"]
     return None, []
 
 
@@ -218,13 +218,13 @@ def _mapped(
     first = next(data.rows(), None)
     if first is None:
         raise BadInputError(data.path, "holds no rows.")
-    mapped = field_map(fields, answer_is, first)
+    mapped = make_field_map(fields, answer_is, first)
     warnings = []
     if not fields:
         read_as = ", ".join(f"{part}={','.join(names)}" for part, names in mapped.parts.items())
         warnings.append(f"fields taken by their names: {read_as}; --map says otherwise")
     if not answer_is and "choices" in mapped.parts and "answer" in mapped.parts:
-        mapped = with_answers_guessed(mapped, data.rows())
+        mapped = guess_answer_notation(mapped, data.rows())
         if mapped.answer_is:
             warnings.append(f"answers read as --answer-is {mapped.answer_is}, the only way that fits them all")
     return mapped.read, warnings
@@ -238,7 +238,7 @@ def _check_splits(
     Raises:
         ConflictError: the splits were to be drawn.
     """
-    name, _, revision = storable(benchmark).partition("@")
+    name, _, revision = make_storable(benchmark).partition("@")
     of, task, alias, prompt = (sa.inspect(table).columns for table in (Benchmark, Task, PromptAlias, Prompt))
     rows = session.execute(
         sa.select(alias.namespace, alias.key, task.name, prompt.split)
@@ -273,4 +273,4 @@ def _named_splits(blocks: Sequence[object]) -> Iterator[tuple[str, str, str | No
         if isinstance(block, Prompts):
             tasks: Sequence[str | None] = block.tasks or [None] * len(block)
             for task, key, split in zip(tasks, block.keys, block.split or (), strict=True):
-                yield block.namespace, storable(key), None if task is None else storable(task), split
+                yield block.namespace, make_storable(key), None if task is None else make_storable(task), split

@@ -32,20 +32,20 @@ class Preset:
 
 
 @lru_cache(maxsize=1)
-def presets() -> Mapping[str, Preset]:
+def load_presets() -> Mapping[str, Preset]:
     """Every preset by name: the modules of the folder."""
     names = sorted(info.name for info in pkgutil.iter_modules(folder.__path__))
     modules = {name: importlib.import_module(f"{folder.__name__}.{name}") for name in names}
     return MappingProxyType({name: module.PRESET for name, module in modules.items()})
 
 
-def preset_named(name: str) -> Preset:
+def find_preset(name: str) -> Preset:
     """The preset of that name; dashes are underscores.
 
     Raises:
         NotFoundError: there is none.
     """
-    preset = presets().get(name.replace("-", "_"))
+    preset = load_presets().get(name.replace("-", "_"))
     if preset is None:
-        raise NotFoundError("preset", name, presets())
+        raise NotFoundError("preset", name, load_presets())
     return preset

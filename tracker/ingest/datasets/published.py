@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError, NotFoundError
-from tracker.ingest.datasets.drawing import last_lot, lot
-from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, plain_split
+from tracker.ingest.datasets.prompt_sampling import find_last_hash, hash_prompt
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, normalize_split
 from tracker.ingest.measurement import PROMPTS_PER_BLOCK, Prompts
 
 BY_ID, BY_CONTENT = "", "content"
@@ -62,7 +62,7 @@ class PublishedPrompts:
         """
         last = None
         if self.test_fraction is not None:
-            last = last_lot([self._lot(prompt) for prompt in self._prompts()], self.test_fraction)
+            last = find_last_hash([self._lot(prompt) for prompt in self._prompts()], self.test_fraction)
         self.counts.clear()
         waiting: dict[str, list[_NumberedPrompt]] = {BY_ID: [], BY_CONTENT: []}
         for numbered in self._prompts():
@@ -78,14 +78,14 @@ class PublishedPrompts:
                 yield _block(namespace, rest)
 
     def _lot(self, numbered: _NumberedPrompt) -> bytes:
-        return lot(self.seed, numbered.prompt.id, numbered.content, numbered.n_before)
+        return hash_prompt(self.seed, numbered.prompt.id, numbered.content, numbered.n_before)
 
     def _prompts(self) -> Iterator[_NumberedPrompt]:
         """The chosen prompts; what is wrong with rows is raised at the end, all of it at once."""
         self.skipped.clear()
         problems: list[str] = []
         n_problems = n_prompts = 0
-        chosen_splits = {plain_split(split) for split in self.splits}
+        chosen_splits = {normalize_split(split) for split in self.splits}
         seen: Counter[str] = Counter()
         equal: Counter[bytes] = Counter()
         contents_by_id: dict[tuple[str, str], tuple[bytes, str]] = {}

@@ -17,7 +17,7 @@ NOTATIONS = {
 }
 
 
-def place_of(notation: str, answer: Any, choices: Choices) -> int | None:
+def parse_reference(notation: str, answer: Any, choices: Choices) -> int | None:
     """Place of the option that an answer means, read in one of the ways; None where it means none."""
     answer_text = str(answer).strip()
     if notation == "letter":
@@ -45,7 +45,9 @@ class Guess:
         """One more answer."""
         self.n_answers += 1
         places = {
-            notation: place_of(notation, answer, choices) for notation in NOTATIONS if notation not in self.failed
+            notation: parse_reference(notation, answer, choices)
+            for notation in NOTATIONS
+            if notation not in self.failed
         }
         self.failed |= {notation: f"{answer!r} at {where}" for notation, place in places.items() if place is None}
         for pair in combinations(places, 2):

@@ -47,7 +47,7 @@ class DatasetRow:
     def value(self, *names: str) -> Any:
         """What the first of some fields that is there holds, None where none is; ``a.b`` is field b of field a."""
         for name in names:
-            value = value_at(self.fields, name)
+            value = get_value(self.fields, name)
             if value is not MISSING and value is not None:
                 return value
         return None
@@ -98,13 +98,13 @@ class PublishedPrompt:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def value_at(fields: Mapping[str, Any], name: str) -> Any:
+def get_value(fields: Mapping[str, Any], name: str) -> Any:
     """What a field holds; ``a.b`` is field b of field a where no field is called so; `MISSING` where there is none."""
     if name in fields:
         return fields[name]
     outer, dot, inner = name.partition(".")
     below = fields.get(outer)
-    return value_at(below, inner) if dot and isinstance(below, Mapping) else MISSING
+    return get_value(below, inner) if dot and isinstance(below, Mapping) else MISSING
 
 
 def split_named(names: Iterable[str]) -> str:
@@ -116,6 +116,6 @@ def split_named(names: Iterable[str]) -> str:
     return ""
 
 
-def plain_split(name: str) -> str:
+def normalize_split(name: str) -> str:
     """A split as it is stored: val and valid are validation, other names are kept."""
     return SPLITS.get(name.strip().lower(), name.strip())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.datasets import hub
-from tracker.ingest.datasets.file_rows import rows_of
-from tracker.ingest.datasets.files import SUFFIXES, source_files, suffix_of
+from tracker.ingest.datasets.file_rows import read_file_rows
+from tracker.ingest.datasets.files import SUFFIXES, get_suffix, list_source_files
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import DatasetRow
 from tracker.ingest.parsing.file_blocks import ReadProgress, hash_files
@@ -34,7 +34,7 @@ class DatasetSource:
     digest: str
 
 
-def source_of(
+def find_source(
     name: str | Path, preset: Preset | None, configs: Sequence[str], progress: Callable[[int, int], None] | None
 ) -> DatasetSource:
     """The data set that a word stands for: a path that is here, else a name on the hub.
@@ -44,18 +44,18 @@ def source_of(
         MissingExtraError: the package for the hub is not installed.
     """
     path = Path(name).expanduser()
-    if not path.exists() and hub.is_hub_name(str(name)) and suffix_of(path) not in SUFFIXES:
+    if not path.exists() and hub.is_hub_name(str(name)) and get_suffix(path) not in SUFFIXES:
         data_sets = hub.load(str(name), configs or (preset.configs if preset else ()))
         return DatasetSource(
             path=Path(name),
             files=(),
             names=(),
-            rows=lambda: hub.rows_of_splits(data_sets),
-            digest=hub.digest_of_rows(hub.rows_of_splits(data_sets)),
+            rows=lambda: hub.iterate_split_rows(data_sets),
+            digest=hub.hash_rows(hub.iterate_split_rows(data_sets)),
         )
     if configs:
         raise BadInputError(path, "is not of the hub, so it has no configurations.", advice="Leave --config out.")
-    files = source_files(path)
+    files = list_source_files(path)
     columns = preset.columns if preset else ()
     try:
         progress_bar = ReadProgress(sum(file.path.stat().st_size for file in files), progress)
@@ -65,7 +65,7 @@ def source_of(
 
     def rows() -> Iterator[DatasetRow]:
         for file in files:
-            yield from rows_of(file, columns)
+            yield from read_file_rows(file, columns)
             progress_bar.add_parsed(file.path.stat().st_size)
 
     return DatasetSource(

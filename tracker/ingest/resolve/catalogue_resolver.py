@@ -12,7 +12,7 @@ from sqlmodel import Session, select
 
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.schema import Benchmark, Metric, Model, ModelAlias, Score, Task, TaskScore
 from tracker.schema.table import Table
 
@@ -54,7 +54,7 @@ class CatalogueResolver:
                 self.path, "it does not say which benchmark it holds.", advice=f"Name it with --benchmark NAME.{hint}"
             )
         if name not in self._benchmarks:
-            plain, _, revision = storable(name).partition("@")
+            plain, _, revision = make_storable(name).partition("@")
             row = self.session.scalar(select(Benchmark).where(Benchmark.name == plain, Benchmark.revision == revision))
             row = row or self._add(Benchmark(name=plain, revision=revision))
             assert row.id is not None
@@ -71,7 +71,7 @@ class CatalogueResolver:
         known = self._tasks[benchmark_id]
         fresh = [
             Task(benchmark_id=benchmark_id, name=name)
-            for name in dict.fromkeys(map(storable, names))
+            for name in dict.fromkeys(map(make_storable, names))
             if name not in known
         ]
         if fresh:
@@ -88,7 +88,7 @@ class CatalogueResolver:
             pairs = [*self.session.execute(sa.select(ModelAlias.name, ModelAlias.model_id))]  # type: ignore[call-overload]
             pairs += [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
             self._models = {pair[0]: pair[1] for pair in pairs}
-        name = storable(name)
+        name = make_storable(name)
         new = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
         if name not in self._models:
             maker, slash, _ = name.partition("/")  # names as on model hubs: organization/model
@@ -111,7 +111,7 @@ class CatalogueResolver:
         Raises:
             ConflictError: the store holds another direction or another bound.
         """
-        name = storable(description.name)
+        name = make_storable(description.name)
         if name not in self._metrics:
             row = self.session.scalar(select(Metric).where(Metric.name == name))
             self._metrics[name] = row or self._add(
@@ -169,4 +169,4 @@ class CatalogueResolver:
             except ValueError:
                 problem = f"{model} was released {str(value)!r}, which is no day such as 2024-05-31"
                 raise BadInputError(self.path, problem) from None
-        return storable(value) if isinstance(value, str) else value
+        return make_storable(value) if isinstance(value, str) else value

@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 from tracker.ingest.measurement import Measurement, Prompts
 from tracker.ingest.resolve.duplicates import MARK
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 
 FileName = tuple[str | None, str, str, str]
 """Benchmark, namespace, task and key, as a file has them."""
@@ -25,10 +25,10 @@ def find_duplicates(measurements: Sequence[Measurement]) -> dict[FileName, dict[
             if prompts is None or prompts.disambiguated_by is None or prompts.tasks is None or prompts in seen:
                 continue
             seen.add(prompts)
-            tasks = {task: storable(task) for task in set(prompts.tasks)}
-            space = (prompts.benchmark, storable(prompts.namespace))
+            tasks = {task: make_storable(task) for task in set(prompts.tasks)}
+            space = (prompts.benchmark, make_storable(prompts.namespace))
             pairs = zip(prompts.tasks, prompts.keys, strict=True)
-            yield prompts, [(*space, tasks[task], storable(key).partition(MARK)[0]) for task, key in pairs]
+            yield prompts, [(*space, tasks[task], make_storable(key).partition(MARK)[0]) for task, key in pairs]
 
     marked = {
         group for prompts, names in parts() for key, group in zip(prompts.keys, names, strict=True) if MARK in key
@@ -39,5 +39,5 @@ def find_duplicates(measurements: Sequence[Measurement]) -> dict[FileName, dict[
         for row, group in enumerate(names):
             if group in marked:
                 details = None if prompts.details is None else prompts.details[row]
-                numbers[group].setdefault(storable(prompts.keys[row]), (details or {}).get(field))
+                numbers[group].setdefault(make_storable(prompts.keys[row]), (details or {}).get(field))
     return dict(numbers)

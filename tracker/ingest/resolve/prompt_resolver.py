@@ -23,10 +23,10 @@ from tracker.ingest.resolve.prompt_details import DetailsMerger
 from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, IndexedPrompt, PromptIndex
 from tracker.ingest.resolve.prompt_texts import (
     PromptContents,
-    accepted_answers,
-    content_hash,
+    hash_content,
+    list_accepted_answers,
+    make_storable,
     normalize_prompts,
-    storable,
 )
 from tracker.ingest.write.bulk_rows import reserve_keys
 from tracker.schema import Prompt
@@ -92,7 +92,7 @@ class _BlockResolution:
 
     def __init__(self, resolver: PromptResolver, index: PromptIndex, prompts: Prompts) -> None:
         self.resolver, self.index, self.prompts = resolver, index, prompts
-        self.namespace = storable(prompts.namespace)
+        self.namespace = make_storable(prompts.namespace)
         self.new: dict[int, dict[str, Any]] = {}
         self.aliases: list[dict[str, Any]] = []
         self.moved: dict[int, int] = {}
@@ -102,7 +102,7 @@ class _BlockResolution:
         self.detailed: list[tuple[int, int]] = []
         self.n_answers_changed = 0
         self.contents = normalize_prompts(prompts)
-        labels = list(map(storable, prompts.keys))
+        labels = list(map(make_storable, prompts.keys))
         if prompts.tasks is None:
             known = resolver.catalogue.tasks(index.benchmark_id)
             self.tasks = list(known.values())
@@ -110,7 +110,7 @@ class _BlockResolution:
             self.labelled = [(-1, label) for label in labels]
         else:
             known = resolver.catalogue.tasks(index.benchmark_id, dict.fromkeys(prompts.tasks))
-            ids = {name: known[storable(name)] for name in set(prompts.tasks)}
+            ids = {name: known[make_storable(name)] for name in set(prompts.tasks)}
             self.taskless = known.get("")
             self.labelled = [(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)]
             self.labelled = self._as_stored(self.labelled)
@@ -320,9 +320,9 @@ class _BlockResolution:
             stored_text, stored_choices = waiting.get("text", stored_text), waiting.get("choices", stored_choices)
             text, choices, answer = self.contents[row].text, self.contents[row].choices, self.contents[row].answer
             if part == "text":
-                is_same_text = text is not None and content_hash(text, None) == content_hash(stored_text or "", None)
+                is_same_text = text is not None and hash_content(text, None) == hash_content(stored_text or "", None)
                 if is_same_text and choices is not None and stored_choices is None:
-                    hashed = content_hash(text or "", choices)
+                    hashed = hash_content(text or "", choices)
                     content = self.slice.content(key)
                     self.slice.put(key, content, content.task_id, hashed)
                     occurrence = content.occurrence
@@ -331,7 +331,7 @@ class _BlockResolution:
                     self.problems[row] = f"{self._place(row)}: a prompt whose text contradicts the stored one"
                 continue
             gold = self.slice.content(key).answer or ""
-            if answer is None or answer.strip() in accepted_answers(gold, choices or stored_choices):
+            if answer is None or answer.strip() in list_accepted_answers(gold, choices or stored_choices):
                 continue
             if self.resolver.on_conflict == "update":
                 self.slice.content(key).answer = self.filled[key]["answer"] = answer

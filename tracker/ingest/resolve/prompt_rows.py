@@ -14,7 +14,7 @@ from sqlmodel import Session
 from tracker.errors import AmbiguousError
 from tracker.ingest.files.tabular.table import TableProblems
 from tracker.ingest.resolve.prompt_index import ALIAS, TASK, PromptIndex
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 
 
 def find_prompt_rows(
@@ -46,8 +46,8 @@ def find_prompt_rows(
         .distinct().order_by(ALIAS.c.namespace)
     ).all()  # fmt: skip
     table = problems.table
-    labels = [None if key is None else storable(key) for key in keys]
-    of_task = None if tasks is None else [known.get(storable(task), -1) for task in tasks]
+    labels = [None if key is None else make_storable(key) for key in keys]
+    of_task = None if tasks is None else [known.get(make_storable(task), -1) for task in tasks]
     prompts: list[int | None] = [None] * len(keys)
     for space in spaces:  # one family of files calls all of them so, or none
         candidates = _look_up(index.load_names(space), labels, of_task, problems)

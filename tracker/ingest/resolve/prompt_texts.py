@@ -39,14 +39,14 @@ def normalize_prompts(prompts: Prompts) -> list[PromptContents]:
     columns = (prompts.text, prompts.choices, prompts.answer, prompts.split, prompts.details)
     if all(column is None for column in columns):
         return []
-    parts = (storable_json(list(column)) if column is not None else [None] * len(prompts) for column in columns)
+    parts = (make_storable_json(list(column)) if column is not None else [None] * len(prompts) for column in columns)
     return [
-        PromptContents(text, choices, answer, split, details, None if text is None else content_hash(text, choices))
+        PromptContents(text, choices, answer, split, details, None if text is None else hash_content(text, choices))
         for text, choices, answer, split, details in zip(*parts, strict=True)
     ]
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """The text without what no database stores: NUL and halves of surrogate pairs become U+FFFD."""
     if text.isascii():
         return text.replace("\0", REPLACEMENT) if "\0" in text else text
@@ -57,30 +57,30 @@ def storable(text: str) -> str:
     return text.replace("\0", REPLACEMENT)
 
 
-def storable_json(value: Any) -> Any:
+def make_storable_json(value: Any) -> Any:
     """The same for nested values; numbers that are not finite become null, unknown types their text."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
-        return storable(value)
+        return make_storable(value)
     if isinstance(value, Mapping):
-        return {storable(str(name)): storable_json(part) for name, part in value.items()}
+        return {make_storable(str(name)): make_storable_json(part) for name, part in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):
-        return storable_json(value.tolist())
+        return make_storable_json(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [storable_json(part) for part in value]
-    return storable(str(value))
+        return [make_storable_json(part) for part in value]
+    return make_storable(str(value))
 
 
-def content_hash(text: str, choices: Sequence[str] | None) -> str:
+def hash_content(text: str, choices: Sequence[str] | None) -> str:
     """SHA-256 of a prompt's content: canonical JSON of text and choices, both in Unicode form NFC."""
     content = [_nfc(text), None if choices is None else [_nfc(choice) for choice in choices]]
     return hashlib.sha256(orjson.dumps(content)).hexdigest()
 
 
-def accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset[str]:
+def list_accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset[str]:
     """What counts as the gold answer, once surrounding space is taken off.
 
     The gold answer itself, letter case included. With choices, the letter of an option (A for the first)

@@ -16,7 +16,7 @@ from sqlmodel import Session
 from tracker.errors import BadInputError
 from tracker.ingest.measurement import Answers
 from tracker.ingest.resolve.prompt_index import PROMPT, TASK
-from tracker.ingest.resolve.prompt_texts import accepted_answers, storable
+from tracker.ingest.resolve.prompt_texts import list_accepted_answers, make_storable
 from tracker.ingest.write.bulk_rows import fetch_chunks
 from tracker.ingest.write.score_columns import pack
 from tracker.schema import Answer
@@ -60,7 +60,7 @@ class AnswerChunk:
             block=number,
             prompt_ids=prompt_ids,
             trials=block.trials,
-            extraction=storable(block.extraction),
+            extraction=make_storable(block.extraction),
             digests=_digests(texts, statuses),
             probabilities=_probabilities(block, n),
             empty=np.fromiter((status == "empty" for status in statuses), dtype=bool, count=n),
@@ -93,7 +93,7 @@ class AnswerColumn:
 
 def normalize_answers(block: Answers) -> tuple[list[str | None], Sequence[str]]:
     """The texts of a block as the store keeps them, and the status of each."""
-    texts = [None if text is None else storable(text) for text in block.text]
+    texts = [None if text is None else make_storable(text) for text in block.text]
     return texts, block.status or ["empty" if text is None else "ok" for text in texts]
 
 
@@ -229,7 +229,7 @@ class ReferenceScorer:
             )
         for row in rows:
             text = block.text[row]
-            values[row] = float(text is not None and storable(text).strip() in accepted[ids[row]])
+            values[row] = float(text is not None and make_storable(text).strip() in accepted[ids[row]])
         return values
 
     def _load_references(self, benchmark_id: int) -> Mapping[int, frozenset[str]]:
@@ -240,7 +240,7 @@ class ReferenceScorer:
                 .where(TASK.c.benchmark_id == benchmark_id, PROMPT.c.answer.is_not(None))
             )
             self._accepted[benchmark_id] = {
-                key: accepted_answers(gold, choices) for key, gold, choices in self.session.execute(query)
+                key: list_accepted_answers(gold, choices) for key, gold, choices in self.session.execute(query)
             }
         return self._accepted[benchmark_id]
 

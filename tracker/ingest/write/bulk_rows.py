@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import exc
 from sqlmodel import Session
 
-from tracker.binary_copy import copy_scores, packed_scores
+from tracker.binary_copy import copy_scores, pack_scores
 from tracker.ingest.write.score_columns import ScoreColumn, pack, unpack
 from tracker.schema import Answer, Score
 
@@ -43,7 +43,7 @@ def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) 
     chunks: list[NDArray[Any]] = []
     size = 0
     for run_id, column in columns:
-        chunks.append(packed_scores(run_id, column.metric_id, *unpack(column.keys), column.values))
+        chunks.append(pack_scores(run_id, column.metric_id, *unpack(column.keys), column.values))
         size += len(column)
         if size >= ROWS_PER_COPY:
             with driver_cursor(session) as cursor:

@@ -23,7 +23,7 @@ from tracker.ingest.files.tabular.headings import assign_roles, normalize_headin
 from tracker.ingest.files.tabular.json_lines import read_json_lines
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
 from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.schema import Model, ModelAlias
 
 Fact = str | int | bool | date
@@ -91,7 +91,7 @@ def read_model_facts(path: Path) -> ModelFactsFile:
     models = read_strings(table, role["model"]).to_pylist()
     unnamed = [row for row, model in enumerate(models) if model is None]
     problems.add(unnamed, role["model"], ["names no model"])
-    names = [storable(model or "") for model in models]
+    names = [make_storable(model or "") for model in models]
     facts: dict[str, dict[str, tuple[Fact, int]]] = {name: {} for name in names if name}
     aliases: dict[str, dict[str, int]] = {name: {} for name in names if name}
     for part, column in columns.items():
@@ -99,7 +99,7 @@ def read_model_facts(path: Path) -> ModelFactsFile:
             if is_missing(cell) or not names[row]:
                 continue
             if part == ALIAS:
-                aliases[names[row]].setdefault(storable(cell), row)
+                aliases[names[row]].setdefault(make_storable(cell), row)
                 continue
             value = READERS[part](cell)
             if value is None:
@@ -183,7 +183,7 @@ def _report_unknown(file: ModelFactsFile, known: Iterable[str], problems: TableP
     rows = read_strings(file.table, assign_roles(file.table.names)["model"]).to_pylist()
     first: dict[str, int] = {}
     for row, name in enumerate(rows):
-        first.setdefault(storable(name), row)
+        first.setdefault(make_storable(name), row)
     for name in file.facts:
         if name not in stored_names:
             near = get_close_matches(name, stored_names, n=3, cutoff=0.6)
@@ -192,7 +192,7 @@ def _report_unknown(file: ModelFactsFile, known: Iterable[str], problems: TableP
 
 
 def _text(cell: str) -> str:
-    return storable(cell)
+    return make_storable(cell)
 
 
 def _parameters(cell: str) -> int | None:

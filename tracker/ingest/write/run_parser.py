@@ -15,7 +15,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, RunDescription, Scores, TaskScores
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
-from tracker.ingest.resolve.prompt_texts import storable, storable_json
+from tracker.ingest.resolve.prompt_texts import make_storable, make_storable_json
 from tracker.ingest.write.answer_columns import AnswerChunk, ReferenceScorer, assemble_answers
 from tracker.ingest.write.parsed_run import ParsedRun
 from tracker.ingest.write.score_columns import ScoreChunk, assemble_scores, find_out_of_bounds, pack
@@ -241,7 +241,7 @@ class RunParser:
                 continue
             error = None if block.stderr is None or np.isnan(block.stderr[row]) else float(block.stderr[row])
             n_prompts = None if block.n_prompts is None else block.n_prompts[row]
-            key = (metric_id, known[storable(task)])
+            key = (metric_id, known[make_storable(task)])
             task_value = (value, error, n_prompts)
             if parsed_run.task_scores.setdefault(key, task_value)[0] != value:
                 problems.append(
@@ -260,9 +260,9 @@ def _storable_values(run: RunDescription) -> RunFields:
         if isinstance(value, datetime):
             values[name] = _utc(value)
         elif isinstance(value, str):
-            values[name] = storable(value)
+            values[name] = make_storable(value)
         elif isinstance(value, Mapping):
-            values[name] = storable_json(value)
+            values[name] = make_storable_json(value)
     return RunFields(**values)
 
 

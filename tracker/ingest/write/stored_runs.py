@@ -137,7 +137,7 @@ class StoredRuns:
         from_files = [run_id for run_id in candidates if run_id not in self._evaluated]
         chosen = max([run_id for run_id in from_files if run_id in self._linked] or from_files, default=None)
         if chosen is None:
-            new = _new_run(parsed, parsed.label or next_label(labels))
+            new = _new_run(parsed, parsed.label or make_next_label(labels))
             if evaluated:
                 new.warning = (
                     f"{parsed.model}: run {evaluated[0]} was evaluated here, which no file changes: stored as a "
@@ -162,7 +162,7 @@ class StoredRuns:
                 "or overwrite it with --on-conflict update."
             )
         if on_conflict == "rerun":
-            rerun = _new_run(parsed, next_label(self._labels[parsed.identity]))
+            rerun = _new_run(parsed, make_next_label(self._labels[parsed.identity]))
             rerun.warning = f"{conflict}: stored as a new run, {rerun.run.label}"
             return rerun
         resolution = "the stored ones were kept" if on_conflict == "skip" else "overwritten"
@@ -268,13 +268,13 @@ class StoredRuns:
         return {(metric, task): value for metric, task, value in rows}
 
 
-def first_warnings(warnings: Sequence[str]) -> list[str]:
+def limit_warnings(warnings: Sequence[str]) -> list[str]:
     """Return warnings on runs; of many the first few, and how many more there are."""
     more = len(warnings) - MAX_WARNINGS
     return [*warnings[:MAX_WARNINGS], *([f"and {more} more runs like these"] if more > 0 else [])]
 
 
-def next_label(labels: Iterable[str]) -> str:
+def make_next_label(labels: Iterable[str]) -> str:
     """The label of one more run of a model that its harness does not name: '' for the first, then #2, #3, ..."""
     numbers = [int(number.group(1) or 1) for number in map(OUR_LABEL.match, labels) if number]
     return f"#{max(numbers) + 1}" if numbers else ""

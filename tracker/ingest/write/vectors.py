@@ -19,7 +19,7 @@ from tracker.errors import ConflictError
 from tracker.ingest.files.tabular.table import TableProblems
 from tracker.ingest.files.vector_file import VectorFile
 from tracker.ingest.resolve.prompt_rows import advise_on_names, find_prompt_rows
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.schema import Embedding, Encoder
 
@@ -68,7 +68,7 @@ def find_or_add_encoder(session: Session, encoder: EncoderName, dimensions: int)
     Raises:
         ConflictError: its stored vectors have another length.
     """
-    texts = {part: storable(getattr(encoder, part)) for part in ("name", "revision", "template")}
+    texts = {part: make_storable(getattr(encoder, part)) for part in ("name", "revision", "template")}
     _insert_missing(session, ENCODER, [{**texts, "dimensions": dimensions}])
     row = session.execute(
         sa.select(ENCODER.c.id, ENCODER.c.dimensions).where(*(ENCODER.c[part] == v for part, v in texts.items()))

@@ -15,7 +15,7 @@ from sqlmodel import Session, select
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.answer_columns import ReferenceScorer
 from tracker.ingest.write.answer_texts import write_answers
 from tracker.ingest.write.bulk_rows import insert_scores, load_scores
@@ -23,7 +23,7 @@ from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.run_parser import RunParser
 from tracker.ingest.write.score_columns import unpack
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
-from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, first_warnings
+from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, limit_warnings
 from tracker.run_settings import evaluation_identity, remove_evaluation
 from tracker.schema import Run, RunSource, Score, Source, TaskScore
 from tracker.schema.run_fields import merge_run_values
@@ -82,7 +82,7 @@ def store_file(
         n_prompts_new=prompts.n_new,
         n_models_new=catalogue.n_models_new,
         damage=damage,
-        warnings=(*warnings, *first_warnings([update.warning for update in updates if update.warning])),
+        warnings=(*warnings, *limit_warnings([update.warning for update in updates if update.warning])),
     )
 
 
@@ -90,7 +90,7 @@ def _add_source(session: Session, parsed: ParsedFile) -> Source:
     source = Source(
         identity=parsed.identity,
         digest=parsed.digest,
-        path=storable(str(parsed.path)),
+        path=make_storable(str(parsed.path)),
         format=parsed.format,
         harness=parsed.harness,
     )

@@ -1,4 +1,4 @@
-"""Which models stand, and which tasks have a say: the field that can be ranked."""
+"""The models and tasks of a task matrix that can be ranked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who votes, and how much each vote counts."""
+"""The prompts of a performance matrix that have a weight, with their weights."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.database import BUSY_SECONDS, VERSION_TABLE, reading_uri, shown_url
+from tracker.database import BUSY_SECONDS, VERSION_TABLE, format_url, make_read_only_uri
 from tracker.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _reading(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
             reading.execute(wait if is_sqlite else guard)
             yield reading
     except adbc.Error as error:
-        where = shown_url(engine.url)
+        where = format_url(engine.url)
         raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error
 
 
@@ -175,7 +175,7 @@ def _address(engine: sa.Engine) -> dict[str, str]:
         import adbc_driver_sqlite
 
         path = Path(engine.url.database or "").resolve()
-        return {"driver": adbc_driver_sqlite._driver_path(), "uri": reading_uri(path)}
+        return {"driver": adbc_driver_sqlite._driver_path(), "uri": make_read_only_uri(path)}
     import adbc_driver_postgresql
     from psycopg.conninfo import make_conninfo
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tracker.database import BUSY_SECONDS, bare_engine, reading_uri, shown_url
+from tracker.database import BUSY_SECONDS, create_unchecked_engine, format_url, make_read_only_uri
 from tracker.errors import DatabaseError, SqlError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def read_only_sql(
         SqlError: it is wrong, too slow, or not a read; also while the rows are read.
         DatabaseError: the store cannot be reached.
     """
-    engine = bare_engine(store) if isinstance(store, str) else store
+    engine = create_unchecked_engine(store) if isinstance(store, str) else store
     text = _checked(statement)
     clock = _Clock(limit_seconds)
     read = _read_sqlite if engine.dialect.name == "sqlite" else _read_postgresql
@@ -155,7 +155,7 @@ def _with_hint(message: str, missing: str | None, names: list[str]) -> SqlError:
 def _read_sqlite(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[SqlResult]:
     path = Path(engine.url.database or "").resolve()
     try:
-        raw = sqlite3.connect(reading_uri(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        raw = sqlite3.connect(make_read_only_uri(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise DatabaseError(f"{path}: {error}. Check that the file is there and can be read.") from error
     try:
@@ -234,7 +234,7 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
         raw = psycopg.connect(**options, autocommit=True)
     except psycopg.OperationalError as error:
         raise DatabaseError(
-            f"{shown_url(engine.url)}: the server does not answer. Check that it runs and that the URL is right."
+            f"{format_url(engine.url)}: the server does not answer. Check that it runs and that the URL is right."
         ) from error
     clock.on_end = raw.cancel
     try:

@@ -14,7 +14,7 @@ from tracker.evaluating.prompt_templates.reference_answers import (
     list_option_answers,
     list_written_answers,
 )
-from tracker.ingest.resolve.prompt_texts import accepted_answers
+from tracker.ingest.resolve.prompt_texts import list_accepted_answers
 
 SOME = st.sampled_from(["A", "B", "C", "sun", "rain", " sun ", "Z", "", "1"])
 
@@ -46,7 +46,7 @@ class TestGoldPlace:
     @given(SOME.filter(bool), st.lists(SOME, min_size=1, max_size=5))
     def test_the_place_exists_for_what_ingestion_accepts(self, gold: str, choices: list[str]) -> None:
         place = find_correct_option(gold, choices)
-        accepted = accepted_answers(gold, choices)
+        accepted = list_accepted_answers(gold, choices)
         if isinstance(place, int):
             assert accepted & {choices[place].strip(), chr(ord("A") + place)}
         else:

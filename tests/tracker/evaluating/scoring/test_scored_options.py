@@ -15,7 +15,7 @@ from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.score_response import score_response
 from tracker.ingest.measurement import KNOWN_METRICS
-from tracker.ingest.resolve.prompt_texts import accepted_answers
+from tracker.ingest.resolve.prompt_texts import list_accepted_answers
 from tracker.option_labels import option_name
 
 FINITE = st.floats(-60, 0)
@@ -122,7 +122,7 @@ class TestLaws:
     ) -> None:
         q, response = pair
         scored = score_response(q, response, method=method)
-        accepted = accepted_answers(q.options[q.correct_option or 0], q.options)
+        accepted = list_accepted_answers(q.options[q.correct_option or 0], q.options)
         names = {"letters": ["accuracy"], "loglikelihood": ["acc", "acc_norm"]}[method]
         for name, answer in zip(names, scored.answers, strict=False):
             if scored.scores:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from published_files import csv_file, ingest_prompts, json_lines, stored_prompts
 
 from tracker.errors import BadInputError, SelectionError
-from tracker.ingest.datasets.choices import choices_of
-from tracker.ingest.datasets.reference_parser import NOTATIONS, Guess, place_of
-from tracker.ingest.datasets.row import RowError, split_named, value_at
+from tracker.ingest.datasets.choices import parse_choices
+from tracker.ingest.datasets.reference_parser import NOTATIONS, Guess, parse_reference
+from tracker.ingest.datasets.row import RowError, get_value, split_named
 
 OPTIONS = ["red", "green", "blue"]
 
@@ -154,11 +154,15 @@ class TestAnswers:
     @settings(max_examples=40)
     @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
     def test_the_guess_is_the_only_method_that_reads_all_answers_or_none(self, places: list[int]) -> None:
-        choices = choices_of(["w", "x", "y", "z"])
+        choices = parse_choices(["w", "x", "y", "z"])
         guess = Guess()
         for number, place in enumerate(places):
             guess.add(place, choices, f"line {number}")
-        fits = [method for method in NOTATIONS if all(place_of(method, place, choices) is not None for place in places)]
+        fits = [
+            method
+            for method in NOTATIONS
+            if all(parse_reference(method, place, choices) is not None for place in places)
+        ]
         if len(fits) == 1:
             assert guess.notation() == fits[0] == "index"
         else:
@@ -180,13 +184,13 @@ class TestShapes:
         ],
     )
     def test_options_of_every_shape_are_the_same(self, value: Any) -> None:
-        result = choices_of(value)
+        result = parse_choices(value)
         assert (result.texts, result.labels) == (("x", "y"), ("A", "B"))
 
     @pytest.mark.parametrize("value", ["x", 3, ["x"], [], ["x", None], {"text": ["x", "y"], "label": ["A"]}, [[], 1]])
     def test_what_is_no_list_of_options_is_refused(self, value: Any) -> None:
         with pytest.raises(RowError):
-            choices_of(value)
+            parse_choices(value)
 
     @pytest.mark.parametrize(
         ("names", "split"),
@@ -203,8 +207,8 @@ class TestShapes:
         assert split_named(names) == split
 
     def test_a_field_with_a_dot_in_its_name_goes_before_a_nested_one(self) -> None:
-        assert value_at({"a.b": 1, "a": {"b": 2}}, "a.b") == 1
-        assert value_at({"a": {"b": {"c": 3}}}, "a.b.c") == 3
+        assert get_value({"a.b": 1, "a": {"b": 2}}, "a.b") == 1
+        assert get_value({"a": {"b": {"c": 3}}}, "a.b.c") == 3
 
 
 class TestErrors:

@@ -24,10 +24,10 @@ from published_files import (
     stem_and_options,
     stored_prompts,
 )
+from tracker.ingest.datasets.prompt_sampling import count_drawn, find_last_hash
 
 from tracker.errors import BadInputError, ConflictError, MissingExtraError, NotFoundError, SelectionError
 from tracker.ingest.datasets import hub
-from tracker.ingest.datasets.drawing import last_lot, n_drawn
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 
@@ -139,7 +139,7 @@ class TestSplits:
 class TestDraw:
     @pytest.mark.parametrize(("n_prompts", "n"), [(10_042, 1_005), (11_490, 1_150), (10, 2), (2, 1), (100, 11)])
     def test_a_tenth_is_what_the_paper_has(self, n_prompts: int, n: int) -> None:
-        assert n_drawn(n_prompts, 0.1) == n
+        assert count_drawn(n_prompts, 0.1) == n
 
     @examples(max_examples=60)
     @given(st.integers(2, 100_000), st.integers(1, 999))
@@ -148,20 +148,20 @@ class TestDraw:
         n = math.floor(exact) + 1
         if n >= n_prompts:
             with pytest.raises(SelectionError):
-                n_drawn(n_prompts, thousandths / 1000)
+                count_drawn(n_prompts, thousandths / 1000)
         else:
-            assert n_drawn(n_prompts, thousandths / 1000) == n
+            assert count_drawn(n_prompts, thousandths / 1000) == n
 
     @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, math.nan, math.inf])
     def test_a_fraction_that_is_none_is_refused(self, fraction: float) -> None:
         with pytest.raises(SelectionError, match="must lie between 0 and 1"):
-            n_drawn(100, fraction)
+            count_drawn(100, fraction)
 
     @examples(max_examples=30)
     @given(st.sets(st.binary(min_size=4, max_size=4), min_size=3, max_size=40), st.sampled_from([0.1, 0.25, 0.5]))
     def test_the_smallest_lots_are_drawn(self, lots: set[bytes], fraction: float) -> None:
-        last = last_lot(lots, fraction)
-        assert sum(lot <= last for lot in lots) == n_drawn(len(lots), fraction)
+        last = find_last_hash(lots, fraction)
+        assert sum(lot <= last for lot in lots) == count_drawn(len(lots), fraction)
 
     def test_the_order_of_files_and_rows_does_not_change_the_draw(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [*hellaswag("val", 30), *hellaswag("train", 30)]
@@ -272,7 +272,7 @@ class TestHub:
         rows = [stem_and_options(n, "A", "ABCD") for n in range(2)]
         files = {split: str(json_lines(tmp_path / f"{split}.jsonl", rows)) for split in ("train", "test")}
         loaded = datasets.load_dataset("json", data_files=files, cache_dir=str(tmp_path / "cache"))
-        result = list(hub.rows_of_splits({"ARC-Easy": loaded}))
+        result = list(hub.iterate_split_rows({"ARC-Easy": loaded}))
         assert [(row.split, row.place) for row in result] == [
             ("test", "ARC-Easy, test, row 1"), ("test", "ARC-Easy, test, row 2"),
             ("train", "ARC-Easy, train, row 1"), ("train", "ARC-Easy, train, row 2"),

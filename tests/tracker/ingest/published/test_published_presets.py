@@ -24,7 +24,7 @@ from published_files import (
 )
 
 from tracker.errors import BadInputError, NotFoundError
-from tracker.ingest.datasets.preset import presets
+from tracker.ingest.datasets.preset import load_presets
 
 CONTENT = ("task", "split", "text", "choices", "answer", "details", "content_hash", "key", "namespace")
 
@@ -232,7 +232,7 @@ class TestMmlu:
 
 
 class TestEveryPreset:
-    @pytest.mark.parametrize("name", sorted(presets()))
+    @pytest.mark.parametrize("name", sorted(load_presets()))
     def test_every_preset_names_the_fields_that_a_strange_file_lacks(
         self, name: str, result: Result, tmp_path: Path
     ) -> None:

@@ -11,7 +11,7 @@ from tracker import schema
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription
-from tracker.ingest.resolve.prompt_texts import accepted_answers, content_hash
+from tracker.ingest.resolve.prompt_texts import hash_content, list_accepted_answers
 
 Q1, Q2, Q3 = ("t", "q1"), ("t", "q2"), ("t", "q3")
 U1 = ("u", "q1")
@@ -113,7 +113,7 @@ class TestContent:
         store_blocks(store, prompts([Q1, Q2], text=["same", "same"], answer=["A", None], split=["test", "test"]))
         assert known(store) == [("t", "same", 0, "A"), ("t", "same", 1, None)]
         with transaction(store, write=False) as session:
-            assert session.get(schema.Prompt, 1).content_hash == content_hash("same", None)
+            assert session.get(schema.Prompt, 1).content_hash == hash_content("same", None)
 
     def test_answer_split_and_details_are_filled_in_later(self, store: sa.Engine) -> None:
         store_blocks(store, prompts([Q1], text=["one"]))
@@ -144,7 +144,7 @@ class TestContent:
         store_blocks(store, prompts([Q1], text=["one"]))
         with transaction(store, write=False) as session:
             prompt = session.get(schema.Prompt, 1)
-            assert (prompt.choices, prompt.content_hash) == (["x", "y"], content_hash("one", ["x", "y"]))
+            assert (prompt.choices, prompt.content_hash) == (["x", "y"], hash_content("one", ["x", "y"]))
 
     def test_a_file_that_names_a_prompt_twice_makes_it_once(self, store: sa.Engine) -> None:
         assert store_blocks(store, prompts([Q1, Q1], text=["one", None], answer=[None, "A"])).n_prompts_new == 1
@@ -269,4 +269,4 @@ class TestAnswersScoredHere:
         ],
     )
     def test_what_counts_as_the_gold_answer(self, gold: str, choices: list[str] | None, accepted: set[str]) -> None:
-        assert accepted_answers(gold, choices) == accepted
+        assert list_accepted_answers(gold, choices) == accepted

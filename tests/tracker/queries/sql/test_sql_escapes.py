@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 from filled_stores import add_scores
 
-from tracker.database import bare_engine, connect
+from tracker.database import connect, create_unchecked_engine
 from tracker.errors import SqlError
 from tracker.queries.sql.read_only import read_only_sql
 
@@ -189,7 +189,9 @@ class TestPostgreSQL:
             connection.exec_driver_sql(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {name}")
             connection.exec_driver_sql(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {name}")
             connection.exec_driver_sql(f"GRANT ALL ON SCHEMA public TO {name}")
-        engine = bare_engine(store.url.set(username=name, password="w").render_as_string(hide_password=False))
+        engine = create_unchecked_engine(
+            store.url.set(username=name, password="w").render_as_string(hide_password=False)
+        )
         yield engine
         engine.dispose()
         with store.begin() as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tracker.ingest.datasets.choices import choices_of, gold
+from tracker.ingest.datasets.choices import name_reference_answer, parse_choices
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
@@ -13,13 +13,13 @@ N_OPTIONS = 4
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
     """Labels are A to D, or 1 to 4; some questions have three options or five."""
-    choices = choices_of(row.value("question.choices", "choices"))
+    choices = parse_choices(row.value("question.choices", "choices"))
     if len(choices.texts) != N_OPTIONS:
         return f"with {len(choices.texts)} options"
     return PublishedPrompt(
         text=row.text("question.stem", "question"),
         choices=choices.texts,
-        answer=gold(choices, row.value("answerKey")),
+        answer=name_reference_answer(choices, row.value("answerKey")),
         task=_set(row),
         id=str(row.value("id") or ""),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracker.ingest.datasets.choices import choices_of, gold
+from tracker.ingest.datasets.choices import name_reference_answer, parse_choices
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
@@ -10,11 +10,11 @@ from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 def read(row: DatasetRow) -> PublishedPrompt | str:
     """The JSON Lines have stem and options in ``question``, the hub beside it; the test split has no answers."""
     concept = row.value("question.question_concept", "question_concept")
-    choices = choices_of(row.value("question.choices", "choices"))
+    choices = parse_choices(row.value("question.choices", "choices"))
     return PublishedPrompt(
         text=row.text("question.stem", "question"),
         choices=choices.texts,
-        answer=gold(choices, row.value("answerKey")),
+        answer=name_reference_answer(choices, row.value("answerKey")),
         id=str(row.value("id") or ""),
         details={"question_concept": concept} if concept else {},
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tracker.ingest.datasets.choices import choices_of
+from tracker.ingest.datasets.choices import parse_choices
 from tracker.ingest.datasets.preset import Preset
-from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, plain_split
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, normalize_split
 from tracker.option_labels import option_name
 
 KEPT = ("activity_label", "ctx", "source_id", "split_type")
@@ -12,12 +12,12 @@ KEPT = ("activity_label", "ctx", "source_id", "split_type")
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
     """Numbers (``ind``) begin anew in each split, so the published split is part of a prompt's name."""
-    choices = choices_of(row.value("endings"))
+    choices = parse_choices(row.value("endings"))
     label = row.value("label")
     label_text = "" if label is None else str(label).strip()
     if label_text and (not label_text.isdecimal() or int(label_text) >= len(choices.texts)):
         raise RowError(f"the label {label!r} is no place among {len(choices.texts)} endings, counted from 0")
-    split = row.split or plain_split(str(row.value("split") or ""))
+    split = row.split or normalize_split(str(row.value("split") or ""))
     number = row.value("ind")
     return PublishedPrompt(
         text=row.text("ctx"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracker.ingest.datasets.choices import choices_of, gold
+from tracker.ingest.datasets.choices import name_reference_answer, parse_choices
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, split_named
 from tracker.option_labels import option_name
@@ -14,14 +14,14 @@ def read(row: DatasetRow) -> PublishedPrompt | str:
     """CSV files have no header and a letter for an answer; the hub has a list of options and a place from 0."""
     answer = row.value("answer")
     if "choices" in row.fields:
-        choices = choices_of(row.value("choices"))
+        choices = parse_choices(row.value("choices"))
         answer_text = "" if answer is None else str(answer).strip()
         if answer_text and (not answer_text.isdecimal() or int(answer_text) >= len(choices.texts)):
             raise RowError(f"the answer {answer!r} is no place among {len(choices.texts)} options, counted from 0")
         option = option_name(int(answer_text), choices.texts) if answer_text else None
     else:
-        choices = choices_of([row.value(letter) for letter in LETTERS])
-        option = gold(choices, answer)
+        choices = parse_choices([row.value(letter) for letter in LETTERS])
+        option = name_reference_answer(choices, answer)
     return PublishedPrompt(
         text=row.text("question"),
         choices=choices.texts,

@@ -10,7 +10,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import HEAD_BYTES, check_text, read_bytes
 from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.files.tabular.table import FileTable, read_table
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 
 
 def is_json_lines(path: Path) -> bool:
@@ -62,11 +62,13 @@ def read_json_lines(path: Path) -> FileTable:
     if problems:
         raise BadInputError(path, problems)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {storable(name): pa.array([_text(row.get(name)) for row in rows], pa.large_string()) for name in names}
+    columns = {
+        make_storable(name): pa.array([_text(row.get(name)) for row in rows], pa.large_string()) for name in names
+    }
     return FileTable(path, pa.table(columns), None)
 
 
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
-        return None if value is None else storable(value)
-    return storable(json.dumps(value, ensure_ascii=False))
+        return None if value is None else make_storable(value)
+    return make_storable(json.dumps(value, ensure_ascii=False))

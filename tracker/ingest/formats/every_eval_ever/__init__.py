@@ -13,7 +13,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, text
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.aggregate import READ_VERSIONS, Aggregate
-from tracker.ingest.formats.every_eval_ever.instances import Instances, verified
+from tracker.ingest.formats.every_eval_ever.instances import Instances, find_checksum_problem
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
@@ -96,7 +96,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     sampled = []
     if samples is not None:
         instances = Instances(samples, aggregate, options)
-        wrong = verified(samples, reference)
+        wrong = find_checksum_problem(samples, reference)
         yield from instances.blocks()
         if wrong is not None:
             raise BadInputError(samples, wrong, advice="Get both files again.")

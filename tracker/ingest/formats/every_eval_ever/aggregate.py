@@ -16,7 +16,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import count, instant, mapping, number, score, setting, text
 from tracker.ingest.formats.every_eval_ever import vocabulary
-from tracker.ingest.formats.every_eval_ever.results import EvaluationResult, are_one, is_percent, metric_of
+from tracker.ingest.formats.every_eval_ever.results import EvaluationResult, are_duplicates, describe_metric, is_percent
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,
@@ -178,7 +178,7 @@ class Aggregate:
             id=text(record.get("evaluation_result_id")),
             name=name,
             task=added if isinstance(added, str) else self.task(name),
-            metric=metric_of(config, scale, self.options, as_written=self.is_ours),
+            metric=describe_metric(config, scale, self.options, as_written=self.is_ours),
             scale=scale,
             value=value * scale,
             stderr=math.nan if stderr is None or stderr < 0 else stderr * scale,
@@ -200,7 +200,7 @@ class Aggregate:
             result = replace(result, metric=metric)
             before = seen.get((result.task, metric.name, result.is_summary))
             # Published for whole tasks beside what the prompts give, as our export writes it, is no second metric.
-            if before is not None and not (self.is_ours or are_one(before, result)):
+            if before is not None and not (self.is_ours or are_duplicates(before, result)):
                 again = f"{metric.name}#{sum(key[0] == result.task for key in seen) + 1}"
                 new_name = result.id if result.id and result.id != before.id else again
                 result = replace(result, metric=replace(metric, name=new_name))

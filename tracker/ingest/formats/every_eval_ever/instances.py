@@ -20,7 +20,7 @@ from tracker.ingest.files.json_values import identity, mapping, number, score, t
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.aggregate import Aggregate
 from tracker.ingest.formats.every_eval_ever.results import UNNAMED, EvaluationResult
-from tracker.ingest.formats.every_eval_ever.row import answers, content, number64
+from tracker.ingest.formats.every_eval_ever.row import answers, content, hash_to_int
 from tracker.ingest.measurement import Measurement, ReadOptions, metric_description
 
 CHUNK = 1 << 20
@@ -28,7 +28,7 @@ MAX_TRIAL = 2**31 - 1
 LETTERS = [chr(ord("A") + place) for place in range(26)]
 
 
-def verified(path: Path, reference: Mapping[str, Any]) -> str | None:
+def find_checksum_problem(path: Path, reference: Mapping[str, Any]) -> str | None:
     """Why the bytes are not those of which the aggregate gives a checksum; None where they are, or it gives none."""
     checksum = text(reference.get("checksum"))
     if checksum is None:
@@ -87,7 +87,7 @@ class _Known:
 
     def place_prompt(self, task: str, key: str, content: PromptContent) -> tuple[str, int]:
         """Name and place of a prompt: the same name with other content is another prompt."""
-        content_number = number64(content.text or "", *(content.choices or ()), content.answer or "")
+        content_number = hash_to_int(content.text or "", *(content.choices or ()), content.answer or "")
         place = self._place(content_number, task, key)
         if self.contents[place] == content_number:
             return key, place
@@ -98,7 +98,7 @@ class _Known:
         return f"{key}#{ordinal}", self._place(content_number, task, key, str(ordinal))
 
     def _place(self, content_number: int, *name: str) -> int:
-        place = self.places.setdefault(number64(*name), len(self.contents))
+        place = self.places.setdefault(hash_to_int(*name), len(self.contents))
         if place == len(self.contents):
             self.contents.append(content_number)
         return place

@@ -45,7 +45,9 @@ class EvaluationResult:
     is_summary: bool = False
 
 
-def metric_of(config: Mapping[str, Any], scale: float, options: ReadOptions, *, as_written: bool) -> MetricDescription:
+def describe_metric(
+    config: Mapping[str, Any], scale: float, options: ReadOptions, *, as_written: bool
+) -> MetricDescription:
     """The metric of a result, on the scale that is stored.
 
     Args:
@@ -82,6 +84,6 @@ def is_percent(config: Mapping[str, Any]) -> bool:
     return share and number(config.get("max_score")) == 100 and number(config.get("min_score")) in (0, None)
 
 
-def are_one(first: EvaluationResult, second: EvaluationResult) -> bool:
+def are_duplicates(first: EvaluationResult, second: EvaluationResult) -> bool:
     """Whether a result is said twice: nothing could tell the instances of the two apart."""
     return first.value == second.value and second.id in (None, first.id)

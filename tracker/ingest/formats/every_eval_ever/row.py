@@ -94,7 +94,7 @@ def _parsed(written: Any) -> Any:
         return written
 
 
-def number64(*parts: str) -> int:
+def hash_to_int(*parts: str) -> int:
     """Texts as one number, which others hardly share."""
     data = "\0".join(parts).encode("utf-8", errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

@@ -1,7 +1,7 @@
 """Which of HELM's statistics are scores.
 
 HELM keeps some thirty numbers per instance, most of them counts, costs and probabilities. A score is one that judges
-an answer; `described` knows them by name, the rest is passed over unless the user names it.
+an answer; `describe_metric` knows them by name, the rest is passed over unless the user names it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OTHER_METRICS = re.compile(r"wildbench_score|safety_score|cider|tip_score|classi
 """Higher is better, without bounds that are certain: what judging models say, and later kin of the rates."""
 
 
-def described(name: str, options: ReadOptions) -> MetricDescription | None:
+def describe_metric(name: str, options: ReadOptions) -> MetricDescription | None:
     """What is known of a score; None for a statistic that is none."""
     plain = re.sub(r"@\d{1,4}$", "", name)
     description = metric_description(name, options)

@@ -69,7 +69,7 @@ class HelmRunFolder:
         if adapter or path is None:
             return adapter
         with report_progress_to(None):
-            for name, data in pieces(path, "request_states"):
+            for name, data in read_pieces(path, "request_states"):
                 if name is None:
                     break
                 if name == "adapter_spec":
@@ -217,13 +217,13 @@ class HelmRunFolder:
         return plain | ({"run_spec": self.spec["name"]} if text(self.spec.get("name")) else {})
 
 
-def pieces(path: Path, *names: str) -> Iterator[tuple[str | None, bytes]]:
+def read_pieces(path: Path, *names: str) -> Iterator[tuple[str | None, bytes]]:
     """The elements of the list that names lead to in a file, as JSON, and what stands beside the list, with names."""
     with open_file(path) as file:
         yield from stream_parts(iter(lambda: file.read(CHUNK), b""), path, of=names)
 
 
-def variant(perturbation: Any) -> str | None:
+def parse_variant(perturbation: Any) -> str | None:
     """What a perturbation is called, with its parameters; '' for none, None for what HELM computes over several."""
     fields = mapping(perturbation)
     if fields.get("computed_on") in ("worst", "original"):

@@ -10,7 +10,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent
 from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_values import count, identity, mapping, number, text
-from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, pieces, variant
+from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, parse_variant, read_pieces
 from tracker.ingest.measurement import Measurement
 from tracker.option_labels import option_letter
 
@@ -45,7 +45,7 @@ class ScenarioStates:
             return
         number_of = 0
         try:
-            for name, data in pieces(path, "request_states"):
+            for name, data in read_pieces(path, "request_states"):
                 if name is not None:
                     continue
                 number_of += 1
@@ -61,7 +61,7 @@ class ScenarioStates:
     def _add(self, state: Any, where: str) -> None:
         state = mapping(state)
         instance = mapping(state.get("instance"))
-        key, perturbation = identity(instance.get("id")), variant(instance.get("perturbation"))
+        key, perturbation = identity(instance.get("id")), parse_variant(instance.get("perturbation"))
         trial = count(state.get("train_trial_index", 0))
         if key is None or trial is None:
             lack = "its instance has no id" if key is None else "its train_trial_index is no number from 0 up"

@@ -12,8 +12,8 @@ from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Pro
 from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_values import contradicts, count, identity, mapping, number, score, text
 from tracker.ingest.files.tabular.cells import shorten
-from tracker.ingest.formats.helm.metrics import described
-from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, pieces, variant
+from tracker.ingest.formats.helm.metrics import describe_metric
+from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, parse_variant, read_pieces
 from tracker.ingest.formats.helm.states import MAX_PROBLEMS, ScenarioStates, full, rest
 from tracker.ingest.measurement import Measurement, MetricDescription
 from tracker.option_labels import option_letter
@@ -49,7 +49,7 @@ class InstanceStatistics:
         """
         path = self.folder.path
         try:
-            for number_of, (_, data) in enumerate(pieces(path), start=1):
+            for number_of, (_, data) in enumerate(read_pieces(path), start=1):
                 self._add(parse_json(path, data, f"entry {number_of}"), f"entry {number_of}")
                 yield from full(self._gathered.values())
         except BadInputError:
@@ -82,13 +82,13 @@ class InstanceStatistics:
     def _add_stat(self, stat: Mapping[str, Any], key: str, trial: int, perturbation: Any, where: str) -> None:
         stat_name = mapping(stat.get("name"))
         name, split = text(stat_name.get("name")), text(stat_name.get("split"))
-        perturbed_by = variant(stat_name.get("perturbation") or perturbation)
+        perturbed_by = parse_variant(stat_name.get("perturbation") or perturbation)
         if name is None or perturbed_by is None or not self.folder.takes(split):
             if name is None:
                 self._add_problem(f"{where}: a statistic without a name")
             return
         if name not in self._metrics:
-            self._metrics[name] = described(name, self.folder.options)
+            self._metrics[name] = describe_metric(name, self.folder.options)
         metric = self._metrics[name]
         if metric is None and not (name == PREDICTED and self.folder.scores_options_separately):
             self._passed.add(name)
@@ -171,7 +171,7 @@ class InstanceStatistics:
             return
         differing: Counter[str] = Counter()
         first = ""
-        for number_of, (_, data) in enumerate(pieces(path), start=1):
+        for number_of, (_, data) in enumerate(read_pieces(path), start=1):
             stat = mapping(parse_json(path, data, f"entry {number_of}"))
             stat_name = mapping(stat.get("name"))
             name, reported = text(stat_name.get("name")), number(stat.get("mean"))

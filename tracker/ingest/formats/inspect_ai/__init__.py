@@ -16,7 +16,7 @@ from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.formats.inspect_ai.blocks import InspectBlocks
 from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
 from tracker.ingest.formats.inspect_ai.log_index import InspectLogIndex
-from tracker.ingest.formats.inspect_ai.logs import InspectLog, JsonLog, log
+from tracker.ingest.formats.inspect_ai.logs import InspectLog, JsonLog, open_log
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
@@ -47,7 +47,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 def harness(path: Path) -> str | None:
     """The program, with its version where the log names it."""
     try:
-        inspect_log = log(path)
+        inspect_log = open_log(path)
         if isinstance(inspect_log, JsonLog):
             inspect_log.until_eval()
         version = inspect_log.header(ReadOptions()).version
@@ -58,7 +58,7 @@ def harness(path: Path) -> str | None:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """The scores and answers of each scorer, or what the log reports of the whole task where it holds no samples."""
-    inspect_log = log(path)
+    inspect_log = open_log(path)
     with report_progress_to(None):  # the second reading moves the progress
         index = InspectLogIndex.of(inspect_log.samples())
     header = _renamed(_header(inspect_log, options), index, options)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.formats.inspect_ai.samples import InspectSample, number, number_of, values
+from tracker.ingest.formats.inspect_ai.samples import InspectSample, hash_to_int, number, values
 
 MAX_METRICS = 200
 KEPT = 64 << 20
@@ -83,7 +83,7 @@ class InspectLogIndex:
         return PromptPlaces(prompt, numbers, superseded)
 
     def _add(self, sample: InspectSample) -> None:
-        self.keys.append(number_of(sample.key))
+        self.keys.append(hash_to_int(sample.key))
         self.contents.append(sample.content)
         self.epochs.append(sample.epoch)
         self.n_errored += sample.errored

@@ -140,7 +140,7 @@ class JsonLog:
                     return
 
 
-def log(path: Path) -> EvalLog | JsonLog:
+def open_log(path: Path) -> EvalLog | JsonLog:
     """The log of a file.
 
     Raises:

@@ -62,10 +62,10 @@ class InspectSample:
         """A number, 63 bits, by which contents are told apart; 0 where the text is not known."""
         if self.text is None:
             return 0
-        return number_of("\0".join((self.text, *(self.choices or ())))) or 1
+        return hash_to_int("\0".join((self.text, *(self.choices or ())))) or 1
 
 
-def number_of(text: str) -> int:
+def hash_to_int(text: str) -> int:
     """63 bits of a hash."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
 

@@ -15,7 +15,7 @@ from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, PromptConten
 from tracker.ingest.files.file_contents import GZIP, first_line, read_bytes
 from tracker.ingest.files.json_values import score
 from tracker.ingest.files.tabular.cells import shorten
-from tracker.ingest.formats.lighteval.documents import Document, document
+from tracker.ingest.formats.lighteval.documents import Document, parse_document
 from tracker.ingest.formats.lighteval.results import LightevalResults, TaskName
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
 from tracker.option_labels import option_letter
@@ -61,7 +61,7 @@ def read_details(
     reading = _Reading(path, written, results)
     try:
         for number, row in enumerate(_rows(path), start=1):
-            reading.add(document(row), number)
+            reading.add(parse_document(row), number)
             if reading.builder is not None and reading.builder.is_full:
                 yield from reading.builder.blocks()
     except BadInputError:

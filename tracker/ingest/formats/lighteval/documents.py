@@ -57,7 +57,7 @@ class Document:
         return probabilities(Requests((), self.options, self.loglikelihoods))
 
 
-def document(row: Mapping[str, Any]) -> Document:
+def parse_document(row: Mapping[str, Any]) -> Document:
     """What a row says, in the columns of either generation."""
     parts = {str(name).strip("_"): value for name, value in row.items()}
     return _nested(parts) if "model_response" in parts else _flat(parts)
@@ -143,18 +143,18 @@ def _texts(value: Any) -> list[str | None]:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if isinstance(value, str) and value.startswith("{"):
-        value = _spelled(value)
+        value = _spell_label(value)
     return mapping(value)
 
 
 def _parse_list(value: Any) -> list[Any]:
     """A list, also one spelled out as text, as some versions wrote columns of mixed kinds."""
     if isinstance(value, str) and value.startswith("["):
-        value = _spelled(value)
+        value = _spell_label(value)
     return value if isinstance(value, list) else []
 
 
-def _spelled(literal: str) -> Any:
+def _spell_label(literal: str) -> Any:
     if len(literal) > MAX_LITERAL_LENGTH:
         return None
     try:

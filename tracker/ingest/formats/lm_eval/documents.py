@@ -149,7 +149,9 @@ def probabilities(sent: Requests) -> list[float] | None:
     return [share / math.fsum(shares) for share in shares]
 
 
-def answered(row: Mapping[str, Any], sent: Requests, shares: Sequence[float] | None) -> tuple[str | None, float, bool]:
+def extract_answer(
+    row: Mapping[str, Any], sent: Requests, shares: Sequence[float] | None
+) -> tuple[str | None, float, bool]:
     """What the model said, how sure it was of it, and whether it was asked and said anything that can be known.
 
     Args:
@@ -162,10 +164,10 @@ def answered(row: Mapping[str, Any], sent: Requests, shares: Sequence[float] | N
         return (None, math.nan, False) if best is None or shares is None else (option_letter(best), max(shares), True)
     if sent.continuations:
         return None, math.nan, False
-    return written(row), math.nan, "filtered_resps" in row
+    return extract_written_answer(row), math.nan, "filtered_resps" in row
 
 
-def written(row: Mapping[str, Any]) -> str | None:
+def extract_written_answer(row: Mapping[str, Any]) -> str | None:
     """What the model wrote, as the filter extracted it."""
     response = row.get("filtered_resps")
     while isinstance(response, list):

@@ -226,7 +226,7 @@ def _sample(line: bytes, number: int, few_shot: int | None, problems: SampleProb
     sent = documents.requests(row)
     place = documents.gold(row, sent)
     shares = documents.probabilities(sent)
-    response, sure, spoke = documents.answered(row, sent, shares)
+    response, sure, spoke = documents.extract_answer(row, sent, shares)
     name = row.get("filter")
     return LmEvalSample(
         line=number,

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.formats.opencompass.places import PREDICTIONS, RESULTS, OpenCompassPath
 from tracker.ingest.formats.opencompass.reports import read_predictions, read_results
+from tracker.ingest.formats.opencompass.result_paths import PREDICTIONS, RESULTS, OpenCompassPath
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30

@@ -18,15 +18,15 @@ from tracker.ingest.files.json_files import iterate_json_lines, parse_json
 from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, number
 from tracker.ingest.files.tabular.cells import shorten
-from tracker.ingest.formats.opencompass.places import OpenCompassPath
+from tracker.ingest.formats.opencompass.result_paths import OpenCompassPath
 from tracker.ingest.formats.opencompass.rows import (
     NO_GOLD,
     NOT_COMPARABLE,
     RECOMPUTED,
     SCORED,
     OpenCompassRow,
-    detail,
-    prediction,
+    parse_detail,
+    parse_prediction,
 )
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, TaskScores
 
@@ -141,7 +141,7 @@ def read_results(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measu
     try:
         for name, value in _results(place.path):
             if isinstance(name, int):
-                yield from rows.add(str(name), detail(mapping(value)))
+                yield from rows.add(str(name), parse_detail(mapping(value)))
             elif name == "error":
                 raise BadInputError(place.path, f"the evaluation failed: {str(value)[:200]}")
             else:
@@ -185,7 +185,7 @@ def _predicted(
             largest = -1
             for number_of, entry in _predictions(file, in_lines=place.is_in_lines and file == place.path):
                 largest = max(largest, number_of)
-                yield from rows.add(str(offset + number_of), prediction(entry))
+                yield from rows.add(str(offset + number_of), parse_prediction(entry))
             offset += largest + 1
     except BadInputError:
         yield from rows.rest()

@@ -39,7 +39,7 @@ class OpenCompassRow:
     probability: float = math.nan
 
 
-def detail(entry: Mapping[str, Any]) -> OpenCompassRow:
+def parse_detail(entry: Mapping[str, Any]) -> OpenCompassRow:
     """An entry of details; where the harness ran a dataset several times, each value is a list of as many."""
     correctness = next((entry[name] for name in CORRECT if entry.get(name) is not None), None)
     predictions = next((entry[name] for name in PREDICTION_FIELDS if entry.get(name) is not None), None)
@@ -71,7 +71,7 @@ def detail(entry: Mapping[str, Any]) -> OpenCompassRow:
     return OpenCompassRow(content, answers, *_compared(answers, golds))
 
 
-def prediction(entry: Mapping[str, Any]) -> OpenCompassRow:
+def parse_prediction(entry: Mapping[str, Any]) -> OpenCompassRow:
     """A prediction: written, by perplexity of the options, or by their probabilities."""
     if "pred_label" in entry:
         return _by_probability(entry)

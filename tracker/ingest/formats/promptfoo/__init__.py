@@ -14,7 +14,7 @@ import numpy as np
 
 from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.formats.promptfoo.result_index import PromptfooResultIndex, results_of
+from tracker.ingest.formats.promptfoo.result_index import PromptfooResultIndex, iterate_results
 from tracker.ingest.formats.promptfoo.rows import PASS, SCORE, PromptfooResult
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
@@ -76,7 +76,7 @@ class PromptfooBlocks:
         index = self.index
         rows: list[tuple[int, PromptfooResult]] = []
         letters = 0
-        results = results_of(index.path, {})
+        results = iterate_results(index.path, {})
         for n in range(index.n):
             result = next(results)
             if not index.superseded[n]:

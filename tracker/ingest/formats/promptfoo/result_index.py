@@ -34,7 +34,7 @@ MAX_METRICS = 200
 MAX_NAME_LENGTH = 80
 
 
-def results_of(path: Path, head: dict[str, Any]) -> Iterator[PromptfooResult]:
+def iterate_results(path: Path, head: dict[str, Any]) -> Iterator[PromptfooResult]:
     """The results, as they stand in the file; what stands beside them is put into the head."""
     n = 0
     with open_file(path) as file:
@@ -69,7 +69,7 @@ class PromptfooResultIndex:
         self.outcomes: Counter[str] = Counter()
         rows, keys, tests = array("q"), array("q"), array("q")
         try:
-            for n, parse_result in enumerate(results_of(path, self.head)):
+            for n, parse_result in enumerate(iterate_results(path, self.head)):
                 rows.append(self.columns.setdefault(parse_result.column, len(self.columns)))
                 keys.append(int(parse_result.key, 16) >> 1)
                 tests.append(n if parse_result.test is None else parse_result.test)

@@ -16,7 +16,7 @@ from sqlmodel import Session
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import metric_description
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
-from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_answers, insert_scores
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.score_columns import ScoreColumn, pack
@@ -198,8 +198,8 @@ def _answers(rows: Sequence[ScoredResponse]) -> dict[AnswerKey, StoredAnswer]:
     for row in rows:
         for extraction, text, chance, status in row.answers:
             known = None if chance is None or math.isnan(chance) else float(chance)
-            kept = (None if text is None else storable(text), known, status)
-            if not _agree(answers.setdefault((row.prompt_id, storable(extraction), row.trial), kept), kept):
+            kept = (None if text is None else make_storable(text), known, status)
+            if not _agree(answers.setdefault((row.prompt_id, make_storable(extraction), row.trial), kept), kept):
                 raise ConflictError(f"Prompt {row.prompt_id} was given two answers in one trial; ask it once.")
     return answers
 

@@ -16,10 +16,10 @@ import sqlalchemy as sa
 from sqlmodel import Session, select
 
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
-from tracker.ingest.resolve.prompt_texts import storable, storable_json
+from tracker.ingest.resolve.prompt_texts import make_storable, make_storable_json
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.ingest.write.live.live_portions import ScoredResponse, add_responses, get_live_run
-from tracker.ingest.write.stored_runs import next_label
+from tracker.ingest.write.stored_runs import make_next_label
 from tracker.run_settings import IDENTITY, SHA256, SKIPPED, USAGE, evaluation_identity
 from tracker.schema import Run, metadata
 from tracker.schema.run_fields import RunFields, run_values
@@ -78,7 +78,7 @@ def open_run(
     if not SHA256.fullmatch(identity):
         raise ValueError(f"an identity has 64 hexadecimal digits, not {identity!r}")
     model_id = CatalogueResolver(session, Path(model)).model(model, model_facts or {})
-    variant = storable(fields.variant)
+    variant = make_storable(fields.variant)
     stored = _stored_runs(session, benchmark_id, model_id, fields.condition, variant)
     same = {run.status: run for run in reversed(stored) if evaluation_identity(run.settings) == identity}
     known = same.get("partial") or (None if again else same.get("complete"))
@@ -87,8 +87,8 @@ def open_run(
         return LiveRun(id=known.id, label=known.label, status=known.status, is_new=False)
     values = run_values(fields) | {
         "variant": variant,
-        "label": next_label(run.label for run in stored),
-        "settings": {**storable_json(dict(fields.settings)), IDENTITY: identity, USAGE: {}},
+        "label": make_next_label(run.label for run in stored),
+        "settings": {**make_storable_json(dict(fields.settings)), IDENTITY: identity, USAGE: {}},
         "started": now(),
     }
     run = Run(benchmark_id=benchmark_id, model_id=model_id, status="partial", reason=UNFINISHED, **values)
@@ -150,5 +150,5 @@ def complete_run(
         return
     run.status, run.reason, run.ingested = "complete", reason, now()
     if missing := {why: n for why, n in (unanswered or {}).items() if n}:
-        run.settings = {**(run.settings or {}), SKIPPED: storable_json(missing)}
+        run.settings = {**(run.settings or {}), SKIPPED: make_storable_json(missing)}
     session.flush()

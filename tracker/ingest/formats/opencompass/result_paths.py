@@ -1,4 +1,4 @@
-"""Where a file of OpenCompass stands says whose it is, what of, and when."""
+"""Model, dataset and time of a run of OpenCompass, read from the path of its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a comparison with another benchmark, in the same words by every question that makes one."""
+"""Checks and warnings of a correlation with another benchmark, shared by every analysis that makes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words among which an evaluation chooses, said once for the command line, plans, templates, models and servers."""
+"""The values that options of an evaluation can take, declared once for command line, plans, templates and servers."""
 
 METHODS = ("letters", "loglikelihood", "generation")
 """How answers are found."""

@@ -1,4 +1,4 @@
-"""An archive into the store: as it was where the store is empty, else merged with what is there."""
+"""Store an archive: as it was where the store is empty, else merged with what is there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracker.ingest.measurement import ParsedFile, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
-from tracker.ingest.write.stored_runs import OnConflict, first_warnings
+from tracker.ingest.write.stored_runs import OnConflict, limit_warnings
 from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, find_or_add_encoder
 from tracker.schema import Run
 
@@ -61,7 +61,7 @@ def store_archive(
         (prompts.n_names_added, "other names of stored prompts"),
         (names.n_other_names, "other names of models"),
     )
-    warnings = (*parsed.warnings, *names.warnings, *prompts.warnings, *first_warnings(runs.warnings))
+    warnings = (*parsed.warnings, *names.warnings, *prompts.warnings, *limit_warnings(runs.warnings))
     return replace(
         _count_changes(runs, catalogue),
         n_prompts_new=prompts.n_new,

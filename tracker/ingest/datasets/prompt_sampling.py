@@ -14,7 +14,7 @@ from fractions import Fraction
 from tracker.errors import SelectionError
 
 
-def n_drawn(n_prompts: int, fraction: float) -> int:
+def count_drawn(n_prompts: int, fraction: float) -> int:
     """The smallest whole number larger than ``fraction * n_prompts``, the fraction taken as it is written in decimals.
 
     So 10% of HellaSwag's 10,042 are 1,005, and of CNN/Daily Mail's 11,490 are 1,150, as in the paper; rounding up would
@@ -31,7 +31,7 @@ def n_drawn(n_prompts: int, fraction: float) -> int:
     return n
 
 
-def lot(seed: int, name: str, content: bytes, occurrence: int) -> bytes:
+def hash_prompt(seed: int, name: str, content: bytes, occurrence: int) -> bytes:
     """A prompt's lot: a hash, so that neither the order of files nor other prompts change it.
 
     Args:
@@ -43,11 +43,11 @@ def lot(seed: int, name: str, content: bytes, occurrence: int) -> bytes:
     return hashlib.sha256(json.dumps([seed, name, content.hex(), occurrence]).encode()).digest()
 
 
-def last_lot(lots: Iterable[bytes], fraction: float) -> bytes:
+def find_last_hash(lots: Iterable[bytes], fraction: float) -> bytes:
     """The largest lot that is drawn: prompts with this lot or a smaller one are the test.
 
     Raises:
-        SelectionError: see `n_drawn`.
+        SelectionError: see `count_drawn`.
     """
     ordered = sorted(lots)
-    return ordered[n_drawn(len(ordered), fraction) - 1]
+    return ordered[count_drawn(len(ordered), fraction) - 1]
