@@ -12,7 +12,7 @@ import click
 import pytest
 
 from tracker.cli import suffrage
-from tracker.recording.registry import available_analyses
+from tracker.recording.registry import discover_analyses
 
 ROOT = Path(__file__).parents[1]
 GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -195,7 +195,7 @@ class TestReadme:
 
     def test_lists_every_analysis(self) -> None:
         documented = re.findall(r"^\| `([a-z-]+)` \|", section("The analyses"), re.M)
-        assert sorted(documented) == sorted(available_analyses())
+        assert sorted(documented) == sorted(discover_analyses())
 
     def test_its_tree_shows_the_folders_of_the_tracker(self) -> None:
         tracker = section("The tree").split("\ntracker/")[1].split("\nanalyses/")[0]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from analyses.presentation.correlation_warnings import warn_of_narrow_draws
 from small_benchmarks import USUAL, SmallBenchmark, complete_benchmark, run_filter, small
 
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
+from analyses.presentation.correlation_warnings import warn_of_narrow_draws
 from analyses.presentation.filter_effects import describe_effects
 from tracker.errors import NotFoundError, SelectionError
 from tracker.recording.finding import Undefined

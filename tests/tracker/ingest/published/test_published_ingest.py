@@ -24,10 +24,10 @@ from published_files import (
     stem_and_options,
     stored_prompts,
 )
-from tracker.ingest.datasets.prompt_sampling import count_drawn, find_last_hash
 
 from tracker.errors import BadInputError, ConflictError, MissingExtraError, NotFoundError, SelectionError
 from tracker.ingest.datasets import hub
+from tracker.ingest.datasets.prompt_sampling import count_drawn, find_last_hash
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 
