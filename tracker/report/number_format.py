@@ -16,7 +16,7 @@ def format_number(value: float | None) -> str:
     """A number with four significant digits, whole ones with all of theirs; a dash where there is none.
 
     Examples:
-        >>> number(12032.0), number(0.62804), number(-0.00001234), number(None)
+        >>> format_number(12032.0), format_number(0.62804), format_number(-0.00001234), format_number(None)
         ('12,032', '0.628', '−1.234 × 10⁻⁵', '–')
     """
     if value is None or not math.isfinite(value):
@@ -46,7 +46,7 @@ def format_share(value: float) -> str:
     """A share in per cent, never rounded up to all or down to none.
 
     Examples:
-        >>> share(1.0), share(0.99904), share(0.99999), share(0.5), share(0.0)
+        >>> format_share(1.0), format_share(0.99904), format_share(0.99999), format_share(0.5), format_share(0.0)
         ('100 %', '99.9 %', '> 99.9 %', '50 %', '0 %')
     """
     text = f"{round(100 * value, 1):g}"
