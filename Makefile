@@ -11,8 +11,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
 
+# Some tests wait for processes that they start: one worker more than there are cores fills the time.
 test: lint
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 
 # For use before each commit: what is fast and needs no server, browser or model.
 QUICK = tests/test_docs.py tests/test_glossary.py tests/test_layout.py tests/tracker/statistics tests/tracker/recording \
