@@ -80,18 +80,6 @@ def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return encode_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
 
 
-def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays that `encode_arrays` was given."""
-    table = decode_table(content)
-    return {
-        field.name: column.chunk(0)
-        .flatten()
-        .to_numpy(zero_copy_only=False)
-        .reshape(json.loads((field.metadata or {})[b"shape"]))
-        for field, column in zip(table.schema, table.columns, strict=True)
-    }
-
-
 def encode_table(table: pa.Table) -> bytes:
     """Parquet, compressed."""
     import pyarrow.parquet as pq

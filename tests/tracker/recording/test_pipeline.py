@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import ConflictError, NotFoundError, PluginError, PublishingError, SelectionError
@@ -16,10 +19,23 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
-from tracker.recording.artifacts import decode_arrays, decode_table, encode_arrays
+from tracker.recording.artifacts import decode_table, encode_arrays
 from tracker.recording.declaration import load_declaration
 from tracker.recording.mlflow.publishing import publish_finding, publish_missing
 from tracker.recording.pipeline import RecordedFinding, run_analysis
+
+
+def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """The inverse of `encode_arrays`."""
+    table = decode_table(content)
+    return {
+        field.name: column.chunk(0)
+        .flatten()
+        .to_numpy(zero_copy_only=False)
+        .reshape(json.loads((field.metadata or {})[b"shape"]))
+        for field, column in zip(table.schema, table.columns, strict=True)
+    }
+
 
 THREADS = '''
 """How many workers compute at once?"""

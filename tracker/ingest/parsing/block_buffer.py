@@ -46,11 +46,6 @@ class BlockBuffer(Sequence[Measurement]):
         self._shared_places: dict[int, int] = {}
         self._weighed: WeakKeyDictionary[Prompts, None] = WeakKeyDictionary()
 
-    @property
-    def is_in_file(self) -> bool:
-        """Whether the blocks have left memory."""
-        return self._file is not None
-
     def append(self, block: Measurement) -> None:
         """Add a block.
 

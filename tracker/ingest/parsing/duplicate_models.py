@@ -44,18 +44,6 @@ class _RunMarks:
         return self.n_tasks >= MIN_TASKS or self.n_prompts >= MIN_PROMPTS
 
 
-def describe_duplicates(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """Sentences about the models, then the tasks, with the same scores throughout a file.
-
-    Args:
-        measurements: blocks of one file.
-    """
-    seen = DuplicateModels()
-    for block in measurements:
-        seen.add(block)
-    return seen.warnings()
-
-
 class DuplicateModels:
     """Looks at the blocks of one file as they come, and keeps marks of them only."""
 

@@ -7,7 +7,7 @@ has only some of them counts otherwise than one that has all.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, count
 from typing import Any
 
@@ -19,11 +19,6 @@ MARK = "#"
 def strip_count(name: Name) -> Name:
     """Remove the count of a duplicate name."""
     return name[0], name[1].partition(MARK)[0]
-
-
-def find_duplicated_names(*names: Collection[Name]) -> set[Name]:
-    """Return the names, without count, that several prompts bear."""
-    return {strip_count(name) for name in chain(*names) if MARK in name[1]}
 
 
 def disambiguate(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dict[Name, Name]:

@@ -81,7 +81,7 @@ class TestLaws:
         first = scores({"a": 1, "b": 0}, of=of)
         second = Scores(run=first.run, metric=first.metric, prompts=of, values=first.values)
         buffer = buffered([first, second], 0)
-        assert buffer.is_in_file
+        assert buffer._file is not None
         first_read, second_read = list(buffer)
         assert isinstance(first_read, Scores)
         assert isinstance(second_read, Scores)
@@ -106,7 +106,7 @@ class TestLaws:
     def test_no_file_is_left_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         buffer = buffered([scores({"a": 1})], 0)
-        assert buffer.is_in_file
+        assert buffer._file is not None
         assert list(tmp_path.iterdir()) == []  # it has no name even while it is in use
         buffer.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,19 @@ from measurement_blocks import answers, scores, task_scores
 from tracker.ingest.files.tabular.column_means import column_means
 from tracker.ingest.measurement import Measurement, ReadOptions
 from tracker.ingest.parsing.detection import parse_file
-from tracker.ingest.parsing.duplicate_models import describe_duplicates
+from tracker.ingest.parsing.duplicate_models import DuplicateModels
 
 Write = Callable[[str], Path]
 MODELS = [f"m{n}" for n in range(12)]
 KEYS = [f"q{n}" for n in range(40)]
+
+
+def describe_duplicates(blocks: Sequence[Measurement]) -> Iterator[str]:
+    """Warnings about the blocks of one file."""
+    duplicates = DuplicateModels()
+    for block in blocks:
+        duplicates.add(block)
+    return duplicates.warnings()
 
 
 @pytest.fixture

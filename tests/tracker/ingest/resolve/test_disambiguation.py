@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracker.ingest.resolve.duplicates import Name, disambiguate, find_duplicated_names
+from tracker.ingest.resolve.duplicates import Name, disambiguate
 
 
 def counted(numbers: list[int | None], task: int = 1, key: str = "k") -> dict[Name, int | None]:
@@ -66,6 +66,3 @@ class TestCases:
         in_file = counted([7], 1) | counted([7], 2) | counted([7], 1, "other")
         renamed = disambiguate(in_file, counted([2, 7], 2))
         assert renamed == {(1, "k"): (1, "k"), (2, "k"): (2, "k#1"), (1, "other"): (1, "other")}
-
-    def test_only_counted_names_are_duplicates(self) -> None:
-        assert find_duplicated_names([(1, "k"), (2, "k")], [(1, "m#1"), (1, "n")]) == {(1, "m")}
