@@ -44,7 +44,7 @@ class Team:
         self.mark = uuid.uuid4().hex[:8]
         self.database = f"suffrage_team_{self.mark}"
 
-    def required(self, text: str) -> str:
+    def mark_names(self, text: str) -> str:
         text = re.sub(r"suffrage_(owner|writer|reader)", rf"suffrage_\1_{self.mark}", text)
         return text.replace("DATABASE suffrage ", f"DATABASE {self.database} ")
 
@@ -64,7 +64,7 @@ class Team:
         url = url if role is None and "DATABASE" in block else url.set(database=self.database)
         engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            for statement in statements(self.named(block)):
+            for statement in statements(self.mark_names(block)):
                 connection.exec_driver_sql(statement)
         engine.dispose()
 
