@@ -129,7 +129,7 @@ class TestRoles:
             "DROP TABLE score",
         )
         for write in writes:
-            team.refuse(engine, write)
+            team.deny(engine, write)
         refused = team.run("runs", "hide", "1", "--no-mlflow", "--database", team.url("reader"))
         assert "this role may not do that" in str(refused.exception)
         engine.dispose()
@@ -145,7 +145,7 @@ class TestRoles:
         assert team.run("doctor", "--no-mlflow", *url).exit_code == 0
         engine = create_unchecked_engine(team.url("writer"))
         for write in ("UPDATE suffrage_version SET version_num = '1'", "DROP TABLE score", "CREATE TABLE mine (a int)"):
-            team.refuse(engine, write)
+            team.deny(engine, write)
         engine.dispose()
 
     def test_what_later_versions_bring_is_granted_too(self, team: Team) -> None:
