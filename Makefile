@@ -17,7 +17,7 @@ test: lint
 
 # For use before each commit: what is fast and needs no server, browser or model.
 QUICK = tests/test_docs.py tests/test_glossary.py tests/test_layout.py tests/tracker/statistics tests/tracker/recording \
-	tests/tracker/ingest/files tests/tracker/ingest/resolve tests/tracker/queries tests/analyses/numerics/comparing
+	tests/tracker/ingest/files tests/tracker/ingest/resolve tests/analyses/numerics/comparing
 quick: lint
 	$(BIN)/pytest -n 2 --dist worksteal -k 'not postgres and not browser and not mlflow' $(QUICK)
 
