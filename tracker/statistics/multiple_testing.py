@@ -1,9 +1,9 @@
 """Many tests at once: adjusted p-values, for the family-wise error rate and for the false discovery rate.
 
 Source: Holm 1979, "A simple sequentially rejective multiple test procedure"; Benjamini & Hochberg 1995, "Controlling
-the false discovery rate". Written here
-since `statsmodels.stats.multitest`, which has the same values, neither passes over missing p-values nor adjusts many
-rows at once, and loads pandas and scipy.stats, which would slow the start of every leaderboard.
+the false discovery rate". Not taken from `statsmodels.stats.multitest`, which neither passes over missing p-values nor
+adjusts many rows at once, and loads pandas and scipy.stats, which would slow the start of every leaderboard; tests
+compare the two.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from sqlmodel import Session
 from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.archives.archived_names import ArchivedNames
 from tracker.ingest.measurement import Prompts
-from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
+from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, split_keys
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import make_storable_json
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, reserve_keys
@@ -218,14 +218,14 @@ class _StoredPrompts:
         """Occurrence and key of the prompts of a task with one content."""
         self._first_new = first_new
         task_ids = list(dict.fromkeys(tasks))
-        for part in _parts({key for names in row_names for _, key in names}):
+        for part in split_keys({key for names in row_names for _, key in names}):
             query = sa.select(ALIAS.c.task_id, ALIAS.c.namespace, ALIAS.c.key, ALIAS.c.prompt_id)
             for task, namespace, key, prompt in _select_tasks(
                 session, query.where(ALIAS.c.key.in_(part)), ALIAS, task_ids
             ):
                 self.names[task, (namespace, key)] = prompt
         self.stored = set(self.names)
-        for part in _parts({hashed for hashed in hashes if hashed is not None}):
+        for part in split_keys({hashed for hashed in hashes if hashed is not None}):
             query = sa.select(PROMPT.c.task_id, PROMPT.c.content_hash, PROMPT.c.occurrence, PROMPT.c.id)
             for task, hashed, occurrence, prompt in _select_tasks(
                 session, query.where(PROMPT.c.content_hash.in_(part)), PROMPT, task_ids
@@ -234,7 +234,7 @@ class _StoredPrompts:
         self._spaces: dict[int, set[str]] = defaultdict(set)
         """Who names each of those that were there before."""
         earlier = {key for equal in self._equal.values() for key in equal.values() if key < first_new}
-        for part in _parts(earlier):
+        for part in split_keys(earlier):
             spaces: sa.Select[Any] = sa.select(ALIAS.c.prompt_id, ALIAS.c.namespace)
             for prompt, namespace in fetch_raw_rows(session, spaces.where(ALIAS.c.prompt_id.in_(part))):
                 self._spaces[prompt].add(namespace)
@@ -262,13 +262,8 @@ class _StoredPrompts:
 
 
 def _select_tasks(session: Session, query: sa.Select[Any], table: sa.Table, tasks: Sequence[int]) -> Iterator[Any]:
-    for part in _parts(tasks):
+    for part in split_keys(tasks):
         yield from fetch_raw_rows(session, query.where(table.c.task_id.in_(part)))
-
-
-def _parts(values: Collection[Any]) -> Iterator[list[Any]]:
-    ordered = list(values)
-    return (ordered[first : first + KEYS_PER_QUERY] for first in range(0, len(ordered), KEYS_PER_QUERY))
 
 
 class _NameReader:

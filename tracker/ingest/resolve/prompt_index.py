@@ -65,7 +65,7 @@ class PromptIndex:
     def find(self, namespace: str, task_ids: Collection[int], keys: Collection[str]) -> dict[Name, int]:
         """Prompts of a namespace that have one of some keys, in one of some tasks."""
         prompts: dict[Name, int] = {}
-        for part in _parts(keys):
+        for part in split_keys(keys):
             query = self._names(namespace).where(ALIAS.c.task_id.in_(task_ids), ALIAS.c.key.in_(part))
             prompts.update({(task, key): prompt for task, key, prompt in fetch_raw_rows(self.session, query)})
         return prompts
@@ -113,13 +113,13 @@ class PromptIndex:
 
     def stored_details(self, prompt_ids: list[int]) -> Iterator[tuple[int, Any]]:
         """Further fields of a few prompts."""
-        for part in _parts(prompt_ids):
+        for part in split_keys(prompt_ids):
             query = sa.select(PROMPT.c.id, PROMPT.c.details)
             yield from self.session.execute(query.where(PROMPT.c.id.in_(part)))
 
     def stored_texts(self, prompt_ids: list[int]) -> Iterator[tuple[int, str | None, list[str] | None]]:
         """Text and choices of a few prompts."""
-        for part in _parts(prompt_ids):
+        for part in split_keys(prompt_ids):
             query = sa.select(PROMPT.c.id, PROMPT.c.text, PROMPT.c.choices)
             yield from self.session.execute(query.where(PROMPT.c.id.in_(part)))
 
@@ -158,10 +158,10 @@ class IndexSlice:
         if self.is_whole:
             self._load(self._query())
             return
-        for ids in _parts(self.names.values()):
+        for ids in split_keys(self.names.values()):
             self._load(self._query().where(PROMPT.c.id.in_(ids)))
         all_hashes = {*hashes, *(content.hash for content in self.prompts.values() if content.hash)}
-        for part in _parts(all_hashes):
+        for part in split_keys(all_hashes):
             self._load(self._query().where(PROMPT.c.task_id.in_(task_ids), PROMPT.c.content_hash.in_(part)))
         self._looked_up.update((task, hashed) for task in task_ids for hashed in all_hashes)
 
@@ -196,7 +196,7 @@ class IndexSlice:
         if self.is_whole:
             return set(self.names.values())
         with_names = set(self.names.values())
-        for part in _parts(prompt_ids):
+        for part in split_keys(prompt_ids):
             query = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.namespace == self.namespace, ALIAS.c.prompt_id.in_(part))
             with_names.update(prompt for (prompt,) in fetch_raw_rows(self.index.session, query))
         return with_names
@@ -219,7 +219,8 @@ class IndexSlice:
                 self._same[content.task_id, content.hash].append(key)
 
 
-def _parts(values: Collection[Any]) -> Iterator[list[Any]]:
+def split_keys(values: Collection[Any]) -> Iterator[list[Any]]:
+    """Values in parts that fit into one query each."""
     ordered = list(values)
     for first in range(0, len(ordered), KEYS_PER_QUERY):
         yield ordered[first : first + KEYS_PER_QUERY]

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
+from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
 from tracker.queries.resolution import (
@@ -93,7 +94,7 @@ class RunHistory(AnalysisInput):
         ).all()
         undated = {row.name for row in rows if row.started is None}
         ordered = sorted(
-            rows, key=lambda row: (row.name, row.id if row.name in undated else _utc(row.started).timestamp(), row.id)
+            rows, key=lambda row: (row.name, row.id if row.name in undated else to_utc(row.started).timestamp(), row.id)
         )
         columns = [SelectedRun(row.id, f"{row.name} (run {row.id})", row.condition, row.name) for row in ordered]
         scores = load_matrix_of_runs(session, benchmark, metric, columns, selection)
@@ -106,7 +107,7 @@ class RunHistory(AnalysisInput):
                     id=row.id,
                     model=row.name,
                     label=row.label,
-                    when=_utc(row.started or row.ingested),
+                    when=to_utc(row.started or row.ingested),
                     is_dated=row.started is not None,
                     settings=row.settings or {},
                 )
@@ -210,7 +211,3 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
             )
         )
     return histories
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

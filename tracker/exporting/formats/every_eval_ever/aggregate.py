@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
     hash_result,
 )
 from tracker.ingest.formats.every_eval_ever import vocabulary
+from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.sql import tables
 from tracker.schema.run_fields import run_values
 from tracker.statistics.standard_errors import LEVEL, confidence_interval
@@ -148,7 +149,7 @@ def _encode_run_fields(row: Any) -> dict[str, str]:
     encoded = {}
     for name, value in (run_values(row) | {"settings": _settings(row)}).items():
         if isinstance(value, datetime):
-            encoded[vocabulary.PREFIX + name] = _utc(value).isoformat()
+            encoded[vocabulary.PREFIX + name] = to_utc(value).isoformat()
         elif value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
             encoded[vocabulary.PREFIX + name] = text
@@ -280,9 +281,5 @@ def _flat(name: str) -> str:
     return name.replace("/", "_")
 
 
-def _utc(when: datetime) -> datetime:
-    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
-
-
 def _seconds(when: datetime) -> str:
-    return f"{_utc(when).timestamp():.6f}".rstrip("0").rstrip(".")
+    return f"{to_utc(when).timestamp():.6f}".rstrip("0").rstrip(".")
