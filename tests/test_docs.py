@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS = [*GUIDES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 MODULES = sorted([*(ROOT / "tracker").rglob("*.py"), *(ROOT / "analyses").rglob("*.py")])
-EXAMPLES = {"telling-prompts"}  # analyses of the package that docs/extending.md shows
+EXAMPLES = {"telling-prompts"}  # analyses of the package that docs/how-to/extending.md shows
 
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
 CODE_SPAN = re.compile(r"(`+)(.+?)\1", re.S)
@@ -245,5 +245,5 @@ class TestTheChecks:
 
     def test_links_to_missing_files_and_headings_are_found(self) -> None:
         assert link_problem(ROOT / "README.md", "docs/nothing.md")
-        assert link_problem(ROOT / "README.md", "docs/formats.md#nothing")
-        assert link_problem(ROOT / "README.md", "docs/formats.md#facts-of-models") is None
+        assert link_problem(ROOT / "README.md", "docs/reference/formats.md#nothing")
+        assert link_problem(ROOT / "README.md", "docs/reference/formats.md#facts-of-models") is None

@@ -1,4 +1,4 @@
-"""docs/extending.md is true: the package it shows can be installed, and does what it says."""
+"""docs/how-to/extending.md is true: the package it shows can be installed, and does what it says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENT = (Path(__file__).parents[1] / "docs/extending.md").read_text()
+DOCUMENT = (Path(__file__).parents[1] / "docs/how-to/extending.md").read_text()
 FILES = dict(re.findall(r"^`(\w+\.\w+)` .+?```\w+\n(.+?)```", DOCUMENT, re.M | re.S))
 
 

@@ -1,4 +1,4 @@
-"""The layout that docs/architecture.md promises: small folders, small functions, imports without cycles."""
+"""The layout that docs/explanation/architecture.md promises: small folders, small functions, imports without cycles."""
 
 from __future__ import annotations
 

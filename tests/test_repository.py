@@ -57,7 +57,7 @@ EXTRA = declared(PROJECT["optional-dependencies"]["models"])
 VOTING = declared(PROJECT["optional-dependencies"]["voting"])
 HUB = declared(PROJECT["optional-dependencies"]["hub"])
 USED_THROUGH_ARROW = {"pandas"}
-"""Declared for those who call `to_pandas()` of an Arrow table from the Python API, as docs/python.md shows."""
+"""Declared for those who call `to_pandas()` of an Arrow table from the Python API, see docs/reference/python.md."""
 STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
 

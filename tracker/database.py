@@ -150,7 +150,7 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
     if "locked" in message:
         return f"{where}: another program has been writing for over {BUSY_SECONDS} s. Try again when it has finished."
     if getattr(error.orig, "sqlstate", None) in NOT_ALLOWED:
-        return f"{where}: this role may not do that ({message}). Connect as one that may; docs/team.md says how."
+        return f"{where}: this role may not do that ({message}). Connect as another: docs/how-to/postgresql.md."
     if "readonly" in message or "read-only" in message:
         return f"{where}: the store cannot be written ({message}). Check the permissions of the file and its folder."
     if "unable to open" in message:

@@ -4,7 +4,8 @@ Prompts are added one by one, the most informative first: always the one farthes
 by how models score on it or by what it says. Means and ranking are followed as the benchmark grows, beside random
 orders, and beside the same method on shuffled tables, which shows what the method does by itself.
 
-Source: Ailem et al. 2024, sections 3.3 and 5.2.2; everything is defined in docs/statistics/benchmark-growth.md.
+Source: Ailem et al. 2024, sections 3.3 and 5.2.2.
+Definitions: docs/reference/statistics/benchmark-growth.md.
 """
 
 from __future__ import annotations

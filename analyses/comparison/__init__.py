@@ -4,7 +4,8 @@ Two models are compared prompt by prompt, on the prompts both were asked: how la
 errors that know of clusters; exact tests; what could have been found at all; which prompts flipped, and where. What a
 test that forgets the pairing would have said stands beside it, because most tools report that.
 
-Source: Miller 2024, "Adding Error Bars to Evals"; every number is defined in docs/statistics/comparison.md.
+Source: Miller 2024, "Adding Error Bars to Evals".
+Definitions: docs/reference/statistics/comparison.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Models behind an interface change without notice, harnesses and settings change 
 answers each time. Every run of a model is compared with the one before it, on the prompts that both were asked, with
 errors that know of clusters: which steps are more than chance, and which prompts changed.
 
-Source: Miller 2024, "Adding Error Bars to Evals"; every number is defined in docs/statistics/drift.md.
+Source: Miller 2024, "Adding Error Bars to Evals".
+Definitions: docs/reference/statistics/drift.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A recorded filter is set beside random subsets of its size, and beside item-resp
 that are easiest, or that tell good models least from bad ones, by the two-parameter logistic model. For each, how well
 the ranking of the models stays, how the scores go with those of another benchmark, and how far models agree.
 
-Source: Gupta et al. 2024, section 4.4, tables 4 and 5; every number is defined in docs/statistics/filter-baselines.md.
+Source: Gupta et al. 2024, section 4.4, tables 4 and 5.
+Definitions: docs/reference/statistics/filter-baselines.md.
 """
 
 from __future__ import annotations

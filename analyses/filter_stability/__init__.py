@@ -4,7 +4,8 @@ A recorded filter is made anew by every subset of its filter models that lacks a
 removed depends on who filters. And its similar step is taken with the vectors of every stored encoder, to see how many
 of the prompts and pairs that one calls similar another does too.
 
-Source: Gupta et al. 2024, section 5, tables 6 to 8; every number is defined in docs/statistics/filter-stability.md.
+Source: Gupta et al. 2024, section 5, tables 6 to 8.
+Definitions: docs/reference/statistics/filter-stability.md.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Prompts are put into clusters by which models solve them, and the number of clus
 clusters are clearest. Tables drawn under a null are clustered in the same way: clusters can always be
 found, so what counts is whether they are clearer than those of tables without groups.
 
-Source: Ailem et al. 2024, sections 3.2 and 5.1, table 3; every choice is defined in
-docs/statistics/prompt-clusters.md.
+Source: Ailem et al. 2024, sections 3.2 and 5.1, table 3.
+Definitions: docs/reference/statistics/prompt-clusters.md.
 """
 
 from __future__ import annotations

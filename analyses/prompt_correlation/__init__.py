@@ -4,8 +4,8 @@ Benchmarks are averaged as if their prompts were independent draws. This asks wh
 compares how similar prompts are, in which models get them right, with tables in which every model's
 scores are shuffled (`columns`), or in which the difficulty of prompts is kept as well (`margins`).
 
-Source: Ailem et al. 2024, section 3.2; every statistic is defined in
-docs/statistics/prompt-correlation.md.
+Source: Ailem et al. 2024, section 3.2.
+Definitions: docs/reference/statistics/prompt-correlation.md.
 """
 
 from __future__ import annotations

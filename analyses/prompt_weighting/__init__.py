@@ -4,8 +4,8 @@ Prompts are put into clusters of those that the same models solve, and weighted 
 them: representatives only, more for prompts far from the representative, or more for those close to
 it. Models are ranked anew under each weighting, and with every task counting the same.
 
-Source: Ailem et al. 2024, sections 3.3 and 5.2.1, figure 2; every choice is defined in
-docs/statistics/prompt-weighting.md.
+Source: Ailem et al. 2024, sections 3.3 and 5.2.1, figure 2.
+Definitions: docs/reference/statistics/prompt-weighting.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A leaderboard gives every model a rank, whether or not the prompts suffice for i
 on the same prompts, with errors that know of clusters; from the pairs that remain apart after Holm's correction follow
 intervals that hold all ranks at once, and groups of models that cannot be told apart.
 
-Source: Mogstad et al. 2024, section 3; Miller 2024; every number is defined in docs/statistics/rank-intervals.md.
+Source: Mogstad et al. 2024, section 3; Miller 2024.
+Definitions: docs/reference/statistics/rank-intervals.md.
 """
 
 from __future__ import annotations

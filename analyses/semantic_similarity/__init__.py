@@ -4,8 +4,8 @@ For each prompt a line is fitted, over all other prompts, of how alike the model
 similarity) on how alike the two are in meaning (semantic similarity, the cosine of their vectors). The slopes, and
 which of them stand out, are compared with tables in which meaning and performance have been torn apart.
 
-Source: Ailem et al. 2024, sections 3.4 and 5.3, appendix B; every statistic is defined in
-docs/statistics/semantic-similarity.md.
+Source: Ailem et al. 2024, sections 3.4 and 5.3, appendix B.
+Definitions: docs/reference/statistics/semantic-similarity.md.
 """
 
 from __future__ import annotations

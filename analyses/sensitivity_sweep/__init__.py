@@ -4,8 +4,8 @@ Where scores are averaged over tasks, random labels in a task make it count less
 epsilon, is a choice; this follows the largest tau and, on its own, the largest MRC from epsilon near 0 to 1, and says
 from which epsilon on no two models can be reversed at all.
 
-Source: Zhang & Hardt 2024, equations 6 to 8 and figure 5; every number is defined in
-docs/statistics/sensitivity-sweep.md.
+Source: Zhang & Hardt 2024, equations 6 to 8 and figure 5.
+Definitions: docs/reference/statistics/sensitivity-sweep.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Prompts that all of the best models answer with confidence, prompts they answer 
 prompts that repeat each other are singled out; every prompt gets a decision, with all reasons that applied. Beside the
 filter stands what it does to scores, ranks and agreement of the models, and how well what stays foretells the whole.
 
-Source: Gupta et al. 2024 (SMART filtering); every step and number is defined in docs/statistics/smart-filtering.md.
+Source: Gupta et al. 2024 (SMART filtering).
+Definitions: docs/reference/statistics/smart-filtering.md.
 """
 
 from __future__ import annotations

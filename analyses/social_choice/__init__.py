@@ -4,7 +4,8 @@ Tasks vote, models stand. Diversity: how far the tasks disagree on the order of 
 final ranking can be moved by what should not matter, which is weighing tasks differently where scores are averaged, and
 the presence of other models where win rates are counted. Both come with a witness that anyone can check.
 
-Source: Zhang & Hardt 2024; every number is defined in docs/statistics/social-choice.md.
+Source: Zhang & Hardt 2024.
+Definitions: docs/reference/statistics/social-choice.md.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def analyze(
     """Find diversity and both sensitivities of a benchmark.
 
     Args:
-        scores: at least 3 models; missing scores are allowed, see docs/statistics/social-choice.md.
+        scores: at least 3 models; missing scores are allowed, see docs/reference/statistics/social-choice.md.
         system: one sensitivity, or both.
         columns: whether tasks are standardised before they are weighed.
         epsilon: in (0, 1].

@@ -4,7 +4,8 @@ The ranking by every set of one, two, … tasks is compared with the ranking by 
 with the answer in sight, beside the median one. Then tasks are added one by one, each time the one that helps most: an
 order to go by. How much of its success is selection shows on models that had no say in it.
 
-Source: Zhang & Hardt 2024, appendix D and figure 6; every number is defined in docs/statistics/task-subsets.md.
+Source: Zhang & Hardt 2024, appendix D and figure 6.
+Definitions: docs/reference/statistics/task-subsets.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Each point is a benchmark of which `social-choice` was asked: how far its tasks 
 can be moved by what should not matter. Beside them stand the baselines of `suffrage simulate`. What is not proven is
 drawn as an interval. Nothing is computed anew: the latest recorded findings are put side by side.
 
-Source: Zhang & Hardt 2024, figures 2 to 4; every number is defined in docs/statistics/tradeoff.md.
+Source: Zhang & Hardt 2024, figures 2 to 4.
+Definitions: docs/reference/statistics/tradeoff.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Tasks vote, models stand, and the mean is only one way to count. The same scores
 by each, how far the rankings agree, who wins every duel or is caught in a cycle, which rule fails to put a model ahead
 of one that is nowhere better, and without how few tasks or rivals the leader would not lead.
 
-Source: Zhang & Hardt 2024, section 3; every rule and number is defined in docs/statistics/voting-rules.md.
+Source: Zhang & Hardt 2024, section 3.
+Definitions: docs/reference/statistics/voting-rules.md.
 """
 
 from __future__ import annotations

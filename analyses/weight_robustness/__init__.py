@@ -4,7 +4,8 @@ A benchmark's mean counts every prompt the same. Here the prompts are weighed at
 likely: how each model's weighted mean spreads, how often one model is ahead of another, who takes which place.
 All of it but the places is computed exactly.
 
-Source: Ailem et al. 2024, sections 3.3 and 5.2.3; every number is defined in docs/statistics/weight-robustness.md.
+Source: Ailem et al. 2024, sections 3.3 and 5.2.3.
+Definitions: docs/reference/statistics/weight-robustness.md.
 """
 
 from __future__ import annotations

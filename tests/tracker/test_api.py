@@ -24,8 +24,8 @@ from tracker.api.store import Store
 from tracker.errors import BadInputError, NotFoundError, OutputError, SelectionError, SqlError
 from tracker.report import number_format
 
-EXAMPLE = Path(__file__).parents[2] / "docs/python_example.md"
-PAGE = Path(__file__).parents[2] / "docs/python.md"
+EXAMPLE = Path(__file__).parents[2] / "docs/tutorial/python.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/python.md"
 HEAVY = ("numpy", "sqlalchemy", "pyarrow", "mlflow", "matplotlib", "scipy", "numba", "alembic", "click", "jinja2")
 SCORES = "prompt_id,model a,model b\np1,1,0\np2,1,1\np3,0,0\n"
 

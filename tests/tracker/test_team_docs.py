@@ -1,4 +1,4 @@
-"""docs/team.md is true: its SQL and its commands do what it says, on a real PostgreSQL."""
+"""docs/how-to/postgresql.md is true: its SQL and its commands do what it says, on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tracker.errors import SqlError, SuffrageError
 from tracker.queries.sql.read_only import read_only_sql
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs/team.md").read_text()
-COOKBOOK = re.findall(r"```sql\n(.+?)```", (ROOT / "docs/sql.md").read_text(), re.S)
+DOCUMENT = (ROOT / "docs/how-to/postgresql.md").read_text()
+COOKBOOK = re.findall(r"```sql\n(.+?)```", (ROOT / "docs/how-to/sql.md").read_text(), re.S)
 MAKE_DATABASE, MAKE_ROLES, GRANT, BACKUP = re.findall(r"```sql\n(.+?)```", DOCUMENT, re.S)
 
 

@@ -168,7 +168,7 @@ class StoreQueries:
         """The rows of one statement that can only read; ``.to_pandas()`` gives a data frame.
 
         Args:
-            statement: such as ``select * from leaderboard``; tables and views are described in docs/sql.md.
+            statement: such as ``select * from leaderboard``; docs/reference/schema.md lists tables and views.
             limit_seconds: how long the database may work on it.
 
         Raises:

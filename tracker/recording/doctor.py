@@ -110,7 +110,10 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
         )
     descriptions = {
         "schema": ("the tables are those of this program", "Put back a backup, or export and take in again."),
-        "references": ("every row refers to one that is there", "Put back a backup; docs/team.md says how."),
+        "references": (
+            "every row refers to one that is there",
+            "Restore a backup: docs/how-to/postgresql.md.",
+        ),
         "scores": (
             "every run has the scores that were stored, by number and checksum",
             "Their scores were changed from outside. Take their files in again: suffrage ingest --on-conflict update; "
@@ -142,7 +145,7 @@ def _programs() -> Check:
 def _version(engine: sa.Engine, present: str | None) -> Check:
     where, head = format_url(engine.url), known_versions()[-1]
     if present is None and (damage := _damage(engine)):
-        advice = "Put back a backup; docs/team.md says how."
+        advice = "Restore a backup: docs/how-to/postgresql.md."
         return Check(name="store", verdict="problem", result=f"{where} is damaged: {damage}", advice=advice)
     if present is None:
         advice = "Take results in: suffrage ingest PATH --benchmark NAME; or name another store with --database."
@@ -150,7 +153,11 @@ def _version(engine: sa.Engine, present: str | None) -> Check:
     if present == head:
         return Check(name="store", verdict="ok", result=f"{where}, version {present}")
     newer = present not in known_versions()
-    advice = "pip install --upgrade suffrage" if newer else "Copy it first (docs/team.md), then: suffrage db upgrade"
+    advice = (
+        "pip install --upgrade suffrage"
+        if newer
+        else "Copy it first (docs/how-to/postgresql.md), then: suffrage db upgrade"
+    )
     return Check(
         name="store",
         verdict="problem",

@@ -167,7 +167,7 @@ def _kind(b: SmallBenchmark, rows: list[int], columns: list[int], requested: str
         stored = b.gold.get(kind)
         if stored is not None and all(any(not math.isnan(stored[i, j]) for i in rows) for j in columns):
             return kind
-    raise RefusedError("No probability of the gold answer.*docs/formats.md.*--models.*--without-confidence")
+    raise RefusedError("No probability of the gold answer.*docs/reference/formats.md.*--models.*--without-confidence")
 
 
 def _has_blind(b: SmallBenchmark, rows: list[int], columns: list[int], kind: str) -> bool:

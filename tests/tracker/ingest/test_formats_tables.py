@@ -413,7 +413,7 @@ class TestErrors:
 
 class TestDocumentation:
     def test_every_name_of_a_column_every_word_for_missing_and_every_format_is_documented(self) -> None:
-        text = (Path(__file__).parents[3] / "docs" / "formats.md").read_text()
+        text = (Path(__file__).parents[3] / "docs/reference/formats.md").read_text()
         for role, synonyms in SYNONYMS.items():
             for synonym in synonyms:
                 assert f"`{synonym}`" in text, role

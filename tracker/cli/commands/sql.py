@@ -25,7 +25,7 @@ def command(
 ) -> None:
     """Ask the store in SQL. The engine itself refuses to change anything.
 
-    Tables, views and ten queries to start from: docs/sql.md. A good first one:
+    Queries to start from: docs/how-to/sql.md. A good first one:
     suffrage sql "select * from leaderboard"
     """
     from tracker.database import connect

@@ -63,8 +63,9 @@ class Evidence:
         option = f" of the option {kind}" if required_kind or kind in self.gold else ""
         raise SelectionError(
             f"No probability of the gold answer{option} is stored of {join_names(lacking[kind], MAX_NAMES)}, so it "
-            "cannot be said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), "
-            "choose models that have them with --models, or go by right and wrong alone with --without-confidence."
+            "cannot be said whether the models that filter are sure. Import such probabilities "
+            "(docs/reference/formats.md), choose models that have them with --models, "
+            "or go by right and wrong alone with --without-confidence."
         )
 
     def is_known(self, kind: str, *, with_blind: bool) -> NDArray[np.bool_]:

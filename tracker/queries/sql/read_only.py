@@ -39,7 +39,7 @@ LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\""
 READING_ONLY = "Only statements that read are allowed: SELECT, VALUES or WITH … SELECT, one at a time."
 SUPERUSER_HINT = (
     "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. "
-    "Better connect as a role that can only read (see docs/sql.md)."
+    "Better connect as a role that can only read (see docs/how-to/sql.md)."
 )
 
 

@@ -12,7 +12,7 @@ from tracker.evaluating.prompt_templates.rendering import render_prompts
 from tracker.evaluating.prompt_templates.template import list_built_in_templates
 from tracker.evaluating.prompt_templates.template_file import NAMES, SETTINGS
 
-PAGE = (Path(__file__).parents[4] / "docs/templates.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs/reference/templates.md").read_text()
 EXAMPLES = re.findall(r"```jinja\n(.*?)```", PAGE, flags=re.DOTALL)
 
 

@@ -251,7 +251,7 @@ def test_every_metric_is_known_to_the_store_with_its_bounds() -> None:
 
 
 class TestDocument:
-    DOCUMENT = (Path(__file__).parents[4] / "docs/scoring.md").read_text()
+    DOCUMENT = (Path(__file__).parents[4] / "docs/reference/scoring.md").read_text()
 
     def test_metrics_and_differences_are_those_that_there_are(self) -> None:
         rows = re.findall(r"^\| (`.+?`) \|", self.DOCUMENT, re.M)
