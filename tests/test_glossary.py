@@ -8,28 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from source_tree import ROOT, glossary_rows, glossary_section, modules, nodes
 
-ROOT = Path(__file__).parents[1]
-GLOSSARY = (ROOT / "docs/glossary.md").read_text()
 FOLDERS = ("tracker", "analyses", "migrations", "tests", "benchmarks")
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
-
-def section(title: str) -> str:
-    """The text below a heading of the glossary."""
-    return GLOSSARY.split(f"\n## {title}\n")[1].split("\n## ")[0]
-
-
-def rows(title: str) -> list[list[str]]:
-    """The cells of the table below a heading, without its head."""
-    lines = [line for line in section(title).splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-
-
-INVENTED = [tuple(term.split()) for term, *_ in rows("Invented terms") for term in term.split(", ")]
-MEANINGLESS = set(re.findall(r"`(\w+)`", section("Names that say nothing")))
-SHARED = {name.strip("`") for name, *_ in rows("Names that two classes share")}
+INVENTED = [tuple(term.split()) for term, *_ in glossary_rows("Invented terms") for term in term.split(", ")]
+MEANINGLESS = set(re.findall(r"`(\w+)`", glossary_section("Names that say nothing")))
+SHARED = {name.strip("`") for name, *_ in glossary_rows("Names that two classes share")}
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -46,9 +32,9 @@ def invented_term(name: str) -> str | None:
     return name if name.strip("_").lower() in MEANINGLESS else None
 
 
-def identifiers(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def identifiers(path: Path) -> Iterator[tuple[str, int]]:
     """Every name that a module defines, with its line."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name, node.lineno
@@ -64,13 +50,6 @@ def identifiers(tree: ast.Module) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
-@pytest.fixture(scope="module")
-def modules() -> dict[Path, ast.Module]:
-    """Every module of the repository, by its path."""
-    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in paths}
-
-
 def test_terms_are_found_in_names_of_both_styles() -> None:
     assert INVENTED
     assert MEANINGLESS
@@ -80,23 +59,22 @@ def test_terms_are_found_in_names_of_both_styles() -> None:
     assert invented_term("one_sided") is None
 
 
-def test_no_identifier_uses_an_invented_term(modules: dict[Path, ast.Module]) -> None:
+def test_no_identifier_uses_an_invented_term() -> None:
     faults = [
-        f"{path}:{line}: {name} uses {term!r}"
-        for path, tree in modules.items()
-        for name, line in (*((part, 1) for part in path.with_suffix("").parts), *identifiers(tree))
+        f"{path.relative_to(ROOT)}:{line}: {name} uses {term!r}"
+        for path in modules(*FOLDERS)
+        for name, line in (*((part, 1) for part in path.relative_to(ROOT).with_suffix("").parts), *identifiers(path))
         if (term := invented_term(name))
     ]
     assert faults == []
 
 
-def test_classes_that_share_a_name_are_explained(modules: dict[Path, ast.Module]) -> None:
+def test_classes_that_share_a_name_are_explained() -> None:
     homes = defaultdict(list)
-    for path, tree in modules.items():
-        if path.parts[0] in ("tracker", "analyses"):
-            for node in ast.walk(tree):
-                if isinstance(node, ast.ClassDef):
-                    homes[node.name].append(str(path))
+    for path in modules("tracker", "analyses"):
+        for node in nodes(path):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(str(path))
     assert {name: paths for name, paths in homes.items() if len(paths) > 1 and name not in SHARED} == {}
     assert [name for name in SHARED if len(homes[name]) < 2] == []
     assert len(SHARED) <= 5
