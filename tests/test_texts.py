@@ -51,8 +51,9 @@ PENDING = (
     "analyses/weight_robustness",
     "migrations/versions",
     "benchmarks",
-    "docs",
-    "docs/statistics",
+    "docs/how-to",
+    "docs/reference",
+    "docs/tutorial",
 )
 """Areas whose texts are not yet rewritten; an area that passes must leave this list."""
 
