@@ -48,7 +48,7 @@ def describe_formats() -> list[FormatDescription]:
         FormatDescription(
             format=name,
             holds=(module.__doc__ or "").strip().partition("\n")[0].rstrip("."),
-            recognised_by=getattr(module, "RECOGNISES", None),
+            recognised_by=getattr(module, "RECOGNIZED_BY", None),
             package=package,
         )
         for name, (module, package) in sorted(_formats(tuple(sys.path)).items())
@@ -62,8 +62,8 @@ def _formats(_search_path: tuple[str, ...]) -> Mapping[str, tuple[ModuleType, st
         package = distribution_name(entry) or None
         for module in _modules(entry):
             name = command_name(module.__name__)
-            if not callable(getattr(module, "declines", None)) or not callable(getattr(module, "read", None)):
-                _warn(f"{module.__name__} is no format: it needs the functions declines and read")
+            if not callable(getattr(module, "mismatch_reason", None)) or not callable(getattr(module, "read", None)):
+                _warn(f"{module.__name__} is not a format: define the functions mismatch_reason and read.")
             elif name in by_name and by_name[name][0] is not module:
                 by_name[f"{entry.name}:{name}"] = module, package
             else:

@@ -21,7 +21,7 @@ IMPATIENT = '''
 """A file during whose reading the person presses Ctrl-C."""
 import signal
 
-def declines(path, options):
+def mismatch_reason(path, options):
     return None if path.suffix == ".impatient" else "the name does not end in .impatient"
 
 def read(path, options):

@@ -365,7 +365,7 @@ class TestErrors:
     def test_schemas_and_other_files_are_declined(self, tmp_path: Path, name: str) -> None:
         fields = {"$schema": "x", "schema_version": 1, "evaluation_id": 1, "model_info": 1, "source_metadata": 1}
         (tmp_path / name).write_text(json.dumps(fields))
-        assert every_eval_ever.declines(tmp_path / name, ReadOptions())
+        assert every_eval_ever.mismatch_reason(tmp_path / name, ReadOptions())
 
 
 def test_the_hash_of_a_prompt_is_that_of_the_real_rows(shared: Path) -> None:
@@ -378,10 +378,10 @@ def test_the_hash_of_a_prompt_is_that_of_the_real_rows(shared: Path) -> None:
 
 def test_every_real_file_gives_the_scores_that_it_reports_or_is_none(shared: Path) -> None:
     folder = shared / "samples" / "every_eval_ever"
-    reasons = {"README.md": "the name ends neither", "schema.json": "is a JSON schema, not results"}
+    reasons = {"README.md": "the name does not end in", "schema.json": "it is a JSON schema, not results"}
     results = 0
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        why = every_eval_ever.declines(path, ReadOptions())
+        why = every_eval_ever.mismatch_reason(path, ReadOptions())
         if path.name.endswith(tuple(reasons)):
             assert why is not None
             assert why.startswith(next(output for end, output in reasons.items() if path.name.endswith(end)))

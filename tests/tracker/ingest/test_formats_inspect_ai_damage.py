@@ -108,4 +108,4 @@ class TestDeclines:
     def test_what_is_no_log(self, tmp_path: Path, name: str, data: bytes) -> None:
         path = tmp_path / name
         path.write_bytes(data)
-        assert inspect_ai.declines(path, ReadOptions())
+        assert inspect_ai.mismatch_reason(path, ReadOptions())

@@ -32,7 +32,7 @@ from sound.lighteval import (
 
 from tracker.errors import BadInputError
 from tracker.ingest.files import block_builder as builder
-from tracker.ingest.formats.lighteval import declines
+from tracker.ingest.formats.lighteval import mismatch_reason
 from tracker.ingest.formats.lighteval.results import TaskName
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 from tracker.ingest.parsing.detection import find_files, parse_file
@@ -260,9 +260,10 @@ class TestErrors:
         pa.parquet.write_table(pa.table({"doc": [1], "metric": [2]}), table)
         second.write_text('{"results": {}}')
         assert (
-            declines(table, ReadOptions()) == "no columns doc, metric and model_response, and none of earlier versions"
+            mismatch_reason(table, ReadOptions())
+            == "no columns doc, metric and model_response, or those of earlier versions"
         )
-        assert declines(second, ReadOptions()) == 'the text does not begin with {"config_general":'
+        assert mismatch_reason(second, ReadOptions()) == 'it does not start with {"config_general":'
 
     def test_scores_that_are_none_are_named_with_their_row(self, tmp_path: Path) -> None:
         rows = [options(0, 1, [-1.0, -2.0], 1.0), options(1, 1, [-1.0, -2.0], 7.0)]

@@ -13,7 +13,7 @@ from sound.opencompass import DETAILS, FILES, RUN, conditional, perplexity, turn
 
 from tracker.errors import BadInputError
 from tracker.ingest.files import block_builder as builder
-from tracker.ingest.formats.opencompass import declines
+from tracker.ingest.formats.opencompass import mismatch_reason
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 from tracker.ingest.parsing.detection import find_files, parse_file
 
@@ -170,7 +170,7 @@ class TestPredictions:
         assert answers(reading).run.benchmark == "going_on"
         assert "had not finished" in noted(reading, "finished")
         (path.parent / "going_on.json").write_text(json.dumps({"0": written("0+1?", "1", "1")}))
-        assert declines(path, ReadOptions()) == "is what is left of predictions that were finished since"
+        assert mismatch_reason(path, ReadOptions()) == "it is a temporary file of a run that has finished since"
 
 
 class TestWhole:
@@ -218,7 +218,7 @@ class TestRun:
         path = tmp_path / "m" / "d.json"
         path.parent.mkdir()
         path.write_text(json.dumps(DETAILS))
-        assert declines(path, ReadOptions()) == "stands in no folder results/<model>/ or predictions/<model>/"
+        assert mismatch_reason(path, ReadOptions()) == "its folder is not results/<model>/ or predictions/<model>/"
         block = answers(parse_file(path, ReadOptions(), format="opencompass"))
         assert (block.run.model, block.run.benchmark) == ("m", "d")
 
@@ -237,15 +237,15 @@ class TestErrors:
     def test_other_json_in_folders_of_these_names_is_declined(
         self, tmp_path: Path, name: str, text: str, kind: str
     ) -> None:
-        assert declines(put(tmp_path, name, text, kind), ReadOptions())
+        assert mismatch_reason(put(tmp_path, name, text, kind), ReadOptions())
 
     def test_results_outside_a_run_folder_are_declined(self, tmp_path: Path) -> None:
         path = tmp_path / "results" / "m" / "d.json"
         path.parent.mkdir(parents=True)
         path.write_text('{"accuracy": 5.0}')
-        assert declines(path, ReadOptions()) == "results/ stands in no folder of OpenCompass, <date>_<time>/"
+        assert mismatch_reason(path, ReadOptions()) == "results/ is not in a folder of OpenCompass, <date>_<time>/"
         (tmp_path / "configs").mkdir()
-        assert declines(path, ReadOptions()) is None
+        assert mismatch_reason(path, ReadOptions()) is None
 
     def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
         path = put(tmp_path, "d.json", json.dumps(DETAILS)[:-120])

@@ -88,7 +88,7 @@ class Shop:
 
 def read_as_text(module: ModuleType, path: Path, options: ReadOptions) -> None:
     """Read a file; anything but blocks, notes and BadInputError fails."""
-    reason = module.declines(path, options)
+    reason = module.mismatch_reason(path, options)
     assert reason is None or (isinstance(reason, str) and reason)
     try:
         for block in module.read(path, options):
@@ -111,7 +111,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
     options = getattr(sound(module), "OPTIONS", None) or [ReadOptions(benchmark="b", model="m")]
     results = folder / "results"
     laid_out(files, results)
-    local = [file for file in files if module.declines(results / file, options[0]) is None]
+    local = [file for file in files if module.mismatch_reason(results / file, options[0]) is None]
     shop = Shop(template, folder)
     for item in local:
         with suppress(SuffrageError):  # one of them may contradict another
@@ -174,7 +174,9 @@ def test_every_format_ingests_its_sound_files_and_no_other_claims_them(
 ) -> None:
     laid_out(sound(module).FILES, tmp_path / "results")
     options = getattr(sound(module), "OPTIONS", None) or [ReadOptions(benchmark="b", model="m")]
-    local = [item for item in sound(module).FILES if module.declines(tmp_path / "results" / item, options[0]) is None]
+    local = [
+        item for item in sound(module).FILES if module.mismatch_reason(tmp_path / "results" / item, options[0]) is None
+    ]
     assert local
     shop = Shop(sqlite_template, tmp_path)
     for entry in local:
@@ -201,7 +203,7 @@ def test_every_format_reports_of_any_bytes_whether_they_are_its_own(
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        reason = module.declines(path, ReadOptions())
+        reason = module.mismatch_reason(path, ReadOptions())
         assert reason is None or (isinstance(reason, str) and reason)
 
 
@@ -211,4 +213,4 @@ def test_every_format_declines_folders_and_files_that_are_not_there(
 ) -> None:
     (tmp_path / "folder.csv").mkdir()
     for path in (tmp_path, tmp_path / "folder.csv", tmp_path / "nowhere.csv", tmp_path / "nowhere.jsonl"):
-        assert module.declines(path, ReadOptions())
+        assert module.mismatch_reason(path, ReadOptions())

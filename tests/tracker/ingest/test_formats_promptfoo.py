@@ -149,7 +149,7 @@ class TestRuns:
         assert run.label == "eval-Xyz-2026-01-02T03:04:05"
         assert run.started == datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
         assert "hidden" not in str(run.settings)
-        assert promptfoo.harness(tmp_path / "out.json") == "promptfoo 0.120.1"
+        assert promptfoo.harness_name(tmp_path / "out.json") == "promptfoo 0.120.1"
 
     @pytest.mark.parametrize(
         ("provider", "name"),
@@ -235,7 +235,7 @@ class TestErrors:
         path = tmp_path / "results.json"
         result = output([*map(old, SEVERAL)], 2)
         path.write_text(json.dumps({"results": result["results"], "config": result["config"]}))
-        assert lm_eval.declines(path, ReadOptions()) is None  # by its name and start it could be
+        assert lm_eval.mismatch_reason(path, ReadOptions()) is None  # by its name and start it could be
         assert read(path).format == "promptfoo"
 
     def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

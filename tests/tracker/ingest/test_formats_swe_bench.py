@@ -103,10 +103,10 @@ class TestErrors:
     def test_a_total_of_more_instances_than_are_listed_is_reported(self, tmp_path: Path) -> None:
         assert "total_instances is 500, but the lists name 7" in " ".join(read(tmp_path, total_instances=500).warnings)
 
-    def test_a_report_on_one_instance_is_declined_with_the_file_to_take_instead(self, tmp_path: Path) -> None:
+    def test_a_report_on_one_instance_is_rejected_with_the_file_to_ingest_instead(self, tmp_path: Path) -> None:
         path = tmp_path / "report.json"
         path.write_text(json.dumps({"org__tool-1": {"patch_is_None": False, "resolved": True}}))
-        with pytest.raises(UnknownFormatError, match="take in the report on all of them"):
+        with pytest.raises(UnknownFormatError, match="ingest the report on all of them"):
             parse_file(path, ReadOptions())
 
 
@@ -114,7 +114,7 @@ def test_every_real_report_gives_the_counts_that_it_reports(shared: Path) -> Non
     paths = sorted((shared / "samples" / "swebench").rglob("*.json"))
     assert paths
     for path in paths:
-        assert swe_bench.declines(path, ReadOptions()) is None
+        assert swe_bench.mismatch_reason(path, ReadOptions()) is None
         reading, result = parse_file(path, ReadOptions()), json.loads(path.read_text())
         values = np.array(list(scores(reading).values()))
         assert len(values) == result["total_instances"]

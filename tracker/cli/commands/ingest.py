@@ -166,7 +166,7 @@ def ingest_files(
     files = find_files(paths, options, format=format_name, skipped=lambda path, _: passed_over.append(path))
     if passed_over:
         names = join_names(passed_over, MAX_NAMES)
-        inform(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
+        inform(f"Skipped, because no format matches them: {names}. Ingest one by its path to see the nearest format.")
     paths_by_model: dict[str, Path] = {}
     for path in files:
         try:

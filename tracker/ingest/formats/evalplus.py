@@ -17,6 +17,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, describe_policy
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import contradicts, first_bytes, instant, mapping, number, text, words
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.measurement import (
     Measurement,
     MetricDescription,
@@ -25,7 +26,7 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 30
-RECOGNISES = "*_eval_results.json"
+RECOGNIZED_BY = "*_eval_results.json"
 NAMESPACE = "evalplus"
 NAME = re.compile(r"(?P<stem>.*?)[._-]?eval_results\.json(?:\.gz)?")
 START = re.compile(rb'\s*\{\s*"(?:date|hash|eval)"\s*:')
@@ -38,17 +39,17 @@ BASE, PLUS = (
 )
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no output of EvalPlus."""
     if not NAME.fullmatch(path.name):
         return "the name does not end in eval_results.json"
     data = first_bytes(path)
     if isinstance(data, str):
         return data
-    return None if START.match(data) else 'the text does not begin with {"date":, {"hash": or {"eval":'
+    return None if START.match(data) else Mismatch('it does not start with {"date":, {"hash": or {"eval":', 1 / 2)
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program; its results do not say which version."""
     return "evalplus"
 

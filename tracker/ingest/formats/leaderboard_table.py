@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.mismatch import first_missing
 from tracker.ingest.files.tabular.cells import (
     Codes,
     check_bounds,
@@ -24,28 +25,25 @@ from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription,
 from tracker.name_lists import join_names
 
 SPECIFICITY = 10
-RECOGNISES = "a column for the model; the other columns are tasks"
+RECOGNIZED_BY = "a column for the model; the other columns are tasks"
 MAX_NAMES = 5
 SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no leaderboard."""
     top = read_head(path)
     if isinstance(top, str):
         return top
-    role = assign_roles(top.names)
-    if "model" not in role:
-        return "no column model"
     if options.orient == "models":
-        return "the columns are said to be prompts"
+        return "--orient models reads the columns as prompts"
     if options.values == "predictions":
-        return "the cells are said to be predicted answers"
+        return "--values predictions reads the cells as answers"
+    role = assign_roles(top.names)
     if "prompt" in role or "text" in role:
-        return f"the column {role.get('prompt') or role['text']!r} names prompts"
-    if not _candidates(top, role["model"]):
-        return "no column beside the models holds numbers"
-    return None
+        return f"the column {role.get('prompt') or role['text']!r} identifies prompts"
+    has_scores = bool(_candidates(top, role.get("model", "")))
+    return first_missing([("model" in role, "no column model"), (has_scores, "no column of numbers beside the models")])
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:

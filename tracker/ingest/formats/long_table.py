@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.mismatch import first_missing
 from tracker.ingest.files.tabular.cells import check_bounds, factorize, is_missing, parse_numbers, parse_whole_numbers
 from tracker.ingest.files.tabular.headings import assign_roles, is_row_number, normalize_heading
 from tracker.ingest.files.tabular.json_lines import first_names, is_json_lines, read_rows
@@ -27,8 +28,9 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 30
-RECOGNISES = "columns for model, prompt, and score, predicted answer or gold probability"
+RECOGNIZED_BY = "columns for model, prompt, and score, predicted answer or gold probability"
 PROBABILITY = "gold_probability"
+NO_SCORE_COLUMN = "no column score, predicted or gold_probability"
 FIELDS = frozenset(
     ("benchmark", "model", "prompt_id", "task", "metric", "score", "trial", "condition", "variant", "run", "few_shot",
      "predicted", "confidence", "text", "choices", "gold_answer", "split")
@@ -36,7 +38,7 @@ FIELDS = frozenset(
 """What a line of JSON may have."""
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no long table."""
     if is_json_lines(path):
         names = first_names(path)
@@ -72,14 +74,19 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 
 
 def _lacks_in_lines(names: Sequence[str]) -> str | None:
-    """What is lacking of a long table in JSON Lines, which must have the names of ours: too many files have some field
-    for a model, and some for a score."""
-    if lacking := [name for name in ("model", "prompt_id") if name not in names]:
-        return f"no field {lacking[0]}"
-    if "score" not in names and "predicted" not in names:
-        return "no field score or predicted"
-    strange = [name for name in names if name not in FIELDS]
-    return f"the field {strange[0]!r} means nothing in a long table" if strange else None
+    """Return which field a long table in JSON Lines lacks.
+
+    Only our own field names count: many other files have some field for a model and some for a score.
+    """
+    unknown = next((name for name in names if name not in FIELDS), "")
+    return first_missing(
+        [
+            ("model" in names, "no field model"),
+            ("prompt_id" in names, "no field prompt_id"),
+            ("score" in names or "predicted" in names, "no field score or predicted"),
+            (not unknown, f"unknown field {unknown!r}"),
+        ]
+    )
 
 
 def _score_columns(names: tuple[str, ...] | list[str]) -> dict[str, str | None]:
@@ -95,15 +102,15 @@ def _score_columns(names: tuple[str, ...] | list[str]) -> dict[str, str | None]:
 
 
 def _lacks(role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions) -> str | None:
-    if "model" not in role and not options.model:
-        return "no column model"
     if options.orient == "models":
-        return "the rows are said to be models"
-    if "prompt" not in role and "text" not in role:
-        return "no column prompt_id, and no column text"
-    if not scored and "predicted" not in role and PROBABILITY not in role:
-        return "no column score, predicted or gold_probability"
-    return None
+        return "--orient models reads the rows as models"
+    return first_missing(
+        [
+            ("model" in role or bool(options.model), "no column model"),
+            ("prompt" in role or "text" in role, "no column prompt_id or text"),
+            (bool(scored) or "predicted" in role or PROBABILITY in role, NO_SCORE_COLUMN),
+        ]
+    )
 
 
 def _scores(

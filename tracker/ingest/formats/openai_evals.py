@@ -37,23 +37,23 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 30
-RECOGNISES = ".jsonl that begins with a spec"
+RECOGNIZED_BY = ".jsonl that begins with a spec"
 NAMESPACE = "openai_evals"
 START = re.compile(rb'\s*\{\s*"spec"\s*:\s*\{')
 SETTINGS = ("eval_name", "base_eval", "split", "run_config", "completion_fns", "created_by")
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no log of openai/evals."""
     if not re.search(r"\.(jsonl|json|log)(\.gz)?$", path.name):
         return "the name does not end in .jsonl"
     data = first_bytes(path)
     if isinstance(data, str):
         return data
-    return None if START.match(data) else 'the first line does not begin with {"spec": {'
+    return None if START.match(data) else 'the first line does not start with {"spec": {'
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program; its logs do not say which version."""
     return "openai/evals"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.mismatch import Mismatch, first_missing
 from tracker.ingest.files.tabular.cells import is_missing, is_number
 from tracker.ingest.files.tabular.headings import CONTENT, assign_roles, is_row_number, normalize_heading
 from tracker.ingest.files.tabular.json_lines import first_names, is_json_lines, read_rows
@@ -15,34 +16,34 @@ from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 20
-RECOGNISES = "a column that names prompts, and text, choices, gold answer, task or split; no model, no score"
-NAMES_PROMPTS = True
+RECOGNIZED_BY = "a column that names prompts, and text, choices, gold answer, task or split; no model, no score"
+PROMPTS_ONLY = True
 FIELDS = ("prompt_id", "text", "choices", "gold_answer")
 """What the lines of JSON must have: most files of lines that hold texts are something else."""
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no prompt table."""
     if is_json_lines(path):
         names = first_names(path)
         if isinstance(names, str):
             return names
-        lacking = [f"no field {name}" for name in FIELDS if name not in names]
-        lacking += ["the field 'model' says that it holds what models did"] * ("model" in names)
-        return lacking[0] if lacking else None
+        if "model" in names:
+            return "the field 'model' marks results of models"
+        return first_missing([(name in names, f"no field {name}") for name in FIELDS])
     top = read_head(path)
     if isinstance(top, str):
         return top
     role = _roles(top.names)
     if options.values == "predictions" and "text" not in role:
-        return "the cells are said to be predicted answers"
+        return "--values predictions reads the cells as answers"
     if options.orient == "models":
-        return "the rows are said to be models"
+        return "--orient models reads the rows as models"
     if "prompt" not in role and "text" not in role:
-        return "no column prompt_id, and no column text"
+        return "no column prompt_id or text"
     for part in ("model", "score", "predicted"):
         if part in role:
-            return f"the column {role[part]!r} says that it holds what models did"
+            return f"the column {role[part]!r} marks results of models"
     if "choices" in role or "answer" in role:
         return None
     cells_by_column = {
@@ -51,11 +52,11 @@ def declines(path: Path, options: ReadOptions) -> str | None:
     numeric = [name for name, cells in cells_by_column.items() if cells and all(map(is_number, cells))]
     if "text" in role:
         if len(numeric) > 1 and len(numeric) == len(cells_by_column):
-            return f"all columns beside the text hold numbers, as those of models do: {', '.join(numeric[:3])}"
+            return f"all columns beside the text hold numbers, like scores of models: {', '.join(numeric[:3])}"
         return None
     if "task" not in role and "split" not in role:
-        return "no column text, choices, answer, task or split"
-    return f"the column {numeric[0]!r} holds numbers beside prompts without text" if numeric else None
+        return Mismatch("no column text, choices, answer, task or split", 1 / 2)
+    return f"the column {numeric[0]!r} holds numbers, and no column holds text" if numeric else None
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:

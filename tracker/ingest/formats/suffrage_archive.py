@@ -10,18 +10,18 @@ from tracker.ingest.archives.layout import MARK
 from tracker.ingest.measurement import ReadOptions
 
 SPECIFICITY = 90
-RECOGNISES = "a zip that begins with a member suffrage-archive"
-TAKES_SPLITS = True
+RECOGNIZED_BY = "a zip that begins with a member suffrage-archive"
+SUPPORTS_SPLITS = True
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no archive of a store."""
     try:
         with path.open("rb") as file:
             head = file.read(LOCAL_HEADER + len(MARK))
     except OSError as error:
         return f"cannot be opened: {error.strerror or error}"
-    return None if starts_like_archive(head) else "is no archive of a store"
+    return None if starts_like_archive(head) else "it is not a Suffrage archive"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[StoreArchive | str]:

@@ -15,6 +15,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, describe_policy
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import count, first_bytes
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.measurement import (
     Measurement,
     MetricDescription,
@@ -23,7 +24,7 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 30
-RECOGNISES = "<model>.<run id>.json with counts of instances"
+RECOGNIZED_BY = "<model>.<run id>.json with counts of instances"
 NAMESPACE = "swe_bench"
 BENCHMARK = "swe-bench"
 VERSIONS = (2,)
@@ -34,7 +35,7 @@ OUTCOMES = ("resolved", "unresolved", "empty_patch", "error", "incomplete")
 """What becomes of an instance, one of these; `completed` and `submitted` are sums of them."""
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no report of SWE-bench."""
     if not re.search(r"\.json(\.gz)?$", path.name):
         return "the name does not end in .json"
@@ -42,11 +43,11 @@ def declines(path: Path, options: ReadOptions) -> str | None:
     if isinstance(data, str):
         return data
     if INSTANCE_START.match(data):
-        return "is SWE-bench's report on one instance; take in the report on all of them, <model>.<run id>.json"
-    return None if START.match(data) else "the text does not begin with SWE-bench's counts of instances"
+        return Mismatch("it reports a single instance; ingest the report on all of them, <model>.<run id>.json", 0.9)
+    return None if START.match(data) else "it does not start with SWE-bench's counts of instances"
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program; its reports do not say which version."""
     return "swebench"
 

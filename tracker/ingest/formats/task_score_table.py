@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.mismatch import first_missing
 from tracker.ingest.files.tabular.cells import (
     Codes,
     check_bounds,
@@ -23,10 +24,10 @@ from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.measurement import Measurement, ReadOptions, TaskScores, metric_description
 
 SPECIFICITY = 25
-RECOGNISES = "columns for model, task and score, none for prompts"
+RECOGNIZED_BY = "columns for model, task and score, none for prompts"
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no table of task scores."""
     top = read_head(path)
     return top if isinstance(top, str) else _lacks(assign_roles(top.names), options)
@@ -88,10 +89,11 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 
 def _lacks(role: Mapping[str, str], options: ReadOptions) -> str | None:
     if "prompt" in role or "text" in role:
-        return f"the column {role.get('prompt') or role['text']!r} names prompts"
-    if "model" not in role and not options.model:
-        return "no column model"
-    for part in ("task", "score"):
-        if part not in role:
-            return f"no column {part}"
-    return None
+        return f"the column {role.get('prompt') or role['text']!r} identifies prompts"
+    return first_missing(
+        [
+            ("model" in role or bool(options.model), "no column model"),
+            ("task" in role, "no column task"),
+            ("score" in role, "no column score"),
+        ]
+    )

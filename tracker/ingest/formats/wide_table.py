@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import HEAD_ROWS
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.files.tabular.cells import (
     check_bounds,
     factorize,
@@ -36,28 +37,28 @@ from tracker.ingest.measurement import (
     metric_description,
 )
 
-RECOGNISES = "a column that names prompts; the other columns are models"
+RECOGNIZED_BY = "a column that names prompts; the other columns are models"
 
 Column = tuple[NDArray[Any], NDArray[np.bool_]]
 """Cells of a column, and whether each says anything."""
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no wide table."""
     top = read_head(path)
     if isinstance(top, str):
         return top
     if options.orient == "models":
-        return None if len(top.names) > 1 else "there is only one column"
+        return None if len(top.names) > 1 else "it has only one column"
     role = assign_roles(top.names)
     if "model" in role:
-        return f"the column {role['model']!r} names models (with prompts as columns: --orient models)"
+        return f"the column {role['model']!r} names models; if the columns are prompts, add --orient models"
     part = _parts(top)
     if isinstance(part, str):
         return part
     models = _models(top.names, part)
     if not models:
-        return "no column is left for the models"
+        return Mismatch("no column is left for the models", 1 / 3)
     if options.values == "predictions":
         return None
     example = ""
@@ -66,7 +67,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
         if not cells or any(map(is_number, cells)):
             return None
         example = example or f"{name!r} has {shorten(cells[0], 20)!r}"
-    return f"no column holds numbers, {example} (if these are predicted answers: --values predictions)"
+    return Mismatch(f"no column holds numbers: {example}; if these are answers, add --values predictions", 2 / 3)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
@@ -230,7 +231,7 @@ def _parts(top: TableHead) -> dict[str, str] | str:
             return {**role, "prompt": name}
     if left and (cells := top.column(left[0])) and len(set(cells)) == len(cells) and len(left) > 1:
         return {**role, "prompt": left[0]}
-    return "no column is called prompt_id, and the first one does not tell the rows apart"
+    return "no column prompt_id, and the first column has duplicates"
 
 
 def _models(names: Sequence[str], part: Mapping[str, str]) -> list[str]:

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
+from tracker.ingest.files.file_summary import describe_file
 from tracker.ingest.format_registry import GROUP, load_formats
 from tracker.ingest.measurement import ReadOptions, Scores
 from tracker.ingest.parsing.detection import find_files, parse_file
+from tracker.ingest.parsing.recognition import rank_mismatches
 
 WIDE = "prompt_id,A\nq1,1\nq2,0\n"
 PROMPTS = "prompt_id,question\nq1,Why?\n"
@@ -21,7 +23,7 @@ PLUGIN = '''
 import numpy as np
 from tracker.ingest.measurement import MetricDescription, Prompts, RunDescription, Scores
 
-def declines(path, options):
+def mismatch_reason(path, options):
     return None if path.suffix == ".scores" else "the name does not end in .scores"
 
 def read(path, options):
@@ -63,7 +65,7 @@ class TestFormats:
         messages = " ".join(str(warning.message) for warning in caught)
         assert "many_formats.broken" in messages
         assert "no such library" in messages
-        assert "many_formats.nothing is no format" in messages
+        assert "many_formats.nothing is not a format" in messages
         assert {"good-one", "wide-table"} <= set(formats_found)
         assert "broken" not in formats_found
 
@@ -78,7 +80,9 @@ class TestFormats:
         for name in ("x.scores", "x.special"):
             (tmp_path / name).write_text("q1=1\n")
         assert parse_file(tmp_path / "x.special", ReadOptions()).format == "special-ones"
-        with pytest.raises(UnknownFormatError, match="other-ones, plain-ones; say which with --format"):
+        with pytest.raises(
+            UnknownFormatError, match=r"several formats: other-ones, plain-ones\.\nChoose with --format"
+        ):
             parse_file(tmp_path / "x.scores", ReadOptions())
         assert parse_file(tmp_path / "x.scores", ReadOptions(), format="other-ones").format == "other-ones"
 
@@ -87,9 +91,9 @@ class TestSplits:
     def test_a_format_that_reads_files_whole_rejects_a_choice_of_splits(self, tmp_path: Path) -> None:
         path = tmp_path / "long.csv"
         path.write_text("model,prompt_id,split,score\nm,p,train,1\nm,q,test,0\n")
-        with pytest.raises(BadInputError, match=r"files of the format long-table are taken whole") as caught:
+        with pytest.raises(BadInputError, match=r"--split does not apply to files of the format long-table") as caught:
             parse_file(path, ReadOptions(benchmark="b", splits=("test",)))
-        assert "Leave --split out; it is for every-eval-ever, helm, suffrage-archive." in str(caught.value)
+        assert "Omit --split; it applies to every-eval-ever, helm, suffrage-archive." in str(caught.value)
 
 
 class TestFind:
@@ -108,7 +112,7 @@ class TestFind:
             "deep/c.csv",
         ]
         assert list(skipped) == [folder / "notes.md"]
-        assert "wide-table" in skipped[folder / "notes.md"]
+        assert skipped[folder / "notes.md"] == "text that starts with '# notes'"
 
     def test_a_file_that_breaks_off_is_not_passed_over(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text(WIDE)
@@ -136,15 +140,72 @@ class TestFind:
         with pytest.raises(NotFoundError, match="Did you mean wide-table"):
             find_files([tmp_path], format="wide-tabel")
 
-    def test_a_folder_without_results_is_an_error_that_names_the_formats(self, tmp_path: Path) -> None:
+    def test_a_folder_without_results_is_an_error_with_an_example(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
-        with pytest.raises(BadInputError, match=r"holds no files \(looked for .*wide-table"):
+        with pytest.raises(BadInputError, match="holds no files"):
             find_files([tmp_path / "empty"])
         (tmp_path / "notes.md").write_text("# notes")
-        with pytest.raises(BadInputError, match=r"one file, none recognised \(looked for .*notes.md"):
+        with pytest.raises(BadInputError, match=r"its only file matches no format\.\nnotes.md is text"):
             find_files([tmp_path])
         with pytest.raises(BadInputError, match="does not exist"):
             find_files([tmp_path / "nowhere"])
+
+
+class TestNearestFormat:
+    @pytest.mark.parametrize(
+        ("name", "text", "nearest"),
+        [
+            ("a.csv", "model,question,task\nm,Why?,t\n", "long-table (no column score, predicted or gold_probability)"),
+            ("a.csv", "task,score\nt,0.5\nt,0.7\n", "task-score-table (no column model)"),
+            ("a.csv", "prompt_id,A\nq1,x\nq2,y\n", "wide-table (no column holds numbers"),
+            ("a.jsonl", '{"model": "m", "prompt_id": 1, "score": 1, "mood": 2}\n', "long-table (unknown field 'mood')"),
+            ("samples_t_2026-01-02T03-04-05.jsonl", '{"id": 1}', "lm-eval (the first line does not start with"),
+            ("x_eval_results.json", '{"pass": {}}', "evalplus (it does not start with"),
+        ],
+    )
+    def test_the_error_names_the_format_that_shares_most_features(
+        self, tmp_path: Path, name: str, text: str, nearest: str
+    ) -> None:
+        path = tmp_path / name
+        path.write_text(text)
+        with pytest.raises(UnknownFormatError) as caught:
+            parse_file(path, ReadOptions())
+        lines = str(caught.value).splitlines()
+        assert len(lines) == 3
+        assert lines[1].startswith(f"Nearest format: {nearest}")
+        assert "--format NAME" in lines[2]
+
+    def test_every_other_format_is_ranked_with_its_reason(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.csv"
+        path.write_text("model,question,topic\nm,Why?,t\n")
+        ranked = rank_mismatches(path, ReadOptions(), load_formats())
+        assert {mismatch.format for mismatch in ranked} == set(load_formats())
+        assert ranked[0].format == "long-table"
+        similarities = [mismatch.similarity for mismatch in ranked]
+        assert similarities == sorted(similarities, reverse=True)
+        assert similarities[0] < 1
+        assert all(mismatch.reason for mismatch in ranked)
+
+    @pytest.mark.parametrize(
+        ("name", "data", "description"),
+        [
+            ("a.csv", b"a,b,c,d,e,f,g\n1,2,3,4,5,6,7\n", "a table with the columns a, b, c, d, e and 2 more"),
+            ("a.json", b'{"a": {"b": [1]}, "c": "x\\"d\\":"}', "JSON with the keys a, c"),
+            ("a.json", b'[{"a": 1, "b": {"c": 2}}, {"d": 3}]', "a JSON list with the keys a, b"),
+            ("a.jsonl", b'{"a": 1}\n{"b": 2}\n', "JSON with the keys a"),
+            ("a.json", b"[1, 2]", "a JSON list"),
+            ("a.txt", b"Hello\nworld", "text that starts with 'Hello'"),
+            ("a.zip", b"PK\x03\x04rest", "a zip archive"),
+            ("a.png", b"\x89PNG\r\n", "a binary file"),
+            ("a.txt", b"", "an empty file"),
+        ],
+    )
+    def test_a_file_is_described_by_its_first_columns_or_keys(
+        self, tmp_path: Path, name: str, data: bytes, description: str
+    ) -> None:
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert describe_file(path) == description
 
 
 class TestPrepare:

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, text
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.aggregate import READ_VERSIONS, Aggregate
 from tracker.ingest.formats.every_eval_ever.instances import Instances, find_checksum_problem
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
-RECOGNISES = "<uuid>.json with schema_version and evaluation_id, <uuid>_samples.jsonl"
-TAKES_SPLITS = True
+RECOGNIZED_BY = "<uuid>.json with schema_version and evaluation_id, <uuid>_samples.jsonl"
+SUPPORTS_SPLITS = True
 SAMPLES_NAME = re.compile(r"(?P<stem>.*)_samples\.jsonl(?:\.gz)?")
 AGGREGATE_NAME = re.compile(r"(?P<stem>.*)\.json(?:\.gz)?")
 START = re.compile(rb'\s*\{\s*"')
@@ -27,31 +28,38 @@ FIELDS = (b'"schema_version"', b'"evaluation_id"', b'"source_metadata"', b'"mode
 INSTANCE_FIELDS = (b'"schema_version"', b'"evaluation_id"', b'"evaluation_name"', b'"sample_id"')
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is neither an aggregate nor instances of Every Eval Ever."""
     of_instances = SAMPLES_NAME.fullmatch(path.name)
     if not of_instances and not AGGREGATE_NAME.fullmatch(path.name):
-        return "the name ends neither in .json nor in _samples.jsonl"
+        return "the name does not end in .json or _samples.jsonl"
     data = first_bytes(path)
     if isinstance(data, str):
         return data
     if SCHEMA_START.match(data):
-        return "is a JSON schema, not results"
+        return "it is a JSON schema, not results"
     if of_instances:
         line = data.lstrip().partition(b"\n")[0]
-        lack = [field.decode() for field in INSTANCE_FIELDS if field not in line]
-        return f"the first line has no {', '.join(lack)}" if lack or not START.match(data) else None
-    # Fields stand in any order, and one of them may be long.
-    lack = [field.decode() for field in FIELDS if field not in data]
-    return f"its beginning has no {', '.join(lack)}" if len(lack) > 2 or not START.match(data) else None
+        missing = [field for field in INSTANCE_FIELDS if field not in line]
+        return _explain_missing(missing, len(INSTANCE_FIELDS)) if missing or not START.match(data) else None
+    # The fields come in any order, and a long one may push others beyond the first bytes.
+    missing = [field for field in FIELDS if field not in data]
+    return _explain_missing(missing, len(FIELDS)) if len(missing) > 2 or not START.match(data) else None
 
 
-def companions(path: Path) -> Sequence[Path]:
+def _explain_missing(missing: Sequence[bytes], n_fields: int) -> Mismatch:
+    """Return that fields are missing at the start of a file."""
+    names = ", ".join(field.decode().strip('"') for field in missing)
+    text = f"no field {names} at its start" if missing else "it does not start with a JSON object"
+    return Mismatch(text, (n_fields - len(missing)) / (n_fields + 1))
+
+
+def companion_files(path: Path) -> Sequence[Path]:
     """The instances of an aggregate, or the aggregate of instances."""
     name = SAMPLES_NAME.fullmatch(path.name)
     if name is not None:
         beside = (path.with_name(name["stem"] + end) for end in (".json", ".json.gz"))
-        return tuple(candidate for candidate in beside if declines(candidate, ReadOptions()) is None)[:1]
+        return tuple(candidate for candidate in beside if mismatch_reason(candidate, ReadOptions()) is None)[:1]
     stem = AGGREGATE_NAME.fullmatch(path.name)
     names = [f"{stem['stem']}_samples.jsonl{end}" for end in ("", ".gz")] if stem else []
     try:
@@ -64,7 +72,7 @@ def companions(path: Path) -> Sequence[Path]:
     return tuple(candidate for candidate in candidates if candidate != path and _is_file(candidate))[:1]
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The library that evaluated, with its version, where the aggregate says so."""
     try:
         aggregate = _aggregate(path, ReadOptions())
@@ -82,7 +90,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         BadInputError: a file is no such file, or the instances are not those that the aggregate speaks of.
     """
     aggregate = _aggregate(path, options)
-    samples = path if SAMPLES_NAME.fullmatch(path.name) else next(iter(companions(path)), None)
+    samples = path if SAMPLES_NAME.fullmatch(path.name) else next(iter(companion_files(path)), None)
     if aggregate is None:
         assert samples is not None
         yield from Instances(samples, None, options).blocks()
@@ -127,5 +135,5 @@ def _is_file(path: Path) -> bool:
 def _aggregate(path: Path, options: ReadOptions) -> Aggregate | None:
     if not SAMPLES_NAME.fullmatch(path.name):
         return Aggregate.read(path, options)
-    beside = companions(path)
+    beside = companion_files(path)
     return Aggregate.read(beside[0], options) if beside else None

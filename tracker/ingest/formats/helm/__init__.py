@@ -12,33 +12,34 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.helm.run_folder import HelmRunFolder
 from tracker.ingest.formats.helm.states import ScenarioStates
 from tracker.ingest.formats.helm.statistics import InstanceStatistics
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
-RECOGNISES = "per_instance_stats.json in a run folder"
-TAKES_SPLITS = True
+RECOGNIZED_BY = "per_instance_stats.json in a run folder"
+SUPPORTS_SPLITS = True
 START = re.compile(rb'\s*\[\s*\{\s*"(?:instance_id|perturbation|train_trial_index|stats)"\s*:')
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no per_instance_stats.json of HELM."""
     if path.name.removesuffix(".gz") != "per_instance_stats.json":
         return "the name is not per_instance_stats.json"
     data = first_bytes(path, 4096)
     if isinstance(data, str):
         return data
-    return None if START.match(data) else 'the text does not begin with [{"instance_id":'
+    return None if START.match(data) else Mismatch('it does not start with [{"instance_id":', 1 / 2)
 
 
-def companions(path: Path) -> Sequence[Path]:
+def companion_files(path: Path) -> Sequence[Path]:
     """The other files of the run."""
-    return HelmRunFolder(path, ReadOptions()).companions
+    return HelmRunFolder(path, ReadOptions()).companion_files
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program; its files do not say which version."""
     return "helm"
 

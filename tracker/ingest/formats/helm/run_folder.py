@@ -51,7 +51,7 @@ class HelmRunFolder:
         return next((path for path in candidates if path.is_file()), None)
 
     @property
-    def companions(self) -> Sequence[Path]:
+    def companion_files(self) -> Sequence[Path]:
         """The other files of the run that are there."""
         return [path for name in OTHER_FILES if (path := self.beside(name)) is not None]
 

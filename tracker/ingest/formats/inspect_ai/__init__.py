@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import report_progress_to
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.inspect_ai.blocks import InspectBlocks
 from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
 from tracker.ingest.formats.inspect_ai.log_index import InspectLogIndex
@@ -20,7 +21,7 @@ from tracker.ingest.formats.inspect_ai.logs import InspectLog, JsonLog, open_log
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
-RECOGNISES = ".eval archives; .json that begins with status and eval"
+RECOGNIZED_BY = ".eval archives; .json that begins with status and eval"
 ARCHIVE_START = b"PK\x03\x04"
 JSON_START = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*(?:"version"\s*:\s*\d+\s*,\s*)?'
@@ -28,7 +29,7 @@ JSON_START = re.compile(
 )
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no log of Inspect AI."""
     if path.suffix not in (".eval", ".json"):
         return "the name does not end in .eval or .json"
@@ -40,11 +41,11 @@ def declines(path: Path, options: ReadOptions) -> str | None:
     except OSError as error:
         return f"cannot be read ({error})"
     if path.suffix == ".eval":
-        return None if start.startswith(ARCHIVE_START) else "is no zip archive"
-    return None if JSON_START.match(start) else "the text does not begin with status and eval"
+        return None if start.startswith(ARCHIVE_START) else Mismatch("it is not a zip archive", 1 / 2)
+    return None if JSON_START.match(start) else "it does not start with the keys status and eval"
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program, with its version where the log names it."""
     try:
         inspect_log = open_log(path)

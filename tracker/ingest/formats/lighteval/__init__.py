@@ -11,35 +11,36 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.formats.lighteval.details import generation, read_details
 from tracker.ingest.formats.lighteval.results import DETAILS_NAME, RESULTS_NAME, LightevalResults
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
-RECOGNISES = "details_<task>_<time>.parquet, results_<time>.json"
+RECOGNIZED_BY = "details_<task>_<time>.parquet, results_<time>.json"
 START = re.compile(rb'\s*\{\s*"config_general"\s*:')
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is neither details nor results of lighteval."""
     if RESULTS_NAME.fullmatch(path.name):
         data = first_bytes(path, 4096)
         if isinstance(data, str):
             return data
-        return None if START.match(data) else 'the text does not begin with {"config_general":'
+        return None if START.match(data) else Mismatch('it does not start with {"config_general":', 1 / 2)
     top = read_head(path)
     if isinstance(top, str):
         return top
-    return None if generation(top.names) else "no columns doc, metric and model_response, and none of earlier versions"
+    return None if generation(top.names) else "no columns doc, metric and model_response, or those of earlier versions"
 
 
-def companions(path: Path) -> Sequence[Path]:
+def companion_files(path: Path) -> Sequence[Path]:
     """The details of the results."""
     return LightevalResults.of(path, ReadOptions()).details() if RESULTS_NAME.fullmatch(path.name) else ()
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program, with the commit where the results name it."""
     commit = LightevalResults.of(path, ReadOptions()).commit
     return f"lighteval {commit}" if commit else "lighteval"

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.lm_eval.results import LmEvalResults
 from tracker.ingest.formats.lm_eval.samples import read_samples
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
-RECOGNISES = "results_<time>.json, samples_<task>_<time>.jsonl"
+RECOGNIZED_BY = "results_<time>.json, samples_<task>_<time>.jsonl"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
 RESULTS_NAME = re.compile(rf"(?:.*_(?P<stamp>{STAMP})|results.*)\.json(?:\.gz)?")
 SAMPLES_NAME = re.compile(rf"(?:samples_)?(?P<task>.*?)(?:_(?P<stamp>{STAMP}))?\.jsonl(?:\.gz)?")
@@ -24,27 +25,27 @@ RESULTS_START = re.compile(rb'\s*\{\s*"results"\s*:')
 SAMPLES_START = re.compile(rb'\s*\{\s*"doc_id"\s*:')
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no output of lm-evaluation-harness."""
     if SAMPLES_NAME.fullmatch(path.name):
-        start, lack = SAMPLES_START, 'the first line does not begin with {"doc_id":'
+        start, reason = SAMPLES_START, 'the first line does not start with {"doc_id":'
     elif RESULTS_NAME.fullmatch(path.name):
-        start, lack = RESULTS_START, 'the text does not begin with {"results":'
+        start, reason = RESULTS_START, 'it does not start with {"results":'
     else:
         return "the name is neither results_<time>.json nor samples_<task>_<time>.jsonl"
     data = first_bytes(path, 4096)
     if isinstance(data, str):
         return data
-    return None if start.match(data) else lack
+    return None if start.match(data) else Mismatch(reason, 1 / 2)
 
 
-def companions(path: Path) -> Sequence[Path]:
+def companion_files(path: Path) -> Sequence[Path]:
     """The samples with the time stamp of the results."""
     name = None if SAMPLES_NAME.fullmatch(path.name) else RESULTS_NAME.fullmatch(path.name)
     return () if name is None else _beside(path, SAMPLES_NAME, name["stamp"])
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program, with its version where the results name it."""
     results = _results(path, ReadOptions())
     return f"lm-eval {results.version}" if results.version else "lm-eval"
@@ -53,7 +54,7 @@ def harness(path: Path) -> str | None:
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Per task and filter: every metric, the gold option's probability, what the model said."""
     results = _results(path, options)
-    samples = [path] if SAMPLES_NAME.fullmatch(path.name) else list(companions(path))
+    samples = [path] if SAMPLES_NAME.fullmatch(path.name) else list(companion_files(path))
     sampled = []
     for file in samples:
         name = SAMPLES_NAME.fullmatch(file.name)
@@ -82,5 +83,5 @@ def _beside(path: Path, pattern: re.Pattern[str], stamp: str | None) -> tuple[Pa
     return tuple(
         candidate
         for candidate, name in matches
-        if name is not None and name["stamp"] == stamp and declines(candidate, ReadOptions()) is None
+        if name is not None and name["stamp"] == stamp and mismatch_reason(candidate, ReadOptions()) is None
     )

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
+from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.opencompass.reports import read_predictions, read_results
 from tracker.ingest.formats.opencompass.result_paths import PREDICTIONS, RESULTS, OpenCompassPath
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
-RECOGNISES = "<time>/results/<model>/<dataset>.json, the same under predictions/"
+RECOGNIZED_BY = "<time>/results/<model>/<dataset>.json, the same under predictions/"
 ROWS_START = re.compile(rb'\s*\{\s*(?:"\d{1,9}"\s*:\s*\{|\})')
 LINES_START = re.compile(rb'\s*\{\s*"idx"\s*:\s*"?\d')
 RESULTS_START = re.compile(rb'\s*\{\s*"(?P<name>(?:[^"\\]|\\.){1,100})"\s*:\s*(?P<value>-?\d|NaN|-?Infinity|["{\[])')
@@ -25,7 +26,7 @@ RESULTS_START = re.compile(rb'\s*\{\s*"(?P<name>(?:[^"\\]|\\.){1,100})"\s*:\s*(?
 NO_NUMBERS = rb'"{['
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is neither results nor predictions of OpenCompass."""
     place = OpenCompassPath.of(path)
     if isinstance(place, str):
@@ -34,23 +35,23 @@ def declines(path: Path, options: ReadOptions) -> str | None:
     if isinstance(data, str):
         return data
     if place.is_unfinished and (place.predictions or place.results):
-        return "is what is left of predictions that were finished since"
+        return Mismatch("it is a temporary file of a run that has finished since", 0.9)
     if place.kind == PREDICTIONS:
         start = LINES_START if place.is_in_lines else ROWS_START
-        return None if start.match(data) else 'the text does not begin with a numbered prediction, {"0": {'
+        return None if start.match(data) else Mismatch('it does not start with a numbered prediction, {"0": {', 1 / 2)
     begin = RESULTS_START.match(data)
     if begin is None or (begin["value"] in NO_NUMBERS and begin["name"] not in (b"details", b"type")):
-        return 'the text begins neither with a number, as in {"accuracy": 50.0, nor with details'
+        return Mismatch('it starts neither with a number, such as {"accuracy": 50.0, nor with details', 1 / 2)
     return None
 
 
-def companions(path: Path) -> Sequence[Path]:
+def companion_files(path: Path) -> Sequence[Path]:
     """The predictions of the results, or the further parts of the predictions."""
     place = OpenCompassPath.of(path)
-    return () if isinstance(place, str) else place.companions
+    return () if isinstance(place, str) else place.companion_files
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program; its files do not say which version."""
     return "opencompass"
 

@@ -52,10 +52,10 @@ class OpenCompassPath:
             if name is None:
                 return "the name does not end in .json or .jsonl"
             if outer not in (RESULTS, PREDICTIONS):
-                return "stands in no folder results/<model>/ or predictions/<model>/"
+                return "its folder is not results/<model>/ or predictions/<model>/"
             work = folders[2]
             if not STAMP.fullmatch(work.name) and not any((work / sibling).is_dir() for sibling in BESIDE):
-                return f"{outer}/ stands in no folder of OpenCompass, <date>_<time>/"
+                return f"{outer}/ is not in a folder of OpenCompass, <date>_<time>/"
         stamp = folders[2].name if len(folders) > 2 and STAMP.fullmatch(folders[2].name) else ""
         kind = outer if outer in (RESULTS, PREDICTIONS) else RESULTS
         unfinished = kind == PREDICTIONS and name is not None and name["unfinished"] is not None
@@ -99,7 +99,7 @@ class OpenCompassPath:
         return parts
 
     @property
-    def companions(self) -> Sequence[Path]:
+    def companion_files(self) -> Sequence[Path]:
         """Files that are read with this one."""
         if self.is_unfinished:
             return ()

@@ -27,7 +27,7 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 31
-RECOGNISES = ".json that begins with results of version 2 or 3"
+RECOGNIZED_BY = ".json that begins with results of version 2 or 3"
 """One more than other harnesses: results of old versions look at their start like those of lm-evaluation-harness."""
 NAMESPACE = "promptfoo"
 START = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*[23]\b')
@@ -36,17 +36,17 @@ VERSION = re.compile(rb'"promptfooVersion"\s*:\s*"([^"\\]{1,40})"')
 LETTERS_PER_BLOCK = 8_000_000
 
 
-def declines(path: Path, options: ReadOptions) -> str | None:
+def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no result of promptfoo."""
     if path.suffix != ".json":
         return "the name does not end in .json"
     start = first_bytes(path, 4096)
     if isinstance(start, str):
         return start
-    return None if START.match(start) else "the text does not begin with results of version 2 or 3"
+    return None if START.match(start) else "it does not start with results of version 2 or 3"
 
 
-def harness(path: Path) -> str | None:
+def harness_name(path: Path) -> str | None:
     """The program, with its version where the results name it."""
     try:
         with path.open("rb") as file:
