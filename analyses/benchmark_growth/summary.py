@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from analyses.benchmark_growth.method import EARLY, BenchmarkGrowth
+from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined
 
 
-def summarize(finding: BenchmarkGrowth) -> str:
+def summarize(finding: BenchmarkGrowth) -> Summary:
     """The result with its numbers."""
-    return " ".join([*_stable_sizes(finding), *_early_means(finding), "None of this is a test."])
+    return Summary.from_sentences([*_stable_sizes(finding), *_early_means(finding), "None of this is a test."])
 
 
 def _stable_sizes(finding: BenchmarkGrowth) -> list[str]:

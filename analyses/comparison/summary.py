@@ -11,6 +11,7 @@ from analyses.comparison.method import ModelComparison
 from analyses.numerics.comparing.paired_comparison import PairedComparison
 from analyses.numerics.comparing.power import ALPHA, POWER
 from analyses.numerics.comparing.task_differences import TaskDifference
+from tracker.queries.findings.summary import Summary
 
 MAX_TEXT = 90
 """Characters of a prompt that a warning shows."""
@@ -18,7 +19,7 @@ Flip: TypeAlias = Mapping[str, Any]
 """A row of the table of flips."""
 
 
-def summarize(finding: ModelComparison) -> str:
+def summarize(finding: ModelComparison) -> Summary:
     """The verdict, with its numbers."""
     pair, names = finding.comparison, finding.models
     sentences = [
@@ -29,7 +30,7 @@ def summarize(finding: ModelComparison) -> str:
         _flips(pair, names),
         _by_task(finding.tasks, names, pair.level),
     ]
-    return " ".join(sentence for sentence in sentences if sentence)
+    return Summary.from_sentences(sentence for sentence in sentences if sentence)
 
 
 def _verdict(pair: PairedComparison, names: tuple[str, str], by: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from analyses.drift.method import Drift
 from analyses.numerics.comparing.run_steps import RunStep
 from analyses.presentation.name_lists import join_names
+from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.history import RunHistory
 from tracker.run_settings import BOOKKEEPING
 
@@ -18,11 +19,11 @@ MAX_SETTINGS = 4
 """Changed settings that a warning names."""
 
 
-def summarize(finding: Drift) -> str:
+def summarize(finding: Drift) -> Summary:
     """The result, with its numbers."""
     steps = finding.steps
     if len(steps) == 1:
-        return describe_step(finding, steps[0])
+        return Summary(describe_step(finding, steps[0]))
     alpha = f"{1 - finding.level:.3g}"
     drifted = sorted(finding.drifted, key=lambda step: -abs(step.change))
     owner = finding.models[steps[0].after] if finding.n_models == 1 else f"{finding.n_models:,} models"
@@ -36,7 +37,7 @@ def summarize(finding: Drift) -> str:
     shares = [step.share_changed for step in steps if step.n]
     if shares:
         sentences.append(f"From run to run {np.mean(shares):.1%} of the shared prompts change their score.")
-    return " ".join(sentences)
+    return Summary.from_sentences(sentences)
 
 
 def describe_step(finding: Drift, step: RunStep) -> str:

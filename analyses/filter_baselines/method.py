@@ -183,7 +183,7 @@ class FilterBaselines(Finding):
         }
 
     @property
-    def headline(self) -> Sequence[str]:
+    def main_metrics(self) -> Sequence[str]:
         """All but the ends of intervals and the course of the fit."""
         return [name for name in self.metrics if not name.endswith(("_low", "_high", "n_iterations", "converged"))]
 

@@ -13,6 +13,7 @@ from analyses.presentation.correlation_warnings import warn_of_few_models
 from analyses.presentation.filter_effects import SAME
 from analyses.presentation.name_lists import join_names
 from tracker.queries.filtering.prompt_filter import PromptFilter
+from tracker.queries.findings.summary import Summary
 
 MIN_MODELS = 200
 """Models below which difficulty and discrimination are uncertain enough to say so."""
@@ -21,7 +22,7 @@ TAILS = (0.025, 0.975)
 METHODS = {"filter": "the filter", "item_response": "item response"}
 
 
-def summarize(finding: FilterBaselines) -> str:
+def summarize(finding: FilterBaselines) -> Summary:
     """The result in a paragraph, with its numbers."""
     methods, against = finding.methods, finding.against
     rows = {
@@ -36,7 +37,7 @@ def summarize(finding: FilterBaselines) -> str:
         start = f"Two models {SAME[finding.agreement_of]} on {finding.full['agreement']:.1%} of all prompts;"
         rows["agreement"] = (f"{start} of those kept on", "{:.1%}")
     comparisons = (_compare(methods, name, *texts) for name, texts in rows.items())
-    return " ".join([*_describe_sizes(finding), *comparisons]).strip()
+    return Summary.from_sentences([*_describe_sizes(finding), *comparisons])
 
 
 def _describe_sizes(finding: FilterBaselines) -> list[str]:

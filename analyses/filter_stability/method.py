@@ -32,7 +32,7 @@ OVERLAPS = ("prompts", "pairs")
 MAX_FEWER_MODELS = 3
 """Models that subsets lack at most, where no sizes are named."""
 MAX_HEADLINE_PAIRS = 3
-"""Pairs of encoders whose numbers are headlines."""
+"""Pairs of encoders whose numbers are main metrics."""
 TOO_MANY_PAIRS = "one encoder calls too many pairs similar to list them"
 
 
@@ -128,7 +128,7 @@ class FilterStability(Finding):
         return {}
 
     @property
-    def headline(self) -> Sequence[str]:
+    def main_metrics(self) -> Sequence[str]:
         """Shares by size, and the first encoders."""
         metrics = self.metrics
         counts = [name for name in metrics if not name.startswith(("share_", "threshold.", "n_flagged.", "overlap."))]

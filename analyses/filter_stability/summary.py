@@ -11,9 +11,10 @@ from analyses.numerics.filtering.effects.stability import SubsetDecisions, summa
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderResult
 from analyses.presentation.name_lists import join_names
 from tracker.queries.filtering.prompt_filter import PromptFilter
+from tracker.queries.findings.summary import Summary
 
 
-def summarize(finding: FilterStability) -> str:
+def summarize(finding: FilterStability) -> Summary:
     """The result in a paragraph, with its numbers."""
     sentences = [
         f"Filter {finding.filter_id}, made by {len(finding.filter_models)} models, removes "
@@ -25,7 +26,7 @@ def summarize(finding: FilterStability) -> str:
         sentences.append(f"The similar step cannot be compared between encoders: {finding.no_overlap}.")
     else:
         sentences += _describe_encoders(finding.encoders, finding.overlaps)
-    return " ".join([*sentences, "Nothing here is a test."])
+    return Summary.from_sentences([*sentences, "Nothing here is a test."])
 
 
 def list_warnings(finding: FilterStability, recorded: PromptFilter, *, metric: str, n_new: int) -> list[str]:

@@ -12,11 +12,12 @@ from analyses.presentation.permutation_warnings import (
     list_few_permutations_warnings,
 )
 from analyses.prompt_clusters.method import PromptClusters
+from tracker.queries.findings.summary import Summary
 from tracker.queries.performance import PerformanceMatrix
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
 
-def summarize(finding: PromptClusters) -> str:
+def summarize(finding: PromptClusters) -> Summary:
     """The result with its numbers."""
     test, profile, null = finding.test, finding.profile, finding.null
     best, labels = test.best, test.observed.labels
@@ -44,7 +45,7 @@ def summarize(finding: PromptClusters) -> str:
             f"Beside these, {_counted(n_zero, 'prompt')} with score 0 from every model "
             f"{'is' if n_zero == 1 else 'are'} a group apart, outside the silhouette."
         )
-    return " ".join(sentence for sentence in sentences if sentence)
+    return Summary.from_sentences(sentence for sentence in sentences if sentence)
 
 
 def _cap(test: SilhouetteTest) -> str:

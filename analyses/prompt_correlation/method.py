@@ -91,7 +91,7 @@ class PromptCorrelation(Finding):
         return metrics
 
     @property
-    def headline(self) -> Sequence[str]:
+    def main_metrics(self) -> Sequence[str]:
         """The table's counts, and each statistic with its upper-tail p-value for one variant of each similarity."""
         counts = [name for name in self.metrics if "." not in name and name != "n_permutations"]
         names = [

@@ -14,6 +14,7 @@ from analyses.presentation.permutation_warnings import (
     list_few_permutations_warnings,
 )
 from analyses.prompt_correlation.method import PromptCorrelation
+from tracker.queries.findings.summary import Summary
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
 VERDICTS = {
@@ -33,9 +34,9 @@ VERDICTS = {
 """What a statistic says when it is too large, too small, neither, and when no p-value could be small enough."""
 
 
-def summarize(finding: PromptCorrelation) -> str:
+def summarize(finding: PromptCorrelation) -> Summary:
     """What was found, with its numbers."""
-    return " ".join([_verdict(finding), *_caveats(finding)])
+    return Summary.from_sentences([_verdict(finding), *_caveats(finding)])
 
 
 def _verdict(finding: PromptCorrelation) -> str:

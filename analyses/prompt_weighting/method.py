@@ -87,7 +87,7 @@ class PromptWeighting(Finding):
         return metrics
 
     @property
-    def headline(self) -> Sequence[str]:
+    def main_metrics(self) -> Sequence[str]:
         """All but how many share the first place and how many prompts have any weight."""
         return [name for name in self.metrics if not name.endswith((".n_leaders", ".n_weighted"))]
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from analyses.numerics.weighting.cluster_reweighting import BY_CLUSTER, MEDOIDS, ClusterSchemes
 from analyses.numerics.weighting.reweighting import Reweighting
 from analyses.prompt_weighting.method import PromptWeighting
+from tracker.queries.findings.summary import Summary
 
 MIN_REPRESENTATIVES = 30
 """With fewer representatives than this, the summary says that no ranking can rest on them."""
 
 
-def summarize(finding: PromptWeighting) -> str:
+def summarize(finding: PromptWeighting) -> Summary:
     """The result with its numbers, under the first seed's clustering."""
     schemes, by_seed = finding.schemes, finding.by_seed
     labels, n_clusters = by_seed[0].clustering.labels, by_seed[0].clustering.n_clusters
@@ -37,7 +38,7 @@ def summarize(finding: PromptWeighting) -> str:
     if len(by_seed) > 1:
         sentences.append(_seeds(by_seed))
     sentences.append("This is no test: it shows what other weights would do, not which weights are right.")
-    return " ".join(sentences)
+    return Summary.from_sentences(sentences)
 
 
 def _representatives(alone: Reweighting) -> str:

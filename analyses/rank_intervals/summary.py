@@ -8,6 +8,7 @@ import numpy as np
 
 from analyses.presentation.name_lists import join_names, list_leaders
 from analyses.rank_intervals.method import SeparableRanks
+from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
@@ -16,7 +17,7 @@ MAX_GROUPS = 3
 """Groups that the summary names; the table has all."""
 
 
-def summarize(finding: SeparableRanks) -> str:
+def summarize(finding: SeparableRanks) -> Summary:
     """The result, with its numbers."""
     ranks, k = finding.ranks, len(finding.models)
     error = f"standard errors clustered by {finding.cluster}" if ranks.is_clustered else "prompts taken as independent"
@@ -29,7 +30,7 @@ def summarize(finding: SeparableRanks) -> str:
         f"All {k} intervals of ranks hold at once with probability {ranks.level:.0%}; the widest is "
         f"{int(width.max())} ranks.",
     ]
-    return " ".join(sentences)
+    return Summary.from_sentences(sentences)
 
 
 def _describe_lead(finding: SeparableRanks) -> str:

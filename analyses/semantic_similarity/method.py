@@ -89,7 +89,7 @@ class SemanticSimilarity(Finding):
         return arrays | {"curve.edges": curve.edges, "curve.share": curve.share, "curve.excess": curve.excess}
 
     @property
-    def headline(self) -> Sequence[str]:
+    def main_metrics(self) -> Sequence[str]:
         """Counts, and each statistic with its upper-tail p-value."""
         skipped = ("null_sd", "discrete", "pvalue_lower", "n_permutations")
         return [name for name in self.metrics if not name.endswith(skipped)]

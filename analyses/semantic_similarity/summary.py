@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from analyses.presentation.permutation_warnings import list_few_permutations_warnings
 from analyses.semantic_similarity.method import SemanticSimilarity
 from analyses.semantic_similarity.validation import NULL_TEXTS
+from tracker.queries.findings.summary import Summary
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
 SIMILARITY_TITLES = {"cosine": "cosine similarity", "hamming": "Hamming similarity"}
 
 
-def summarize(finding: SemanticSimilarity) -> str:
+def summarize(finding: SemanticSimilarity) -> Summary:
     """The result with its numbers."""
     test, tests = finding.test, finding.test.comparisons
     mean, discoveries = tests["slope.mean"], tests["n_discoveries"]
     table = f"{int(test.kept.sum()):,} prompts and {finding.n_models} models"
     if mean.reason:
-        return f"On {table} there is nothing to test: {mean.reason}. The mean slope is {mean.observed:.3g}."
+        return Summary(f"On {table} there is nothing to test: {mean.reason}. The mean slope is {mean.observed:.3g}.")
     sentences = [
         f"On {table}, {_verdict(tests)}: the mean slope of {SIMILARITY_TITLES[finding.similarity]} in performance on "
         f"similarity in meaning is {mean.observed:z.3f}; {mean.n_permutations:,} {NULL_TEXTS[finding.null]} gave "
@@ -42,7 +43,7 @@ def summarize(finding: SemanticSimilarity) -> str:
         "All these p come from the draws; a prompt's own p and FDR value take pairs as independent, which they are "
         "not, and are no tests."
     )
-    return " ".join(sentences)
+    return Summary.from_sentences(sentences)
 
 
 def _verdict(tests: Mapping[str, PermutationTest]) -> str:

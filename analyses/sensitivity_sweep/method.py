@@ -16,7 +16,7 @@ from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Finding, Metric, Undefined
 
 MAX_HEADLINE_EPSILONS = 20
-"""Epsilons whose two values are among the headline."""
+"""Epsilons whose two values are among the main metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class SensitivitySweep(Finding):
         return float(limit) if limit <= 1 else Undefined("equal weights of standardised tasks already reverse a pair")
 
     @property
-    def headline(self) -> Sequence[str]:
+    def main_metrics(self) -> Sequence[str]:
         """Without bounds, and at no more than `MAX_HEADLINE_EPSILONS` epsilons."""
         n_epsilons = len(self.labels)
         chosen = np.unique(np.linspace(0, n_epsilons - 1, min(MAX_HEADLINE_EPSILONS, n_epsilons)).round().astype(int))

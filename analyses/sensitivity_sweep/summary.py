@@ -10,6 +10,7 @@ import numpy as np
 from analyses.numerics.elections.largest_change import CardinalSensitivity
 from analyses.presentation.name_lists import join_names, list_leaders
 from analyses.sensitivity_sweep.method import SensitivitySweep
+from tracker.queries.findings.summary import Summary
 
 ROUND_UP = Context(prec=4, rounding=ROUND_CEILING)
 """How an epsilon is rounded from which on nothing happens: what is said must hold for the number that is printed."""
@@ -21,9 +22,9 @@ LIMITS = (
 )
 
 
-def summarize(finding: SensitivitySweep) -> str:
+def summarize(finding: SensitivitySweep) -> Summary:
     """The result in one paragraph."""
-    return " ".join([_describe_changes(finding), *_describe_safe_epsilons(finding), LIMITS])
+    return Summary.from_sentences([_describe_changes(finding), *_describe_safe_epsilons(finding), LIMITS])
 
 
 def _describe_changes(finding: SensitivitySweep) -> str:

@@ -21,7 +21,7 @@ from tracker.queries.filtering.evidence import answers_or_outcomes
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
 INTERVALS = (".n_removed", ".random_low", ".random_high", ".raw.mean", "random.tau.mean", "n_maxima")
-"""Ends of the names of numbers that are no headlines."""
+"""Ends of the names of numbers that are no main metrics."""
 REPORTED_ONLY = frozenset(step.name for step in STEPS if not step.removes)
 """Steps that remove nothing."""
 
@@ -96,7 +96,7 @@ class SmartFiltering(Finding):
         return arrays
 
     @property
-    def headline(self) -> Sequence[str]:
+    def main_metrics(self) -> Sequence[str]:
         """Counts, shares, effects; not the ends of every interval."""
         main = [name for name in self.metrics if not name.endswith(INTERVALS)]
         return [name for name in main if not (name.startswith("subset_error") and name.endswith((".low", ".high")))]

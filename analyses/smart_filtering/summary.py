@@ -9,9 +9,10 @@ from analyses.presentation.filter_effects import describe_effects
 from analyses.presentation.name_lists import join_names
 from analyses.smart_filtering.filter_data import FilterData
 from analyses.smart_filtering.method import SmartFiltering
+from tracker.queries.findings.summary import Summary
 
 
-def summarize(finding: SmartFiltering) -> str:
+def summarize(finding: SmartFiltering) -> Summary:
     """The result in a paragraph, with its numbers."""
     n, stays = len(finding.kept), int(finding.kept.sum())
     sentences = [f"{stays:,} of {n:,} prompts stay; {(n - stays) / n:.1%} could be left out."]
@@ -24,7 +25,7 @@ def summarize(finding: SmartFiltering) -> str:
         sentences.append(f"{result.label}: {counts}.")
     sentences += [f"The step {name} was not taken: {reason}." for name, reason in finding.skipped.items()]
     effects = describe_effects(finding.effects, agreement_of=finding.agreement_of, against=finding.against)
-    return " ".join([*sentences, *effects])
+    return Summary.from_sentences([*sentences, *effects])
 
 
 def list_warnings(finding: SmartFiltering, data: FilterData) -> list[str]:

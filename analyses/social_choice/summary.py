@@ -9,13 +9,14 @@ from analyses.numerics.elections.reranking import ChangedRanking, Reranking
 from analyses.numerics.elections.sensitivity_results import CardinalResult, OrdinalResult
 from analyses.presentation.name_lists import join_names, list_leaders
 from analyses.social_choice.method import SocialChoice
+from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined
 
 HEAVY_WEIGHT = 0.5
 """A task with at least this weight is named in the summary; the largest is 1."""
 
 
-def summarize(finding: SocialChoice) -> str:
+def summarize(finding: SocialChoice) -> Summary:
     """The result in one paragraph."""
     sentences = _describe_diversity(finding)
     if isinstance(finding.cardinal, Undefined):
@@ -24,7 +25,7 @@ def summarize(finding: SocialChoice) -> str:
         sentences += _describe_cardinal(finding.cardinal)
     if finding.ordinal:
         sentences += _describe_ordinal(finding.ordinal)
-    return " ".join([*sentences, _describe_limits(finding.method)])
+    return Summary.from_sentences([*sentences, _describe_limits(finding.method)])
 
 
 def _describe_diversity(finding: SocialChoice) -> list[str]:

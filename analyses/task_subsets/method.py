@@ -159,7 +159,7 @@ class TaskSubsets(Finding):
         return metrics
 
     @property
-    def headline(self) -> tuple[str, ...]:
+    def main_metrics(self) -> tuple[str, ...]:
         """How many tasks are enough, and the first sizes."""
         sizes = range(1, min(N_HEADLINE_SIZES, len(self.sizes)) + 1)
         curves = (

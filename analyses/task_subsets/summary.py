@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.subsets.task_subsets import MIN_MODELS, HoldoutDistances, SubsetDistances
 from analyses.task_subsets.method import TaskSubsets, quantiles
+from tracker.queries.findings.summary import Summary
 from tracker.queries.task_matrix import TaskMatrix
 
 RULES = {"mean": "mean of", "win-rate": "win rate on"}
@@ -17,7 +18,7 @@ MAX_NAMES = 8
 """Names after which a list breaks off."""
 
 
-def summarize(finding: TaskSubsets) -> str:
+def summarize(finding: TaskSubsets) -> Summary:
     """The result in one paragraph."""
     smallest, _ = finding.smallest
     subsets = finding.sizes[min(len(smallest), len(finding.sizes)) - 1]
@@ -25,7 +26,7 @@ def summarize(finding: TaskSubsets) -> str:
     if finding.holdout is not None:
         size = min(finding.greedy_size_within, len(finding.sizes))
         sentences.append(_describe_holdout(finding.holdout, size))
-    return " ".join([*sentences, "Nothing here is a test."])
+    return Summary.from_sentences([*sentences, "Nothing here is a test."])
 
 
 def _describe_smallest(finding: TaskSubsets) -> str:

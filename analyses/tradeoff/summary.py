@@ -8,6 +8,7 @@ import numpy as np
 
 from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, TradeoffPanel, format_correlation
 from analyses.tradeoff.method import ChosenFindings, Tradeoff, count_points, explain_baseline, explain_correlation
+from tracker.queries.findings.summary import Summary
 
 SOCIAL_CHOICE = "social-choice"
 MAX_NAMES = 8
@@ -20,10 +21,10 @@ NO_TEST = (
 BASELINES_CAVEAT = "Constant and Random lie at the ends, where two points alone make a correlation."
 
 
-def summarize(finding: Tradeoff) -> str:
+def summarize(finding: Tradeoff) -> Summary:
     """The result in one paragraph."""
     caveats = [BASELINES_CAVEAT] if any(panel.is_simulated.any() for panel in finding.panels) else []
-    return " ".join([*map(_describe_panel, finding.panels), *caveats, NO_TEST])
+    return Summary.from_sentences([*map(_describe_panel, finding.panels), *caveats, NO_TEST])
 
 
 def _describe_panel(panel: TradeoffPanel) -> str:

@@ -12,6 +12,7 @@ from analyses.numerics.elections.voting.removals import PivotalSet
 from analyses.numerics.elections.voting.rule_rankings import RuleAgreement
 from analyses.numerics.elections.voting.rules import VOTING_RULES, VotingRule
 from analyses.voting_rules.method import VotingRules
+from tracker.queries.findings.summary import Summary
 
 RULE_LABELS: Mapping[VotingRule, str] = {
     "mean": "mean",
@@ -31,7 +32,7 @@ MAX_NAMES = 6
 """Names after which a list breaks off."""
 
 
-def summarize(finding: VotingRules) -> str:
+def summarize(finding: VotingRules) -> Summary:
     """The result in one paragraph."""
     duels = finding.duels
     violations = {rule: int(finding.pareto_violations(rule).sum()) for rule in finding.outcomes}
@@ -44,7 +45,7 @@ def summarize(finding: VotingRules) -> str:
         *(_describe_pivotal_set(kind, pivotal, finding.rule) for kind, pivotal in finding.pivotal_sets.items()),
         "Nothing here is a test.",
     ]
-    return " ".join(sentence for sentence in sentences if sentence)
+    return Summary.from_sentences(sentence for sentence in sentences if sentence)
 
 
 def _describe_leaders(finding: VotingRules) -> str:

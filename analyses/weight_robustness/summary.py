@@ -6,13 +6,14 @@ import numpy as np
 
 from analyses.numerics.weighting.random_weights import CENTRAL
 from analyses.weight_robustness.method import WeightRobustness
+from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined
 
 MAX_DEVIATION = 3.5
 """Over the root of the number of draws, a difference that no share of draws has by chance: seven standard errors."""
 
 
-def summarize(finding: WeightRobustness) -> str:
+def summarize(finding: WeightRobustness) -> Summary:
     """The result with its numbers."""
     u = finding.under
     words = [_leader(finding), _pairs(finding)] if len(finding.models) > 1 else []
@@ -31,7 +32,7 @@ def summarize(finding: WeightRobustness) -> str:
         "Intervals are functions of that number and of the scores' spread, ranges of B too, and neither of how "
         "well the benchmark is built. Nothing here is a test.",
     ]
-    return " ".join(words)
+    return Summary.from_sentences(words)
 
 
 def _leader(finding: WeightRobustness) -> str:

@@ -69,9 +69,9 @@ class TestFinding:
         assert (numbers["n_steps"], numbers["n_drifted"], numbers["n_rose"], numbers["n_fell"]) == (2, 1, 1, 0)
         assert numbers["largest"] == pytest.approx(0.2)
         assert numbers["changed.mean"] == pytest.approx((4 + 40) / 2 / N)
-        assert "1 of 2 steps between runs of org/a is more than chance" in report.summary
-        assert "org/a rose by 0.2000" in report.summary
-        assert "40 prompts better, 0 worse" in report.summary
+        assert "1 of 2 steps between runs of org/a is more than chance" in str(report.summary)
+        assert "org/a rose by 0.2000" in str(report.summary)
+        assert "40 prompts better, 0 worse" in str(report.summary)
 
     def test_every_run_has_a_row_and_every_changed_prompt_another(self) -> None:
         report = requested(three_runs(), [run(1), run(4), run(9)])
@@ -94,7 +94,7 @@ class TestFinding:
         report = requested(three_runs(), [run(1), run(4), run(5, "org/b")])
         assert [row["model"] for row in report.tables["runs"].to_pylist()] == ["org/a", "org/a", "org/b"]
         assert report.finding.metrics["n_steps"] == 1
-        assert report.summary.startswith("org/a did not drift more than chance allows on the 200 prompts")
+        assert str(report.summary).startswith("org/a did not drift more than chance allows on the 200 prompts")
 
     def test_without_two_runs_of_any_model_the_question_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="No model has two runs on b"):
@@ -139,7 +139,7 @@ class TestWords:
 
     def test_equal_runs_are_reported_to_be_equal(self) -> None:
         Q = np.column_stack([LEVEL, LEVEL])
-        assert "the same score on every one of 200 prompts" in requested(Q, [run(1), run(2)]).summary
+        assert "the same score on every one of 200 prompts" in str(requested(Q, [run(1), run(2)]).summary)
 
     def test_means_of_runs_that_were_requested_different_prompts_are_drawn_as_such(self) -> None:
         Q = three_runs()

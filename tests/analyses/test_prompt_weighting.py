@@ -53,11 +53,11 @@ class TestReport:
         metrics = report.finding.metrics
         for name in every:
             for number in ("n_effective", "kendall_tau", "kendall_distance", "largest_rank_change", "largest_shift"):
-                assert f"{name}.{number}" in report.finding.headline
+                assert f"{name}.{number}" in report.finding.main_metrics
             weights = report.prompt_values[f"weight.{name}"].values
             assert weights.sum() == pytest.approx(150)
             assert metrics[f"{name}.n_effective"] == pytest.approx(150**2 / (weights**2).sum())
-        assert len(report.finding.headline) <= 50
+        assert len(report.finding.main_metrics) <= 50
         assert set(report.rankings) == {"equal", *every}
         schemes = report.tables["schemes"].to_pydict()
         assert len(schemes["scheme"]) == 5 * 7
@@ -105,12 +105,12 @@ class TestReport:
             assert result.finding.metrics[f"seeds.{name}.rank_change_most"] == max(changes)
         alone = run_analysis(simulated(), n_seeds=1, seed=5).tables["seeds"].to_pylist()
         assert alone == result.tables["seeds"].to_pylist()[3:6]
-        assert "With 3 seeds, the clusters number" in summarize(result.finding)
+        assert "With 3 seeds, the clusters number" in str(summarize(result.finding))
 
     def test_the_summary_states_that_few_representatives_carry_nothing_and_that_nothing_is_tested(
         self, report: Report
     ) -> None:
-        text = report.summary
+        text = str(report.summary)
         assert text.startswith("On 150 prompts and 7 models, other weights ")
         assert "but no ranking can rest on so few" in text
         assert text.endswith("This is no test: it shows what other weights would do, not which weights are right.")
@@ -151,7 +151,7 @@ class TestChosenWeights:
         assert {name for name in result.finding.metrics if name not in report.finding.metrics} == {
             name for name in result.finding.metrics if name.startswith("given.")
         }
-        assert len(result.finding.headline) <= 50
+        assert len(result.finding.main_metrics) <= 50
 
     def test_prompts_without_a_weight_count_nothing_in_that_scheme_and_are_warned_of(self) -> None:
         scores = simulated()

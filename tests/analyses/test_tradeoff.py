@@ -13,6 +13,7 @@ from analyses.tradeoff import analyze
 from analyses.tradeoff.method import SocialChoiceFindings
 from tracker.errors import SelectionError
 from tracker.queries.findings.finding_records import FindingRecord, MetricRecord
+from tracker.queries.findings.summary import Summary
 from tracker.recording.artifacts import render_figure
 from tracker.recording.finding import Report, Undefined
 from tracker.recording.record import make_metric_rows
@@ -48,7 +49,7 @@ def finding(
         values |= {f"{system}.tau": tau[0], f"{system}.tau_upper": tau[1]}
         values |= {f"{system}.mrc": tau[0] ** 0.5, f"{system}.mrc_upper": tau[1] ** 0.5}
     numbers = tuple(
-        MetricRecord(name=name, value=None if name == without else value, reason="", headline=True)
+        MetricRecord(name=name, value=None if name == without else value, reason="", is_main=True)
         for name, value in values.items()
     )
     return FindingRecord(
@@ -56,8 +57,10 @@ def finding(
         name="social-choice",
         benchmark=benchmark,
         status="complete",
-        summary="",
-        headline={},
+        summary=Summary(""),
+        error="",
+        main_metrics={},
+        warnings=(),
         recorded=datetime(2026, 1, 1, tzinfo=UTC),
         stale=stale,
         parameters=DEFAULTS | dict(parameters or {}),
@@ -199,7 +202,7 @@ class TestNumbers:
             "above",
             "open",
         ]
-        assert "1 below the line from Constant to Random, 1 above it, 1 left open by bounds" in report.summary
+        assert "1 below the line from Constant to Random, 1 above it, 1 left open by bounds" in str(report.summary)
 
     def test_without_baselines_the_commands_that_make_them_are_named(self) -> None:
         report = run_tradeoff(*some(4))
@@ -214,15 +217,15 @@ class TestNumbers:
         undefined = Undefined(reason)
         for name in ("pearson", "pearson.low", "spearman", "slope", "pearson.benchmarks"):
             assert report.finding.metrics[f"cardinal.mrc.{name}"] == undefined
-        assert f"no correlation ({reason})." in report.summary
+        assert f"no correlation ({reason})." in str(report.summary)
 
     def test_all_numbers_are_headlines_and_fit_in_mlflow(self) -> None:
         rows = make_metric_rows(run_tradeoff(*some(3, systems=("cardinal", "ordinal"))).finding)
         assert len(rows) <= 50
-        assert all(row.headline for row in rows)
+        assert all(row.is_main for row in rows)
 
     def test_the_summary_disclaims_a_test(self) -> None:
-        text = run_tradeoff(*some(5), simulated(9, "random", 1, 0.7)).summary
+        text = str(run_tradeoff(*some(5), simulated(9, "random", 1, 0.7)).summary)
         assert "6 points, 1 of them simulated" in text
         assert "nothing here is a test" in text
 

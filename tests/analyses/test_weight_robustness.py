@@ -150,7 +150,7 @@ class TestLaws:
         assert (many.high == few.high).all()
 
     def test_the_summary_describes_the_method(self):
-        text = summarize(robustness(BINARY))
+        text = str(summarize(robustness(BINARY)))
         for words in ("Bayesian bootstrap", "Nothing here is a test", "√(n + 1)", "more draws would make that wider"):
             assert words in text
 
@@ -160,8 +160,8 @@ class TestLaws:
                 result = robustness(table, method=method)
                 assert all(isinstance(v, Undefined) or np.isfinite(v) for v in result.metrics.values())
                 assert all(np.isfinite(a).all() for a in result.arrays.values())
-                assert len(result.headline) <= 50
-                assert summarize(result)
+                assert len(result.main_metrics) <= 50
+                assert str(summarize(result))
 
 
 class TestDegenerate:
@@ -179,8 +179,8 @@ class TestDegenerate:
         assert not any("cannot tell models apart" in warning for warning in plain.warnings)
 
     def test_the_summary_states_what_the_weights_scatter_around(self):
-        assert "at random around the chosen weights" in summarize(robustness(BINARY, RNG.gamma(2.0, size=150)))
-        assert "chosen" not in summarize(robustness(BINARY))
+        assert "at random around the chosen weights" in str(summarize(robustness(BINARY, RNG.gamma(2.0, size=150))))
+        assert "chosen" not in str(summarize(robustness(BINARY)))
 
     def test_identical_models_are_named_and_never_ahead(self):
         table = np.hstack([BINARY, BINARY[:, 5:]])
@@ -193,7 +193,7 @@ class TestDegenerate:
             (row,) = (r for r in report.tables["pairs"].to_pylist() if r["relation"] == "identical")
             assert {row["model"], row["other"]} == {"model 5", "model 6"}
             assert any("model 5 = model 6" in warning for warning in report.warnings)
-        assert "identical" in report.summary
+        assert "identical" in str(report.summary)
 
     def test_models_that_share_the_first_place_by_the_mean_keep_it_together(self):
         table = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
@@ -201,7 +201,7 @@ class TestDegenerate:
         assert result.metrics["leader_changes"] < 0.5
         assert isinstance(result.metrics["leader_changes.at_least"], Undefined)
         assert result.metrics["runner_up.beats_leader"] == 0.5
-        assert "1 tied with it" in summarize(result)
+        assert "1 tied with it" in str(summarize(result))
 
     def test_a_model_that_is_never_worse_always_wins(self):
         table = np.array([[1.0, 0], [1, 1], [1, 0]])
@@ -212,7 +212,7 @@ class TestDegenerate:
 
     def test_equal_models_are_reported(self):
         result = robustness(np.full((4, 3), 0.5))
-        assert "no order can change" in summarize(result)
+        assert "no order can change" in str(summarize(result))
         assert result.metrics["n_constant_models"] == 3
         assert isinstance(result.metrics["reversed.mean"], Undefined)
 

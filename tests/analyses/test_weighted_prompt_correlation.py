@@ -59,15 +59,13 @@ def written(report) -> dict:
         "metrics": {name: None if isinstance(v, Undefined) else v for name, v in report.finding.metrics.items()},
         "arrays": {name: a[a != 0].tolist() for name, a in arrays.items()},
         "prompt_values": {name: v.values.tolist() for name, v in report.prompt_values.items()},
-        "summary": report.summary,
-        "notes": list(report.warnings),
     }
 
 
 def everything(report) -> bytes:
-    """What a report holds, but the notes."""
+    """The numbers of a report."""
     finding = report.finding
-    parts = [repr(sorted(finding.metrics.items())), summarize(finding), repr(finding.headline)]
+    parts = [repr(sorted(finding.metrics.items())), str(summarize(finding)), repr(finding.main_metrics)]
     arrays = [*finding.arrays.items(), *((name, v.values) for name, v in report.prompt_values.items())]
     parts += [f"{name} {array.dtype} {array.tobytes().hex()}" for name, array in arrays]
     return "\n".join([*parts, repr(report.tables["statistics"].to_pylist())]).encode()
@@ -78,8 +76,6 @@ class TestAgainstReference:
         kept = orjson.loads(GOLDEN.read_bytes())
         for name, report in golden_reports().items():
             result, expected = written(report), kept[name]
-            assert result["summary"] == expected["summary"]
-            assert result["notes"] == expected["notes"]
             for part in ("metrics", "arrays", "prompt_values"):
                 assert result[part].keys() == expected[part].keys()
                 for key, value in expected[part].items():
@@ -152,7 +148,7 @@ class TestLaws:
             assert 0 < metrics["hamming.mean.pvalue"] <= 1
             assert isinstance(metrics["row_sum.variance.pvalue"], Undefined) == (null == "margins")
             assert any("looks at each model by itself" in warning for warning in report.warnings)
-            assert "is no test" not in report.summary
+            assert "is no test" not in str(report.summary)
 
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_weights_made_of_scores_have_no_pvalues_and_the_same_statistics(self, null):
@@ -165,7 +161,7 @@ class TestLaws:
                 assert derived.finding.metrics[name].reason.startswith("the weights were made of scores"), name
             elif not isinstance(value, Undefined):
                 assert derived.finding.metrics[name] == value, name
-        assert "there is nothing to test: the weights were made of scores" in summarize(derived.finding)
+        assert "there is nothing to test: the weights were made of scores" in str(summarize(derived.finding))
         assert any(
             warning.startswith("No p-value is given: 12:by-hand was made of scores") for warning in derived.warnings
         )
@@ -201,11 +197,11 @@ class TestLaws:
         assert low > 20
 
     def test_the_summary_states_that_prompts_are_weighted(self):
-        text = summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS))
+        text = str(summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS)))
         assert "60 prompts, weighted so that they count as" in text
         assert "weighted pairs of prompts" in text
         assert "heavy prompts being easier or harder" in text
-        margins = summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins"))
+        margins = str(summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins")))
         assert "heavy prompts" not in margins
 
     @pytest.mark.parametrize("scale", [1.0, 0.5])
@@ -226,7 +222,7 @@ class TestLaws:
     def test_every_table_that_can_be_tested_is(self, table, seed):
         weights = np.random.default_rng(seed).gamma(0.5, 1, len(table)) + 1e-6
         report = analyze(matrix(table), chosen(weights), n_permutations=5)
-        assert report.summary
+        assert str(report.summary)
         for name, value in report.finding.metrics.items():
             assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
             if ".pvalue" in name and not isinstance(value, Undefined):

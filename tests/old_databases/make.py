@@ -1,6 +1,6 @@
 """Dump a small store of the present version, with some rows in every table.
 
-    python tests/old_databases/make.py > tests/old_databases/0005_small.sql
+    python tests/old_databases/make.py > tests/old_databases/0006_small.sql
 
 Run once per version, when it is released; a dump that is here is never made again.
 """
@@ -102,7 +102,10 @@ def findings() -> list[list[schema.Table]]:
                 filter_id=1,
                 weights_id=1,
                 encoder_id=1,
-                summary="They agree more than chance allows.",
+                headline="They agree more than chance allows.",
+                evidence=["The mean similarity is 0.5."],
+                caveats=["Two models."],
+                warnings=["One prompt has no text."],
                 stale="its run 9 of small was deleted",
                 timings={"load": 0.1},
                 **query,

@@ -37,7 +37,7 @@ from joblib import Parallel, delayed
 
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Finding, PromptValues, RankedModels, Report, Undefined, analysis
+from tracker.recording.finding import Finding, PromptValues, RankedModels, Report, Summary, Undefined, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def analyze(
             draws=draws,
             grid=np.arange(6, dtype=np.int64).reshape(2, 3),
         ),
-        summary=f"On {scores.n_prompts} prompts the mean score is {float(Q.mean()):.3f}.",
+        summary=Summary(f"On {scores.n_prompts} prompts the mean score is {float(Q.mean()):.3f}."),
         prompt_values={"weight.toy": PromptValues(prompt_ids=scores.prompt_ids, values=values)},
         task_values={"mean": tasks | {next(iter(tasks)): float("nan")}},
         rankings={

@@ -184,7 +184,7 @@ class TestFindingTables:
         def content(names: tuple[str, str, str]) -> list[list[tuple[object, ...]]]:
             table, label, key = names
             statements = (
-                f"SELECT id, {label}, filter_id, weights_id, stale, summary FROM {table} ORDER BY id",
+                f"SELECT id, {label}, filter_id, weights_id, stale FROM {table} ORDER BY id",
                 f"SELECT * FROM {table}_run",
                 f"SELECT {key}, prompt_id, kept FROM filter_decision ORDER BY 1, 2",
                 f"SELECT {key}, name, value, reason FROM finding_metric ORDER BY 1, 2",
@@ -202,6 +202,48 @@ class TestFindingTables:
         upgrade(engine)
         assert content(("finding", "analysis", "finding_id")) == now
         assert schema_differences(engine) == []
+
+
+class TestSummaries:
+    """Version 0006: `summary` becomes headline, evidence and caveats."""
+
+    ROW = (
+        "INSERT INTO finding (analysis, parameters, selection, input_digest, code_version, status, recorded, summary) "
+        "VALUES ('a', '{}', '{}', '', '', :status, CURRENT_TIMESTAMP, :summary)"
+    )
+    COLUMNS = sa.select(
+        schema.StoredFinding.headline, schema.StoredFinding.evidence, schema.StoredFinding.caveats
+    ).order_by(schema.StoredFinding.id)
+
+    def test_the_first_sentence_becomes_the_headline_and_the_rest_evidence(self, store: sa.Engine) -> None:
+        downgrade(store, "0005")
+        texts = ["p = .03, so B leads. A has 0.5 of them. No test.", "One sentence.", None]
+        with store.begin() as connection:
+            for text in texts:
+                row = {"status": "complete" if text else "failed", "summary": text}
+                connection.execute(sa.text(self.ROW), row)
+        upgrade(store)
+        with transaction(store, write=False) as session:
+            assert [tuple(row) for row in session.execute(self.COLUMNS)] == [
+                ("p = .03, so B leads.", ["A has 0.5 of them. No test."], []),
+                ("One sentence.", [], []),
+                (None, None, None),
+            ]
+        downgrade(store, "0005")
+        with store.connect() as connection:
+            assert connection.scalars(sa.text("SELECT summary FROM finding ORDER BY id")).all() == texts
+
+    def test_the_parts_are_joined_by_a_downgrade(self, store: sa.Engine) -> None:
+        finding = schema.StoredFinding(
+            analysis="a", parameters={}, selection={}, input_digest="", code_version="", headline="A leads.",
+            evidence=["By 0.1.", "On 9 prompts."], caveats=["Few prompts."], warnings=["Not kept."],
+        )  # fmt: skip
+        with transaction(store) as session:
+            session.add(finding)
+        downgrade(store, "0005")
+        with store.connect() as connection:
+            summary = connection.scalar(sa.text("SELECT summary FROM finding"))
+        assert summary == "A leads. By 0.1. On 9 prompts. Few prompts."
 
 
 class TestRunStatus:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import NotFoundError
+from tracker.queries.findings.summary import Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +44,9 @@ class AnalysisResult:
     publishing_problem: str | None
     report: Report
 
-    def summary(self) -> str:
-        """The result in plain words."""
+    @property
+    def summary(self) -> Summary:
+        """Headline, evidence and caveats."""
         return self.report.summary
 
     @property
@@ -78,7 +80,7 @@ class AnalysisResult:
         return self.report.figures[name]()
 
     def __str__(self) -> str:
-        return f"{self.analysis}, finding {self.id}: {self.summary()}"
+        return f"{self.analysis}, finding {self.id}: {self.summary.headline}"
 
     __repr__ = __str__
 

@@ -7,6 +7,7 @@ import json
 import math
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -15,6 +16,10 @@ from typing import Any
 import click
 
 from tracker.queries.findings.grouped_metrics import NamedNumber, group_metrics
+from tracker.queries.findings.summary import Summary
+
+MAX_TEXT_WIDTH = 100
+"""Columns that text is wrapped at, on terminals that are wider."""
 
 
 def inform(text: str) -> None:
@@ -69,6 +74,17 @@ def print_record(record: Mapping[str, Any], output_format: str) -> None:
         click.echo(json.dumps({k: _plain(v) for k, v in record.items()}, indent=2, ensure_ascii=False))
     else:
         print_rows([{"name": k, "value": _text(v, full=True)} for k, v in record.items()], output_format)
+
+
+def print_summary(summary: Summary) -> None:
+    """Print the headline of a finding, a bullet for each piece of evidence, then the caveats."""
+    width = min(MAX_TEXT_WIDTH, shutil.get_terminal_size((MAX_TEXT_WIDTH, 24)).columns)
+    paragraphs = [("", summary.headline)]
+    paragraphs += [("  - ", item) for item in summary.evidence]
+    paragraphs += [("  Caveat: ", item) for item in summary.caveats]
+    for prefix, text in paragraphs:
+        indent = "    " if prefix else ""
+        click.echo(textwrap.fill(text, width, initial_indent=prefix, subsequent_indent=indent, break_long_words=False))
 
 
 def print_numbers(numbers: Sequence[NamedNumber]) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
+from tracker.queries.findings.summary import Summary
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
@@ -86,16 +87,18 @@ def make_custom_weights(
     )
 
 
-def _summarize(finding: CustomWeights) -> str:
-    """What the file holds."""
+def _summarize(finding: CustomWeights) -> Summary:
     every = finding.n_prompts + finding.n_without_weight
-    sentences = [
-        f"{finding.file} weighs {finding.n_prompts:,} of the {every:,} prompts of {finding.benchmark}, with an "
-        f"effective number of {finding.n_effective:,.1f}."
-    ]
-    for n, description in ((finding.n_without_weight, "not in the file"), (finding.n_zero, "of weight 0")):
-        if n:
-            sentences.append(
-                f"{n:,} {'is' if n == 1 else 'are'} {description} and left out wherever these weights are used."
-            )
-    return " ".join(sentences)
+    caveats = tuple(
+        f"{n:,} {'prompt' if n == 1 else 'prompts'} {reason}: every command excludes them when it uses these weights."
+        for n, reason in (
+            (finding.n_without_weight, "without a weight in the file"),
+            (finding.n_zero, "with weight 0"),
+        )
+        if n
+    )
+    return Summary(
+        headline=f"{finding.file} gives weights to {finding.n_prompts:,} of {every:,} prompts of {finding.benchmark}.",
+        evidence=(f"The effective number of prompts is {finding.n_effective:,.1f}.",),
+        caveats=caveats,
+    )

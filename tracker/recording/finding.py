@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.queries.findings.summary import Summary as Summary
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
@@ -62,8 +64,8 @@ class Finding:
         return {name: value for name, value in self._fields().items() if isinstance(value, np.ndarray)}
 
     @property
-    def headline(self) -> Sequence[str]:
-        """Names of at most about fifty metrics worth comparing across findings; all by default."""
+    def main_metrics(self) -> Sequence[str]:
+        """Names of at most fifty metrics worth comparing across findings; all by default."""
         return tuple(self.metrics)
 
     def _fields(self) -> dict[str, Any]:
@@ -154,19 +156,20 @@ class Report:
 
     Attributes:
         finding: the numbers.
-        summary: the result in plain words: one short paragraph, with its numbers.
+        summary: headline, evidence and caveats.
         prompt_values: by name.
         task_values: by name, each a mapping from task name to a number.
         rankings: by scheme.
         tables: by name; stored as Parquet.
         figures: by name, each a function that draws it; called only when the finding is recorded.
-        warnings: sentences for the person at the terminal (what was dropped, what to do next).
+        warnings: further caveats, the most important first: what was dropped, what to do next. They fill the
+            places for caveats that the summary leaves free; the rest is recorded beside it.
         filter: which prompts stay, of an analysis that makes a filter; ``--filter ID`` then
             chooses them in every other analysis.
     """
 
     finding: Finding
-    summary: str = field(kw_only=True)
+    summary: Summary = field(kw_only=True)
     prompt_values: Mapping[str, PromptValues] = field(default_factory=dict)
     task_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     rankings: Mapping[str, RankedModels] = field(default_factory=dict)

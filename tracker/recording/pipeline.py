@@ -133,7 +133,7 @@ def record_report(
     """
     if publish_to is not None:
         mlflow_store(publish_to, engine)
-    recorded = _record(engine, provenance, report, StepTimer())
+    recorded = _record(engine, provenance, _add_warnings((), report), StepTimer())
     return recorded if publish_to is None else _publish(engine, recorded, publish_to)
 
 
@@ -223,7 +223,9 @@ def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mappin
 
 
 def _add_warnings(warnings: Sequence[str], report: Report) -> Report:
-    return replace(report, warnings=(*warnings, *report.warnings)) if warnings else report
+    """Add warnings to a report; they fill the places for caveats that its summary leaves free."""
+    summary, others = report.summary.add_caveats((*report.warnings, *warnings))
+    return replace(report, summary=summary, warnings=others)
 
 
 def _publish(engine: sa.Engine, recorded: RecordedFinding, tracking_uri: str) -> RecordedFinding:

@@ -61,20 +61,20 @@ class MetricRow:
         name: such as ``hamming.variance.pvalue``.
         value: finite, or None.
         reason: None where there is a value.
-        headline: whether it is shown in MLflow.
+        is_main: whether it is shown in MLflow.
     """
 
     name: str
     value: float | None
     reason: str | None
-    headline: bool
+    is_main: bool
 
 
 def make_metric_rows(finding: Finding) -> list[MetricRow]:
     """A finding's metrics in their order; a number that is not finite is absent, with that as the reason."""
     from tracker.recording.finding import Undefined
 
-    headline = set(list(finding.headline)[:MAX_METRICS])
+    main = set(list(finding.main_metrics)[:MAX_METRICS])
     rows = []
     for name, metric in finding.metrics.items():
         if isinstance(metric, Undefined):
@@ -83,7 +83,7 @@ def make_metric_rows(finding: Finding) -> list[MetricRow]:
             value, reason = float(metric), None
         else:
             value, reason = None, "not a number" if math.isnan(metric) else "infinite"
-        rows.append(MetricRow(name=name, value=value, reason=reason, headline=name in headline))
+        rows.append(MetricRow(name=name, value=value, reason=reason, is_main=name in main))
     return rows
 
 
@@ -102,7 +102,9 @@ def record_finding(
     """
     _check_runs_exist(session, provenance)
     finding = _finding_row(provenance)
-    finding.summary, finding.timings = report.summary, dict(timings)
+    finding.headline, finding.timings = report.summary.headline, dict(timings)
+    finding.evidence, finding.caveats = list(report.summary.evidence), list(report.summary.caveats)
+    finding.warnings = list(report.warnings)
     session.add(finding)
     session.flush()
     assert finding.id is not None
@@ -112,7 +114,7 @@ def record_finding(
         session,
         tables.finding_metric,
         (
-            {**key, "name": m.name, "value": m.value, "reason": m.reason, "headline": m.headline, "position": position}
+            {**key, "name": m.name, "value": m.value, "reason": m.reason, "is_main": m.is_main, "position": position}
             for position, m in enumerate(metrics)
         ),
     )

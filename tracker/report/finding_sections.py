@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from tracker.queries.findings.finding_records import FindingRecord
+from tracker.queries.findings.summary import Summary
 from tracker.queries.selection import WHOLE
 from tracker.report.contents import Contents
 from tracker.report.images import make_data_url, read_png_size, shrink_picture
@@ -41,7 +42,8 @@ class FindingEntry:
         data: which data it saw, where not all.
         options: those it ran with.
         stale: why it should be asked again; '' where it need not.
-        summary: the answer.
+        summary: headline, evidence and caveats.
+        warnings: further warnings.
         tables: its headline numbers.
         n_shown, more: how many numbers these are, of how many; ``more`` is 0 where that is all.
         pictures: its pictures.
@@ -52,7 +54,8 @@ class FindingEntry:
     data: str
     options: str
     stale: str
-    summary: str
+    summary: Summary
+    warnings: tuple[str, ...]
     tables: tuple[NumberTable, ...]
     n_shown: int
     more: int
@@ -129,7 +132,7 @@ def _map_in_order(
 
 
 def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> FindingEntry:
-    n_headlines = sum(number.headline for number in record.numbers)
+    n_main = sum(number.is_main for number in record.numbers)
     return FindingEntry(
         id=record.id,
         recorded=format_minute(record.recorded),
@@ -137,9 +140,10 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> Findi
         options=_choices(record.parameters or {}),
         stale=record.stale,
         summary=record.summary,
+        warnings=record.warnings,
         tables=tuple(build_number_tables(record.numbers)),
-        n_shown=n_headlines,
-        more=len(record.numbers) if len(record.numbers) > n_headlines else 0,
+        n_shown=n_main,
+        more=len(record.numbers) if len(record.numbers) > n_main else 0,
         pictures=tuple(
             FindingPicture(
                 address=make_data_url(png),

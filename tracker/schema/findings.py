@@ -33,7 +33,10 @@ class StoredFinding(Table, table=True):
     status: str = column("complete or failed", default="complete")
     error: str | None = column("what went wrong, where it failed", default=None)
     stale: str | None = column("why it no longer holds, where a run it rests on was deleted", default=None)
-    summary: str | None = column("the answer in plain words", default=None)
+    headline: str | None = column("the result in one sentence; null where it failed", default=None)
+    evidence: Any = column("list of sentences with the numbers behind the headline", kind=Json, default=None)
+    caveats: Any = column("list of sentences on what limits the headline", kind=Json, default=None)
+    warnings: Any = column("list of further warnings about the data and the method", kind=Json, default=None)
     timings: Any = column("seconds spent to load, compute and record", kind=Json, default=None)
     recorded: datetime = column("when it was recorded, UTC", kind=Instant, default_factory=now)
 
@@ -62,7 +65,7 @@ class FindingMetric(Table, table=True):
     name: str = column("such as hamming.variance.pvalue", key=True)
     value: float | None = column("the number; null where it is not given", kind=Double, default=None)
     reason: str | None = column("why it is not given, such as: invariant under this null", default=None)
-    headline: bool = column("whether it is shown in MLflow", default=True)
+    is_main: bool = column("whether it is shown in MLflow", default=True)
     position: int = column("place in the finding's own order, from 0", default=0)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracker.queries.findings.latest_findings import SIMULATED
+from tracker.queries.findings.summary import Summary
 from tracker.queries.selection import Selection
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.declaration import Declaration
@@ -47,23 +48,27 @@ class TrialFindings(Finding):
         return metrics
 
     @property
-    def headline(self) -> Sequence[str]:
-        """Headline numbers of the analysis, and the standard deviations."""
-        names = [name for name in self.metrics if name in self.findings[0].headline or name.endswith(".sd")]
+    def main_metrics(self) -> Sequence[str]:
+        """Main numbers of the analysis, and the standard deviations."""
+        names = [name for name in self.metrics if name in self.findings[0].main_metrics or name.endswith(".sd")]
         return ["n_trials", *names][:MAX_METRICS]
 
-    def summarize(self) -> str:
-        """The means in a few sentences."""
+    def summarize(self) -> Summary:
+        """Summarize the means over the trials."""
         numbers, n = self.metrics, len(self.findings)
         trials = f"means over {n} trials" if n > 1 else "one trial"
-        sentences = [f"{self.description}, {trials}: {self._format_value('diversity')}."]
+        evidence = []
         for system in SYSTEMS:
             if f"{system}.tau" in numbers:
                 changes = (self._format_value(f"{system}.{change}") for change in ("tau", "mrc"))
-                sentences.append(f"{system.capitalize()} sensitivity: {', '.join(changes)}.")
-        return (
-            f"{' '.join(sentences)} With {self.search}; where a value is an interval, its ends are the means of the "
-            "lower and of the upper bounds. Everything here is simulated."
+                evidence.append(f"{system.capitalize()} sensitivity: {', '.join(changes)}.")
+        return Summary(
+            headline=f"{self.description}, {trials}: {self._format_value('diversity')}.",
+            evidence=tuple(evidence),
+            caveats=(
+                "Everything here is simulated.",
+                f"Search: {self.search}. The ends of an interval are the means of the lower and of the upper bounds.",
+            ),
         )
 
     def _format_value(self, name: str) -> str:

@@ -91,8 +91,8 @@ class TestEdges:
 
     def test_where_everything_is_excluded_nothing_is_left_to_rank(self, complete: SmallBenchmark) -> None:
         report = complete.run(**USUAL, exclude_task=tuple(set(complete.tasks)))
-        assert report.summary.startswith("0 of 120 prompts stay; 100.0% could be left out.")
-        assert report.summary.endswith("Nothing is left to rank models by.")
+        assert str(report.summary).startswith("0 of 120 prompts stay; 100.0% could be left out.")
+        assert str(report.summary).endswith("Nothing is left to rank models by.")
         for name, value in report.finding.metrics.items():
             assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
 
@@ -132,9 +132,9 @@ class TestEvidence:
             shares = [(outcomes[rows, a] == outcomes[rows, b]).mean() for a in range(9) for b in range(a)]
             assert result.metrics[f"agreement.share.{when}"] == pytest.approx(np.mean(shares))
         assert result.agreement_of == agreement_of
-        assert (
-            "give the same answer" if agreement_of == "answers" else "are both right or both wrong"
-        ) in report.summary
+        assert ("give the same answer" if agreement_of == "answers" else "are both right or both wrong") in str(
+            str(report.summary)
+        )
 
     def test_correlations_are_with_the_models_that_both_have(self, complete: SmallBenchmark) -> None:
         external_scores = {name: float(j * j % 7) for j, name in enumerate(complete.models) if j != 3} | {
@@ -150,7 +150,7 @@ class TestEvidence:
                 assert result.metrics[f"against.{name}.{when}"] == pytest.approx(peer(means, values)[0])
         assert result.metrics["against.pearson.n_models"] == 8
         assert "A correlation over 8 models says next to nothing." in report.warnings
-        assert "Correlation with arena (elo) over 8 models, before and after: Pearson's" in report.summary
+        assert "Correlation with arena (elo) over 8 models, before and after: Pearson's" in str(report.summary)
 
     @pytest.mark.parametrize("options", [{}, {"without_confidence": True}, {"probability": "likelihoods"}])
     def test_the_error_of_subsets_is_that_of_models_that_did_not_choose(

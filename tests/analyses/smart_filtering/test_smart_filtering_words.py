@@ -24,7 +24,7 @@ def complete() -> SmallBenchmark:
 
 class TestWords:
     def test_the_summary_of_all_steps_is_short_and_in_order(self, complete: SmallBenchmark) -> None:
-        text = complete.run(**USUAL, exclude_task=("task 1",)).summary
+        text = str(complete.run(**USUAL, exclude_task=("task 1",)).summary)
         assert re.search(
             r"^\d+ of 120 prompts stay; \d+\.\d% could be left out\. "
             r"Repeated word for word: \d+ \(\d+\.\d%\), \d+ removed\. "
@@ -60,7 +60,7 @@ class TestWords:
         ],
     )
     def test_the_summary_names_the_rule(self, complete: SmallBenchmark, options: dict[str, Any], pattern: str) -> None:
-        assert re.search(pattern, complete.run(**USUAL | options).summary)
+        assert re.search(pattern, str(complete.run(**USUAL | options).summary))
 
     def test_the_reason_of_a_skipped_step_stands_once_among_the_metrics(self, complete: SmallBenchmark) -> None:
         metrics = complete.but(blind=None, blind_gold={}).run(**USUAL).finding.metrics
@@ -91,7 +91,7 @@ class TestWords:
             matrix[:, complete.models.index(first)] = np.nan
             changes = {model: {"letters": matrix} if model == "blind_gold" else matrix}
             pattern += first.removeprefix("model")
-        assert pattern in complete.but(**changes).run(**USUAL).summary
+        assert pattern in str(complete.but(**changes).run(**USUAL).summary)
 
     def test_warnings_explain_the_numbers(self, complete: SmallBenchmark) -> None:
         warnings = complete.but(makers={}).run(**USUAL, probability="likelihoods").warnings
@@ -144,7 +144,7 @@ class TestWords:
         result = report.finding
         n_kept = result.effects.error.n_kept
         assert result.metrics["subset_error.n_kept.mean"] == pytest.approx(n_kept.mean())
-        assert f"what stays ({n_kept.mean():,.0f} prompts on average) foretells" in report.summary
+        assert f"what stays ({n_kept.mean():,.0f} prompts on average) foretells" in str(report.summary)
 
     def test_models_no_better_than_guessing_warn_of_little_power(self, complete: SmallBenchmark) -> None:
         guesses = (np.arange(120)[:, None] + np.arange(9)) % 4 == 0

@@ -172,7 +172,7 @@ class TestOutput:
         assert numbers["n_filter_models"] == 2
         assert numbers["anomalous.share_removed"] == pytest.approx(1 / 3)
         assert numbers["easy.share_removed"] == numbers["easy.share_flagged"] > 0
-        assert "The step similar was not taken: left out, as asked." in json.loads(text.stdout)["summary"]
+        assert "The step similar was not taken: left out, as asked." in str(json.loads(text.stdout)["summary"])
 
 
 class TestErrors:

@@ -70,7 +70,7 @@ def packed(
             pq.write_table(changed, sink)
             archive.writestr(f"{table}.parquet", sink.getvalue())
             table_facts[table] = {"rows": changed.num_rows, "sha256": hashlib.sha256(sink.getvalue()).hexdigest()}
-        manifest_fields = {"format": MARK, "version": 1, "schema": "0005", "tables": table_facts, **(manifest or {})}
+        manifest_fields = {"format": MARK, "version": 1, "schema": "0006", "tables": table_facts, **(manifest or {})}
         archive.writestr(MANIFEST, json.dumps(manifest_fields))
     return file.getvalue()
 

@@ -151,7 +151,7 @@ def add_weights(
                 selection={"benchmark": benchmark},
                 input_digest="d",
                 code_version="v",
-                summary="Weights.",
+                headline="Weights.",
             )
             session.add(finding)
             session.flush()
@@ -191,7 +191,7 @@ def add_filter(
             selection={"benchmark": benchmark, **(selection or {})},
             input_digest="d",
             code_version="v",
-            summary="A filter.",
+            headline="A filter.",
         )
         session.add(finding)
         session.flush()

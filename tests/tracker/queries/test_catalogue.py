@@ -29,7 +29,7 @@ def add_finding(session: Session, run_ids: list[int], **selection: object) -> in
         seed=0,
         input_digest="d",
         code_version="1",
-        summary="They agree.",
+        headline="They agree.",
     )
     session.add(result)
     session.flush()
@@ -38,7 +38,7 @@ def add_finding(session: Session, run_ids: list[int], **selection: object) -> in
         session.add(schema.FindingRun(finding_id=result.id, run_id=key, role="scores", checksum=checksum))
     session.add(schema.FindingMetric(finding_id=result.id, name="pvalue", value=0.01))
     session.add(schema.FindingMetric(finding_id=result.id, name="mean.pvalue", reason="invariant under this null"))
-    session.add(schema.FindingMetric(finding_id=result.id, name="detail", value=3.0, headline=False))
+    session.add(schema.FindingMetric(finding_id=result.id, name="detail", value=3.0, is_main=False))
     session.add(
         schema.FindingArtifact(finding_id=result.id, name="null.png", media_type="image/png", content=b"\x89PNG")
     )
@@ -106,7 +106,7 @@ class TestFindings:
             key = add_finding(session, runs, metric="accuracy")
         with transaction(store, write=False) as session:
             result = get_finding(session, key)
-            assert result.headline == {"pvalue": 0.01, "mean.pvalue": None}
+            assert result.main_metrics == {"pvalue": 0.01, "mean.pvalue": None}
             assert [(n.name, n.value, n.reason) for n in result.numbers] == [
                 ("detail", 3.0, ""),
                 ("mean.pvalue", None, "invariant under this null"),
@@ -116,7 +116,7 @@ class TestFindings:
             assert load_artifact(session, key, "null.png") == b"\x89PNG"
             assert result.run_ids == tuple(runs)
             assert (result.parameters, result.selection) == ({"n_permutations": 10}, {"metric": "accuracy"})
-            assert (result.benchmark, result.stale, result.summary) == ("b", "", "They agree.")
+            assert (result.benchmark, result.stale, result.summary.headline) == ("b", "", "They agree.")
 
     def test_a_finding_is_stale_when_a_run_has_changed(self, store: sa.Engine) -> None:
         runs = add_scores(store, Q)

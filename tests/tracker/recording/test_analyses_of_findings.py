@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tracker.queries.findings.latest_findings import Findings
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 
 class ToyFindings(Findings):
@@ -42,7 +42,7 @@ class Count(Finding):
 @analysis
 def analyze(findings: ToyFindings, *, least: int = 0) -> Report:
     n = len(findings.records)
-    return Report(Count(n=n), summary=f"There are {n} findings.")
+    return Report(Count(n=n), summary=Summary(f"There are {n} findings."))
 '''
 ARITHMETIC = Selection(benchmark="arithmetic")
 
@@ -63,7 +63,7 @@ def run_suffrage(engine: sa.Engine, *arguments: str) -> str:
 def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(filled: sa.Engine) -> None:
     first = run_analysis(filled, "toy", ARITHMETIC)
     counted = run_analysis(filled, "counting")
-    assert counted.report.summary == "There are 1 findings."
+    assert counted.report.summary.headline == "There are 1 findings."
     with transaction(filled, write=False) as session:
         row = session.execute(sa.select(tables.finding).where(tables.finding.c.id == counted.finding_id)).one()
         used = tables.finding_run.c

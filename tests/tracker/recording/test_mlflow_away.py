@@ -34,7 +34,7 @@ import os
 import signal
 from dataclasses import dataclass
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 @dataclass(frozen=True, kw_only=True)
 class Stopped(Finding):
@@ -43,7 +43,7 @@ class Stopped(Finding):
 @analysis
 def analyze(scores: PerformanceMatrix, *, group: int) -> Report:
     os.killpg(group, signal.SIGKILL)
-    return Report(Stopped(mean=float(scores.Q.mean())), summary="It was stopped.")
+    return Report(Stopped(mean=float(scores.Q.mean())), summary=Summary("It was stopped."))
 '''
 
 
@@ -104,7 +104,7 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
         assert recorded.publishing_problem.startswith(f"MLflow at {address} did not take it (")
         assert recorded.publishing_problem.endswith("`suffrage publish` makes it up.")
         with transaction(filled_file, write=False) as session:
-            last = sa.select(tables.finding.c.summary).order_by(tables.finding.c.id.desc()).limit(1)
+            last = sa.select(tables.finding.c.headline).order_by(tables.finding.c.id.desc()).limit(1)
             assert session.scalar(last) == "It was stopped."
         stop(server)
 

@@ -12,7 +12,7 @@ from tracker.plugins.discovery import PluginModule
 from tracker.plugins.parameters import REQUIRED, Parameter, accept_flat_options
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.declaration import Declaration, declare
-from tracker.recording.finding import Finding, Report
+from tracker.recording.finding import Finding, Report, Summary
 
 MODULE = PluginModule(name="grouped", module="grouped", path=None)
 
@@ -35,7 +35,7 @@ class Parameters(Finding):
 
 
 def analyze(scores: PerformanceMatrix, *, options: Limits, seed: Annotated[int, "of all draws"] = 0) -> Report:
-    return Report(Parameters(options=options, seed=seed), summary="recorded")
+    return Report(Parameters(options=options, seed=seed), summary=Summary("recorded"))
 
 
 @pytest.fixture(scope="module")

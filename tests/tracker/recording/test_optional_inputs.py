@@ -32,7 +32,7 @@ from tracker.queries.ranking.weighted_scores import select_complete_weighted
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: P
     found = Mean(
         mean=mean, n_effective=chosen.n_effective, weighted=weights is not None, n_texts=len(prompts.prompt_ids)
     )
-    return Report(found, summary=f"The mean is {mean:.3f}.", warnings=chosen.warnings)
+    return Report(found, summary=Summary(f"The mean is {mean:.3f}."), warnings=chosen.warnings)
 '''
 
 

@@ -48,7 +48,7 @@ from threading import Barrier, BrokenBarrierError
 from joblib import Parallel, delayed
 
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def met(barrier: Barrier) -> bool:
 def analyze(scores: PerformanceMatrix) -> Report:
     barrier = Barrier(2)
     n_workers = 1 + all(Parallel()(delayed(met)(barrier) for _ in range(2)))
-    return Report(Threads(n_workers=n_workers), summary=f"{n_workers} at once.")
+    return Report(Threads(n_workers=n_workers), summary=Summary(f"{n_workers} at once."))
 '''
 
 ARITHMETIC = Selection(benchmark="arithmetic")
@@ -108,7 +108,7 @@ class TestRecord:
             "seed": 3,
         }
         assert analysis.selection["benchmark"] == "arithmetic"
-        assert analysis.summary.startswith("On 40 prompts the mean score is 0.")
+        assert analysis.headline.startswith("On 40 prompts the mean score is 0.")
         assert analysis.code_version.startswith("toys-plugin 1.2, toy.py ")
         assert set(analysis.timings) == {"load", "compute", "draw"}
         with transaction(filled, write=False) as session:
@@ -156,7 +156,7 @@ class TestRecord:
         with pytest.raises(error):
             run_analysis(filled, "toy", ARITHMETIC, {"label": label})
         succeeded, failed = rows(filled, tables.finding)
-        assert (failed.status, failed.summary, failed.parameters["label"]) == ("failed", None, label)
+        assert (failed.status, failed.headline, failed.parameters["label"]) == ("failed", None, label)
         assert message in failed.error
         assert (succeeded.status, succeeded.error, succeeded.input_digest) == ("complete", None, failed.input_digest)
         for table in (tables.finding_metric, tables.finding_artifact, tables.prompt_value, tables.ranking):
@@ -208,7 +208,7 @@ from dataclasses import dataclass
 from tracker.database import transaction
 from tracker.queries.sql import tables
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 engine = None
 
@@ -221,7 +221,7 @@ def analyze(scores: PerformanceMatrix) -> Report:
     with transaction(engine) as session:
         session.execute(sa.insert(tables.benchmark).values(name="written while computing", revision=""))
         # here
-    return Report(Nothing(n=scores.n_models), summary="nothing")
+    return Report(Nothing(n=scores.n_models), summary=Summary("nothing"))
 '''
 
 
@@ -300,7 +300,7 @@ class TestErrors:
         source = (
             PROBE.replace("with transaction(engine) as session:", "if True:")
             .replace("session.execute(", "str(")
-            .replace('return Report(Nothing(n=scores.n_models), summary="nothing")', "return 3")
+            .replace('return Report(Nothing(n=scores.n_models), summary=Summary("nothing"))', "return 3")
         )
         install("wrong", {"three": source})
         with pytest.raises(PluginError, match="three returned a int, not a Report"):

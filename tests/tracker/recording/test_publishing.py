@@ -156,7 +156,7 @@ MANY = '''
 """Many numbers?"""
 from dataclasses import dataclass
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 @dataclass(frozen=True, kw_only=True)
 class Many(Finding):
@@ -168,7 +168,7 @@ class Many(Finding):
 
 @analysis
 def analyze(scores: PerformanceMatrix) -> Report:
-    return Report(Many(n=120), summary="many")
+    return Report(Many(n=120), summary=Summary("many"))
 '''
 
 

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report, FlaggedPrompts, analysis
+from tracker.recording.finding import FilterDecisions, Finding, FlaggedPrompts, RankedModels, Report, Summary, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def analyze(scores: PerformanceMatrix, *, at_most: float = 0.5, mended: bool = F
     by = RankedModels(models=scores.models[:2], score=np.array([0.9, 0.8]), rank=np.array([2.0, 1.0]))
     return Report(
         Sieved(n_prompts=len(ids), n_kept=int(kept.sum())),
-        summary=f"{int(kept.sum())} of {len(ids)} prompts stay.",
+        summary=Summary(f"{int(kept.sum())} of {len(ids)} prompts stay."),
         rankings={"filter_models": by},
         filter=FilterDecisions(prompt_ids=ids, kept=kept, reasons=reasons),
     )
@@ -76,7 +76,7 @@ from tracker.queries.filtering.filter_models import FilterModels
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ from dataclasses import dataclass
 from tracker.queries.ranking.weighted_scores import select_complete_weighted
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Finding, Report, analysis
+from tracker.recording.finding import Finding, Report, Summary, analysis
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,7 +160,7 @@ class TestContents:
         assert len(result) == 3
         for item in result:
             assert f"Finding {item.id}," in page.text
-            assert item.summary in page.text
+            assert item.summary.headline in page.text
         pictures = [item["src"] or "" for item in page.all("img")]
         assert len(pictures) == len(built.contents.pictures) > 4
         for address in pictures:
@@ -336,13 +336,13 @@ class TestTexts:
 
     def test_numbers_with_p_values_stand_with_what_belongs_to_them_and_missing_ones_with_their_reason(self) -> None:
         options = [
-            MetricRecord(name="n", value=3.0, reason="", headline=True),
-            MetricRecord(name="spread", value=None, reason="one prompt only", headline=True),
-            MetricRecord(name="mean", value=0.5, reason="", headline=True),
-            MetricRecord(name="mean.null_mean", value=0.25, reason="", headline=False),
-            MetricRecord(name="mean.pvalue", value=0.01, reason="", headline=True),
-            MetricRecord(name="mean.discrete", value=1.0, reason="", headline=False),
-            MetricRecord(name="aside", value=1.0, reason="", headline=False),
+            MetricRecord(name="n", value=3.0, reason="", is_main=True),
+            MetricRecord(name="spread", value=None, reason="one prompt only", is_main=True),
+            MetricRecord(name="mean", value=0.5, reason="", is_main=True),
+            MetricRecord(name="mean.null_mean", value=0.25, reason="", is_main=False),
+            MetricRecord(name="mean.pvalue", value=0.01, reason="", is_main=True),
+            MetricRecord(name="mean.discrete", value=1.0, reason="", is_main=False),
+            MetricRecord(name="aside", value=1.0, reason="", is_main=False),
         ]
         plain, tested = build_number_tables(options)
         assert plain.heads == ("number", "value", "why not")

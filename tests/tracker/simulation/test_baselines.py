@@ -13,7 +13,7 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.artifacts import decode_table, encode_table
 from tracker.recording.declaration import Declaration
-from tracker.recording.finding import Finding, Report, Undefined
+from tracker.recording.finding import Finding, Report, Summary, Undefined
 from tracker.recording.record import make_metric_rows
 from tracker.simulation.baselines import constant, random, split
 from tracker.simulation.replications import TrialFindings, analyze_trials
@@ -91,7 +91,7 @@ class Spread(Finding):
 
 def first_score(scores: TaskMatrix, *, time_limit: float, seed: int) -> Report:
     first = float(scores.T[0, 0])
-    return Report(Spread(first=first, gaps=first > 0.5), summary="")
+    return Report(Spread(first=first, gaps=first > 0.5), summary=Summary(""))
 
 
 DECLARATION = Declaration(
@@ -152,7 +152,7 @@ class TestTrials:
 
     def test_the_summary_states_that_it_is_simulated_and_holds_intervals(self) -> None:
         _, report = run_trials(2, [0.5, 0.5])
-        text = report.summary
+        text = str(report.summary)
         assert text.startswith("Some scores, means over 2 trials: diversity 0.5000 (sd 0.0000).")
         assert "tau between 0.2500 (sd 0.0000) and 0.5000, MRC not given" in text
         assert "With 5 s for each exact search" in text
@@ -160,10 +160,10 @@ class TestTrials:
 
     def test_headlines_are_those_of_the_question_and_fit_in_mlflow(self) -> None:
         many = TrialFindings(description="", findings=(Spread(first=0.2, gaps=False),) * 2, search="no exact search")
-        headline_names = [row.name for row in make_metric_rows(many) if row.headline]
+        headline_names = [row.name for row in make_metric_rows(many) if row.is_main]
         assert headline_names == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
                          "cardinal.tau_upper", "other"]  # fmt: skip
-        assert "With no exact search" in many.summarize()
+        assert "Search: no exact search" in str(many.summarize())
 
 
 class TestErrors:

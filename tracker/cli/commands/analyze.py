@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +20,7 @@ from tracker.cli.options import (
     selection_options,
     weights_option,
 )
-from tracker.cli.output import inform, print_numbers, print_record, print_rows
+from tracker.cli.output import inform, print_record, print_rows, print_summary
 from tracker.cli.parameter_options import check_option_names, parameter_option
 
 if TYPE_CHECKING:
@@ -161,38 +162,34 @@ def _workers(ctx: click.Context, option: click.Parameter, value: int) -> int:
 
 
 def print_recorded(recorded: RecordedFinding, output_format: str) -> None:
-    """Print the words and numbers of a new finding, and where to find the rest."""
-    headline = [metric for metric in recorded.metrics if metric.headline]
-    summary = recorded.report.summary
+    """Print the summary of a new finding and where the rest is; as JSON or CSV, its main numbers."""
+    main = [metric for metric in recorded.metrics if metric.is_main]
+    report, key = recorded.report, recorded.finding_id
     if output_format == "json":
         print_record(
             {
                 "finding_id": recorded.finding_id,
                 "analysis": recorded.analysis,
-                "summary": summary,
-                "metrics": {metric.name: metric.value for metric in headline},
-                "absent": {metric.name: metric.reason for metric in headline if metric.reason},
+                "summary": asdict(report.summary),
+                "warnings": list(report.warnings),
+                "metrics": {metric.name: metric.value for metric in main},
+                "undefined": {metric.name: metric.reason for metric in main if metric.reason},
                 "mlflow_run_id": recorded.mlflow_run_id,
             },
             output_format,
         )
     elif output_format == "csv":
-        print_rows(_rows(headline), output_format, columns=("name", "value", "reason"))
+        print_rows(_rows(main), output_format, columns=("name", "value", "reason"))
     else:
-        click.echo(f"{summary}\n")
-        print_numbers(recorded.metrics)
-    for warning in recorded.report.warnings:
-        inform(f"Note: {warning}")
+        print_summary(report.summary)
     if recorded.publishing_problem:
         inform(f"Warning: {recorded.publishing_problem}")
-    rest = len(recorded.metrics) - len(headline)
-    more = f" with {rest} more numbers" if rest else ""
-    inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it{more}.")
-    if recorded.report.tables:
-        table_names, first = ", ".join(recorded.report.tables), next(iter(recorded.report.tables))
-        inform(f"Tables: {table_names}. `suffrage show {recorded.finding_id} --table {first}` prints one.")
-    if recorded.mlflow_run_id:
-        inform("In MLflow: `suffrage ui` shows it beside earlier ones.")
+    parts = ((len(recorded.metrics), "metric"), (len(report.tables), "table"), (len(report.figures), "figure"))
+    rest = ", ".join(
+        f"{n} {noun}{'s' * (n != 1)}" for n, noun in (*parts, (len(report.warnings), "further warning")) if n
+    )
+    ui = ", or compare it with earlier findings: `suffrage ui`" if recorded.mlflow_run_id else ""
+    inform(f"Recorded as finding {key} ({rest}). See the rest: `suffrage show {key}`{ui}.")
 
 
 def _rows(metrics: Sequence[MetricRow]) -> list[tuple[str, float | None, str]]:

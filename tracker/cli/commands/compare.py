@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +16,7 @@ from tracker.cli.options import (
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import inform, join_lines, print_numbers, print_record, print_rows
+from tracker.cli.output import inform, join_lines, print_numbers, print_record, print_rows, print_summary
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
             {
                 "model_a": names[0],
                 "model_b": names[1],
-                "summary": report.summary,
+                "summary": asdict(report.summary),
                 "metrics": {row.name: row.value for row in metrics},
                 "absent": {row.name: row.reason for row in metrics if row.reason},
                 "tasks": report.tables["tasks"].to_pylist(),
@@ -140,7 +140,8 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
             [(m.name, m.value, m.reason or "") for m in metrics], output_format, columns=("name", "value", "reason")
         )
     else:
-        click.echo(f"{report.summary}\n")
+        print_summary(report.summary)
+        click.echo("")
         print_numbers(metrics)
         _print_tasks(report.tables["tasks"].to_pylist())
         for name in names:

@@ -234,8 +234,8 @@ def _print_found(recorded: RecordedFinding) -> None:
     from tracker.simulation.truth_comparison import PRINTED_TESTS
 
     finding = recorded.report.finding
-    _print_text(f"Found: {recorded.report.summary}")
-    tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.headline)))[:MAX_TESTS]
+    _print_text(f"Found: {recorded.report.summary.headline}")
+    tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.main_metrics)))[:MAX_TESTS]
     for line in tests:
         click.echo(f"  {line}")
     _print_text(f"All of it: suffrage show {recorded.finding_id}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ from tracker.queries.selection import WHOLE
 if TYPE_CHECKING:
     from tracker.queries.findings.finding_records import FindingRow
 
-COLUMNS = ("id", "name", "benchmark", "data", "recorded", "status", "stale", "summary")
-MAX_SUMMARY_LENGTH = 100
+COLUMNS = ("id", "name", "benchmark", "data", "recorded", "status", "stale", "headline")
+MAX_HEADLINE_LENGTH = 100
 
 
 @click.command()
@@ -35,7 +34,7 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     if output_format != "table":
         print_rows(rows, output_format)
         return
-    short = [{**dataclasses.asdict(row), "summary": _summarize(row), "data": _narrowed(row.selection)} for row in rows]
+    short = [{**dataclasses.asdict(row), "headline": _headline(row), "data": _narrowed(row.selection)} for row in rows]
     optional = {"data": any(row["data"] for row in short), "status": any(row["status"] == "failed" for row in short)}
     columns = [name for name in COLUMNS if optional.get(name, True)]
     print_rows(short, output_format, columns=columns, spare=("recorded", "data"))
@@ -47,10 +46,7 @@ def _narrowed(selection: Mapping[str, Any] | None) -> str:
     return format_value({name: value for name, value in chosen if name != "benchmark" and value != WHOLE.get(name)})
 
 
-def _summarize(row: FindingRow) -> str:
-    """The summary up to its first full stop, colon or semicolon, or the first line of an error; one line at most."""
-    if row.status == "failed":
-        first = row.summary.partition("\n")[0]
-    else:
-        first = re.split(r"[.:;](?=\s|$)", row.summary, maxsplit=1)[0]
-    return first if len(first) <= MAX_SUMMARY_LENGTH else f"{first[: MAX_SUMMARY_LENGTH - 1].rstrip()}…"
+def _headline(row: FindingRow) -> str:
+    """Return the headline, or the first line of an error, in at most one line."""
+    first = (row.error if row.status == "failed" else row.summary.headline).partition("\n")[0]
+    return first if len(first) <= MAX_HEADLINE_LENGTH else f"{first[: MAX_HEADLINE_LENGTH - 1].rstrip()}…"

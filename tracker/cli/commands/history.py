@@ -10,7 +10,7 @@ import click
 
 from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options
-from tracker.cli.output import inform, join_lines, print_rows
+from tracker.cli.output import inform, join_lines, print_rows, print_summary
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
     for chosen, (_, report) in answers:
         if report is None:
             continue
-        click.echo(f"\n{_label(chosen)}: {report.summary}")
+        click.echo(f"\n{_label(chosen)}:")
+        print_summary(report.summary)
         _print_changed(report, changed)
         for warning in report.warnings:
             inform(f"Note: {warning}")

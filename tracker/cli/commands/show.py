@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows
+from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows, print_summary
 from tracker.errors import OutputError
 
 
@@ -53,16 +53,24 @@ def command(
     else:
         about = f" on {record.benchmark}" if record.benchmark else ""
         click.echo(f"{record.name}{about}, {record.recorded:%Y-%m-%d %H:%M} UTC, finding {record.id}")
-        failed = "Failed: " if record.status == "failed" else ""
-        click.echo(f"\n{failed}{record.summary}\n")
+        click.echo()
+        if record.status == "failed":
+            click.echo(f"Failed: {record.error}")
+        else:
+            print_summary(record.summary)
+        click.echo()
         if record.stale:
             inform(f"Stale: {record.stale}. {rerun_advice(record)}\n")
         print_numbers(record.numbers)
-        click.echo("")
+        click.echo()
+        for warning in record.warnings:
+            click.echo(f"Warning: {warning}")
         for name, value in (("data", record.selection), ("options", record.parameters)):
             options = {part: value for part, value in (value or {}).items() if value not in (None, "", [])}
             click.echo(f"{name:<9}{format_value(options)}")
         click.echo(f"{'runs':<9}{format_value(record.run_ids) or 'none'}")
+        tables = [file.name.removesuffix(".parquet") for file in record.artifacts if file.name.endswith(".parquet")]
+        click.echo(f"{'tables':<9}{format_value(tables) or 'none'}")
         click.echo(f"{'files':<9}{format_value([file.name for file in record.artifacts]) or 'none'}")
         inform(
             f"\nThe main ones of {len(record.numbers)} numbers; --format csv lists all. --table NAME prints a table, "

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tracker.cli.options import database_option, mlflow_options
-from tracker.cli.output import inform
+from tracker.cli.output import inform, print_summary
 
 
 def _name(ctx: click.Context, option: click.Parameter, name: str | None) -> str | None:
@@ -48,7 +48,7 @@ def command(
             session, benchmark_key, weights.prompt_ids, weights.values, name=name, file=path.name
         )
     recorded = record_report(engine, provenance, report, publish_to=None if no_mlflow else tracking_uri)
-    click.echo(report.summary)
+    print_summary(report.summary)
     if recorded.publishing_problem:
         inform(f"Warning: {recorded.publishing_problem}")
     key = recorded.finding_id

@@ -25,9 +25,9 @@ def export_findings(
 ) -> StreamedTable:
     """Every number of every finding, of those about a benchmark, or of one, in the order in which they were recorded.
 
-    Columns: ``finding`` (the key), ``question``, ``benchmark``, ``recorded``, ``status``, ``stale`` (why it should be
-    asked again), ``parameters`` and ``selection`` (JSON), ``seed``, ``summary``, then ``metric``, ``value`` and
-    ``reason`` (why there is no value). A finding without numbers, such as one that failed, has one row without them.
+    Columns: ``finding`` (the key), ``analysis``, ``benchmark``, ``recorded``, ``status``, ``stale`` (why it no longer
+    holds), ``parameters`` and ``selection`` (JSON), ``seed``, ``headline``, ``evidence``, ``caveats``, then ``metric``,
+    ``value`` and ``reason`` (why there is no value). A finding without metrics, such as one that failed, has one row.
 
     Args:
         session: the store.
@@ -54,7 +54,7 @@ def export_findings(
     rows = [
         {
             "finding": record.id,
-            "question": record.name,
+            "analysis": record.name,
             "benchmark": record.benchmark,
             "recorded": record.recorded,
             "status": record.status,
@@ -62,7 +62,9 @@ def export_findings(
             "parameters": json.dumps(record.parameters, ensure_ascii=False),
             "selection": json.dumps(record.selection, ensure_ascii=False),
             "seed": record.seed,
-            "summary": record.summary,
+            "headline": record.summary.headline or record.error,
+            "evidence": "\n".join(record.summary.evidence),
+            "caveats": "\n".join(record.summary.caveats),
             "metric": number.name if number else None,
             "value": number.value if number else None,
             "reason": (number.reason or None) if number else None,

@@ -13,6 +13,7 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.findings.staleness import list_stale_findings
+from tracker.queries.findings.summary import Summary
 from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark
 from tracker.queries.sql import tables
 
@@ -26,8 +27,9 @@ class FindingRow:
         name: of the analysis.
         benchmark: what it is about; None where it is about several.
         status: complete or failed.
-        summary: the answer in plain words, or what went wrong.
-        headline: its headline numbers by name; None where one is not given.
+        summary: headline, evidence and caveats; empty where it failed.
+        error: what went wrong; '' where it is complete.
+        main_metrics: its main numbers by name; None where one is undefined.
         recorded: when, UTC.
         stale: why it should be asked again; '' where its data are still the latest.
         selection: which data it saw.
@@ -37,8 +39,9 @@ class FindingRow:
     name: str
     benchmark: str | None
     status: str
-    summary: str
-    headline: Mapping[str, float | None]
+    summary: Summary
+    error: str
+    main_metrics: Mapping[str, float | None]
     recorded: datetime
     stale: str
     selection: Any
@@ -52,13 +55,13 @@ class MetricRecord:
         name: such as ``hamming.variance.pvalue``.
         value: the number; None where it is not given.
         reason: why it is not given; '' where it is.
-        headline: whether it is a headline number.
+        is_main: whether it is shown in MLflow and on the terminal.
     """
 
     name: str
     value: float | None
     reason: str
-    headline: bool
+    is_main: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,7 @@ class FindingRecord(FindingRow):
     """Everything that is recorded of a finding, except the content of its files.
 
     Attributes:
+        warnings: further warnings about the data and the method.
         parameters: options it ran with.
         seed: of its random numbers; None where it draws none.
         input_digest: SHA-256 of the data it saw.
@@ -91,6 +95,7 @@ class FindingRecord(FindingRow):
         run_ids: keys of the runs it rests on.
     """
 
+    warnings: tuple[str, ...]
     parameters: Any
     seed: int | None
     input_digest: str
@@ -158,6 +163,7 @@ def load_finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> li
     return [
         FindingRecord(
             **_common_fields(row, numbers.get(row.id, ()), stale.get(row.id, "")),
+            warnings=tuple(row.warnings or ()),
             parameters=row.parameters,
             seed=row.seed,
             input_digest=row.input_digest,
@@ -205,8 +211,9 @@ def _common_fields(row: sa.Row[Any], numbers: Sequence[MetricRecord], stale: str
         "name": row.analysis,
         "benchmark": None if row.benchmark is None else benchmark_label(row.benchmark, row.revision),
         "status": row.status,
-        "summary": row.summary or row.error or "",
-        "headline": {number.name: number.value for number in numbers if number.headline},
+        "summary": Summary.from_columns(row.headline, row.evidence, row.caveats),
+        "error": row.error or "",
+        "main_metrics": {number.name: number.value for number in numbers if number.is_main},
         "recorded": to_utc(row.recorded),
         "stale": stale,
         "selection": row.selection,
@@ -216,12 +223,12 @@ def _common_fields(row: sa.Row[Any], numbers: Sequence[MetricRecord], stale: str
 def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[int, list[MetricRecord]]:
     kept = tables.finding_metric
     query = (
-        sa.select(kept.c.finding_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.headline)
+        sa.select(kept.c.finding_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.is_main)
         .join(tables.finding, tables.finding.c.id == kept.c.finding_id)
         .where(*terms)
         .order_by(kept.c.position, kept.c.name)
     )
     metrics: dict[int, list[MetricRecord]] = {}
-    for key, name, value, reason, headline in session.execute(query):
-        metrics.setdefault(key, []).append(MetricRecord(name=name, value=value, reason=reason or "", headline=headline))
+    for key, name, value, reason, is_main in session.execute(query):
+        metrics.setdefault(key, []).append(MetricRecord(name=name, value=value, reason=reason or "", is_main=is_main))
     return metrics

@@ -20,7 +20,7 @@ class NamedNumber(Protocol):
     @property
     def reason(self) -> str | None: ...  # noqa: D102
     @property
-    def headline(self) -> bool: ...  # noqa: D102
+    def is_main(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Statistic:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedNumbers:
-    """The headline numbers of a finding.
+    """The main numbers of a finding.
 
     Attributes:
         plain: those with nothing beside them.
@@ -56,10 +56,10 @@ class GroupedNumbers:
 
 
 def group_metrics(numbers: Sequence[NamedNumber]) -> GroupedNumbers:
-    """The headline numbers in their order, those that belong to a statistic beside it."""
+    """The main numbers in their order, those that belong to a statistic beside it."""
     known = {number.name: number for number in numbers}
     with_others = {n.name for n in numbers if any(f"{n.name}.{suffix}" in known for suffix in BESIDE)}
-    stems = [n for n in numbers if n.headline and n.name.rpartition(".")[0] not in with_others]
+    stems = [n for n in numbers if n.is_main and n.name.rpartition(".")[0] not in with_others]
     tested = [n for n in stems if n.name in with_others]
     suffixes = tuple(s for s in BESIDE if any(f"{n.name}.{s}" in known for n in tested))
     statistics = []

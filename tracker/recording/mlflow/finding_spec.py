@@ -16,6 +16,7 @@ from tracker.errors import NotFoundError
 from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.findings.latest_findings import SIMULATED
 from tracker.queries.findings.staleness import explain_staleness, list_stale_findings
+from tracker.queries.findings.summary import Summary
 from tracker.queries.resolution import benchmark_label
 from tracker.queries.sql import tables
 from tracker.recording.artifacts import PNG, encode_table
@@ -55,13 +56,13 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
     benchmark = benchmark_label(stored.name, stored.revision) if stored else ""
     number = tables.finding_metric
     metrics = session.execute(
-        sa.select(number.c.name, number.c.value, number.c.reason, number.c.headline)
+        sa.select(number.c.name, number.c.value, number.c.reason, number.c.is_main)
         .where(number.c.finding_id == finding_id)
         .order_by(number.c.position, number.c.name)
     ).all()
-    headline = [row for row in metrics if row.headline]
-    defined = [row for row in headline if row.value is not None]
-    undefined = [row for row in headline if row.value is None]
+    main = [row for row in metrics if row.is_main]
+    defined = [row for row in main if row.value is not None]
+    undefined = [row for row in main if row.value is None]
     names = allowed_names(row.name for row in defined)
     parameters = {name: format_parameter(value) for name, value in sorted(analysis.parameters.items())}
     selection = {name: format_parameter(value) for name, value in sorted(analysis.selection.items()) if value != ""}
@@ -123,7 +124,8 @@ def _version(stale: str) -> str:
 
 def _description(analysis: StoredFinding, undefined: Sequence[Any], stale: str) -> str:
     paragraphs = [f"**Stale: {stale}.** Ask again before you rely on it."] if stale else []
-    paragraphs.append(analysis.summary or "")
+    summary = Summary.from_columns(analysis.headline, analysis.evidence, analysis.caveats)
+    paragraphs.append(summary.format_markdown())
     if undefined:
         paragraphs.append("Not given:\n" + "\n".join(f"- `{row.name}`: {row.reason}" for row in undefined))
     paragraphs.append(f"Finding {analysis.id} of the store; `suffrage show {analysis.id}` prints it.")
