@@ -6,24 +6,28 @@ that any worker can make any of them.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.bit_tables import BitTable, bit, flip
+from analyses.numerics.similarity.packed_scores import PackedScores, bit, flip
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_kernels import fill_below
-from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS
+from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS, stream_key
+
+Null = Literal["columns", "margins"]
 
 TRADES_PER_COLUMN = 10
 """Trades between two draws of the ``margins`` null, for each column of the table."""
 
 
 @jit
-def _place_ones(cells: Any, cell_starts: Any, ones: Any, key: Any, permutation: int, rows: Any) -> None:
-    rows[:] = np.uint64(0)
-    draws = np.empty(rows.shape[0], np.int64)
+def _place_ones(packed: Any, key: Any, permutation: int, bits: Any) -> None:
+    cells, cell_starts, ones = packed.cells, packed.cell_starts, packed.ones
+    bits[:] = np.uint64(0)
+    draws = np.empty(bits.shape[0], np.int64)
     for column in range(ones.size):
         start = cell_starts[column]
         n = cell_starts[column + 1] - start
@@ -31,14 +35,14 @@ def _place_ones(cells: Any, cell_starts: Any, ones: Any, key: Any, permutation: 
         fill_below(draws[:rarer], n - rarer + 1, INT(1), key, INT(COLUMNS), permutation, column)
         for i in range(rarer):
             row = cells[start + draws[i]]
-            row += np.int64(bit(rows, row, column)) * (cells[start + n - rarer + i] - row)
-            flip(rows, row, column)
+            row += np.int64(bit(bits, row, column)) * (cells[start + n - rarer + i] - row)
+            flip(bits, row, column)
         if rarer != ones[column]:
             for i in range(start, start + n):
-                flip(rows, cells[i], column)
+                flip(bits, cells[i], column)
 
 
-def shuffle_columns(table: BitTable, key: NDArray[np.uint64], permutation: int) -> NDArray[np.uint64]:
+def shuffle_columns(packed: PackedScores, key: NDArray[np.uint64], permutation: int) -> NDArray[np.uint64]:
     """The table with each column's scores shuffled among the rows measured in it.
 
     Only how many ones a column has is kept, so the draw does not depend on where they were: a uniform
@@ -47,16 +51,17 @@ def shuffle_columns(table: BitTable, key: NDArray[np.uint64], permutation: int) 
     Source: Ailem et al. 2024, section 3.2; Floyd's algorithm for a random subset (Bentley & Floyd 1987).
 
     Returns:
-        ``(n, n_words)`` uint64, packed like ``table.rows``.
+        ``(n, n_words)`` uint64, packed like ``packed.bits``.
     """
-    rows = np.empty_like(table.rows)
-    _place_ones(table.cells, table.cell_starts, table.ones, key, permutation, rows)
-    return rows
+    bits = np.empty_like(packed.bits)
+    _place_ones(packed, key, permutation, bits)
+    return bits
 
 
 @jit
-def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpose: int, permutation: int) -> None:
-    n = rows.shape[0]
+def _trade(packed: Any, bits: Any, key: Any, purpose: int, permutation: int) -> None:
+    n, n_columns, masks = bits.shape[0], packed.ones.size, packed.masks
+    n_trades = TRADES_PER_COLUMN * n_columns
     firsts, seconds = np.empty(n_trades, np.int64), np.empty(n_trades, np.int64)
     fill_below(firsts, n_columns, INT(0), key, purpose + PAIRS, permutation, INT(0))
     fill_below(seconds, n_columns - 1, INT(0), key, purpose + PAIRS, permutation, INT(1))
@@ -69,8 +74,8 @@ def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpo
         ones: Any = INT(0)
         for i in range(n):
             differing[n_differing] = i
-            in_a = (rows[i, word_a] >> at_a) & np.uint64(1)
-            in_b = (rows[i, word_b] >> at_b) & np.uint64(1)
+            in_a = (bits[i, word_a] >> at_a) & np.uint64(1)
+            in_b = (bits[i, word_b] >> at_b) & np.uint64(1)
             both = (masks[i, word_a] >> at_a) & (masks[i, word_b] >> at_b) & np.uint64(1)
             differs = np.int64((in_a ^ in_b) & both)
             n_differing += differs
@@ -80,15 +85,15 @@ def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpo
             i = differing[d]
             wants = draws[d] < ones
             ones -= np.int64(wants)
-            change = np.uint64(wants) ^ ((rows[i, word_a] >> at_a) & np.uint64(1))
-            rows[i, word_a] ^= change << at_a
-            rows[i, word_b] ^= change << at_b
+            change = np.uint64(wants) ^ ((bits[i, word_a] >> at_a) & np.uint64(1))
+            bits[i, word_a] ^= change << at_a
+            bits[i, word_b] ^= change << at_b
 
 
 def run_trades(
-    table: BitTable, rows: NDArray[np.uint64], key: NDArray[np.uint64], purpose: int, permutation: int
+    packed: PackedScores, bits: NDArray[np.uint64], key: NDArray[np.uint64], purpose: int, permutation: int
 ) -> NDArray[np.uint64]:
-    """``rows`` after a run of the chain whose steps keep every row sum and column sum.
+    """Return ``bits`` after a run of the chain whose steps keep every row sum and column sum.
 
     A step picks two columns at random, looks at the rows measured in both where they differ, and deals
     the ones of the first column out again among these rows, uniformly. That step is its own reverse
@@ -98,13 +103,13 @@ def run_trades(
 
     Source: the "curveball" trade of Strona et al. 2014, along columns; `TRADES_PER_COLUMN` steps per column.
     """
-    result = rows.copy()
-    if table.n_columns > 1:
-        _trade(result, table.masks, table.n_columns, TRADES_PER_COLUMN * table.n_columns, key, purpose, permutation)
+    result = bits.copy()
+    if packed.n_columns > 1:
+        _trade(packed, result, key, purpose, permutation)
     return result
 
 
-def find_common_ancestor(table: BitTable, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def find_common_ancestor(packed: PackedScores, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The table from which every draw of the ``margins`` null starts: the chain run back from the observed one.
 
     Since the chain is its own reverse, the observed table and the draws made forward from the ancestor
@@ -112,14 +117,47 @@ def find_common_ancestor(table: BitTable, key: NDArray[np.uint64]) -> NDArray[np
 
     Source: Besag & Clifford 1989, the parallel method.
     """
-    return run_trades(table, table.rows, key, BACKWARD, 0)
+    return run_trades(packed, packed.bits, key, BACKWARD, 0)
 
 
 def draw_fixed_margins(
-    table: BitTable, ancestor: NDArray[np.uint64], key: NDArray[np.uint64], permutation: int
+    packed: PackedScores, ancestor: NDArray[np.uint64], key: NDArray[np.uint64], permutation: int
 ) -> NDArray[np.uint64]:
-    """A table with the row sums, column sums and missing cells of ``table``; ``(n, n_words)`` uint64."""
-    return run_trades(table, ancestor, key, FORWARD, permutation)
+    """A table with the row sums, column sums and missing cells of ``packed``; ``(n, n_words)`` uint64."""
+    return run_trades(packed, ancestor, key, FORWARD, permutation)
+
+
+@dataclass(frozen=True, slots=True)
+class NullTables:
+    """Binary tables drawn under a null, by number.
+
+    Attributes:
+        packed: the observed table.
+        key: of the seed.
+        ancestor: where the draws of "margins" start; None for "columns".
+    """
+
+    packed: PackedScores
+    key: NDArray[np.uint64]
+    ancestor: NDArray[np.uint64] | None
+
+    @classmethod
+    def create(cls, packed: PackedScores, *, null: Null, seed: int) -> NullTables:
+        """Return the draws from a table.
+
+        Args:
+            packed: the observed table.
+            null: "columns" shuffles each column among its measured cells; "margins" keeps the sums of rows too.
+            seed: of all draws.
+        """
+        key = stream_key(seed)
+        return cls(packed, key, find_common_ancestor(packed, key) if null == "margins" else None)
+
+    def draw(self, permutation: int) -> NDArray[np.uint64]:
+        """Return one drawn table, ``(n, n_words)`` uint64."""
+        if self.ancestor is None:
+            return shuffle_columns(self.packed, self.key, permutation)
+        return draw_fixed_margins(self.packed, self.ancestor, self.key, permutation)
 
 
 @jit

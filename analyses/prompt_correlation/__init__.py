@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from analyses.numerics.similarity.null_draws import Null
+from analyses.numerics.null_tables import Null
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES
 from analyses.presentation.permutation_test_table import list_statistics
 from analyses.presentation.permutation_warnings import explain_untested, list_weight_warnings

@@ -5,17 +5,16 @@ Source: Ailem et al. 2024, section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.null_tables import Null
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
-from analyses.numerics.similarity.null_draws import Null
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
 from analyses.numerics.similarity.similarity_test import SimilarityTests
 from analyses.prompt_correlation.validation import find_constant_columns, is_binary_table, validate_test
@@ -154,15 +153,20 @@ def permutation_test(
         SelectionError: the table is too small, holds infinite values, does not vary, or the options do not
             fit it.
     """
-    validate_test(Q, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed)
+    is_binary = is_binary_table(Q)
+    validate_test(
+        Q, is_binary=is_binary, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed
+    )
     if weights is not None:
         weights = None if (weights == weights[0]).all() else scale_to_mean_one(weights)
-    is_binary, missing = is_binary_table(Q), np.isnan(Q)
-    compare: Callable[..., SimilarityTests] = compare_continuous
+    missing = np.isnan(Q)
     if is_binary:
         selected = select_similarities(similarities, Q.shape[1])
-        compare = partial(compare_binary, null=null, similarities=selected)
-    tests = compare(Q, n_permutations=n_permutations, seed=seed, weights=weights)
+        tests = compare_binary(
+            Q, n_permutations=n_permutations, null=null, similarities=selected, seed=seed, weights=weights
+        )
+    else:
+        tests = compare_continuous(Q, n_permutations=n_permutations, seed=seed, weights=weights)
     return PromptCorrelation(
         n_prompts=Q.shape[0],
         n_models=Q.shape[1],

@@ -28,7 +28,7 @@ def find_constant_columns(Q: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def validate_test(
-    Q: NDArray[np.float64], *, n_permutations: int, null: str, similarities: tuple[str, ...], seed: int
+    Q: NDArray[np.float64], *, is_binary: bool, n_permutations: int, null: str, similarities: tuple[str, ...], seed: int
 ) -> None:
     """Reject a table that cannot be tested, or not with these options.
 
@@ -36,7 +36,6 @@ def validate_test(
         SelectionError: why, and what to do about it.
     """
     n, k = Q.shape
-    is_binary = is_binary_table(Q)
     unknown = ", ".join(repr(name) for name in similarities if name not in CHOICES)
     is_too_wide = bool(similarities) and not unknown and k <= MAX_COLUMNS and not select_similarities(similarities, k)
     limit = max((BY_NAME[name].max_columns for name in similarities if name in BY_NAME), default=0)

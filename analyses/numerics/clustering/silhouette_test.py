@@ -16,13 +16,13 @@ from analyses.numerics.clustering.best_clustering import (
     find_best_clustering,
     find_best_number,
 )
-from analyses.numerics.null_tables import draw_fixed_margins, find_common_ancestor, shuffle_table
-from analyses.numerics.similarity.bit_tables import BitTable, unpack_bits
+from analyses.numerics.null_tables import NullTables, shuffle_table
+from analyses.numerics.similarity.packed_scores import PackedScores, unpack_bits
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
 from tracker.statistics.rng_streams import stream_key
 
 CAPS = (10, 25, 50)
-"""Largest numbers of clusters that are build_permutation_test, as far as they were tried."""
+"""Largest numbers of clusters that are tested, as far as they were tried."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,7 +110,7 @@ def silhouette_test(
         seed: of the starts and the draws.
     """
     key = stream_key(seed)
-    drawn = _margins(Q, key) if null == "margins" else lambda permutation: shuffle_table(Q, key, permutation)
+    drawn = _margins(Q, seed) if null == "margins" else lambda permutation: shuffle_table(Q, key, permutation)
 
     def clustered(table: NDArray[np.float64]) -> Clustering:
         return find_best_clustering(table, weights=weights, max_clusters=max_clusters, n_restarts=n_restarts, key=key)
@@ -119,12 +119,9 @@ def silhouette_test(
     return SilhouetteTest(observed=clustered(Q), null_by_number=np.array(by_number))
 
 
-def _margins(Q: NDArray[np.float64], key: NDArray[np.uint64]) -> Callable[[int], NDArray[np.float64]]:
-    table = BitTable.from_scores(Q)
-    ancestor = find_common_ancestor(table, key)
-    return lambda permutation: unpack_bits(draw_fixed_margins(table, ancestor, key, permutation), Q.shape[1]).astype(
-        np.float64
-    )
+def _margins(Q: NDArray[np.float64], seed: int) -> Callable[[int], NDArray[np.float64]]:
+    tables = NullTables.create(PackedScores.from_scores(Q), null="margins", seed=seed)
+    return lambda permutation: unpack_bits(tables.draw(permutation), Q.shape[1]).astype(np.float64)
 
 
 def _largest(by_number: NDArray[np.float64]) -> NDArray[np.float64]:

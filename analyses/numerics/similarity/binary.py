@@ -7,23 +7,35 @@ storing a pair (`pair_counter`), and everything reported is a function of these 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.bit_tables import BitTable
-from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, KsDistances, describe_counts, join_distances
-from analyses.numerics.similarity.null_draws import DrawBlock, Null, NullDraws, compute_row_sum_spread
+from analyses.numerics.null_tables import Null, NullTables
+from analyses.numerics.similarity.distributions import (
+    ATOMIC,
+    STATISTICS,
+    KsDistances,
+    compare_distances,
+    compare_exactly,
+    describe_counts,
+    join_distances,
+)
+from analyses.numerics.similarity.packed_scores import PackedScores
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
+from analyses.numerics.similarity.pairs.pair_counts import N_SIDES, PairCounts
 from analyses.numerics.similarity.similarities import SIMILARITIES, Counts, Similarity
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import (
     STATISTIC_TOLERANCE,
+    compare_weighted_distances,
     compute_tie_tolerances,
     describe_masses,
     signs_within,
 )
+from tracker.statistics.jit import bit_counts
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
 
 MAX_KEPT = 1 << 28
@@ -37,6 +49,118 @@ ONE_VARYING_BY_WEIGHT = (
     "only one model has both right and wrong answers, so shuffling only moves them among heavy and light prompts"
 )
 NO_OTHER_TABLE = "no draw differed from the observed table: its row and column sums leave no cell free"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawBlock:
+    """What one block of draws leaves behind.
+
+    Attributes:
+        used: places of the counts that are not all zero.
+        counts: ``(n, used.size)`` counts at these places; ``(0, used.size)`` where they are not kept.
+        sides: ``(n, N_SIDES)``.
+        total: ``(used.size,)`` counts of all draws together.
+        statistics, signs: ``(n, n_similarities, 4)``; signs where they are known without the other draws.
+        row_sums: ``(n,)``, see `compute_row_sum_spread`.
+        differs: whether any draw differs from the observed table.
+    """
+
+    used: NDArray[np.int64]
+    counts: Counts
+    sides: Counts
+    total: Counts
+    statistics: NDArray[np.float64]
+    signs: NDArray[np.int8]
+    row_sums: Counts
+    differs: bool
+
+    def without_counts(self) -> DrawBlock:
+        """What is needed once the counts are in the pool."""
+        return replace(self, used=self.used[:0], counts=self.counts[:, :0], total=self.total[:0])
+
+
+@dataclass(frozen=True, slots=True)
+class NullDraws:
+    """Tables drawn under a null, and what is counted of them.
+
+    Attributes:
+        counter: of the observed table.
+        similarities: to describe.
+        observed: counts of the observed table.
+        tables: the drawn tables.
+        keeps_counts: whether the counts of a block are kept.
+    """
+
+    counter: PairCounter
+    similarities: tuple[Similarity, ...]
+    observed: PairCounts
+    tables: NullTables
+    keeps_counts: bool
+
+    def count(self, run: range) -> tuple[PairCounts, Counts, bool]:
+        """Counts and `compute_row_sum_spread` of some draws, and whether any differs from the observed table."""
+        counter, dtype = self.counter, self.counter.dtype
+        counts = PairCounts(np.empty((len(run), counter.n_values), dtype), np.empty((len(run), N_SIDES), dtype))
+        row_sums, differs = np.empty(len(run), dtype), False
+        for b, permutation in enumerate(run):
+            bits = self.tables.draw(permutation)
+            counts.values[b], counts.sides[b] = counter.count(bits)
+            row_sums[b] = compute_row_sum_spread(bits, counter.weights)
+            differs = differs or not np.array_equal(bits, counter.packed.bits)
+        return counts, row_sums, differs
+
+    def describe_block(self, run: range) -> DrawBlock:
+        """What some draws leave behind."""
+        (counts, sides), row_sums, differs = self.count(run)
+        statistics = np.empty((len(run), len(self.similarities), len(STATISTICS)))
+        signs = np.zeros(statistics.shape, np.int8)
+        for i, similarity in enumerate(self.similarities):
+            lattice = self.counter.lattice(similarity)
+            drawn = np.ascontiguousarray(self.counter.select(similarity, counts, sides))
+            if self.counter.weights is None:
+                invariant = self.invariant_statistics(similarity)
+                statistics[:, i], signs[:, i] = compare_exactly(
+                    lattice, self.observed_counts(similarity), drawn, invariant
+                )
+            else:
+                statistics[:, i] = describe_masses(drawn, lattice.values)
+        used = np.flatnonzero(counts.any(axis=0))
+        kept = counts[:, used] if self.keeps_counts else counts[:0, used]
+        if kept.dtype == np.int64:
+            kept = kept.astype(np.uint32 if kept.max(initial=0) < 2**32 else np.uint64)
+        return DrawBlock(used, kept, sides, counts.sum(axis=0)[used], statistics, signs, row_sums, differs)
+
+    def distances(self, run: range, block: DrawBlock, pools: list[Counts]) -> list[KsDistances]:
+        """For each similarity, the observed table's distance from the pool, and that of the draws of one block."""
+        if self.keeps_counts:
+            counts, sides = np.zeros((len(run), self.counter.n_values), self.counter.dtype), block.sides
+            counts[:, block.used] = block.counts
+        else:
+            (counts, sides), _, _ = self.count(run)
+        compare = compare_distances if self.counter.weights is None else compare_weighted_distances
+        return [
+            compare(
+                self.observed_counts(similarity),
+                np.ascontiguousarray(self.counter.select(similarity, counts, sides)),
+                pool,
+            )
+            for similarity, pool in zip(self.similarities, pools, strict=True)
+        ]
+
+    def observed_counts(self, similarity: Similarity) -> Counts:
+        """The observed table's counts of one similarity."""
+        values, sides = self.observed
+        return np.asarray(self.counter.select(similarity, values[None, :], sides[None, :])[0])
+
+    def invariant_statistics(self, similarity: Similarity) -> frozenset[str]:
+        """Statistics of a similarity that no draw can change, under either null.
+
+        The agreements of all pairs add up to the same number in every draw, column by column; so does their
+        mean share, if every two rows that share cells share equally many. Weights end that.
+        """
+        if similarity.invariant_mean and self.counter.weights is None and self.counter.packed.overlaps().size == 1:
+            return frozenset({"mean"})
+        return frozenset()
 
 
 def compare_binary(
@@ -59,9 +183,11 @@ def compare_binary(
         seed: of all draws.
         weights: ``(n,)`` float64, positive, mean 1; they stay at their rows in every draw. None: all count the same.
     """
-    counter = PairCounter.create(BitTable.from_scores(Q), similarities, weights)
+    packed = PackedScores.from_scores(Q)
+    counter = PairCounter.create(packed, similarities, weights)
+    tables = NullTables.create(packed, null=null, seed=seed)
     keeps_counts = n_permutations * counter.n_values <= MAX_KEPT
-    draws = NullDraws.create(counter, similarities, null=null, seed=seed, keeps_counts=keeps_counts)
+    draws = NullDraws(counter, similarities, counter.count(packed.bits), tables, keeps_counts)
     return _compare_with_draws(draws, split_blocks(n_permutations, max(1, min(50, 4_000_000 // counter.n_values))))
 
 
@@ -71,7 +197,7 @@ def _compare_with_draws(draws: NullDraws, runs: list[range]) -> SimilarityTests:
     pools = [draws.observed_counts(s) + drawn for s, drawn in zip(draws.similarities, pooled, strict=True)]
     distances = map_blocks(lambda block: draws.distances(runs[block], blocks[block], pools), len(runs))
     reason = _unchanged_reason(draws, blocks)
-    n, n_pairs = counter.table.rows.shape[0], counter.n_pairs()
+    n, n_pairs = counter.packed.bits.shape[0], counter.n_pairs()
     return SimilarityTests(
         tests=tuple(
             _test(i, draws, blocks, [block[i] for block in distances], pooled[i], reason)
@@ -80,7 +206,7 @@ def _compare_with_draws(draws: NullDraws, runs: list[range]) -> SimilarityTests:
         n_pairs=n_pairs,
         n_disjoint=n * (n - 1) // 2 - n_pairs,
         mean_to_others=counter.mean_to_others(),
-        row_sums=_row_sums(draws, blocks, reason) if counter.table.is_complete else None,
+        row_sums=_row_sums(draws, blocks, reason) if counter.packed.is_complete else None,
     )
 
 
@@ -103,12 +229,12 @@ def _describe_draws(draws: NullDraws, runs: list[range]) -> tuple[list[DrawBlock
 
 def _unchanged_reason(draws: NullDraws, blocks: list[DrawBlock]) -> str:
     """Why no statistic at all can be a test; empty if some can."""
-    if draws.ancestor is not None:
+    if draws.tables.ancestor is not None:
         return "" if any(block.differs for block in blocks) else NO_OTHER_TABLE
-    table = draws.counter.table
-    n_varying = int(((table.ones > 0) & (table.ones < np.diff(table.cell_starts))).sum())
+    packed = draws.counter.packed
+    n_varying = int(((packed.ones > 0) & (packed.ones < np.diff(packed.cell_starts))).sum())
     reason = ONE_VARYING_COLUMN if draws.counter.weights is None else ONE_VARYING_BY_WEIGHT
-    return reason if n_varying < 2 and table.is_complete else ""
+    return reason if n_varying < 2 and packed.is_complete else ""
 
 
 def _test(
@@ -147,10 +273,10 @@ def _test(
 
 def _row_sums(draws: NullDraws, blocks: list[DrawBlock], reason: str) -> PermutationTest:
     """Variance of the ones in a row; without weights the sum of row sums is fixed, so squares decide ties."""
-    table, weights = draws.counter.table, draws.counter.weights
-    reason = reason or (INVARIANT_ROW_SUMS if draws.ancestor is not None else "")
+    packed, weights = draws.counter.packed, draws.counter.weights
+    reason = reason or (INVARIANT_ROW_SUMS if draws.tables.ancestor is not None else "")
     null = np.concatenate([block.row_sums for block in blocks])
-    observed = compute_row_sum_spread(table.rows, weights)
+    observed = compute_row_sum_spread(packed.bits, weights)
     if weights is not None:
         return build_permutation_test(
             observed,
@@ -158,8 +284,18 @@ def _row_sums(draws: NullDraws, blocks: list[DrawBlock], reason: str) -> Permuta
             signs_within(null - observed, STATISTIC_TOLERANCE * max(observed, float(null.max()))),
             reason,
         )
-    n = table.rows.shape[0]
-    mean = table.ones.sum() / n
+    n = packed.bits.shape[0]
+    mean = packed.ones.sum() / n
     return build_permutation_test(
         observed / n - mean**2, null / n - mean**2, np.sign(null - observed).astype(np.int8), reason
     )
+
+
+def compute_row_sum_spread(bits: NDArray[np.uint64], weights: NDArray[np.float64] | None) -> float:
+    """A measure of how unequal the row sums of a table are: the sum of squares, or the weighted variance."""
+    ones = bit_counts(bits)
+    if weights is None:
+        return int((ones**2).sum())
+    total = weights.sum()
+    mean = (weights * ones).sum() / total
+    return float((weights * (ones - mean) ** 2).sum() / total)

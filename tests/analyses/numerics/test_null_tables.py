@@ -15,7 +15,7 @@ from analyses.numerics.null_tables import (
     shuffle_scores,
     shuffle_table,
 )
-from analyses.numerics.similarity.bit_tables import BitTable, pack_bits, unpack_bits
+from analyses.numerics.similarity.packed_scores import PackedScores, pack_bits, unpack_bits
 from tracker.statistics.rng_streams import stream_key
 
 
@@ -71,9 +71,9 @@ class TestLaws:
 
     @given(continuous_tables())
     def test_shuffled_scores_are_the_same_scores(self, table):
-        bits = BitTable.from_scores(np.ones_like(table))
+        packed = PackedScores.from_scores(np.ones_like(table))
         scores = table.T.ravel()
-        drawn = shuffle_scores(scores, bits.cells, bits.cell_starts, table.shape[0], stream_key(1), 0)
+        drawn = shuffle_scores(scores, packed.cells, packed.cell_starts, table.shape[0], stream_key(1), 0)
         assert (np.sort(drawn, axis=0) == np.sort(table, axis=0)).all()
 
     def test_shuffled_scores_take_every_place_equally_often(self):

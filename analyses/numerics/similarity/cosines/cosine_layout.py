@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.bit_tables import BitTable, unpack_bits
 from analyses.numerics.similarity.cosines.cosine_pairs import BINS, CosineBins, CosineRows, bin_cosines, collect_cosines
+from analyses.numerics.similarity.packed_scores import PackedScores, unpack_bits
 from analyses.numerics.similarity.weighted_distributions import LAST_DIGIT
 
 MIN_WIDTH = 1e-12
@@ -27,7 +27,7 @@ class CosineLayout:
         weights: ``(n,)`` float64, positive, of the rows as ``bits`` has them; ``(0,)`` where all count the same.
     """
 
-    bits: BitTable
+    bits: PackedScores
     patterns: NDArray[np.float64]
     lowest: float
     n_pairs: int
@@ -36,7 +36,7 @@ class CosineLayout:
     @classmethod
     def create(cls, Q: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> CosineLayout:
         """The layout of a ``(n, k)`` table with NaN where not measured, and weights of its rows or None."""
-        bits = BitTable.from_scores(np.where(np.isnan(Q), np.nan, 1.0))
+        bits = PackedScores.from_scores(np.where(np.isnan(Q), np.nan, 1.0))
         patterns = unpack_bits(bits.patterns, Q.shape[1]).astype(np.float64)
         sizes = np.diff(bits.starts)
         shared = (patterns @ patterns.T > 0) * np.outer(sizes, sizes)

@@ -3,19 +3,108 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.bit_tables import BitTable
-from analyses.numerics.similarity.lattices import Lattice, LatticeCells, join_cells
-from analyses.numerics.similarity.pairs.pair_by_pair import RowSums, count_pair_by_pair
-from analyses.numerics.similarity.pairs.pair_counts import N_SIDES, PairCounts, RowGroups, count_by_pattern
+from analyses.numerics.similarity.lattices import Lattice, LatticeCells, cell_position, join_cells
+from analyses.numerics.similarity.packed_scores import PackedScores
+from analyses.numerics.similarity.pairs.pair_counts import (
+    BOTH_EMPTY,
+    DISJOINT_ONES,
+    N_SIDES,
+    NO_OVERLAP,
+    SAME_ONES,
+    PairCounts,
+    count_by_pattern,
+)
 from analyses.numerics.similarity.pairs.pair_weights import weigh_by_pattern
 from analyses.numerics.similarity.similarities import Counts, Similarity
+from tracker.statistics.jit import bit_counts, jit, popcount
 
 MAX_PATTERNS = 64
 """With more patterns of missing cells than this, pairs are counted one by one."""
+
+
+@jit
+def _count_each_pair(bits: Any, packed: Any, weights: Any, cells: Any, counts: Any) -> None:
+    """Count all pairs of rows one by one.
+
+    Args:
+        bits: ``(n, n_words)`` uint64, a table with the missing cells of ``packed``.
+        packed: `PackedScores`.
+        weights: ``(n,)``: a pair counts the product of its rows' weights. Ones as int64 count; float64 gives float64.
+        cells: `LatticeCells` of the similarities.
+        counts: `PairCounts`, filled.
+    """
+    n, n_words = bits.shape
+    masks = packed.masks
+    counts.values[:] = 0
+    counts.sides[:] = 0
+    ones = bit_counts(bits)
+    for i in range(n):
+        for j in range(i + 1, n):
+            o = s = t = c = np.uint64(0)
+            for w in range(n_words):
+                o += popcount(masks[i, w] & masks[j, w])
+                s += popcount(bits[i, w] & masks[j, w])
+                t += popcount(masks[i, w] & bits[j, w])
+                c += popcount(bits[i, w] & bits[j, w])
+            shared, left, right, both = np.int64(o), np.int64(s), np.int64(t), np.int64(c)
+            weight = weights[i] * weights[j]
+            if shared == 0:
+                counts.sides[NO_OVERLAP] += weight
+                continue
+            if left + right == 0:
+                counts.sides[BOTH_EMPTY] += weight
+            if both == 0 and ones[i] > 0 and ones[j] > 0:
+                counts.sides[DISJOINT_ONES] += weight
+            if both > 0 and both == left and both == right:
+                counts.sides[SAME_ONES] += weight
+            for lattice in range(cells.stride.size):
+                counts.values[cell_position(cells, lattice, shared, left, right, both)] += weight
+
+
+@jit
+def _sum_each_row(packed: Any, weights: Any, cells: Any, values: Any, sums: Any, partners: Any) -> None:
+    """Add up the similarities of each row to all others, in the order of the rows.
+
+    Args:
+        packed: `PackedScores`.
+        weights: ``(n,)`` int64 ones or float64, of the rows.
+        cells: `LatticeCells` of the similarities.
+        values: float64, the value behind every place of the counts.
+        sums: ``(n_lattices, n)`` float64 zeros, filled with the weighted sum of each row's similarities.
+        partners: ``(n,)`` zeros, filled with the weight of the rows that share a cell with each.
+    """
+    n, n_words = packed.bits.shape
+    bits, masks = packed.bits.T.copy(), packed.masks.T.copy()  # neighbours in memory, for vector operations
+    numbers = np.empty((4, n), np.int64)
+    shared, left, right, both = numbers[0], numbers[1], numbers[2], numbers[3]
+    for i in range(n):
+        numbers[:, i + 1 :] = 0
+        for w in range(n_words):
+            row, mask, row_bits, row_masks = bits[w, i], masks[w, i], bits[w], masks[w]
+            for j in range(i + 1, n):
+                shared[j] += np.int64(popcount(mask & row_masks[j]))
+                left[j] += np.int64(popcount(row & row_masks[j]))
+                right[j] += np.int64(popcount(mask & row_bits[j]))
+                both[j] += np.int64(popcount(row & row_bits[j]))
+        weight = weights[i]
+        for j in range(i + 1, n):
+            if shared[j] > 0:
+                partners[i] += weights[j]
+                partners[j] += weight
+        for lattice in range(cells.stride.size):
+            row_sums = sums[lattice]
+            total = row_sums[i]
+            for j in range(i + 1, n):
+                if shared[j] > 0:
+                    value = values[cell_position(cells, lattice, shared[j], left[j], right[j], both[j])]
+                    total += value * weights[j]
+                    row_sums[j] += value * weight
+            row_sums[i] = total
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +119,14 @@ class PairCounter:
             and counts are integers.
     """
 
-    table: BitTable
+    packed: PackedScores
     lattices: dict[str, Lattice]
     cells: LatticeCells
     weights: NDArray[np.float64] | None = None
 
     @classmethod
     def create(
-        cls, table: BitTable, similarities: tuple[Similarity, ...], weights: NDArray[np.float64] | None = None
+        cls, packed: PackedScores, similarities: tuple[Similarity, ...], weights: NDArray[np.float64] | None = None
     ) -> PairCounter:
         """A counter for tables of this shape with these missing cells.
 
@@ -46,11 +135,11 @@ class PairCounter:
             similarities: to count.
             weights: of the rows that ``table`` was made from, in their order; or None.
         """
-        overlaps = table.overlaps()
+        overlaps = packed.overlaps()
         makers = {similarity.choice: similarity.lattice for similarity in similarities}
-        lattices = {choice: make(table.n_columns, overlaps) for choice, make in makers.items()}
+        lattices = {choice: make(packed.n_columns, overlaps) for choice, make in makers.items()}
         cells = join_cells(list(lattices.values()))
-        return cls(table, lattices, cells, None if weights is None else weights[table.order])
+        return cls(packed, lattices, cells, None if weights is None else weights[packed.order])
 
     @property
     def n_values(self) -> int:
@@ -62,43 +151,44 @@ class PairCounter:
         """Of the counts."""
         return np.int64 if self.weights is None else np.float64
 
-    def count(self, rows: NDArray[np.uint64]) -> PairCounts:
+    def count(self, bits: NDArray[np.uint64]) -> PairCounts:
         """Counts of all lattices in one vector, and the side counts."""
-        if self.table.n_patterns > MAX_PATTERNS:
-            return self.count_pair_by_pair(rows)
+        if self.packed.n_patterns > MAX_PATTERNS:
+            return self.count_pair_by_pair(bits)
         counts = self._new_counts()
-        groups = RowGroups(self.table.patterns, self.table.starts)
         if self.weights is None:
-            count_by_pattern(rows, groups, self.cells, counts)
+            count_by_pattern(bits, self.packed, self.cells, counts)
         else:
-            weigh_by_pattern(rows, self.weights, groups, self.cells, counts)
+            weigh_by_pattern(bits, self.weights, self.packed, self.cells, counts)
         return counts
 
-    def count_pair_by_pair(self, rows: NDArray[np.uint64], row_sums: RowSums | None = None) -> PairCounts:
-        """The same counts, slowly; and sums for each row."""
+    def count_pair_by_pair(self, bits: NDArray[np.uint64]) -> PairCounts:
+        """The same counts, slowly."""
         counts = self._new_counts()
-        weights = np.ones(rows.shape[0], np.int64) if self.weights is None else self.weights
-        row_sums = row_sums or RowSums(np.empty((0, 0)), np.empty(0, self.dtype), np.empty(0))
-        count_pair_by_pair(rows, self.table.masks, weights, self.cells, counts, row_sums)
+        _count_each_pair(bits, self.packed, self._row_weights, self.cells, counts)
         return counts
+
+    @property
+    def _row_weights(self) -> NDArray[Any]:
+        return np.ones(self.packed.bits.shape[0], np.int64) if self.weights is None else self.weights
 
     def _new_counts(self) -> PairCounts:
         return PairCounts(np.empty(self.n_values, self.dtype), np.empty(N_SIDES, self.dtype))
 
     def n_pairs(self) -> int:
         """Pairs of rows that share a cell."""
-        counts = replace(self, weights=None).count(self.table.rows)
+        counts = replace(self, weights=None).count(self.packed.bits)
         return int(counts.values[: next(iter(self.lattices.values())).size].sum())
 
     def mean_to_others(self) -> dict[str, NDArray[np.float64]]:
         """By choice, the mean similarity of each row to those it shares cells with; in the order before packing."""
-        n = self.table.rows.shape[0]
+        n = self.packed.bits.shape[0]
         values = np.concatenate([lattice.values for lattice in self.lattices.values()])
-        row_sums = RowSums(np.zeros((n, len(self.lattices))), np.zeros(n, self.dtype), values)
-        self.count_pair_by_pair(self.table.rows, row_sums)
+        sums, partners = np.zeros((len(self.lattices), n)), np.zeros(n, self.dtype)
+        _sum_each_row(self.packed, self._row_weights, self.cells, values, sums, partners)
         means = np.full((n, len(self.lattices)), np.nan)
-        has_partners = row_sums.partners > 0
-        means[self.table.order[has_partners]] = row_sums.sums[has_partners] / row_sums.partners[has_partners, None]
+        has_partners = partners > 0
+        means[self.packed.order[has_partners]] = sums.T[has_partners] / partners[has_partners, None]
         return dict(zip(self.lattices, means.T, strict=True))
 
     def select(self, similarity: Similarity, values: Counts, sides: Counts) -> Counts:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analyses.numerics.similarity.bit_tables import WORD
 from analyses.numerics.similarity.lattices import cell_position
+from analyses.numerics.similarity.packed_scores import WORD
 from tracker.statistics.jit import INT, bit_counts, jit, popcount
 
 BOTH_EMPTY, DISJOINT_ONES, NO_OVERLAP, SAME_ONES, N_SIDES = 0, 1, 2, 3, 4
@@ -30,18 +30,6 @@ class PairCounts(NamedTuple):
 
     values: Any
     sides: Any
-
-
-class RowGroups(NamedTuple):
-    """Rows grouped by their missing cells.
-
-    Attributes:
-        patterns: ``(n_patterns, n_words)`` uint64, the measured columns of each group.
-        starts: ``(n_patterns + 1,)`` int64, where each group begins.
-    """
-
-    patterns: Any
-    starts: Any
 
 
 class SortedRows(NamedTuple):
@@ -81,7 +69,7 @@ class Lanes(NamedTuple):
 
 @jit
 def count_shared(patterns: Any, g: int, h: int) -> Any:
-    """Columns measured in two groups."""
+    """Columns measured in two packed."""
     overlap: Any = INT(0)
     for w in range(patterns.shape[1]):
         overlap += np.int64(popcount(patterns[g, w] & patterns[h, w]))
@@ -95,14 +83,14 @@ def new_sorted_rows(n: int, k: int) -> Any:
 
 
 @jit
-def sort_by_ones(rows: Any, start: int, stop: int, common: Any, group: Any) -> None:
+def sort_by_ones(bits: Any, start: int, stop: int, common: Any, group: Any) -> None:
     """Sort rows by their ones under ``common`` into `SortedRows`."""
     order, first, ones = group.order, group.first, group.ones
     first[:] = 0
     for i in range(start, stop):
         total = np.uint64(0)
         for w in range(common.size):
-            total += popcount(rows[i, w] & common[w])
+            total += popcount(bits[i, w] & common[w])
         ones[i - start] = np.int64(total)
         first[np.int64(total) + 1] += 1
     for s in range(first.size - 1):
@@ -117,7 +105,7 @@ def sort_by_ones(rows: Any, start: int, stop: int, common: Any, group: Any) -> N
 
 
 @jit
-def _lay_out(rows: Any, common: Any, right: Any, lanes: Any) -> None:
+def _lay_out(bits: Any, common: Any, right: Any, lanes: Any) -> None:
     """Turn sorted rows into lanes, column by column; rows with equally many ones begin a word of their own."""
     order, first = right.order, right.first
     word = 0
@@ -132,7 +120,7 @@ def _lay_out(rows: Any, common: Any, right: Any, lanes: Any) -> None:
             target = lanes.first_word[t] + (lane >> 6)
             flag = np.uint64(1) << np.uint64(lane & 63)
             for w in range(common.size):
-                left = rows[order[j], w] & common[w]
+                left = bits[order[j], w] & common[w]
                 while left:
                     lowest = left & (~left + np.uint64(1))
                     lanes.columns[w * 64 + np.int64(popcount(lowest - np.uint64(1))), target] |= flag
@@ -258,10 +246,10 @@ def _add_sums(s: int, same: bool, overlap: int, left: Any, right: Any, lanes: An
 
 @jit
 def _count_between(
-    rows: Any, common: Any, overlap: int, same: bool, left: Any, right: Any, lanes: Any, cells: Any, counts: Any
+    bits: Any, common: Any, overlap: int, same: bool, left: Any, right: Any, lanes: Any, cells: Any, counts: Any
 ) -> None:
     """Count the pairs of a row of one group and a row of another, or of the same."""
-    _lay_out(rows, common, right, lanes)
+    _lay_out(bits, common, right, lanes)
     end = lanes.first_word[right.first.size - 1]
     for s in range(overlap + 1):
         if left.first[s + 1] == left.first[s]:
@@ -270,7 +258,7 @@ def _count_between(
         lanes.sums[: s + 1, begin:end] = np.uint64(0)
         if s > 0:
             for i in range(left.first[s], left.first[s + 1]):
-                depth = _add_columns(rows[left.order[i]], common, lanes, begin, end)
+                depth = _add_columns(bits[left.order[i]], common, lanes, begin, end)
                 _count_sums(lanes, depth, s, begin, end)
         _add_sums(s, same, overlap, left, right, lanes, cells, counts)
 
@@ -293,8 +281,8 @@ def _new_lanes(n: int, n_words: int, k: int) -> Any:
 
 
 @jit
-def _count_rows_with_ones(rows: Any, starts: Any) -> Any:
-    ones = bit_counts(rows)
+def _count_rows_with_ones(bits: Any, starts: Any) -> Any:
+    ones = bit_counts(bits)
     numbers = np.zeros(starts.size - 1, np.int64)
     for g in range(starts.size - 1):
         for i in range(starts[g], starts[g + 1]):
@@ -303,35 +291,35 @@ def _count_rows_with_ones(rows: Any, starts: Any) -> Any:
 
 
 @jit
-def count_by_pattern(rows: Any, groups: Any, cells: Any, counts: Any) -> None:
+def count_by_pattern(bits: Any, packed: Any, cells: Any, counts: Any) -> None:
     """Count all pairs of rows, pattern by pattern.
 
     Args:
-        rows: ``(n, n_words)`` uint64, grouped by pattern.
-        groups: `RowGroups`.
+        bits: ``(n, n_words)`` uint64, a table with the missing cells of ``packed``.
+        packed: `PackedScores`.
         cells: `LatticeCells` of the similarities.
         counts: `PairCounts` of int64, filled.
     """
-    n, n_words = rows.shape
+    n, n_words = bits.shape
     k = cells.by_overlap.shape[1] - 1
-    starts = groups.starts
+    starts = packed.starts
     lanes = _new_lanes(n, n_words, k)
     left, right = new_sorted_rows(n, k), new_sorted_rows(n, k)
     counts.values[:] = 0
     counts.sides[:] = 0
-    n_with_ones = _count_rows_with_ones(rows, starts)
+    n_with_ones = _count_rows_with_ones(bits, starts)
     for g in range(starts.size - 1):
         for h in range(g, starts.size - 1):
-            common = groups.patterns[g] & groups.patterns[h]
-            overlap = count_shared(groups.patterns, g, h)
+            common = packed.patterns[g] & packed.patterns[h]
+            overlap = count_shared(packed.patterns, g, h)
             same = g == h
             n_left, n_right = starts[g + 1] - starts[g], starts[h + 1] - starts[h]
             if overlap == 0:
                 counts.sides[NO_OVERLAP] += n_left * (n_left - 1) // 2 if same else n_left * n_right
                 continue
-            sort_by_ones(rows, starts[g], starts[g + 1], common, left)
-            sort_by_ones(rows, starts[h], starts[h + 1], common, right)
+            sort_by_ones(bits, starts[g], starts[g + 1], common, left)
+            sort_by_ones(bits, starts[h], starts[h + 1], common, right)
             if not same:
                 n_pairs = (n_left - left.first[1]) * (n_right - right.first[1])
                 counts.sides[DISJOINT_ONES] += n_with_ones[g] * n_with_ones[h] - n_pairs
-            _count_between(rows, common, overlap, same, left, right, lanes, cells, counts)
+            _count_between(bits, common, overlap, same, left, right, lanes, cells, counts)

@@ -47,12 +47,12 @@ class Weighing(NamedTuple):
 
 
 @jit
-def _lay_out(rows: Any, weights: Any, common: Any, right: Any, n_right: Any, space: Any) -> None:
+def _lay_out(bits: Any, weights: Any, common: Any, right: Any, n_right: Any, space: Any) -> None:
     """The measured words of sorted rows, word by word, and their weights."""
     for j in range(n_right):
         space.weights[j] = weights[right.order[j]]
         for w in range(common.size):
-            space.words[w, j] = rows[right.order[j], w] & common[w]
+            space.words[w, j] = bits[right.order[j], w] & common[w]
 
 
 @jit
@@ -78,13 +78,13 @@ def _add_row(row: Any, begin: Any, n_right: Any, space: Any) -> None:
     for start in range(begin, n_right, places.size):
         size = min(places.size, n_right - start)
         base, heavy = space.bases[start : start + size], space.weights[start : start + size]
-        word, bits = row[0], space.words[0, start:]
+        word, right_words = row[0], space.words[0, start:]
         for j in range(size):
-            places[j] = base[j] + np.uint32(popcount(bits[j] & word))
+            places[j] = base[j] + np.uint32(popcount(right_words[j] & word))
         for w in range(1, space.words.shape[0]):
-            word, bits = row[w], space.words[w, start:]
+            word, right_words = row[w], space.words[w, start:]
             for j in range(size):
-                places[j] += np.uint32(popcount(bits[j] & word))
+                places[j] += np.uint32(popcount(right_words[j] & word))
         even = size // 4 * 4
         for j in range(0, even, 4):
             a[places[j]] += heavy[j]
@@ -109,14 +109,14 @@ def _add_sums(s: int, same: bool, overlap: int, first: Any, space: Any, cells: A
 
 @jit
 def _weigh_rows_with_ones(
-    rows: Any, weights: Any, start: int, stop: int, common: Any, ones: Any
+    bits: Any, weights: Any, start: int, stop: int, common: Any, ones: Any
 ) -> tuple[float, float]:
     """Weight of the rows that have ones, none of them in a shared cell; and of those that have one there."""
     outside = inside = 0.0
     for i in range(start, stop):
         shared = np.uint64(0)
         for w in range(common.size):
-            shared += popcount(rows[i, w] & common[w])
+            shared += popcount(bits[i, w] & common[w])
         if shared > 0:
             inside += weights[i]
         elif ones[i] > 0:
@@ -126,7 +126,7 @@ def _weigh_rows_with_ones(
 
 @jit
 def _weigh_between(
-    rows: Any, weights: Any, overlap: int, same: bool, left: Any, right: Any, n_right: Any, space: Any, cells: Any,
+    bits: Any, weights: Any, overlap: int, same: bool, left: Any, right: Any, n_right: Any, space: Any, cells: Any,
     masses: Any,
 ) -> None:  # fmt: skip
     """Weigh the pairs of a row of one group and a row of another, or of the same."""
@@ -138,7 +138,7 @@ def _weigh_between(
         for i in range(left.first[s], left.first[s + 1]):
             partial = space.partial
             partial[:, :n_used] = 0.0
-            _add_row(rows[left.order[i]], i + 1 if same else INT(0), n_right, space)
+            _add_row(bits[left.order[i]], i + 1 if same else INT(0), n_right, space)
             weight = weights[left.order[i]]
             for x in range(n_used):
                 space.sums[x] += weight * ((partial[0, x] + partial[1, x]) + (partial[2, x] + partial[3, x]))
@@ -146,19 +146,19 @@ def _weigh_between(
 
 
 @jit
-def weigh_by_pattern(rows: Any, weights: Any, groups: Any, cells: Any, masses: Any) -> None:
+def weigh_by_pattern(bits: Any, weights: Any, packed: Any, cells: Any, masses: Any) -> None:
     """Weigh all pairs of rows, pattern by pattern.
 
     Args:
-        rows: ``(n, n_words)`` uint64, grouped by pattern.
+        bits: ``(n, n_words)`` uint64, a table with the missing cells of ``packed``.
         weights: ``(n,)`` float64, positive.
-        groups: `RowGroups`.
+        packed: `PackedScores`.
         cells: `LatticeCells` of the similarities.
         masses: `PairCounts` of float64, filled: the weight of the pairs at every value of every lattice.
     """
-    n, n_words = rows.shape
+    n, n_words = bits.shape
     k = cells.by_overlap.shape[1] - 1
-    starts = groups.starts
+    starts = packed.starts
     n_cells = (k + 1) * (k + 2) // 2
     space = Weighing(
         np.zeros((n_words, n), np.uint64), np.zeros(n), np.zeros(n, np.uint32), np.zeros(BLOCK_SIZE, np.uint32),
@@ -167,22 +167,22 @@ def weigh_by_pattern(rows: Any, weights: Any, groups: Any, cells: Any, masses: A
     left, right = new_sorted_rows(n, k), new_sorted_rows(n, k)
     masses.values[:] = 0.0
     masses.sides[:] = 0.0
-    ones = bit_counts(rows)
+    ones = bit_counts(bits)
     for g in range(starts.size - 1):
         for h in range(g, starts.size - 1):
-            common = groups.patterns[g] & groups.patterns[h]
-            overlap = count_shared(groups.patterns, g, h)
+            common = packed.patterns[g] & packed.patterns[h]
+            overlap = count_shared(packed.patterns, g, h)
             same = g == h
             if overlap == 0:
                 product = weights[starts[g] : starts[g + 1]].sum() * weights[starts[h] : starts[h + 1]].sum()
                 masses.sides[NO_OVERLAP] += product
                 continue
             if not same:
-                outside_g, inside_g = _weigh_rows_with_ones(rows, weights, starts[g], starts[g + 1], common, ones)
-                outside_h, inside_h = _weigh_rows_with_ones(rows, weights, starts[h], starts[h + 1], common, ones)
+                outside_g, inside_g = _weigh_rows_with_ones(bits, weights, starts[g], starts[g + 1], common, ones)
+                outside_h, inside_h = _weigh_rows_with_ones(bits, weights, starts[h], starts[h + 1], common, ones)
                 masses.sides[DISJOINT_ONES] += outside_g * (outside_h + inside_h) + inside_g * outside_h
-            sort_by_ones(rows, starts[g], starts[g + 1], common, left)
-            sort_by_ones(rows, starts[h], starts[h + 1], common, right)
+            sort_by_ones(bits, starts[g], starts[g + 1], common, left)
+            sort_by_ones(bits, starts[h], starts[h + 1], common, right)
             n_right = starts[h + 1] - starts[h]
-            _lay_out(rows, weights, common, right, n_right, space)
-            _weigh_between(rows, weights, overlap, same, left, right, n_right, space, cells, masses)
+            _lay_out(bits, weights, common, right, n_right, space)
+            _weigh_between(bits, weights, overlap, same, left, right, n_right, space, cells, masses)

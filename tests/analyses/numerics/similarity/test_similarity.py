@@ -13,11 +13,11 @@ from scipy.spatial.distance import pdist
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
 
 from analyses.numerics.similarity.binary import compare_binary
-from analyses.numerics.similarity.bit_tables import BitTable
 from analyses.numerics.similarity.continuous import compare_continuous
 from analyses.numerics.similarity.cosines.cosine_layout import min_cosine
 from analyses.numerics.similarity.distributions import compare_distances, compare_exactly
 from analyses.numerics.similarity.lattices import cosine_lattice, hamming_lattice, jaccard_lattice
+from analyses.numerics.similarity.packed_scores import PackedScores
 from analyses.numerics.similarity.pairs import pair_counter
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES
@@ -81,10 +81,10 @@ class TestAgainstReference:
     @settings(max_examples=40)
     @given(st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)))
     def test_both_counting_kernels_give_the_same_integers(self, table):
-        bits = BitTable.from_scores(table)
-        counter = PairCounter.create(bits, SIMILARITIES)
-        by_pattern = counter.count(bits.rows)
-        pair_by_pair = counter.count_pair_by_pair(bits.rows)
+        packed = PackedScores.from_scores(table)
+        counter = PairCounter.create(packed, SIMILARITIES)
+        by_pattern = counter.count(packed.bits)
+        pair_by_pair = counter.count_pair_by_pair(packed.bits)
         for first, second in zip(by_pattern, pair_by_pair, strict=True):
             assert (first == second).all()
 

@@ -14,8 +14,8 @@ from strategies import binary_tables, binary_tables_with_gaps, continuous_tables
 
 from analyses.numerics.similarity import binary as binary_similarity
 from analyses.numerics.similarity.binary import compare_binary
-from analyses.numerics.similarity.bit_tables import BitTable
 from analyses.numerics.similarity.continuous import compare_continuous
+from analyses.numerics.similarity.packed_scores import PackedScores
 from analyses.numerics.similarity.pairs import pair_counter
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES
@@ -103,10 +103,10 @@ class TestAgainstReference:
         table=st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)), seed=st.integers(0, 9)
     )
     def test_both_weighing_kernels_agree(self, table, seed):
-        bits = BitTable.from_scores(table)
-        counter = PairCounter.create(bits, SIMILARITIES, some_weights(table, seed))
-        by_pattern = counter.count(bits.rows)
-        pair_by_pair = counter.count_pair_by_pair(bits.rows)
+        packed = PackedScores.from_scores(table)
+        counter = PairCounter.create(packed, SIMILARITIES, some_weights(table, seed))
+        by_pattern = counter.count(packed.bits)
+        pair_by_pair = counter.count_pair_by_pair(packed.bits)
         for first, second in zip(by_pattern, pair_by_pair, strict=True):
             assert first == pytest.approx(second, rel=1e-12, abs=0)
 
@@ -115,10 +115,10 @@ class TestAgainstReference:
         table = (RNG.random((90, k)) < RNG.random((90, 1))).astype(float)
         table[:30, 0] = np.nan
         table[20:50, -1] = np.nan
-        bits = BitTable.from_scores(table)
-        counter = PairCounter.create(bits, SIMILARITIES, some_weights(table, k))
-        pair_by_pair = counter.count_pair_by_pair(bits.rows)
-        for first, second in zip(counter.count(bits.rows), pair_by_pair, strict=True):
+        packed = PackedScores.from_scores(table)
+        counter = PairCounter.create(packed, SIMILARITIES, some_weights(table, k))
+        pair_by_pair = counter.count_pair_by_pair(packed.bits)
+        for first, second in zip(counter.count(packed.bits), pair_by_pair, strict=True):
             assert first == pytest.approx(second, rel=1e-12, abs=0)
 
     @settings(max_examples=30)

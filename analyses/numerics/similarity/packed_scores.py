@@ -1,9 +1,8 @@
-"""Tables of zeros and ones, one bit a cell, with the rows that miss the same cells side by side."""
+"""Binary scores packed into bits, with the prompts that miss the same scores side by side."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +12,13 @@ from tracker.statistics.jit import bit_counts, jit
 WORD = 64
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BitTable:
-    """A binary table with missing cells, packed by rows.
+class PackedScores(NamedTuple):
+    """A binary performance matrix with missing cells, packed by rows; kernels take it whole.
 
-    Rows are reordered so that those with the same pattern of missing cells are neighbours; the order
-    is stable, so a complete table keeps its own.
+    Rows with the same pattern of missing cells are neighbours. The sort is stable: a complete table keeps its order.
 
     Attributes:
-        rows: ``(n, n_words)`` uint64, bit ``j`` of a row is the score of column ``j``; 0 where missing.
+        bits: ``(n, n_words)`` uint64, bit ``j`` of a row is the score of column ``j``; 0 where missing.
         masks: ``(n, n_words)`` uint64, 1 where the cell was measured.
         order: ``(n,)`` int64, the position of each row in the table it was made from.
         patterns: ``(n_patterns, n_words)`` uint64, the distinct masks.
@@ -31,7 +28,7 @@ class BitTable:
         ones: ``(n_columns,)`` int64, how many scores of each column are 1.
     """
 
-    rows: NDArray[np.uint64]
+    bits: NDArray[np.uint64]
     masks: NDArray[np.uint64]
     order: NDArray[np.int64]
     patterns: NDArray[np.uint64]
@@ -53,10 +50,10 @@ class BitTable:
     @property
     def is_complete(self) -> bool:
         """Whether every cell was measured."""
-        return bool(self.cells.size == self.rows.shape[0] * self.n_columns)
+        return bool(self.cells.size == self.bits.shape[0] * self.n_columns)
 
     @classmethod
-    def from_scores(cls, Q: NDArray[np.float64]) -> BitTable:
+    def from_scores(cls, Q: NDArray[np.float64]) -> PackedScores:
         """Pack a ``(n, k)`` table of 0, 1 and NaN (missing)."""
         measured = ~np.isnan(Q)
         masks = pack_bits(measured)
@@ -66,7 +63,7 @@ class BitTable:
         measured = measured[order]
         columns, cells = np.nonzero(measured.T)
         return cls(
-            rows=pack_bits(Q == 1)[order],
+            bits=pack_bits(Q == 1)[order],
             masks=masks[order],
             order=order,
             patterns=patterns,
