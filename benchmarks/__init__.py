@@ -1,1 +1,1 @@
-"""Ours beside its peer, in one run, as a ratio."""
+"""Benchmarks: Suffrage beside a peer in the same run, as a ratio."""

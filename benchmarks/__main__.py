@@ -1,6 +1,7 @@
 """Run every benchmark: ours beside its peer, in one run, one JSON line each.
 
-`python -m benchmarks [MODULE ...]` prints the lines and writes them to benchmarks/results.json.
+`python -m benchmarks [MODULE ...]` prints the lines and writes them to benchmarks/results.json and docs/performance.md;
+`python -m benchmarks page` writes docs/performance.md from the last results.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 import benchmarks
+from benchmarks._page import PAGE, write_page
 from benchmarks._peers import DeviceMissingError, PeerMissingError
 
 RESULTS = Path(__file__).parent / "results.json"
 
 
 def main(names: list[str]) -> None:
+    if names == ["page"]:
+        PAGE.write_text(write_page(json.loads(RESULTS.read_text())))
+        return
     chosen = names or sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if not m.name.startswith("_"))
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in chosen:
@@ -38,6 +43,8 @@ def main(names: list[str]) -> None:
             "measurements": lines,
         }
         RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        PAGE.write_text(write_page(kept))
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

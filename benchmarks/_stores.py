@@ -1,4 +1,4 @@
-"""Empty stores to measure on: a SQLite file, and a database of its own in PostgreSQL."""
+"""Empty stores to measure on: a SQLite file, and a separate database in PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of a growing benchmark, beside the NumPy way: all similarities at once, a running sum of their rows."""
+"""The order of a growing benchmark, beside NumPy: all similarities at once and a running sum of their rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table
 
 TURNS = 3
-"""Both sides are timed so often, in turn, each time in a process of its own."""
+"""Both sides are timed so often, in turn, each time in a separate process."""
 
 
 def vectors(n: int, d: int) -> np.ndarray:

@@ -1,7 +1,8 @@
 """All pairs of models compared at once, beside a loop over pairs through statsmodels.
 
-Both give, for every two models, exact McNemar, errors clustered by task with their p-values, and Holm's correction of
-both. Where the loop would take long it is run on the first pairs and scaled; the line says so.
+For every two models, both compute the exact McNemar test, standard errors clustered by task with their p-values, and
+Holm's correction of both. Where the loop takes long, it runs on the first pairs and its time is scaled. The note gives
+their number.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The density of 1.4 million distances, beside SciPy's `gaussian_kde` and statsmodels' by FFT.
 
-SciPy sums over all distances at each point of a grid. Each line says at how many points it was timed, without the time
-to make it, and to how many it was scaled: 1,000, which is enough to find maxima. Our time includes the maxima. Both
-peers are reflected at 0 as ours is: SciPy is evaluated at x and -x, which doubles its time, and statsmodels has the
+statsmodels by FFT is the stronger peer. SciPy sums over all distances at each point of a grid: it is timed at a few
+points, and its time is scaled to 1,000 points, enough to find maxima. The time of Suffrage includes the maxima. All
+estimates are reflected at 0: SciPy is evaluated at x and -x, which doubles its time, and statsmodels is fitted to the
 distances and their mirror images.
 """
 

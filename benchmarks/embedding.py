@@ -1,4 +1,4 @@
-"""Vectors: prompts through MiniLM beside a plain loop in input order, and stored vectors to an array beside the ORM."""
+"""Embedding prompts by MiniLM beside a loop in input order, and loading stored vectors beside the ORM."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Options of 500 prompts scored after five examples: ours beside lm-evaluation-harness, on a CPU, with the same model.
+"""Options of 500 prompts scored with five few-shot examples, beside lm-evaluation-harness with the same model on a CPU.
 
-The peer has every advantage that it can be given: of several batch sizes it runs with the one that was fastest on its
-first prompts, these trials are not counted, nor are building its requests, loading its model or anything but
-`HFLM.loglikelihood`; it writes nothing. (`auto` takes 64 on a CPU, after five passes to find that out: 64 is tried
-without them; with labels of one token it reads a prompt once for all of them.) Ours is `OptionScorer.replies` as users
-get it, its batches cut by itself. The model is a Llama of random weights; so small a vocabulary as its favours the
-peer, which makes a distribution over it at every position.
+The peer runs with the fastest of several batch sizes on its first prompts. Only `HFLM.loglikelihood` counts: the
+trials, building requests and loading the model are not timed, and the peer writes nothing. Its batch size `auto` takes
+64 on a CPU after five passes, so 64 is tried without them. With labels of one token it reads a prompt once for all of
+them. Suffrage runs `OptionScorer` as users do and chooses its batches itself. The model is a Llama with random
+weights. Its small vocabulary favours the peer, which computes a distribution over the vocabulary at every position.
 
-Memory is the peak of a process that does nothing else, packages included, and what scoring added to the peak before.
+Memory is the peak of a separate process, packages included, and what scoring adds to the peak before.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
     tracker_logprobs, his = np.array(tracker_results), np.array(peer_results)
     return {
         "name": f"{N_PROMPTS} prompts, {N_OPTIONS} options by {method}, {N_EXAMPLES} "
-        f"{'fixed examples' if fixed else 'shots of its own for each'}, CPU, beside lm-evaluation-harness",
+        f"{'fixed examples' if fixed else 'different examples for each'}, CPU, beside lm-evaluation-harness",
         "tokens_per_request": round(_n_tokens(folder, method, fixed)),
         "ours_s": round(min(ours_s), 2),
         "ours_worst_s": round(max(ours_s), 2),

@@ -33,7 +33,7 @@ N_WARM = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Of the model, and how much it is asked. By default 1.2 billion parameters, as of the smallest Llama 3.2."""
+    """Of the model and its prompts. By default 1.2 billion parameters, as of the smallest Llama 3.2."""
 
     width: int = 2_048
     inner: int = 8_192
@@ -66,7 +66,7 @@ def measured(device: str, shape: Shape, label: str) -> Iterator[dict[str, Any]]:
                 spent = seconds(device, partial(_respond, model, method, rendered))
             card = matrix_rate(device)
             done = 2 * weights * count.n_tokens / spent
-            examples = f"{N_EXAMPLES} {'fixed' if fixed else 'own'} shots"
+            examples = f"{N_EXAMPLES} {'fixed' if fixed else 'varying'} examples"
             yield {
                 "name": f"{label}: {shape.n_prompts:,} prompts by {method}, {examples}, "
                 f"Llama of random weights, {model.n_parameters / 1e9:.2f} billion parameters, {model.dtype}",

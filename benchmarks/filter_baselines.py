@@ -1,7 +1,7 @@
-"""Difficulty and discrimination beside girth's, random subsets beside SciPy's one after the other, and what they cost.
+"""Difficulty and discrimination of prompts beside girth, and random subsets beside a loop over SciPy.
 
-girth maximises the marginal likelihood of the same model without priors; both are told the same answers, and how far
-each is from what was planted stands beside the times. All run on one worker.
+girth maximises the marginal likelihood of the same model without priors. Both fit the same answers. Correlations with
+the simulated parameters stand beside the times. All run on one worker.
 """
 
 from __future__ import annotations

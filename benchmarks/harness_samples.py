@@ -1,8 +1,8 @@
-"""From samples of lm-evaluation-harness to committed scores: how fast, and in how much memory.
+"""Time and memory from samples of lm-evaluation-harness to committed scores.
 
-Ours reads the file twice (once for its digest), tells prompts apart, keeps their texts, options and answers, checks
-bounds, duplicates and references, and commits to SQLite. The peers are what people write by hand: `json.loads` on every
-line, then SQLModel's `add_all` of the scores; and pandas' `read_json(lines=True)`, which has stored nothing yet.
+Suffrage reads the file twice, once for its checksum. It resolves prompts, keeps texts, options and answers, checks
+bounds, duplicates and reference answers, and commits to SQLite. One peer runs `json.loads` on every line, then
+SQLModel's `add_all` of the scores. The other is pandas' `read_json(lines=True)`, which stores nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def measurements() -> Iterator[dict[str, Any]]:
 
 
 def write_samples(path: Path, n_bytes: int) -> int:
-    """SIMULATED samples of a multiple-choice task with worked examples, in the shape of today's version; how many."""
+    """SIMULATED samples of a multiple-choice task with few-shot examples, in the shape of today's version; how many."""
     chance = random.Random(0)
     texts = [" ".join(chance.choices(WORDS, k=chance.randint(60, 160))) for _ in range(400)]
     n_examples = [f"Question: {text}\nAnswer: {chance.choice(WORDS)}\n\n" for text in texts]

@@ -1,8 +1,7 @@
-"""The summaries of an Inspect log: own_seconds beside Inspect's own readers, on a log made with its own writer.
+"""Reading an Inspect log, beside Inspect's readers.
 
-Ours reads all that is stored of a log: prompts, scores and answers, checked, in blocks. `read_eval_log` reads the
-transcripts too, which is what people call it for and pay for when they want the scores;
-`read_eval_log_sample_summaries` reads the same part of the file as own_seconds.
+Suffrage reads what it stores of a log: prompts, scores and answers, checked, in blocks. `read_eval_log` reads the
+transcripts too. `read_eval_log_sample_summaries` reads the same part of the file as Suffrage.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ REPEATS = 3
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """Ours beside each reader of the peer; the log's size says what each had to read."""
+    """Ours beside each reader of the peer; the size of the log is that of the whole file."""
     log = peer("inspect_ai.log")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.eval"

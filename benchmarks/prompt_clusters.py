@@ -1,9 +1,9 @@
 """Silhouettes and sweeps over numbers of clusters, beside scikit-learn.
 
-The peer's silhouette takes all pairs of rows. Its sweep runs `KMeans` on unit rows with as many starts, then
-`silhouette_score`, at each number of clusters; its centres are not set back on the sphere, so it is not quite the
-same algorithm. The peer runs as it comes, with as many threads as it takes, and then with its threads held to one,
-which is faster on small tables; ours has one thread throughout.
+The peer's silhouette uses all pairs of rows. Its sweep runs `KMeans` on unit rows with as many starts, then
+`silhouette_score`, at each number of clusters. It does not project its centres back on the sphere, so the algorithm
+differs slightly. The peer runs with its default threads and with one thread; the table shows the faster. Suffrage uses
+one thread.
 """
 
 from __future__ import annotations

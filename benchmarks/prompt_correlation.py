@@ -2,7 +2,7 @@
 
 The peer computes every pair with `pdist` (Hamming, Jaccard) or a matrix product (cosine), then the mean,
 variance and percentiles with NumPy and the KS distance from the observed pairs with `ks_2samp`. It is
-timed on few permutations and scaled; each line says on how many. Both run on one worker.
+timed on a few permutations and scaled; the note gives their number. Both run on one worker.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Representatives of clusters and the weights made of them, beside all pairs of prompts and beside plain loops.
+"""Representatives of clusters and their weights, beside all pairs of prompts and beside plain loops.
 
-Both are given the same clusters. One peer makes the matrix of cosine distances with scikit-learn and takes from it each
-cluster's medoid and the distances from it, weights by NumPy; the other goes through prompts in Python.
+All use the same clusters. One peer computes the matrix of cosine distances with scikit-learn, each cluster's medoid
+and the distances from it, and the weights by NumPy. The other loops over prompts in Python.
 """
 
 from __future__ import annotations

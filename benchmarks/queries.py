@@ -1,4 +1,4 @@
-"""Reading: 5.6 million scores to a dense matrix, beside pandas, on both engines."""
+"""Loading 5.6 million scores as a dense matrix, beside pandas, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Regressions of performance similarity on semantic similarity, beside SciPy's and statsmodels' one after the other.
+"""Regressions of performance similarity on semantic similarity, beside a loop over SciPy or statsmodels.
 
-The peer makes both tables of similarities of all pairs by a matrix product, then fits a line for each prompt: with
-`linregress`, or with `OLS`. It is timed on one table; ours is the cost of one more permutation, with all
+The peer computes both tables of similarities of all pairs by a matrix product, then fits a line for each prompt with
+`linregress` or with `OLS`. It is timed on one table. The time of Suffrage is that of one more permutation, with all
 statistics. Both run on one worker.
 """
 

@@ -1,9 +1,8 @@
-"""Nearest neighbours of prompts beside scikit-learn's, and what the search for similar prompts costs at scale.
+"""Nearest neighbours of prompts beside scikit-learn, and the cost of the search for similar prompts at scale.
 
-The peer compares all pairs too (`algorithm="brute"`): by its cosine metric, and by the Euclidean metric on vectors of
-length 1, which orders them alike and has a faster path of its own. Ours is set against the faster. The peer uses all
-processors of itself, so the ratio is that of ours with as many workers; seconds with one worker stand beside it, whose
-matrix products use all processors and the rest one.
+The peer compares all pairs too (`algorithm="brute"`): by the cosine metric, and by the Euclidean metric on vectors of
+length 1, which gives the same order. The table shows the faster. The peer uses all processors, so Suffrage runs with as
+many workers. With one worker, only matrix products use all processors.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def measurements() -> Iterator[dict[str, Any]]:
             "name": f"neighbours, components at 30 thresholds and stars {n_prompts}x384",
             "ours_s": round(duration, 1),
             "ours_mb": round(memory),
-            "note": "wanted of 100,000: below 10 minutes and 2 GB; in a process of its own, memory with the vectors",
+            "note": "wanted of 100,000: below 10 minutes and 2 GB; in a separate process, memory with the vectors",
         }
 
 

@@ -2,7 +2,7 @@
 
 14,042 prompts in 57 tasks, 30 models with answers, the probabilities of the gold letter and of the model's own, each
 with a run without the question, and two kinds of stored vectors: with near-duplicates, where the threshold is small,
-and without, where it lies amid all distances and most pairs are looked at. Each analysis is a process of its own.
+and without, where it lies among all distances and most pairs are compared. Each analysis is a separate process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Sensitivity of benchmarks as elections, beside the package of the paper's authors.
 
-The peer, `benchbench` on PyPI, brings the leaderboards; both see the same numbers. It descends along a gradient and
-returns the weights, or the added models, that it found; these are evaluated anew in whole numbers, so that strict
-reversals are counted alike. Its weights have a fixed sum, with a least share for each task: a part of those that ours
-may choose. It is timed on one thread, which suits it best by far.
+The peer, `benchbench` on PyPI, provides the leaderboards. It searches by gradient descent and returns weights, or added
+models. The benchmark counts their strict reversals in exact numbers, as for Suffrage. The peer's weights have a fixed
+sum and a minimum share for each task: a subset of the weights that Suffrage may choose. The peer runs on one thread,
+its fastest setting.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def measurements() -> Iterator[dict[str, Any]]:
         "name": "diversity, win rates and lower bounds of both sensitivities, 1000x100",
         "ours_s": round(measured, 2),
         "ours_mb": round(memory),
-        "note": "wanted: below 10 s and 1 GB; in a process of its own, the least of 2",
+        "note": "wanted: below 10 s and 1 GB; in a separate process, the least of 2",
     }
 
 

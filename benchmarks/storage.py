@@ -1,8 +1,8 @@
-"""From a Parquet file to committed scores: how fast, and how large; beside the obvious ways.
+"""Time and size from a Parquet file to committed scores.
 
-Ours reads the file, recognises its format, finds every prompt, checks bounds, references and
-duplicates, and commits. The peers write the same rows from memory, with no such checks but the
-database's own: SQLModel's `add_all`, and pandas' `to_sql`; on a part, scaled by rows.
+Suffrage reads the file, detects its format, resolves every prompt, checks bounds, reference answers and duplicates, and
+commits. The peers write the same rows from memory without these checks: SQLModel's `add_all`, and pandas' `to_sql`.
+They are timed on a part of the rows and scaled.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rankings by sets of tasks, beside the obvious loop: itertools.combinations and scipy.stats.kendalltau.
+"""Rankings by sets of tasks, beside a loop over `itertools.combinations` and `scipy.stats.kendalltau`.
 
-The loop is timed on a part of the sets where all would take minutes, and scaled; each line says on how many.
+Where all sets would take minutes, the loop is timed on a part of them and scaled; the note gives their number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same scores counted by every rule, and Kemeny's order beside the plain integer program of it."""
+"""The same scores ranked by every rule, and Kemeny's order beside a plain integer program."""
 
 from __future__ import annotations
 

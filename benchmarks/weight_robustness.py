@@ -1,7 +1,7 @@
-"""Random weights: exact chances and rank draws, beside the same by sampling with NumPy.
+"""Random weights: exact chances and rank draws, beside sampling with NumPy.
 
 The peer draws `Generator.dirichlet` weights in blocks of 500, multiplies them with the scores and compares or sorts.
-Where it is too slow for 100,000 draws it is timed on fewer and scaled; each line says on how many.
+Where 100,000 draws take too long, it is timed on fewer and scaled; the note gives their number.
 """
 
 from __future__ import annotations
