@@ -36,7 +36,6 @@ def analyze(
     model_a: Annotated[str, "the first model; differences are positive where it is better"] = "",
     model_b: Annotated[str, "the second model; both may be left out where only two are chosen"] = "",
     n_resamples: Annotated[int, "resamples of the bootstrap, and draws of signs where they are not all counted"] = 9999,
-    n_flips: Annotated[int, "prompts to show that each of the two does better on"] = 5,
     level: Annotated[float, "of the intervals"] = 0.95,
     seed: Annotated[int, "of all random draws"] = 0,
 ) -> Report:
@@ -48,7 +47,6 @@ def analyze(
         clusters: which prompts depend on each other.
         model_a, model_b: names of columns.
         n_resamples: of the bootstrap.
-        n_flips: shown each way; the table has all.
         level: of the intervals.
         seed: the same seed gives the same bytes, whatever the number of workers.
 
@@ -59,7 +57,7 @@ def analyze(
     for name in (model_a, model_b):
         if name and name not in scores.models:
             raise NotFoundError(f"model with scores on {scores.benchmark or 'this benchmark'}", name, scores.models)
-    options = {"n_resamples": n_resamples, "n_flips": n_flips, "seed": seed}
+    options = {"n_resamples": n_resamples, "seed": seed}
     validate(find_problems(scores.models, (model_a, model_b), level=level, **options))
     shared = select_shared(scores, clusters, select_pair(scores.models, model_a, model_b))
     pair = scores.Q[:, [scores.models.index(name) for name in shared.models]]
@@ -84,8 +82,6 @@ def analyze(
                 finding,
                 higher_is_better=shared.scores.higher_is_better,
                 metric=shared.scores.metric,
-                flips=flips.to_pylist(),
-                n_flips=n_flips,
             ),
         ],
     )

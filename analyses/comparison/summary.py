@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,121 +12,121 @@ from analyses.numerics.comparing.power import ALPHA, POWER
 from analyses.numerics.comparing.task_differences import TaskDifference
 from tracker.queries.findings.summary import Summary
 
-MAX_TEXT = 90
-"""Characters of a prompt that a warning shows."""
-Flip: TypeAlias = Mapping[str, Any]
-"""A row of the table of flips."""
-
 
 def summarize(finding: ModelComparison) -> Summary:
-    """The verdict, with its numbers."""
+    """Summarize which of the two models is better, by how much and how sure."""
     pair, names = finding.comparison, finding.models
-    sentences = [
-        _verdict(pair, names, finding.cluster),
-        _tests(pair),
-        _unpaired(pair),
-        _power(pair),
-        _flips(pair, names),
-        _by_task(finding.tasks, names, pair.level),
-    ]
-    return Summary.from_sentences(sentence for sentence in sentences if sentence)
+    evidence = (
+        _describe_means(pair, names, finding.cluster),
+        _describe_flips(pair, names),
+        _describe_tests(pair),
+        _describe_tasks(finding.tasks, names, pair.level),
+        _describe_power(pair),
+    )
+    return Summary(_headline(pair, names), tuple(item for item in evidence if item), tuple(_list_caveats(pair)))
 
 
-def _verdict(pair: PairedComparison, names: tuple[str, str], by: str) -> str:
-    best, p, n = pair.best, pair.pvalue, f"{pair.n:,} shared prompt{'s' * (pair.n != 1)}"
+def _headline(pair: PairedComparison, names: tuple[str, str]) -> str:
+    best = pair.best
     if not pair.advantage.any():
-        return f"{names[0]} and {names[1]} have the same score on every one of {n}: nothing tells them apart."
+        return f"{names[0]} and {names[1]} have the same score on every shared prompt."
     ahead, behind = names if best.mean >= 0 else names[::-1]
-    first, second = (pair.mean_a, pair.mean_b) if best.mean >= 0 else (pair.mean_b, pair.mean_a)
-    means = f"means {first:.4f} and {second:.4f}"
+    size = f"{abs(best.mean):.4f}"
     if np.isnan(best.stderr):
-        return (
-            f"{ahead} is ahead of {behind} by {abs(best.mean):.4f} on {n} ({means}): too few to say how sure that is."
-        )
-    interval = f"{pair.level:.0%} interval {_ends(best.low, best.high, best.mean)}"
-    if best.stderr == 0:
-        interval = f"no interval, since {'clusters' if pair.clustered is not None else 'prompts'} all say the same"
-    clustered = f", clustered by {by} ({best.n_units} clusters{'' if pair.is_even else ' of very unequal sizes'})"
-    clustered = clustered if pair.clustered is not None else ", prompts taken as independent"
-    size = f"{abs(best.mean):.4f} (standard error {best.stderr:.4f})"
-    if p <= 1 - pair.level:
-        return f"{ahead} is better than {behind} by {size} on {n} ({means}; {interval}{clustered}; p = {p:.2g})."
+        return f"{ahead} is ahead of {behind} by {size}, on too few prompts for a test."
+    if pair.pvalue <= 1 - pair.level:
+        return f"{ahead} is better than {behind} by {size} ({_describe_interval(pair)}{_p(pair.pvalue)})."
     if best.mean == 0:
-        return f"{names[0]} and {names[1]} have equal means on {n} ({means}; {interval}{clustered})."
+        return f"{names[0]} and {names[1]} have equal means."
     return (
-        f"{ahead} and {behind} cannot be told apart: {ahead} is ahead by {size} on {n} ({means}; "
-        f"{interval}{clustered}; p = {p:.2g})."
+        f"{ahead} is ahead of {behind} by {size}, but not significantly ({_describe_interval(pair)}{_p(pair.pvalue)})."
     )
 
 
-def _ends(low: float, high: float, mean: float) -> str:
-    """An interval of the advantage of the one ahead."""
-    return f"{low:.4f} to {high:.4f}" if mean >= 0 else f"{-high:.4f} to {-low:.4f}"
+def _describe_interval(pair: PairedComparison) -> str:
+    """The interval of the advantage of the model ahead; '' where all units give the same difference."""
+    best = pair.best
+    if best.stderr == 0:
+        return ""
+    low, high = (best.low, best.high) if best.mean >= 0 else (-best.high, -best.low)
+    return f"{pair.level:.0%} interval {low:.4f} to {high:.4f}, "
 
 
-def _tests(pair: PairedComparison) -> str:
-    """The tests that are not the verdict's own."""
+def _describe_means(pair: PairedComparison, names: tuple[str, str], cluster: str) -> str:
+    best = pair.best
+    n = f"{pair.n:,} shared prompt{'s' * (pair.n != 1)}"
+    means = f"Means on {n}: {names[0]} {pair.mean_a:.4f}, {names[1]} {pair.mean_b:.4f}."
+    if np.isnan(best.stderr) or not pair.advantage.any():
+        return means
+    if pair.clustered is None:
+        kind = "prompts as independent"
+    else:
+        kind = f"clustered by {cluster}: {best.n_units} clusters{'' if pair.is_even else ' of very unequal sizes'}"
+    return f"{means} Standard error of the difference {best.stderr:.4f} ({kind})."
+
+
+def _describe_tests(pair: PairedComparison) -> str:
+    """The test behind the verdict, and the other tests."""
     if not pair.advantage.any() or pair.n < 2:
         return ""
-    further = []
-    flat = pair.best.stderr == 0
-    if pair.flips_clustered is not None and not flat:
-        further.append(f"flipped signs of whole clusters {_p(pair.flips_clustered.pvalue)}")
-    if pair.clustered is not None:
-        alone = "exact McNemar" if not np.isnan(pair.mcnemar) else "flipped signs"
-        p = pair.flips.pvalue if np.isnan(pair.mcnemar) else pair.mcnemar
-        further.append(f"{alone}, as if prompts were independent, {_p(p)}")
+    by_prompt = "exact McNemar" if not np.isnan(pair.mcnemar) else "sign flips"
+    p_by_prompt = pair.flips.pvalue if np.isnan(pair.mcnemar) else pair.mcnemar
+    others = []
+    if pair.clustered is None:
+        test = by_prompt
+    elif pair.best.stderr == 0:
+        test = "sign flips of whole clusters"
+        others.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
     else:
-        alone = "exact McNemar test" if not np.isnan(pair.mcnemar) else "flipped signs"
-        text = f"The test is {'the ' if 'McNemar' in alone else 'that of '}{alone}, on the same prompts."
-        inside = pair.best.low <= 0 <= pair.best.high
-        if not flat and inside != (pair.pvalue > 1 - pair.level):
-            text += " The interval is Student's t and says otherwise; the verdict is the test's."
-        return text
-    if flat:
-        return f"The test is that of flipped signs of whole clusters; beside it: {'; '.join(further)}."
-    return f"The test is paired t with {pair.best.degrees:.3g} degrees of freedom; beside it: {'; '.join(further)}."
+        test = f"paired t-test, {pair.best.degrees:.3g} degrees of freedom"
+        if pair.flips_clustered is not None:
+            others.append(f"sign flips of whole clusters {_p(pair.flips_clustered.pvalue)}")
+        others.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
+    if not np.isnan(pair.unpaired.pvalue):
+        others.append(f"unpaired z-test {_p(pair.unpaired.pvalue)}")
+    return f"Test: {test}." + (f" For comparison: {'; '.join(others)}." if others else "")
 
 
 def _p(value: float) -> str:
     return f"p = {value:.2g}"
 
 
-def _unpaired(pair: PairedComparison) -> str:
-    unpaired = pair.unpaired
-    if np.isnan(unpaired.pvalue):
-        return ""
-    return (
-        f"An unpaired z-test, which forgets that the prompts are the same, would have said {_p(unpaired.pvalue)} "
-        f"(standard error {unpaired.stderr:.4f}, paired {pair.naive.stderr:.4f})."
-    )
+def _list_caveats(pair: PairedComparison) -> Iterator[str]:
+    best = pair.best
+    if not pair.advantage.any() or np.isnan(best.stderr):
+        return
+    if best.stderr == 0:
+        units = "clusters" if pair.clustered is not None else "prompts"
+        yield f"All {units} give the same difference, so there is no interval."
+    elif pair.clustered is None and (best.low <= 0 <= best.high) != (pair.pvalue > 1 - pair.level):
+        yield "The interval (Student's t) and the test disagree; the verdict follows the test."
 
 
-def _power(pair: PairedComparison) -> str:
+def _describe_power(pair: PairedComparison) -> str:
     if np.isnan(pair.detectable):
         return ""
-    text = f"With this error a true difference of {pair.detectable:.4f} would be found in {POWER:.0%} of the cases"
+    text = f"Power {POWER:.0%} needs a true difference of {pair.detectable:.4f}"
     if np.isfinite(pair.n_needed) and pair.n_needed > pair.n:
-        text += f"; for one as large as the observed it would take about {_enough(pair)}"
-    return f"{text} (t-test, two-sided, at {ALPHA:g})."
+        text += f"; to detect the observed one it needs about {_enough(pair)}"
+    return f"{text} (two-sided t-test at {ALPHA:g})."
 
 
 def _enough(pair: PairedComparison) -> str:
-    """How many units would be enough: more prompts of the same clusters would not do."""
+    """The number of prompts, or of clusters: more prompts of the same clusters are not enough."""
     if pair.clustered is None:
-        return f"{pair.n_needed:,.0f} prompts like these"
+        return f"{pair.n_needed:,.0f} such prompts"
     n_clusters = round(pair.n_needed * pair.best.n_units / pair.n)
-    return f"{n_clusters:,} clusters like these {pair.best.n_units:,}, of {pair.n_needed:,.0f} prompts together"
+    return f"{n_clusters:,} such clusters with {pair.n_needed:,.0f} prompts in total"
 
 
-def _flips(pair: PairedComparison, names: tuple[str, str]) -> str:
+def _describe_flips(pair: PairedComparison, names: tuple[str, str]) -> str:
     n_a, n_b = int((pair.advantage > 0).sum()), int((pair.advantage < 0).sum())
     if not n_a and not n_b:
         return ""
-    return f"{names[0]} is better on {n_a:,} prompts, {names[1]} on {n_b:,}; on {pair.n - n_a - n_b:,} they are equal."
+    return f"{names[0]} is better on {n_a:,} prompts, {names[1]} on {n_b:,}; {pair.n - n_a - n_b:,} are equal."
 
 
-def _by_task(tasks: Sequence[TaskDifference], names: tuple[str, str], level: float) -> str:
+def _describe_tasks(tasks: Sequence[TaskDifference], names: tuple[str, str], level: float) -> str:
     tested = [task for task in tasks if not np.isnan(task.holm)]
     if len(tasks) < 2 or not tested:
         return ""
@@ -135,49 +134,31 @@ def _by_task(tasks: Sequence[TaskDifference], names: tuple[str, str], level: flo
     n_a, n_b = sum(task.difference > 0 for task in significant), sum(task.difference < 0 for task in significant)
     wins = sum(task.difference > 0 for task in tasks), sum(task.difference < 0 for task in tasks)
     return (
-        f"By task, {names[0]} is ahead in {wins[0]} and {names[1]} in {wins[1]} of {len(tasks)}; after Holm's "
-        f"correction for {len(tested)} tests, {n_a} and {n_b} of these are more than chance."
+        f"Tasks: {names[0]} is ahead in {wins[0]} of {len(tasks)}, {names[1]} in {wins[1]}; significant after Holm's "
+        f"correction for {len(tested)} tests: {n_a} and {n_b}."
     )
 
 
-def collect_warnings(
-    finding: ModelComparison, *, higher_is_better: bool, metric: str, flips: Sequence[Flip], n_flips: int
-) -> list[str]:
-    """What the reader of the numbers should know.
+def collect_warnings(finding: ModelComparison, *, higher_is_better: bool, metric: str) -> list[str]:
+    """List warnings about prompts without both scores, the direction of differences and the tests.
 
     Args:
-        finding: the numbers.
+        finding: the result.
         higher_is_better: whether large scores are good.
-        metric: what the scores are.
-        flips: prompts on which the two differ, in order.
-        n_flips: how many of them to show for each model.
+        metric: name of the metric.
     """
     pair, names = finding.comparison, finding.models
     warnings = []
     for name, rival, n in zip(names, names[::-1], finding.n_only, strict=True):
         if n:
-            warnings.append(
-                f"{n:,} prompts of {name} are left out, since {rival} was not measured on them: only shared prompts "
-                "are compared."
-            )
-    direction = "" if higher_is_better else f"; under {metric} lower is better, so that is {names[1]} less {names[0]}"
-    warnings.append(f"Differences are positive where {names[0]} is better{direction}.")
+            warnings.append(f"Excluded: {n:,} prompts of {name} without a score of {rival}.")
+    if not higher_is_better:
+        warnings.append(
+            f"Lower {metric} is better, so a difference is {names[1]} minus {names[0]}: positive if {names[0]} is better."
+        )
     if not pair.flips.is_exact and np.isnan(pair.mcnemar):
         smallest = 1 / (pair.flips.n_drawn + 1)
         warnings.append(
-            f"Signs of prompts were drawn {pair.flips.n_drawn:,} times, so that their p-value is at least "
-            f"{smallest:.1g}."
+            f"The sign-flip test drew {pair.flips.n_drawn:,} samples; its smallest possible p-value is {smallest:.1g}."
         )
-    for name in names:
-        warnings += [describe_flip(flip) for flip in flips if flip["better"] == name][:n_flips]
     return warnings
-
-
-def describe_flip(flip: Flip) -> str:
-    """A prompt on which a model is better than the other, in one line."""
-    task, text = flip["task"], flip["text"]
-    start = f"{flip['better']} alone does better on {flip['prompt']}{f' ({task})' if task else ''}"
-    if not text:
-        return f"{start}."
-    line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
-    return f"{start}: {line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + '…'}"

@@ -9,21 +9,21 @@ from analyses.presentation.validation import ValidationErrors, check_minimum
 
 
 def find_problems(
-    models: Sequence[str], chosen: tuple[str, str], *, n_resamples: int, n_flips: int, level: float, seed: int
+    models: Sequence[str], chosen: tuple[str, str], *, n_resamples: int, level: float, seed: int
 ) -> ValidationErrors:
     """Why these two cannot be compared, and what to do about it.
 
     Args:
         models: names of columns.
         chosen: what the two are called; '' where they were not named.
-        n_resamples, n_flips, level, seed: as asked for.
+        n_resamples, level, seed: as asked for.
     """
     return {
         "A comparison needs two models. Name them with --model-a and --model-b. "
         f"Known: {join_names(models, most=10)}.": ("" in chosen and len(models) != 2),
         f"Both models are {chosen[0]}. Name two different ones.": bool(chosen[0]) and chosen[0] == chosen[1],
         **check_minimum(1, n_resamples=n_resamples),
-        **check_minimum(0, n_flips=n_flips, seed=seed),
+        **check_minimum(0, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
     }
 

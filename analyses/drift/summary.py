@@ -20,80 +20,78 @@ MAX_SETTINGS = 4
 
 
 def summarize(finding: Drift) -> Summary:
-    """The result, with its numbers."""
+    """Summarize which runs changed significantly from the run before."""
     steps = finding.steps
-    if len(steps) == 1:
-        return Summary(describe_step(finding, steps[0]))
-    alpha = f"{1 - finding.level:.3g}"
     drifted = sorted(finding.drifted, key=lambda step: -abs(step.change))
-    owner = finding.models[steps[0].after] if finding.n_models == 1 else f"{finding.n_models:,} models"
-    sentences = [
-        f"{len(drifted):,} of {len(steps):,} steps between runs of {owner} "
-        f"{'is' if len(drifted) == 1 else 'are'} more than chance at {alpha} for all of them together (Holm)."
-    ]
-    sentences += [describe_step(finding, step) for step in drifted[:MAX_STEPS]]
-    if len(drifted) > MAX_STEPS:
-        sentences.append(f"The table of runs has the other {len(drifted) - MAX_STEPS:,}.")
     shares = [step.share_changed for step in steps if step.n]
-    if shares:
-        sentences.append(f"From run to run {np.mean(shares):.1%} of the shared prompts change their score.")
-    return Summary.from_sentences(sentences)
+    evidence = [describe_step(finding, step) for step in (drifted or steps[-1:])[:MAX_STEPS]]
+    if len(drifted) > MAX_STEPS:
+        evidence.append(f"{len(drifted) - MAX_STEPS:,} more significant changes are in the table `runs`.")
+    if shares and len(steps) > 1:
+        evidence.append(f"On average {np.mean(shares):.1%} of the shared prompts change their score between two runs.")
+    return Summary(_headline(finding, drifted), tuple(evidence))
+
+
+def _headline(finding: Drift, drifted: Sequence[RunStep]) -> str:
+    steps = finding.steps
+    owner = finding.models[steps[0].after] if finding.n_models == 1 else f"{finding.n_models:,} models"
+    if len(steps) > 1:
+        alpha = f"{1 - finding.level:.3g}"
+        return f"{len(drifted):,} of {len(steps):,} changes between runs of {owner} are significant at {alpha} (Holm)."
+    [step] = steps
+    if not step.n:
+        return f"The two runs of {owner} share no prompt, so they cannot be compared."
+    if not step.n_better and not step.n_worse:
+        return f"{owner} has the same score on every shared prompt in both runs."
+    if np.isnan(step.holm):
+        return f"{owner} changed by {step.change:+.4f}, on too few prompts for a test."
+    if drifted:
+        verb = "rose" if step.change > 0 else "fell"
+        return f"{owner} {verb} by {abs(step.change):.4f} between its two runs (p = {step.holm:.2g})."
+    return f"{owner} changed by {step.change:+.4f} between its two runs, not significantly (p = {step.holm:.2g})."
 
 
 def describe_step(finding: Drift, step: RunStep) -> str:
-    """One step, with its numbers."""
+    """Describe the change between two runs, with its standard error and p-value."""
     name, before, after = finding.models[step.after], finding.runs[step.before], finding.runs[step.after]
     if not step.n:
-        return f"Runs {before} and {after} of {name} share no prompt, so they cannot be compared."
-    where = f"on the {step.n:,} prompts that runs {before} and {after} share"
-    if not step.n_better and not step.n_worse:
-        return f"{name} has the same score on every one of {step.n:,} prompts in runs {before} and {after}."
-    flips = f"{step.n_better:,} prompts better, {step.n_worse:,} worse"
+        return f"{name}, runs {before} and {after}: no shared prompt."
+    where = f"{name}, run {before} to {after}: {step.change:+.4f} on {step.n:,} shared prompts"
+    flips = f"{step.n_better:,} better, {step.n_worse:,} worse"
     if np.isnan(step.holm):
-        return f"{name} changed by {step.change:+.4f} {where}: too few to say how sure that is ({flips})."
-    verb = "rose" if step.change > 0 else "fell"
-    error = f"standard error {step.stderr:.4f}"
-    if step.n_clusters:
-        error += f", {step.n_clusters} clusters"
-    if step.holm <= 1 - finding.level:
-        return f"{name} {verb} by {abs(step.change):.4f} ({error}) {where} (p = {step.holm:.2g}; {flips})."
-    return (
-        f"{name} did not drift more than chance allows {where}: {step.change:+.4f} ({error}; p = {step.holm:.2g}; "
-        f"{flips})."
-    )
+        return f"{where} ({flips})."
+    clusters = f", {step.n_clusters} clusters" if step.n_clusters else ""
+    return f"{where} ({flips}; standard error {step.stderr:.4f}{clusters}; p = {step.holm:.2g})."
 
 
 def collect_warnings(history: RunHistory, steps: Sequence[RunStep]) -> list[str]:
-    """What the reader of the numbers should know."""
+    """List warnings about the order of runs, their prompts and their settings."""
     warnings = []
     undated = sorted(
         {run.model for run in history.runs if not run.is_dated} & {history.runs[s.after].model for s in steps}
     )
     if undated:
-        warnings.append(
-            f"Of {join_names(undated)} it is not known of every run when it was made: runs are in the order in which "
-            "they were taken in."
-        )
+        warnings.append(f"Some runs of {join_names(undated)} have no date: runs are in the order of import.")
     for step in steps:
         before, after = history.runs[step.before], history.runs[step.after]
         if step.n_only_before or step.n_only_after:
             warnings.append(
-                f"Runs {before.id} and {after.id} were not asked the same: {step.n_only_before:,} prompts are only in "
-                f"the former, {step.n_only_after:,} only in the latter. Shared prompts are compared."
+                f"Runs {before.id} and {after.id} have different prompts: {step.n_only_before:,} are only in run "
+                f"{before.id}, {step.n_only_after:,} only in run {after.id}. Only shared prompts are compared."
             )
         changed = find_changed_settings(before.settings, after.settings)
         if changed:
             warnings.append(
-                f"Between runs {before.id} and {after.id} of {after.model} settings changed: "
+                f"Settings changed between runs {before.id} and {after.id} of {after.model}: "
                 f"{join_names(changed, MAX_SETTINGS)}."
             )
     return warnings
 
 
 def find_changed_settings(before: object, after: object, under: str = "") -> list[str]:
-    """Names of settings that differ, nested ones with dots between; what only one run tells of is passed over.
+    """List the names of settings that differ, with dots between nested names.
 
-    So is what an evaluation keeps account of, such as the tokens it took: it decides no answer.
+    Settings that only one run has are skipped, as is the bookkeeping of an evaluation, such as its token counts.
     """
     if not isinstance(before, dict) or not isinstance(after, dict):
         return [under] if before != after else []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from analyses.presentation.name_lists import join_names, list_leaders
 from analyses.rank_intervals.method import SeparableRanks
+from tracker import name_lists
 from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.statistics.grouping import Grouping
@@ -18,43 +19,51 @@ MAX_GROUPS = 3
 
 
 def summarize(finding: SeparableRanks) -> Summary:
-    """The result, with its numbers."""
+    """Summarize which models may be first, and which pairs differ significantly."""
     ranks, k = finding.ranks, len(finding.models)
-    error = f"standard errors clustered by {finding.cluster}" if ranks.is_clustered else "prompts taken as independent"
-    width = ranks.rank_high - ranks.rank_low + 1
-    sentences = [
-        f"{ranks.n_separable_pairs:,} of {ranks.n_pairs:,} pairs of models can be told apart at {1 - ranks.level:.3g} "
-        f"for all of them together (paired t, Holm; {error}).",
-        _describe_lead(finding),
-        *_describe_groups(ranks),
-        f"All {k} intervals of ranks hold at once with probability {ranks.level:.0%}; the widest is "
-        f"{int(width.max())} ranks.",
-    ]
-    return Summary.from_sentences(sentences)
+    widest = int((ranks.rank_high - ranks.rank_low + 1).max())
+    error = f"clustered by {finding.cluster}" if ranks.is_clustered else "computed as if prompts were independent"
+    return Summary(
+        headline=_headline(finding),
+        evidence=(
+            f"{ranks.n_separable_pairs:,} of {ranks.n_pairs:,} pairs of models differ significantly (paired t-tests, "
+            f"Holm's correction, family-wise level {1 - ranks.level:.3g}).",
+            _describe_groups(ranks),
+            f"All {k} rank intervals hold together with probability {ranks.level:.0%}; the widest spans "
+            f"{widest} rank{'s' * (widest != 1)}.",
+            f"Standard errors are {error}.",
+        ),
+        caveats=tuple(_list_caveats(finding)),
+    )
 
 
-def _describe_lead(finding: SeparableRanks) -> str:
-    """Which models lead, and which may."""
-    ranks, models, n_left_out = finding.ranks, finding.models, finding.n_left_out
+def _headline(finding: SeparableRanks) -> str:
+    """Which model is first, and which others may be."""
+    ranks, models = finding.ranks, finding.models
     leaders = list_leaders(ranks.rank, models)
     may_lead = [models[column] for column in np.flatnonzero(ranks.rank_low == 1).tolist()]
     rivals = [name for name in may_lead if name not in leaders]
-    lead = f"{join_names(leaders)} {'leads' if len(leaders) == 1 else 'share the lead'}"
-    scope = f" of these {len(models)} (the {n_left_out} without a rank may do better)" if n_left_out else ""
-    return f"{lead}; {join_names(rivals)} may lead too." if rivals else f"{lead}, and no other model{scope} may."
+    lead = f"{join_names(leaders)} {'is' if len(leaders) == 1 else 'are'} first"
+    if rivals:
+        return f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
+    return f"{lead}, and no other of the {len(models)} models may be, with {ranks.level:.0%} confidence."
 
 
-def _describe_groups(ranks: RankIntervals) -> list[str]:
-    """Which models cannot be told apart."""
+def _describe_groups(ranks: RankIntervals) -> str:
+    """Which models do not differ significantly."""
     if not ranks.groups:
-        return ["Every two neighbours can be told apart."]
-    names = "; ".join(describe_group(ranks, group) for group in ranks.groups[:MAX_GROUPS])
-    n_more = len(ranks.groups) - MAX_GROUPS
-    rest = f"; and {n_more} more group{'s' * (n_more > 1)}" if n_more > 0 else ""
-    sentences = [f"Cannot be told apart: {names}{rest}."]
-    if sum(map(len, ranks.groups)) > len({column for group in ranks.groups for column in group}):
-        sentences.append("Groups overlap: each of two models may be close to a third while they are not close.")
-    return sentences
+        return "All neighbours in the ranking differ significantly."
+    groups = [describe_group(ranks, group) for group in ranks.groups]
+    return f"No significant difference within: {name_lists.join_names(groups, MAX_GROUPS, separator='; ')}."
+
+
+def _list_caveats(finding: SeparableRanks) -> Iterator[str]:
+    groups = finding.ranks.groups
+    if finding.n_left_out:
+        noun = "model has" if finding.n_left_out == 1 else "models have"
+        yield f"{finding.n_left_out:,} {noun} no rank because scores are missing, and may be better."
+    if sum(map(len, groups)) > len({column for group in groups for column in group}):
+        yield "Groups overlap: two models can differ significantly although neither differs from a third."
 
 
 def describe_group(ranks: RankIntervals, group: Sequence[int]) -> str:
@@ -64,18 +73,14 @@ def describe_group(ranks: RankIntervals, group: Sequence[int]) -> str:
 
 
 def collect_warnings(finding: SeparableRanks, groups: Grouping, dropped: Sequence[str]) -> list[str]:
-    """What the reader of the numbers should know.
+    """List the warnings of the intervals, and the models without a rank.
 
     Args:
-        finding: the numbers.
+        finding: the result.
         groups: clusters of the prompts.
         dropped: names of the models without a rank.
     """
     warnings = list_rank_interval_warnings(finding.ranks, finding.models, groups, finding.cluster)
     if not dropped:
         return warnings
-    verb = "has" if len(dropped) == 1 else "have"
-    return [
-        f"Not ranked, since scores are missing: {join_names(dropped)} {verb} not been measured on every prompt.",
-        *warnings,
-    ]
+    return [f"Without a rank, because scores are missing: {join_names(dropped)}.", *warnings]

@@ -138,7 +138,7 @@ class TestLaws:
             assert second[name] == pytest.approx(item[name], rel=1e-9)
         assert second["mean_a"] == pytest.approx(1 - item["mean_a"])
         warnings = " ".join(requested(1 - Q, higher_is_better=False).warnings)
-        assert "lower is better" in warnings
+        assert "Lower accuracy is better" in warnings
 
     def test_two_models_need_not_be_named(self):
         names, open_ = requested(BINARY[:, :2]), requested(BINARY[:, :2], model_a="", model_b="")
@@ -155,11 +155,11 @@ class TestLaws:
         assert metrics.pop("n_left_out") == 14
         assert metrics == {name: value for name, value in alone.finding.metrics.items() if name != "n_left_out"}
         output = " ".join(report.warnings)
-        assert "10 prompts of B are left out" in output
-        assert "4 prompts of A are left out" in output
+        assert "10 prompts of B without a score of A" in output
+        assert "4 prompts of A without a score of B" in output
 
-    def test_flips_are_all_in_the_table_and_a_few_of_each_side_are_shown(self):
-        report = requested(n_flips=3)
+    def test_flips_are_all_in_the_table(self):
+        report = requested()
         rows = report.tables["flips"].to_pylist()
         d = BINARY[:, 0] - BINARY[:, 1]
         assert sorted(row["prompt"] for row in rows) == sorted(f"p{i}" for i in np.flatnonzero(d))
@@ -167,10 +167,6 @@ class TestLaws:
             place = int(row["prompt"][1:])
             assert (row["score_a"], row["score_b"], row["task"]) == (*BINARY[place, :2], TASKS[place])
             assert row["better"] == ("A" if d[place] > 0 else "B")
-        visible = [warning for warning in report.warnings if "alone does better on" in warning]
-        assert [name[0] for name in visible] == ["A"] * 3 + ["B"] * 3
-        assert not any("\x1b" in message or "\n" in message for message in report.warnings)
-        assert not [warning for warning in requested(n_flips=0).warnings if "alone does better on" in warning]
 
     def test_the_largest_differences_come_first(self):
         sizes = np.abs(requested(CONTINUOUS).tables["flips"].column("advantage_of_a").to_numpy())
@@ -211,18 +207,18 @@ class TestWords:
     def test_a_clear_difference_is_a_verdict_with_the_unpaired_test_beside_it(self):
         output = str(requested(np.column_stack([BINARY[:, 0], BINARY[:, 2]])).summary)
         assert output.startswith("A is better than B by 0.")
-        assert "clustered by task (6 clusters)" in output
-        assert "An unpaired z-test, which forgets that the prompts are the same, would have said p = " in output
+        assert "clustered by task: 6 clusters" in output
+        assert "unpaired z-test p = " in output
 
     def test_what_may_be_chance_is_no_verdict(self):
         Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 1)])
         output = str(requested(Q, "none").summary)
-        assert "cannot be told apart" in output or "have equal means" in output
-        assert "prompts taken as independent" in output
+        assert "but not significantly" in output or "have equal means" in output
+        assert "prompts as independent" in output
 
     def test_identical_models_are_reported_to_be(self):
         report = requested(BINARY[:, [0, 0]])
-        assert "the same score on every one of 240 shared prompts" in str(report.summary)
+        assert "the same score on every shared prompt" in str(report.summary)
         metrics = report.finding.metrics
         assert (metrics["difference"], metrics["clustered.pvalue"], metrics["mcnemar.pvalue"]) == (0, 1, 1)
         assert isinstance(metrics["bca.low"], Undefined)
@@ -230,7 +226,7 @@ class TestWords:
 
     def test_one_prompt_is_too_few(self):
         report = requested(np.array([[1.0, 0.0]]))
-        assert "too few to say how sure" in str(report.summary)
+        assert "too few prompts for a test" in str(report.summary)
         assert isinstance(report.finding.metrics["naive.stderr"], Undefined)
         assert isinstance(report.finding.metrics["unpaired.pvalue"], Undefined)
 
@@ -265,28 +261,28 @@ class TestWords:
     def test_where_all_clusters_report_the_same_there_is_no_interval_and_no_t(self):
         report = requested(np.column_stack([np.ones(N), np.zeros(N)]))
         output = str(report.summary)
-        assert "no interval, since clusters all say the same" in output
-        assert "The test is that of flipped signs of whole clusters; beside it: exact McNemar" in output
-        assert "paired t" not in output
+        assert "All clusters give the same difference, so there is no interval." in output
+        assert "Test: sign flips of whole clusters. For comparison: exact McNemar" in output
+        assert "paired t-test" not in output
         continuous = requested(np.column_stack([np.full(N, 0.75), np.full(N, 0.25)])).tables["tasks"]
         assert set(continuous["test"].to_pylist()) == {"flipped signs"}
 
     def test_an_interval_that_disagrees_with_the_exact_test_is_owned_up_to(self):
         Q = np.zeros((100, 2))
         Q[:5, 0] = 1
-        assert "The interval is Student's t and says otherwise" in str(requested(Q, "none").summary)
+        assert "the verdict follows the test" in requested(Q, "none").summary.caveats[0]
         Q[:9, 0] = 1
-        assert "says otherwise" not in str(requested(Q, "none").summary)
+        assert not requested(Q, "none").summary.caveats
 
     def test_more_clusters_are_requested_for_where_errors_are_clustered(self):
         Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
         Q[:20] = [1.0, 0.0]
-        for field, words in (("passage", "clusters like these 80, of"), ("none", "prompts like these (t-test")):
+        for field, words in (("passage", "such clusters with"), ("none", "such prompts (two-sided")):
             report = requested(Q, field)
             n_needed = report.finding.metrics["n_needed"]
             assert n_needed > N, "or there is nothing to ask for"
             assert words in str(report.summary)
-            assert f"{n_needed:,.0f} prompts" in str(report.summary)
+            assert f"{n_needed:,.0f} " in str(report.summary)
 
     @pytest.mark.parametrize(("field", "size"), [("passage", 3), ("none", 1)])
     def test_so_many_prompts_are_enough_and_one_unit_less_is_not(self, field, size):
@@ -313,7 +309,6 @@ class TestErrors:
             ({"model_b": "A"}, SelectionError, "Name two different ones"),
             ({"level": 1.0}, SelectionError, "between 0 and 1"),
             ({"n_resamples": 0}, SelectionError, "at least 1"),
-            ({"n_flips": -1}, SelectionError, "at least 0"),
             ({"seed": -1}, SelectionError, "at least 0"),
         ],
     )

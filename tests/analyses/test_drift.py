@@ -69,9 +69,9 @@ class TestFinding:
         assert (numbers["n_steps"], numbers["n_drifted"], numbers["n_rose"], numbers["n_fell"]) == (2, 1, 1, 0)
         assert numbers["largest"] == pytest.approx(0.2)
         assert numbers["changed.mean"] == pytest.approx((4 + 40) / 2 / N)
-        assert "1 of 2 steps between runs of org/a is more than chance" in str(report.summary)
-        assert "org/a rose by 0.2000" in str(report.summary)
-        assert "40 prompts better, 0 worse" in str(report.summary)
+        assert report.summary.headline == "1 of 2 changes between runs of org/a are significant at 0.05 (Holm)."
+        assert "org/a, run 4 to 9: +0.2000 on 200 shared prompts" in str(report.summary)
+        assert "40 better, 0 worse" in str(report.summary)
 
     def test_every_run_has_a_row_and_every_changed_prompt_another(self) -> None:
         report = requested(three_runs(), [run(1), run(4), run(9)])
@@ -94,7 +94,7 @@ class TestFinding:
         report = requested(three_runs(), [run(1), run(4), run(5, "org/b")])
         assert [row["model"] for row in report.tables["runs"].to_pylist()] == ["org/a", "org/a", "org/b"]
         assert report.finding.metrics["n_steps"] == 1
-        assert str(report.summary).startswith("org/a did not drift more than chance allows on the 200 prompts")
+        assert "between its two runs, not significantly (p = " in report.summary.headline
 
     def test_without_two_runs_of_any_model_the_question_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="No model has two runs on b"):
@@ -115,7 +115,7 @@ class TestWords:
         after = run(2, temperature=0.7, gen={"top_p": 2, "stop": "x"}, seed=4)
         assert find_changed_settings(before.settings, after.settings) == ["gen.top_p", "temperature"]
         warnings = " ".join(requested(three_runs()[:, :2], [before, after]).warnings)
-        assert "settings changed: gen.top_p, temperature." in warnings
+        assert "of org/a: gen.top_p, temperature." in warnings
 
     def test_what_an_evaluation_keeps_account_of_is_no_setting(self) -> None:
         before = run(
@@ -130,16 +130,16 @@ class TestWords:
         Q = three_runs()[:, :2]
         Q[:7, 1] = np.nan
         warnings = " ".join(requested(Q, [run(1), run(2)]).warnings)
-        assert "7 prompts are only in the former, 0 only in the latter" in warnings
+        assert "7 are only in run 1, 0 only in run 2" in warnings
 
     def test_runs_of_unknown_date_are_reported_to_be_in_the_order_of_the_store(self) -> None:
-        output = "in the order in which they were taken in"
+        output = "in the order of import"
         assert output in " ".join(requested(three_runs()[:, :2], [run(1), run(2)]).warnings)
         assert output not in " ".join(requested(three_runs()[:, :2], [run(1, day=3), run(2, day=9)]).warnings)
 
     def test_equal_runs_are_reported_to_be_equal(self) -> None:
         Q = np.column_stack([LEVEL, LEVEL])
-        assert "the same score on every one of 200 prompts" in str(requested(Q, [run(1), run(2)]).summary)
+        assert "the same score on every shared prompt in both runs" in str(requested(Q, [run(1), run(2)]).summary)
 
     def test_means_of_runs_that_were_requested_different_prompts_are_drawn_as_such(self) -> None:
         Q = three_runs()

@@ -74,7 +74,7 @@ def command(
     engine = connect(database)
     with transaction(engine, write=False) as session:
         selection, names = _chosen(session, selection, (model_a, model_b))
-    parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "n_flips": 0, "seed": seed}
+    parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed}
     if record:
         recorded = run_analysis(engine, QUESTION, selection, parameters, publish_to=None if no_mlflow else tracking_uri)
         report = recorded.report
