@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session, select
+from sqlalchemy.orm import Session
+from sqlmodel import select
 
 from benchmarks._stores import ENGINES, empty_store
 from tracker.cli.commands.embed import embed
@@ -95,8 +96,8 @@ def _loaded(store: sa.Engine) -> dict[str, Any]:
 
 
 def _by_orm(session: Session) -> NDArray[np.float32]:
-    key = session.exec(select(Encoder)).one().id
-    rows = session.exec(select(Embedding).where(Embedding.encoder_id == key).order_by(Embedding.prompt_id)).all()
+    key = session.scalars(select(Encoder)).one().id
+    rows = session.scalars(select(Embedding).where(Embedding.encoder_id == key).order_by(Embedding.prompt_id)).all()
     return np.array([np.frombuffer(row.vector, dtype="<f4") for row in rows])
 
 

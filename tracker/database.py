@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import DatabaseError
 

@@ -154,8 +154,8 @@ def fill(engine: sa.Engine, benchmark: str = "arithmetic", *, n_models: int = N_
     with transaction(engine) as session:
         insert = session.execute
 
-        def key(table: sa.Table, **values: object) -> int:
-            return int(insert(sa.insert(table).values(**values)).inserted_primary_key[0])
+        def key(table: sa.TableClause, **values: object) -> int:
+            return int(insert(sa.insert(table).values(**values).returning(table.c.id)).scalar_one())
 
         owner = key(tables.benchmark, name=benchmark, revision="")
         kinds = [key(tables.task, benchmark_id=owner, name=f"task {t}") for t in range(n_tasks)]

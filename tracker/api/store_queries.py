@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
-    from sqlmodel import Session
+    from sqlalchemy.orm import Session
 
     from tracker.queries.catalogue.listing import BenchmarkRow, ModelRow, RunRow
     from tracker.queries.findings.finding_records import FindingRecord, FindingRow

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy import exc
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Checksum, Row

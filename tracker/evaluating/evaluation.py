@@ -34,9 +34,9 @@ from tracker.ingest.write.live.live_runs import (
     open_run,
 )
 from tracker.queries.catalogue.listing import load_means_by_run
+from tracker.run_fields import RunFields
 from tracker.run_settings import USAGE
 from tracker.schema import Run
-from tracker.schema.run_fields import RunFields
 
 SECONDS_PER_PORTION = 1.0
 MAX_PER_PORTION = 500

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.evaluating.plan import Plan, option_name
 from tracker.schema import Answer, Run, Score
@@ -51,10 +51,10 @@ def list_run_warnings(session: Session, run: Run) -> list[str]:
         session: an open transaction.
         run: the one that the evaluation made or continued.
     """
-    warnings = []
+    warnings: list[str] = []
     answer: Any = Answer
     key = (answer.prompt_id, answer.trial)
-    rows = session.execute(
+    rows: Any = session.execute(
         sa.select(sa.func.count(), sa.func.sum(sa.column("is_empty"))).select_from(
             sa.select(sa.func.max(sa.case((answer.status == "empty", 1), else_=0)).label("is_empty"))
             .where(answer.run_id == run.id)

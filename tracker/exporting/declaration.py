@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints, overload
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.exporting.outputs import BinaryFile, FileTree, TextFile
 from tracker.exporting.registry import MARK, find_export, list_formats
@@ -166,7 +166,7 @@ def _declare(plugin: PluginModule) -> ExportFormat:
         raise error(f"it returns {format_hint(output)}; it can return one of {known}")
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or hints.get(parameters[0].name) is not Session:
-        raise error("its first parameter must be the session, a sqlmodel.Session")
+        raise error("its first parameter must be the session, a sqlalchemy.orm.Session")
     declared: dict[bool, list[Parameter]] = {False: [], True: []}
     selection = ""
     meanings: Mapping[str, str] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.resolution import (
@@ -21,7 +21,7 @@ from tracker.queries.resolution import (
 )
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
-from tracker.schema.run_fields import RUN_FIELDS, RunFields
+from tracker.run_fields import RUN_FIELDS, RunFields
 
 
 @dataclass(frozen=True, kw_only=True)

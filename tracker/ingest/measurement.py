@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.schema.run_fields import RunFields
+from tracker.run_fields import RunFields
 
 if TYPE_CHECKING:
     from tracker.ingest.archives.archive_file import StoreArchive

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import find_benchmark, find_metric, select_runs, select_tasks

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.ranking.leaderboard import load_leaderboard

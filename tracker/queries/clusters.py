@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries.resolution import find_benchmark, select_tasks

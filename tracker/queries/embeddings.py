@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_selected_filter

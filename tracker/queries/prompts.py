@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.filtering.prompt_filter import load_selected_filter

@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.queries.selection import Selection
@@ -231,7 +231,7 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
 
 def _find_scored_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
-) -> Sequence[sa.Row[Any]]:
+) -> Sequence[sa.Row[*tuple[Any, ...]]]:
     """Key, model and condition of every run of a selection with scores under a metric, by key."""
     is_scored = has_scores(unit) if unit else sa.or_(has_scores("prompt"), has_scores("task"))
     return session.execute(

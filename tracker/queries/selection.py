@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args
 
 if TYPE_CHECKING:
-    from sqlmodel import Session
+    from sqlalchemy.orm import Session
 
 WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
 """Choices, as recorded with a finding, that are no choice: those of every plain run."""

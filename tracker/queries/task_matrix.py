@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_selected_filter, make_task_scores_error

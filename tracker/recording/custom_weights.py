@@ -8,7 +8,7 @@ from importlib.metadata import version
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.findings.summary import Summary
 from tracker.queries.resolution import BenchmarkKey

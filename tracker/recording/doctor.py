@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.database import (
     current_version,

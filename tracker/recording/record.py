@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import ConflictError
 from tracker.ingest.write.bulk_rows import insert_rows
@@ -234,6 +234,6 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _insert(session: Session, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
+def _insert(session: Session, table: sa.TableClause, rows: Iterable[dict[str, Any]]) -> None:
     if row_list := list(rows):
         session.execute(sa.insert(table), row_list)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import ConflictError
 from tracker.queries.catalogue.listing import RunRow, find_run
@@ -132,7 +132,7 @@ def preview_deletion(session: Session, keys: Sequence[int]) -> DeletionPreview:
     """
     rows = tuple(_runs(session, keys))
 
-    def counted(table: sa.Table) -> int:
+    def counted(table: sa.TableClause) -> int:
         return session.scalar(sa.select(sa.func.count()).select_from(table).where(table.c.run_id.in_(keys))) or 0
 
     used = tables.finding_run.c

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.catalogue.listing import RunRow, list_runs
 from tracker.queries.findings.finding_records import FindingRecord, load_finding_records

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.performance import PerformanceMatrix

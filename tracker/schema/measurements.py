@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tracker.schema.run_fields import run_meaning
+from tracker.run_fields import run_meaning
 from tracker.schema.table import BigInt, Double, Instant, Json, Table, column, finite, now, one_of
 
 CONDITIONS = ("full", "answer_only")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.embeddings import load_embeddings
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix

@@ -84,7 +84,7 @@ def recorded(engine: sa.Engine, benchmark: str, kept: Mapping[int, bool], **reas
         }
         now = sa.func.current_timestamp()
         built = sa.insert(tables.finding).values(**message, input_digest="", code_version="", recorded=now)
-        key = int(session.execute(built).inserted_primary_key[0])
+        key = int(session.execute(built.returning(tables.finding.c.id)).scalar_one())
         if kept:
             decided = [{"finding_id": key, "prompt_id": item, "kept": stays} for item, stays in kept.items()]
             session.execute(sa.insert(tables.filter_decision), decided)

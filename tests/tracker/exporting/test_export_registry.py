@@ -21,7 +21,7 @@ A second paragraph.
 from typing import Annotated
 
 import pyarrow as pa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
@@ -39,7 +39,7 @@ LATEX = '''
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import OptionsError
 from tracker.exporting.declaration import export

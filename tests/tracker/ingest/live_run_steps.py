@@ -18,7 +18,7 @@ from tracker.ingest.write.live.live_runs import (
     open_run,
 )
 from tracker.queries.sql import tables
-from tracker.schema.run_fields import RUN_FIELDS, RunFields
+from tracker.run_fields import RUN_FIELDS, RunFields
 
 IDENTITY = "0123456789abcdef" * 4
 OTHER_IDENTITY = "f" * 64

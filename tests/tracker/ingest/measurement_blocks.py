@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker import schema
 from tracker.database import transaction

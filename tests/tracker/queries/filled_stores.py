@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session, select
+from sqlalchemy.orm import Session
+from sqlmodel import select
 
 from tracker import schema
 from tracker.database import transaction
@@ -18,7 +19,7 @@ WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 def _item(session: Session, table: type, **values: object) -> int:
     """Key of the row with these values, which is made where it is not there."""
-    result = session.exec(select(table).filter_by(**values)).first()
+    result = session.scalars(select(table).filter_by(**values)).first()
     if result is None:
         result = table(**values)
         session.add(result)
@@ -51,13 +52,13 @@ def add_scores(
     n, k = Q.shape
     with transaction(engine) as session:
         benchmark_id = _item(session, schema.Benchmark, name=benchmark, revision=revision)
-        known = session.exec(select(schema.Metric).filter_by(name=metric)).first()
+        known = session.scalars(select(schema.Metric).filter_by(name=metric)).first()
         metric_id = known.id if known else _item(session, schema.Metric, name=metric, higher_is_better=higher_is_better)
         prompt_ids = []
         for i in range(n):
             task_id = _item(session, schema.Task, benchmark_id=benchmark_id, name=tasks[i] if tasks else "")
             content = f"{benchmark}-{revision}-{i}"
-            result = session.exec(select(schema.Prompt).filter_by(task_id=task_id, content_hash=content)).first()
+            result = session.scalars(select(schema.Prompt).filter_by(task_id=task_id, content_hash=content)).first()
             if result is None:
                 text = texts[i] if texts else f"Question {i}?"
                 result = schema.Prompt(task_id=task_id, content_hash=content, text=text, choices=["a", "b"], answer="A")
@@ -74,7 +75,7 @@ def add_scores(
                 "variant": variant,
                 "label": label,
             }
-            run = session.exec(select(schema.Run).filter_by(**identity)).first()
+            run = session.scalars(select(schema.Run).filter_by(**identity)).first()
             if run is None:
                 run = schema.Run(**identity, ingested=ingested, status=status)
                 session.add(run)
@@ -140,9 +141,9 @@ def add_weights(
     With a key, one more scheme of that finding.
     """
     with transaction(engine) as session:
-        owner = session.exec(select(schema.Benchmark).filter_by(name=benchmark)).one().id
+        owner = session.scalars(select(schema.Benchmark).filter_by(name=benchmark)).one().id
         requested = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
-        prompts = session.exec(requested.order_by(schema.Prompt.id)).all()
+        prompts = session.scalars(requested.order_by(schema.Prompt.id)).all()
         if key is None:
             finding = schema.StoredFinding(
                 benchmark_id=owner,
@@ -181,9 +182,9 @@ def add_filter(
     Reasons are, by step: number of the prompt in that order, whether it is retained, its group.
     """
     with transaction(engine) as session:
-        owner = session.exec(select(schema.Benchmark).filter_by(name=benchmark)).one().id
+        owner = session.scalars(select(schema.Benchmark).filter_by(name=benchmark)).one().id
         requested = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
-        prompts = session.exec(requested.order_by(schema.Prompt.id)).all()
+        prompts = session.scalars(requested.order_by(schema.Prompt.id)).all()
         finding = schema.StoredFinding(
             benchmark_id=owner,
             analysis=made_by,
@@ -203,7 +204,7 @@ def add_filter(
                 singled_out = {"prompt_id": prompts[number], "step": step, "retained": retained, "cluster": group}
                 session.add(schema.FilterReason(finding_id=key, **singled_out))
         for place, name in enumerate(models, start=1):
-            model = session.exec(select(schema.Model).filter_by(name=name)).one().id
+            model = session.scalars(select(schema.Model).filter_by(name=name)).one().id
             session.add(
                 schema.Ranking(finding_id=key, scheme="filter_models", model_id=model, rank=float(place), score=0.0)
             )

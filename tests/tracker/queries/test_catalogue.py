@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from filled_stores import WHEN, add_scores, add_task_scores
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker import schema
 from tracker.database import transaction

@@ -13,7 +13,7 @@ from filled_stores import WHEN, add_scores, add_task_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker import schema
 from tracker.database import connect, transaction

@@ -23,6 +23,7 @@ from tracker.recording.artifacts import decode_table, encode_arrays
 from tracker.recording.declaration import load_declaration
 from tracker.recording.mlflow.publishing import publish_finding, publish_missing
 from tracker.recording.pipeline import RecordedFinding, run_analysis
+from tracker.schema import metadata
 
 
 def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
@@ -74,9 +75,9 @@ def analyze(scores: PerformanceMatrix) -> Report:
 ARITHMETIC = Selection(benchmark="arithmetic")
 
 
-def rows(engine: sa.Engine, table: sa.Table) -> list[sa.Row]:
+def rows(engine: sa.Engine, table: sa.TableClause) -> list[sa.Row]:
     with transaction(engine, write=False) as session:
-        return list(session.execute(sa.select(table).order_by(*table.primary_key)))
+        return list(session.execute(sa.select(table).order_by(*metadata.tables[table.name].primary_key)))
 
 
 def contents(engine: sa.Engine, recorded: RecordedFinding) -> dict[str, object]:

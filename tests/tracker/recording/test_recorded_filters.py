@@ -24,6 +24,7 @@ from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.finding import FilterDecisions, FlaggedPrompts
 from tracker.recording.pipeline import RecordedFinding, run_analysis
+from tracker.schema import metadata
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 SIEVE = '''
@@ -134,9 +135,9 @@ def sieve(engine: sa.Engine, selection: Selection = ARITHMETIC, **parameters: ob
     return run_analysis(engine, "sieve", selection, parameters)
 
 
-def rows(engine: sa.Engine, table: sa.Table, key: int) -> list[sa.Row]:
+def rows(engine: sa.Engine, table: sa.TableClause, key: int) -> list[sa.Row]:
     with transaction(engine, write=False) as session:
-        query = sa.select(table).where(table.c.finding_id == key).order_by(*table.primary_key)
+        query = sa.select(table).where(table.c.finding_id == key).order_by(*metadata.tables[table.name].primary_key)
         return list(session.execute(query))
 
 

@@ -20,7 +20,7 @@ from tracker.cli.output import inform, join_lines, print_numbers, print_record, 
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
-    from sqlmodel import Session
+    from sqlalchemy.orm import Session
 
     from tracker.recording.finding import Report
 

@@ -14,7 +14,7 @@ from tracker.cli.options import database_option, selection_options
 from tracker.cli.output import inform
 
 if TYPE_CHECKING:
-    from sqlmodel import Session
+    from sqlalchemy.orm import Session
 
     from tracker.exporting.declaration import ExportCommand, ExportFormat
     from tracker.exporting.outputs import BinaryFile, FileTree, TextFile

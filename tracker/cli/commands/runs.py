@@ -12,7 +12,7 @@ from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows
 from tracker.name_lists import join_names
-from tracker.schema.run_fields import RUN_FIELDS
+from tracker.run_fields import RUN_FIELDS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

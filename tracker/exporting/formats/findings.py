@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.exporting.declaration import export

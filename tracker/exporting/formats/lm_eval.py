@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import OptionsError, SelectionError
 from tracker.exporting.declaration import export

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries.catalogue.listing import RunRow, list_runs
 from tracker.queries.sql import tables
-from tracker.schema.run_fields import RUN_FIELDS, run_heading
+from tracker.run_fields import RUN_FIELDS, run_heading
 
 if TYPE_CHECKING:
     import pyarrow as pa

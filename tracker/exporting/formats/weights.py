@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.exporting.declaration import export

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session, select
+from sqlalchemy.orm import Session
+from sqlmodel import select
 
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.archives.archive_file import StoreArchive

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.archives.archived_names import ArchivedNames

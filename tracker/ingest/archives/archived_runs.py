@@ -17,10 +17,10 @@ from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_answers, inser
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.score_columns import compare_scores, unpack
 from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, make_next_label
+from tracker.run_fields import RUN_FIELDS, RunFields, merge_run_values
 from tracker.run_settings import IDENTITY, evaluation_identity
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
 from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
-from tracker.schema.run_fields import RUN_FIELDS, RunFields, merge_run_values
 
 Identity = tuple[int, int, str, str]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import ConflictError
 from tracker.ingest.archives.archive_file import StoreArchive

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.tabular.cells import is_missing, parse_numbers, read_strings

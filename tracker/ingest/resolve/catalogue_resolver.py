@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlmodel import Session, select
+from sqlalchemy.orm import Session
+from sqlmodel import select
 
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription

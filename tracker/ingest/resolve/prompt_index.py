@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.ingest.resolve.duplicates import MARK, Name, strip_count
 from tracker.ingest.write.bulk_rows import fetch_raw_rows

@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import exc
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
 from tracker.ingest.measurement import Measurement, Prompts

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError
 from tracker.ingest.files.tabular.table import TableProblems

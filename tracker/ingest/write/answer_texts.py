@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.ingest.measurement import Answers, Measurement
 from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn, normalize_answers

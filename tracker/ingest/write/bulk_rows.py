@@ -16,7 +16,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import exc
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.binary_copy import copy_scores, pack_scores
 from tracker.ingest.write.score_columns import ScoreColumn, pack, unpack

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.hashing import SEEDS, WORD, mix_bits
 from tracker.ingest.write.bulk_rows import load_scores

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.tabular.cells import is_missing, read_strings, shorten

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn
 from tracker.ingest.write.score_columns import ScoreChunk, ScoreColumn, unpack
-from tracker.schema.run_fields import RunFields
+from tracker.run_fields import RunFields
 
 TaskValue = tuple[float, float | None, int | None]
 

@@ -19,8 +19,8 @@ from tracker.ingest.resolve.prompt_texts import make_storable, make_storable_jso
 from tracker.ingest.write.answer_columns import AnswerChunk, ReferenceScorer, assemble_answers
 from tracker.ingest.write.parsed_run import ParsedRun
 from tracker.ingest.write.score_columns import ScoreChunk, assemble_scores, find_out_of_bounds, pack
+from tracker.run_fields import RunFields, merge_run_values, run_values
 from tracker.schema import Metric
-from tracker.schema.run_fields import RunFields, merge_run_values, run_values
 
 
 class RunParser:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session, select
+from sqlalchemy.orm import Session
+from sqlmodel import select
 
 from tracker.errors import ConflictError
 from tracker.ingest.write.answer_columns import AnswerColumn, compare_answers, load_answers
@@ -19,9 +20,9 @@ from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
 from tracker.ingest.write.parsed_run import ParsedRun, TaskValue
 from tracker.ingest.write.score_columns import ScoreColumn, compare_scores, unpack
+from tracker.run_fields import run_values
 from tracker.run_settings import IDENTITY, evaluation_identity, remove_evaluation
 from tracker.schema import Answer, Run, RunSource, TaskScore
-from tracker.schema.run_fields import run_values
 
 OnConflict = Literal["rerun", "skip", "update", "error"]
 PromptNames = Callable[[ParsedRun, Sequence[int]], list[str]]

@@ -13,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import ConflictError
 from tracker.ingest.files.tabular.table import TableProblems

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
-from sqlmodel import Session, select
+from sqlalchemy.orm import Session
+from sqlmodel import select
 
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
@@ -24,9 +25,9 @@ from tracker.ingest.write.run_parser import RunParser
 from tracker.ingest.write.score_columns import unpack
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
 from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, limit_warnings
+from tracker.run_fields import merge_run_values
 from tracker.run_settings import evaluation_identity, remove_evaluation
 from tracker.schema import Run, RunSource, Score, Source, TaskScore
-from tracker.schema.run_fields import merge_run_values
 
 
 def store_file(

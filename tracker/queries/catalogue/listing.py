@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark, has_scores
 from tracker.queries.sql import tables
-from tracker.schema.run_fields import RunFields, run_values
+from tracker.run_fields import RunFields, run_values
 
 KEYS_AT_ONCE = 500
 EXCLUDED_STATUSES = ("hidden", "superseded")

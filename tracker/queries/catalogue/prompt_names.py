@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.sql import tables
 

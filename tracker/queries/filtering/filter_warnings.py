@@ -6,7 +6,7 @@ import shlex
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter, load_selected_filter

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.findings.staleness import explain_staleness

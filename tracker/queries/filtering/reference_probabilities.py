@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
 from tracker.queries.resolution import (

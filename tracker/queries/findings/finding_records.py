@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.listing import to_utc

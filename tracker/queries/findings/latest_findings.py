@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.queries.findings.finding_records import FindingRecord, load_finding_records
 from tracker.queries.resolution import benchmark_label, find_benchmark

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
 from tracker.queries.resolution import has_scores
@@ -130,7 +130,7 @@ def _weigh(session: Session, findings: Mapping[int, _FindingData]) -> None:
             findings[key].later.append(f"a later run exists of {join_names(sorted(changes), MAX_NAMES)}")
 
 
-def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:
+def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[*tuple[Any, ...]]]:
     used, run = tables.finding_run.c, tables.run.c
     query = (
         sa.select(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.listing import to_utc

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names

@@ -20,7 +20,7 @@ from tracker.errors import DatabaseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlmodel import Session
+    from sqlalchemy.orm import Session
 
 BATCH_ROWS = 65_536
 

@@ -10,7 +10,7 @@ from io import StringIO
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.prompt_names import load_prompt_names
@@ -99,7 +99,7 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
     )
 
 
-def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[Any]], stale: str) -> dict[str, str]:
+def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[*tuple[Any, ...]]], stale: str) -> dict[str, str]:
     """What was analyzed, by which version, with which seed, and what came out undefined or is stale."""
     tags = {"suffrage.input_digest": analysis.input_digest, "suffrage.version": analysis.code_version}
     if stale:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries.resolution import benchmark_label
@@ -21,8 +21,8 @@ from tracker.recording.mlflow.run_spec import (
     build_names_file,
     format_parameter,
 )
+from tracker.run_fields import run_values
 from tracker.schema import Benchmark, Metric, Model, Run
-from tracker.schema.run_fields import run_values
 
 MAX_SETTINGS = 80
 SHOWN_ELSEWHERE = ("label", "settings", "started")
@@ -147,7 +147,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
     n_prompts = session.scalar(
         sa.select(sa.func.count()).select_from(prompt).join(task, task.c.id == prompt.c.task_id).where(of_benchmark)
     )
-    task_counts = dict(
+    task_counts: dict[int | None, int] = dict(
         session.execute(
             sa.select(task_score.c.metric_id, sa.func.count(sa.distinct(task_score.c.task_id)))
             .join(task, task.c.id == task_score.c.task_id)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from measurement_blocks import B, answers, parsed_file, prompts, scores, stored_contents, task_scores
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, Scores
 from tracker.ingest.parsing.block_buffer import BlockBuffer

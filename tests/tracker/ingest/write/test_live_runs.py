@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from live_run_steps import IDENTITY, OTHER_IDENTITY, add_prompts, make_run, n_stored, numbered, portion, prompt_ids
 from measurement_blocks import ACCURACY, parsed_file, prompts
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
@@ -31,8 +31,8 @@ from tracker.ingest.write.live.live_runs import (
 from tracker.ingest.write.writer import store_file
 from tracker.queries.catalogue.listing import find_run
 from tracker.queries.sql import tables
+from tracker.run_fields import RunFields
 from tracker.run_settings import describe_progress, evaluation_identity, get_command, remove_evaluation
-from tracker.schema.run_fields import RunFields
 
 
 @pytest.fixture

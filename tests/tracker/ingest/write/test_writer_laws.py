@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from measurement_blocks import ACCURACY, B, parsed_file, prompts, stored_contents
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.database import connect
 from tracker.ingest.measurement import Answers, Measurement, MetricDescription, ParsedFile, RunDescription, Scores

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, BinaryIO
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.exporting.declaration import export
 from tracker.exporting.formats.archive.archive_writer import ArchiveSummary, write_archive

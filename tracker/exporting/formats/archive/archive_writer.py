@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.database import known_versions
 from tracker.exporting.formats.archive.archived_rows import ArchivedRows

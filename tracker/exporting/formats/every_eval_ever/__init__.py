@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, OptionsError, SelectionError
 from tracker.exporting.declaration import export
@@ -35,7 +35,7 @@ from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, se
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
-from tracker.schema.run_fields import RUN_FIELDS
+from tracker.run_fields import RUN_FIELDS
 
 
 class EveryEvalEverFiles(FileTree):

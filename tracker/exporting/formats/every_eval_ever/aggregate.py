@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.exporting.formats.every_eval_ever.instances import (
     ExportedMetric,
@@ -28,7 +28,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.sql import tables
-from tracker.schema.run_fields import run_values
+from tracker.run_fields import run_values
 from tracker.statistics.standard_errors import LEVEL, confidence_interval
 
 MAX_NAME_LENGTH = 100

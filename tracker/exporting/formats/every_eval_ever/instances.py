@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.sql import tables

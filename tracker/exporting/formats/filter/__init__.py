@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.exporting.declaration import export
 from tracker.exporting.formats.filter.filtered_prompts import load_filtered_prompts

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.filtering.filter_warnings import list_filter_warnings

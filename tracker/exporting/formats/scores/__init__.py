@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import OptionsError
 from tracker.exporting.declaration import export

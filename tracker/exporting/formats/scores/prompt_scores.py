@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.exporting.exported_runs import ExportedRun, ExportedRuns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.exporting.exported_runs import ExportedRuns
 from tracker.exporting.table_files import StreamedTable

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import metric_description

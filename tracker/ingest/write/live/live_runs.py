@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import Session, select
+from sqlalchemy.orm import Session
+from sqlmodel import select
 
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_texts import make_storable, make_storable_json
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.ingest.write.live.live_portions import ScoredResponse, add_responses, get_live_run
 from tracker.ingest.write.stored_runs import make_next_label
+from tracker.run_fields import RunFields, run_values
 from tracker.run_settings import IDENTITY, SHA256, SKIPPED, USAGE, evaluation_identity
 from tracker.schema import Run, metadata
-from tracker.schema.run_fields import RunFields, run_values
 from tracker.schema.table import now
 
 __all__ = ["LiveRun", "ScoredResponse", "add_responses", "complete_run", "count_stored_trials", "open_run"]
