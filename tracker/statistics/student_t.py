@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from functools import cache
-from importlib.util import LazyLoader, find_spec, module_from_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from tracker.statistics.ranking import TIE_TOLERANCE
 
@@ -24,7 +22,7 @@ def t_quantile(level: float, degrees: Any) -> Any:
         degrees: number or array.
     """
     known = np.maximum(np.asarray(degrees, dtype=np.float64), MIN_DEGREES)
-    return np.where(np.asarray(degrees) > 0, _scipy_special().stdtrit(known, (1 + level) / 2), np.nan)[()]
+    return np.where(np.asarray(degrees) > 0, special.stdtrit(known, (1 + level) / 2), np.nan)[()]
 
 
 def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float, degrees: Any = None) -> NDArray[np.float64]:
@@ -50,26 +48,6 @@ def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float, degrees
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(d) / np.where(flat, 1.0, se)
     freedom = units - 1 if degrees is None else np.asarray(degrees, dtype=np.float64)
-    p = 2 * _scipy_special().stdtr(np.maximum(freedom, MIN_DEGREES), -t)
+    p = 2 * special.stdtr(np.maximum(freedom, MIN_DEGREES), -t)
     p = np.where(flat, np.where(same, 1.0, np.exp2(1 - units)), p)
     return np.asarray(np.where((units >= 2) & ~np.isnan(se), np.minimum(p, 1.0), np.nan))
-
-
-@cache
-def _scipy_special() -> Any:
-    """Import `scipy.special` in two thirds of the time, since every leaderboard waits for it.
-
-    SciPy looks up every attribute of NumPy as it is imported, and thereby imports NumPy's packages for Fortran and
-    for tests, which it does not use. Here they become lazy modules, which Python loads when somebody uses them.
-    """
-    for name in ("f2py", "testing"):
-        spec = find_spec(f"numpy.{name}")
-        if spec is not None and spec.loader is not None and spec.name not in sys.modules:
-            spec.loader = LazyLoader(spec.loader)
-            module = module_from_spec(spec)
-            sys.modules[spec.name] = module
-            setattr(np, name, module)
-            spec.loader.exec_module(module)
-    import scipy.special
-
-    return scipy.special
