@@ -18,8 +18,9 @@ from sqlalchemy import event, exc
 from sqlalchemy.orm import Session
 
 from tracker.errors import DatabaseError
+from tracker.store_url import FILE_SUFFIXES, MISTAKEN_VARIABLES, URL_VARIABLES, database_url
+from tracker.suggestions import find_similar, format_guess
 
-DEFAULT_URL = "sqlite:///suffrage.db"
 VERSION_TABLE = "suffrage_version"
 BUSY_SECONDS = 60
 UPGRADE_LOCK = 0x5AFF_7A6E
@@ -28,43 +29,18 @@ NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's codes for a right that was not granted, and for writing where only reading is allowed."""
 
 
-def database_url(explicit: str | None = None) -> str:
-    """The store's address: as given, else from the environment, else a file in the current folder.
+def connect(url: str | None = None, *, create: bool = True) -> sa.Engine:
+    """Return an engine on the store, whose schema is at head.
 
     Args:
-        explicit: a URL such as ``sqlite:///results.db`` or ``postgresql://user@host/name``.
+        url: as for `database_url`.
+        create: whether to create a store that does not exist; its tables, and for SQLite its file.
 
     Raises:
-        DatabaseError: the URL names no engine that is supported.
-    """
-    text = explicit or os.environ.get("SUFFRAGE_DATABASE_URL") or os.environ.get("DATABASE_URL") or DEFAULT_URL
-    try:
-        url = sa.make_url(text)
-    except exc.ArgumentError:
-        raise DatabaseError(
-            "That is not a database URL. Give sqlite:///FILE.db or postgresql://USER@HOST/NAME."
-        ) from None
-    if "@" in (url.host or ""):
-        raise DatabaseError("The database URL holds more than one @: write an @ in a password as %40.")
-    if url.get_backend_name() in ("postgres", "postgresql"):
-        url = url.set(drivername="postgresql+psycopg")
-    elif url.get_backend_name() != "sqlite":
-        raise DatabaseError(f"{url.get_backend_name()} is not supported. Give a sqlite:/// or postgresql:// URL.")
-    elif url.database in (None, "", ":memory:"):
-        raise DatabaseError("The store must be a file: give sqlite:///FILE.db.")
-    return url.render_as_string(hide_password=False)
-
-
-def connect(url: str | None = None) -> sa.Engine:
-    """An engine on the store, its schema at head.
-
-    An empty store is upgraded on the spot; one of another version is refused.
-
-    Raises:
-        DatabaseError: it cannot be reached, or its version is not this program's.
+        DatabaseError: it cannot be reached, its version is not this program's, or there is none.
     """
     engine = create_unchecked_engine(url)
-    ensure_current(engine)
+    ensure_current(engine, create=create)
     return engine
 
 
@@ -154,9 +130,14 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
     if "readonly" in message or "read-only" in message:
         return f"{where}: the store cannot be written ({message}). Check the permissions of the file and its folder."
     if "unable to open" in message:
-        if Path(str(engine.url.database)).is_dir():
-            return f"{where} is a folder. Give the name of a file in it: sqlite:///{engine.url.database}/suffrage.db"
-        return f"{where}: the file cannot be opened. Check that its folder exists and can be written."
+        path = Path(str(engine.url.database))
+        if path.is_dir():
+            return f"{path} is a folder. Name a file in it: --database {path / 'suffrage.db'}"
+        if not path.parent.is_dir():
+            return (
+                f"There is no folder {path.parent} for the store. Create it: mkdir -p {shlex.quote(str(path.parent))}"
+            )
+        return f"{where}: the file cannot be opened. Check the permissions of the file and its folder."
     if "malformed" in message:
         return (
             f"{where}: the file is damaged ({message}). Put back a copy, or ingest your files into another --database."
@@ -192,18 +173,28 @@ def current_version(engine: sa.Engine) -> str | None:
             return version
     except exc.DatabaseError as error:
         if "not a database" in str(error):
-            raise DatabaseError(f"{engine.url.database} is not a SQLite file. Give another --database.") from error
+            path = shlex.quote(str(engine.url.database))
+            raise DatabaseError(
+                f"{engine.url.database} is not a SQLite file. Choose a store with --database FILE.db.\n"
+                f"If it holds results, ingest it: suffrage ingest {path} --benchmark NAME"
+            ) from error
         raise DatabaseError(explain(error, engine)) from error
 
 
-def ensure_current(engine: sa.Engine) -> None:
-    """Upgrade an empty store; refuse one of another version.
+def ensure_current(engine: sa.Engine, *, create: bool = True) -> None:
+    """Check the version of a store; create its tables if it is empty.
+
+    Args:
+        engine: the store.
+        create: whether an empty store is filled; else it is an error.
 
     Raises:
-        DatabaseError: with the command that mends it.
+        DatabaseError: with the command that fixes it.
     """
     version, head = current_version(engine), known_versions()[-1]
     _check_not_newer(version)
+    if version is None and not create:
+        raise DatabaseError(_explain_no_store(engine))
     if version is None:
         upgrade(engine)
     elif version != head:
@@ -214,6 +205,24 @@ def ensure_current(engine: sa.Engine) -> None:
             f"The store is at version {version}, this program needs {head}. "
             f"Run: suffrage db upgrade --database {address}"
         )
+
+
+def _explain_no_store(engine: sa.Engine) -> str:
+    """Why there is no store, with the nearest file that may be meant."""
+    advice = "Create one with `suffrage ingest RESULTS --benchmark NAME`, or choose another with --database."
+    if engine.dialect.name != "sqlite":
+        return f"No store at {format_url(engine.url)}: the database has no tables of Suffrage. {advice}"
+    path = Path(str(engine.url.database))
+    if path.is_dir():
+        return f"{path} is a folder. Name a file in it: --database {path / 'suffrage.db'}"
+    if path.exists() and sa.inspect(engine).get_table_names():
+        return f"{path} holds tables of another program. Choose another file: --database FILE.db"
+    for name in MISTAKEN_VARIABLES:
+        if os.environ.get(name):
+            return f"No store at {path}. The variable {name} has no effect: set {URL_VARIABLES[0]} instead."
+    files = [str(file) for suffix in FILE_SUFFIXES for file in path.parent.glob(f"*{suffix}") if file != path]
+    guess = format_guess(find_similar(str(path), files, n=1))
+    return " ".join(filter(None, (f"No store at {path}.", guess, advice)))
 
 
 def upgrade(engine: sa.Engine, revision: str = "head") -> None:
@@ -306,7 +315,9 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
     except (exc.OperationalError, exc.ProgrammingError, exc.InternalError) as error:
         if version is None and "already exists" in str(error.orig):
             where = format_url(engine.url)
-            raise DatabaseError(f"{where} holds tables of another program. Give another --database.") from error
+            raise DatabaseError(
+                f"{where} holds tables of another program. Choose another file: --database FILE.db"
+            ) from error
         raise DatabaseError(explain(error, engine)) from error
 
 
@@ -314,7 +325,7 @@ def _check_not_newer(version: str | None) -> None:
     if version is not None and version not in known_versions():
         raise DatabaseError(
             f"The store is at version {version}, newer than this program's {known_versions()[-1]}. "
-            "Upgrade the program: pip install --upgrade suffrage"
+            "Upgrade the program in the folder of its sources: git pull && pip install ."
         )
 
 

@@ -8,13 +8,23 @@ exception is a bug of ours and keeps its traceback.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from tracker.name_lists import join_names
+from tracker.suggestions import find_similar, format_guess
 
-MAX_KNOWN_NAMES = 8
-"""Names that are offered where one is not known."""
+MAX_KNOWN_NAMES = 5
+"""Names that a message lists where one is not known."""
+
+LISTS = {
+    "analysis": "suffrage analyses",
+    "benchmark": "suffrage benchmarks",
+    "finding": "suffrage findings",
+    "format": "suffrage formats list",
+    "model": "suffrage models",
+    "run": "suffrage runs",
+}
+"""Command that lists all names of a kind."""
 
 
 class SuffrageError(Exception):
@@ -22,12 +32,21 @@ class SuffrageError(Exception):
 
 
 class NotFoundError(SuffrageError, LookupError):
-    """Something was asked for by a name that the store does not hold."""
+    """No entry has the name.
+
+    Args:
+        kind: what the name stands for: a noun such as ``run``, and what limits it, such as ``of mmlu``.
+        name: as the user typed it.
+        known: names that exist.
+        hint: what to do next; by default the command that lists the names.
+    """
 
     def __init__(self, kind: str, name: object, known: Iterable[object] = (), hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, [str(k) for k in known]
         noun, _, rest = kind.partition(" ")
         missing = " ".join(filter(None, ("No", noun, repr(str(name)), rest)))
+        if not hint and self.known and noun in LISTS:
+            hint = f"List them with `{LISTS[noun]}`."
         super().__init__(" ".join(filter(None, (f"{missing}.", _known(str(name), self.known), hint))))
 
 
@@ -55,17 +74,17 @@ class BadInputError(SuffrageError, ValueError):
         self.count = len(self.problems) if count is None else count
         self.advice = advice
         if self.count == 1 and self.problems:
-            text = f"{self.path}: {self.problems[0]}"
+            text = f"{path}: {self.problems[0]}"
         else:
             first = self.problems[: self.MAX_LISTED]
-            text = f"{self.path}: {self.count:,} problems, nothing was stored:\n  " + "\n  ".join(first)
+            text = f"{path}: {self.count:,} problems, nothing was stored:\n  " + "\n  ".join(first)
             if self.count > len(first):
                 text += f"\n  and {self.count - len(first):,} more"
         super().__init__(f"{text}\n{advice}" if advice else text)
 
 
 class UnknownFormatError(BadInputError):
-    """No format recognised the file; says which were tried and why each declined."""
+    """No format matches the file, or several do."""
 
 
 class ConflictError(SuffrageError, ValueError):
@@ -118,7 +137,10 @@ class MissingExtraError(SuffrageError, ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         self.purpose, self.extra = purpose, extra
-        super().__init__(f"{purpose} needs packages that are not installed. Run: pip install 'suffrage[{extra}]'")
+        super().__init__(
+            f"{purpose} needs packages that are not installed.\n"
+            f"Install them in the folder of Suffrage's sources: pip install '.[{extra}]'"
+        )
 
 
 class PublishingError(SuffrageError, RuntimeError):
@@ -128,7 +150,4 @@ class PublishingError(SuffrageError, RuntimeError):
 def _known(name: str, known: Sequence[str]) -> str:
     if not known:
         return "None are stored yet."
-    near = get_close_matches(name, known, n=3, cutoff=0.6)
-    if near and not name.lstrip("-").isdigit():  # numbers with equal digits are not alike
-        return f"Did you mean {' or '.join(near)}?"
-    return f"Known: {join_names(known, MAX_KNOWN_NAMES)}."
+    return format_guess(find_similar(name, known)) or f"Known: {join_names(known, MAX_KNOWN_NAMES)}."

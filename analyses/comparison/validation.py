@@ -21,7 +21,8 @@ def find_problems(
     return {
         "A comparison needs two models. Name them with --model-a and --model-b. "
         f"Known: {join_names(models, most=10)}.": ("" in chosen and len(models) != 2),
-        f"Both models are {chosen[0]}. Name two different ones.": bool(chosen[0]) and chosen[0] == chosen[1],
+        f"Both models are {chosen[0]}. Name two models, or two runs such as run:7 and run:9.": bool(chosen[0])
+        and chosen[0] == chosen[1],
         **check_minimum(1, n_resamples=n_resamples),
         **check_minimum(0, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,

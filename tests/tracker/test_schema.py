@@ -287,7 +287,7 @@ class TestVersions:
     def test_a_newer_store_is_refused_with_the_remedy(self, store: sa.Engine) -> None:
         with store.begin() as connection:
             connection.execute(sa.text("UPDATE suffrage_version SET version_num = '9999'"))
-        with pytest.raises(DatabaseError, match="pip install --upgrade suffrage"):
+        with pytest.raises(DatabaseError, match="git pull && pip install"):
             ensure_current(store)
 
     def test_an_older_store_is_refused_with_the_remedy(self, store: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,12 @@ from tracker.errors import SuffrageError
 
 COMMANDS = Path(__file__).parent / "commands"
 
+INTERRUPTED, CLOSED_PIPE = 130, 141
+"""Exit codes after Ctrl-C, and where the reader of stdout is gone."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a disk on which stdout is written."""
+
 GC_THRESHOLD = 100_000
 """New objects between two runs of the garbage collector; with Python's own 700 every start takes a tenth longer."""
 
@@ -54,21 +60,6 @@ class Discovered(click.Group):
                 [(name, first_line(COMMANDS / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]
             )
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command; a mistyped one is answered with those that are near."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self.list_commands(ctx), n=3)
-            if near:
-                hint = f"Did you mean {' or '.join(near)}?"
-                raise click.UsageError(f"{error.message} {hint}", ctx) from None
-            raise
-
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
@@ -89,17 +80,51 @@ def suffrage() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what a user can mend is one sentence and exit code 1."""
+    """Run the command line and exit.
+
+    Exit codes: 0; 1 for an error; 2 for a wrong command line; 130 after Ctrl-C; 141 if the reader of stdout is gone.
+    """
     gc.set_threshold(GC_THRESHOLD)
     atexit.register(gc.freeze)  # else Python frees every object of every library one by one, only to exit
+    sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _run(arguments: list[str]) -> int:
+    """Run a command; an error that a user can fix is printed, any other is raised."""
     try:
-        suffrage.main(args=list(arguments) if arguments is not None else None, prog_name="suffrage")
+        result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.UsageError as error:
+        from tracker.cli.usage_errors import describe_usage_error
+
+        return _fail(describe_usage_error(error, arguments), error.exit_code)
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code)
     except SuffrageError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        from tracker.cli.store_errors import describe_error
+
+        return _fail(describe_error(error, arguments))
+    except (click.Abort, KeyboardInterrupt) as error:
+        click.echo(str(error) or "Stopped.", err=True)
+        return INTERRUPTED
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO) or error.filename is not None:
-            raise
-        click.echo(f"Error: the output could not be written: {error.strerror}. Send it somewhere else.", err=True)
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer would fail again at exit
-        sys.exit(1)
+        return _explain_output_error(error)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, code: int = 1) -> int:
+    click.echo(f"Error: {message}", err=True)
+    return code
+
+
+def _explain_output_error(error: OSError) -> int:
+    """Exit code of an error of stdout; any other error is raised again."""
+    if error.filename is not None or error.errno not in (*NO_ROOM, errno.EPIPE):
+        raise error
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer would fail again at exit
+    if error.errno == errno.EPIPE:
+        return CLOSED_PIPE
+    return _fail(f"the output could not be written: {error.strerror}. Send it somewhere else.")

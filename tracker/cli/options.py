@@ -136,7 +136,10 @@ def _as_selection(options: dict[str, Any]) -> Selection:
     as_of: datetime | None = options.pop("as_of")
     keys = split_values(options.pop("runs"))
     if wrong := [key for key in keys if not key.isdecimal()]:
-        raise click.BadParameter(f"--runs takes the numbers that `suffrage runs` lists, not {wrong[0]!r}")
+        raise click.BadParameter(
+            f"{wrong[0]!r} is not the number of a run. List them with `suffrage runs`; choose models with --models",
+            param_hint="'--runs'",
+        )
     runs = tuple(map(int, keys))
     return Selection(
         benchmark=options.pop("benchmark"),

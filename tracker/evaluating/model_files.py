@@ -40,7 +40,7 @@ def resolve_folder(
             raise error_type(f"{path} is no model: it holds {lacks}.")
         return path.resolve()
     if path.exists() or name_or_path.startswith((".", "~", os.sep)) or name_or_path.count("/") > 1:
-        raise error_type(f"{path} is no folder of a model. Give {alternatives}.")
+        raise error_type(f"{path} is not the folder of a model. Use {alternatives}.")
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ def check_folder(path: Path, *, force: bool) -> None:
     if is_full and not force:
         raise OutputError(f"{path} holds files already. {ELSE} Or replace those of the same names with --force.")
     if not has_folder:
-        raise OutputError(f"There is no folder {path.absolute().parent}. Make it, or give --output another name.")
+        parent = path.absolute().parent
+        raise OutputError(f"There is no folder {parent}. Create it: mkdir -p {shlex.quote(str(parent))}")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -124,11 +125,12 @@ def check_output_path(path: Path, *, force: bool) -> None:
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}. Give --output another name.") from error
     if is_there and not is_file:
-        raise OutputError(f"{path} is no plain file. Give --output another name.")
+        kind = "a folder" if path.is_dir() else "not a regular file"
+        raise OutputError(f"{path} is {kind}. Name a file: --output {path / 'FILE' if path.is_dir() else 'FILE'}")
     if is_there and not force:
-        raise OutputError(f"{path} is there already. Give --output another name, or replace it with --force.")
+        raise OutputError(f"{path} exists already. Choose another --output, or replace it with --force.")
     if not has_folder:
-        raise OutputError(f"There is no folder {path.parent}. Make it, or give --output another name.")
+        raise OutputError(f"There is no folder {path.parent}. Create it: mkdir -p {shlex.quote(str(path.parent))}")
 
 
 def write_file(path: Path, content: bytes, *, force: bool) -> None:

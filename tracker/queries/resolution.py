@@ -107,7 +107,9 @@ def find_benchmark(session: Session, name: str) -> BenchmarkKey:
     if len(revisions) > 1:
         raise AmbiguousError(f"Benchmark {name!r} has several revisions. Name one: {', '.join(revisions)}.")
     if not revisions:
-        hint = "" if stored else "Ingest a results file first: suffrage ingest PATH"
+        hint = "" if stored else "Ingest results first: suffrage ingest RESULTS --benchmark NAME"
+        if session.execute(sa.select(tables.model.c.id).where(tables.model.c.name == name)).first():
+            hint = f"{name!r} is a model: `suffrage history {name}` shows its scores."
         raise NotFoundError("benchmark", name, sorted(by_label), hint)
     return BenchmarkKey(by_label[revisions[0]], revisions[0])
 

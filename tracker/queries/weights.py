@@ -120,7 +120,8 @@ def load_prompt_weights(session: Session, selection: Selection) -> PromptWeights
     weighing = sa.select(tables.prompt_value.c.finding_id).where(tables.prompt_value.c.name.startswith(PREFIX))
     if finding is None:
         known = session.scalars(weighing.distinct().order_by(tables.prompt_value.c.finding_id)).all()
-        raise NotFoundError("finding with weights", key, known)
+        hint = "" if known else f"Record one: suffrage analyze prompt-weighting {selection.benchmark}"
+        raise NotFoundError("finding with weights", key, known, hint)
     benchmark = find_benchmark(session, selection.benchmark)
     if finding.benchmark_id != benchmark.id:
         raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose weights of its own prompts.")

@@ -231,7 +231,7 @@ class TestPlugins:
             run_analyze(filled_file, "clash", "arithmetic")
 
     def test_a_mistyped_name_is_answered_with_those_that_are_near(self, filled_file: sa.Engine) -> None:
-        with pytest.raises(LookupError, match="Did you mean prompt-correlation"):
+        with pytest.raises(LookupError, match="Did you mean 'prompt-correlation'"):
             run_analyze(filled_file, "prompt-corelation", "arithmetic")
 
     def test_every_analysis_that_is_installed_has_a_command(self) -> None:

@@ -113,9 +113,6 @@ class TestDocumentation:
 
 
 class TestErrors:
-    def test_a_mistyped_command_is_answered_with_the_near_one(self) -> None:
-        assert "Did you mean leaderboard" in run("leaderbord").output
-
     def test_what_a_user_can_mend_has_no_traceback(self, sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as stopped:
             main(["leaderboard", "nowhere", "--database", sqlite_url])
@@ -145,7 +142,7 @@ class TestErrors:
 
 class TestSettings:
     def test_the_flag_goes_before_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from tracker.database import database_url
+        from tracker.store_url import database_url
 
         assert database_url() == "sqlite:///suffrage.db"
         monkeypatch.setenv("DATABASE_URL", "sqlite:///general.db")

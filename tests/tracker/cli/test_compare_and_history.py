@@ -83,7 +83,7 @@ class TestCompare:
         assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
     def test_a_name_that_is_no_model_is_answered_with_the_models(self, url: str) -> None:
-        with pytest.raises(NotFoundError, match=r"Did you mean org/[ab] or org/[ab]"):
+        with pytest.raises(NotFoundError, match=r"Did you mean 'org/[ab]' or 'org/[ab]'"):
             call("compare", "b", "org/a", "org/x", "--database", url)
 
     def test_models_are_named_once(self, url: str) -> None:
@@ -134,7 +134,7 @@ class TestHistory:
     def test_a_picture_that_is_there_is_not_replaced_unasked(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "x.png").write_text("mine")
         query = ("history", "b", "--output", str(tmp_path / "x.png"), "--database", url)
-        with pytest.raises(OutputError, match="is there already"):
+        with pytest.raises(OutputError, match="exists already"):
             call(*query)
         assert (tmp_path / "x.png").read_text() == "mine"
         call(*query, "--force")

@@ -294,7 +294,7 @@ class TestErrors:
     ) -> None:
         path = tmp_path / "kept.csv"
         path.write_text("mine")
-        with pytest.raises(OutputError, match="is there already"):
+        with pytest.raises(OutputError, match="exists already"):
             run(harness_file, "export", "filter", "1", "--output", str(path))
         assert path.read_text() == "mine"
         run(harness_file, "export", "filter", "1", "--output", str(path), "--force")

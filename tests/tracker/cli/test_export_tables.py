@@ -145,7 +145,7 @@ class TestComesBack:
         assert f"Wrote {path}: 1 benchmark, 3 prompts, 5 runs, 9 scores, 5 answers." in message
         run(another, "ingest", path, "--no-mlflow")
         assert values(another) == values(filled)
-        with pytest.raises(OutputError, match="is there already"):
+        with pytest.raises(OutputError, match="exists already"):
             run(filled, "export", "archive", "-o", path)
 
     def test_every_eval_ever(self, filled_file: sa.Engine, another: sa.Engine, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ class TestErrors:
     def test_a_file_is_replaced_only_by_force(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path / "out.csv", "mine")
         for part in (["scores", "b"], ["prompts", "b"], ["runs"], ["findings"], ["weights", "1"]):
-            with pytest.raises(OutputError, match="is there already"):
+            with pytest.raises(OutputError, match="exists already"):
                 run(filled_file, "export", *part, "-o", path)
         assert Path(path).read_text() == "mine"
         run(filled_file, "export", "runs", "-o", path, "--force")

@@ -79,7 +79,7 @@ class TestErrors:
         for name in ("none.csv", "broken_link.csv"):
             refused = run("ingest", tmp_path / name, "--database", sqlite_url)
             assert isinstance(refused.exception, SuffrageError)
-            assert str(refused.exception) == f"{tmp_path / name}: does not exist."
+            assert str(refused.exception).startswith(f"{tmp_path / name}: does not exist.\nList the files: ls ")
 
     @pytest.mark.parametrize("bounds", [("1", "0"), ("nan", "1"), ("1", "1")])
     def test_bounds_are_passed_in_their_order(self, sqlite_url: str, results: Path, bounds: tuple[str, str]) -> None:

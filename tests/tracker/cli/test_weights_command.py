@@ -172,11 +172,11 @@ class TestErrors:
             run(filled_file, "weights", "arithmetic", written(tmp_path / "w.csv", "prompt_id,weight\np0,1\n"))
 
     def test_an_unknown_benchmark_is_met_with_the_known_ones(self, filled_file: sa.Engine, tmp_path: Path) -> None:
-        with pytest.raises(NotFoundError, match="Did you mean arithmetic"):
+        with pytest.raises(NotFoundError, match="Did you mean 'arithmetic'"):
             run(filled_file, "weights", "arithmetics", written(tmp_path / "w.csv", "prompt_id,weight\np0,1\n"))
 
     def test_a_file_that_is_not_there_is_one_sentence(self, filled_file: sa.Engine, tmp_path: Path) -> None:
-        with pytest.raises(BadInputError, match="cannot be opened"):
+        with pytest.raises(BadInputError, match="does not exist"):
             run(filled_file, "weights", "arithmetic", str(tmp_path / "none.csv"), "--no-mlflow")
 
 

@@ -91,7 +91,7 @@ class TestNames:
         assert load(small, "arena:wins,style:plain").scores["ant"] == 1.01
         with pytest.raises(SelectionError, match=r"--against arena: arena has 2 metrics: elo, wins,style:plain"):
             load(small, "arena")
-        with pytest.raises(NotFoundError, match=r"No metric 'eloo' with scores in arena\. Did you mean elo"):
+        with pytest.raises(NotFoundError, match=r"No metric 'eloo' with scores in arena\. Did you mean 'elo'"):
             load(small, "arena:eloo")
 
     def test_a_name_with_a_colon_goes_before_a_metric(self, small: sa.Engine) -> None:

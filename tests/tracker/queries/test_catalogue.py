@@ -148,7 +148,7 @@ class TestFindings:
         with transaction(store, write=False) as session:
             with pytest.raises(NotFoundError, match=f"Known: {key}"):
                 get_finding(session, 99)
-            with pytest.raises(NotFoundError, match=r"Did you mean null\.png"):
+            with pytest.raises(NotFoundError, match=r"Did you mean 'null\.png'"):
                 load_artifact(session, key, "nul.png")
-            with pytest.raises(NotFoundError, match="Did you mean prompt-correlation"):
+            with pytest.raises(NotFoundError, match="Did you mean 'prompt-correlation'"):
                 list_findings(session, analysis="prompt-corelation")

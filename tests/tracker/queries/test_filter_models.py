@@ -48,4 +48,7 @@ class TestErrors:
             filter_models(m0=OPEN, m1=OPEN, m2=OPEN, m3=OPEN).choose(SCORES, n_models=2)
 
     def test_a_number_that_no_finding_has_is_met_with_those_there_are(self) -> None:
-        assert str(NotFoundError("finding", "99", ["9", "12"])) == "No finding '99'. Known: 9, 12."
+        assert (
+            str(NotFoundError("finding", "99", ["9", "12"]))
+            == "No finding '99'. Known: 9, 12. List them with `suffrage findings`."
+        )

@@ -337,7 +337,10 @@ class TestErrors:
         key = add_filter(small, KEPT.tolist())
         with pytest.raises(NotFoundError) as caught:
             board(small, filter=wrong)
-        assert str(caught.value) == f"No finding '{wrong}' with a filter. Known: {key}."
+        assert (
+            str(caught.value)
+            == f"No finding '{wrong}' with a filter. Known: {key}. List them with `suffrage findings`."
+        )
 
     def test_where_there_is_none_yet_it_reports_how_to_make_one(self, small: sa.Engine) -> None:
         with pytest.raises(NotFoundError) as caught:

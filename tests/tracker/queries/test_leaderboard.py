@@ -291,7 +291,7 @@ class TestMissing:
 
     def test_a_misspelt_model_is_met_with_the_known_ones(self, store: sa.Engine) -> None:
         add_scores(store, np.array([[1.0]]), models=["gpt-4o"])
-        with pytest.raises(NotFoundError, match="Did you mean gpt-4o"):
+        with pytest.raises(NotFoundError, match="Did you mean 'gpt-4o"):
             board(store, models=("gpt-4",))
 
 

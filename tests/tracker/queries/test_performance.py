@@ -226,7 +226,7 @@ class TestErrors:
     def test_a_wrong_name_is_met_with_the_right_ones(self, store: sa.Engine) -> None:
         add_scores(store, Q, tasks=TASKS)
         for choices, words in (
-            ({"metric": "acuracy"}, "Did you mean accuracy"),
+            ({"metric": "acuracy"}, "Did you mean 'accuracy'"),
             ({"models": ("m9",)}, "Known: m0, m1, m2"),
             ({"tasks": ("zz",)}, "No task 'zz'"),
             ({"runs": (99,)}, "No run '99' of b. Known: 1, 2, 3"),
@@ -236,7 +236,7 @@ class TestErrors:
 
     def test_a_wrong_benchmark_is_met_with_the_right_one(self, store: sa.Engine) -> None:
         add_scores(store, Q, benchmark="mmlu_pro")
-        with pytest.raises(NotFoundError, match="Did you mean mmlu_pro"):
+        with pytest.raises(NotFoundError, match="Did you mean 'mmlu_pro'"):
             matrix(store, "mmlu-pro")
 
     def test_several_metrics_have_to_be_distinguished(self, store: sa.Engine) -> None:

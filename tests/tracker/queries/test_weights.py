@@ -139,7 +139,7 @@ class TestErrors:
         key = add_weights(scored, [1.0])
         with pytest.raises(NotFoundError) as caught:
             load(scored, "77")
-        assert str(caught.value) == f"No finding '77' with weights. Known: {key}."
+        assert str(caught.value) == f"No finding '77' with weights. Known: {key}. List them with `suffrage findings`."
 
     def test_weights_of_another_benchmark_are_refused(self, scored: sa.Engine) -> None:
         add_scores(scored, np.array([[1.0]]), benchmark="other")
@@ -160,7 +160,7 @@ class TestErrors:
         key = add_weights(scored, [1.0], scheme="near")
         with pytest.raises(NotFoundError) as caught:
             load(scored, f"{key}:nearer")
-        assert str(caught.value) == f"No scheme 'nearer' in finding {key}. Did you mean near?"
+        assert str(caught.value) == f"No scheme 'nearer' in finding {key}. Did you mean 'near'?"
 
     def test_several_schemes_must_be_distinguished(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [1.0], scheme="near")

@@ -273,7 +273,7 @@ class TestLaws:
 @pytest.mark.usefixtures("toys")
 class TestErrors:
     def test_an_unknown_analysis_names_those_that_are_near(self, filled_file: sa.Engine) -> None:
-        with pytest.raises(NotFoundError, match="Did you mean prompt-correlation"):
+        with pytest.raises(NotFoundError, match="Did you mean 'prompt-correlation'"):
             run_analysis(filled_file, "prompt-corelation", ARITHMETIC)
 
     def test_an_unknown_parameter_is_refused_with_those_that_exist(self, filled_file: sa.Engine) -> None:
@@ -287,7 +287,7 @@ class TestErrors:
         assert rows(filled_file, tables.finding)[0].parameters["seed"] == 2**53
 
     def test_an_unknown_benchmark_is_refused(self, filled_file: sa.Engine) -> None:
-        with pytest.raises(NotFoundError, match="Did you mean arithmetic"):
+        with pytest.raises(NotFoundError, match="Did you mean 'arithmetic'"):
             run_analysis(filled_file, "toy", Selection(benchmark="aritmetic"))
 
     def test_a_tracking_uri_that_can_never_work_is_refused_before_anything_is_computed(

@@ -39,7 +39,7 @@ class TestFile:
         done = query(store, "quiz", "-o", "r.html", "--no-mlflow")
         assert "Wrote r.html (2.0 MB)" in done.stderr
         first = Path("r.html").read_bytes()
-        with pytest.raises(OutputError, match="is there already"):
+        with pytest.raises(OutputError, match="exists already"):
             query(store, "quiz", "-o", "r.html", "--no-mlflow")
         query(store, "quiz", "-o", "r.html", "--no-mlflow", "--force")
         assert Path("r.html").read_bytes() == first
@@ -59,7 +59,7 @@ class TestFile:
         assert "The intervals take every prompt as drawn by itself." in message
 
     def test_an_unknown_benchmark_is_an_error_that_lists_the_known_ones(self, store: Store) -> None:
-        with pytest.raises(NotFoundError, match="Did you mean quiz"):
+        with pytest.raises(NotFoundError, match="Did you mean 'quiz'"):
             query(store, "quix", "--no-mlflow")
         assert not Path("report.html").exists()
 

@@ -96,7 +96,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
         from tracker.database import connect
         from tracker.recording.pipeline import run_analysis
 
-        engine = connect(database)
+        engine = connect(database, create=False)
         if sys.stderr.isatty():
             inform(f"Computing {declaration.name}{f' on {selection.benchmark}' if selection else ''} ...")
         recorded = run_analysis(

@@ -16,5 +16,5 @@ def command(database: str | None, output_format: str) -> None:
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import list_benchmarks
 
-    with transaction(connect(database), write=False) as session:
+    with transaction(connect(database, create=False), write=False) as session:
         print_rows(list_benchmarks(session), output_format, spare=("n_with_text", "n_tasks"))

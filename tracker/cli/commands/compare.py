@@ -71,7 +71,7 @@ def command(
     if selection.models or selection.runs:
         raise click.UsageError("The two models are named after the benchmark (run:7 names one run): leave out --models "
                                "and --runs.")  # fmt: skip
-    engine = connect(database)
+    engine = connect(database, create=False)
     with transaction(engine, write=False) as session:
         selection, names = _chosen(session, selection, (model_a, model_b))
     parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed}

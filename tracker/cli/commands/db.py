@@ -80,7 +80,7 @@ def check(database: str | None) -> None:
     from tracker.database import connect
     from tracker.recording.doctor import find_faults
 
-    wrong = [f"{about}: {sentence}" for about, sentence in find_faults(connect(database))]
+    wrong = [f"{about}: {sentence}" for about, sentence in find_faults(connect(database, create=False))]
     for line in wrong:
         click.echo(line)
     if wrong:

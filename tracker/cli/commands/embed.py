@@ -73,10 +73,10 @@ def command(
         if not encoder:
             raise click.UsageError("--from-file needs --encoder NAME: what made these vectors.")
         encoder_name = EncoderName(name=encoder, revision=revision, template=template)
-        ingest_vector_file(connect(database), benchmark, from_file, encoder_name)
+        ingest_vector_file(connect(database, create=False), benchmark, from_file, encoder_name)
         return
     embed(
-        connect(database),
+        connect(database, create=False),
         benchmark,
         encoder or DEFAULT_ENCODER,
         revision=revision,

@@ -76,7 +76,7 @@ def command(
     options["conditions"] = tuple(dict.fromkeys(names))
     options["batch_size"] = _parse_batch_size(batch_size)
     plan = Plan.from_options(benchmark, model, **options)
-    engine = connect(database)
+    engine = connect(database, create=False)
     if show_prompt:
         _print_first_prompts(engine, plan)
     elif dry_run:

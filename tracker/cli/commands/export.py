@@ -100,7 +100,7 @@ def export_command(export: ExportCommand) -> click.Command:
         chosen = export.further.get(destination.file_format, export.main)
         _check_options(export, chosen, destination, values)
         _check_output(chosen, destination)
-        with transaction(connect(database), write=False) as session:
+        with transaction(connect(database, create=False), write=False) as session:
             _write(session, chosen, values, destination)
 
     decorated: Any = database_option(run)

@@ -29,7 +29,7 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     from tracker.database import connect, transaction
     from tracker.queries.findings.finding_records import list_findings
 
-    with transaction(connect(database), write=False) as session:
+    with transaction(connect(database, create=False), write=False) as session:
         rows = list_findings(session, benchmark=benchmark, analysis=name)
     if output_format != "table":
         print_rows(rows, output_format)

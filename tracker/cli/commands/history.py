@@ -47,7 +47,7 @@ def command(
     """
     from tracker.database import connect
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     answers = [(chosen, _run_histories(engine, chosen)) for chosen in _selections(engine, selection)]
     rows = [{"benchmark": chosen.benchmark, "condition": chosen.condition, "variant": chosen.variant,
              "metric": chosen.metric, **row} for chosen, (table, _) in answers for row in table]  # fmt: skip

@@ -45,7 +45,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     from tracker.database import connect, transaction
     from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, load_leaderboard
 
-    with transaction(connect(database), write=False) as session:
+    with transaction(connect(database, create=False), write=False) as session:
         board = load_leaderboard(session, selection, missing)
     if output_format != "table":
         names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]

@@ -25,7 +25,7 @@ def list_models(database: str | None, output_format: str) -> None:
     """List the models: who made them, how often they were run, on what."""
     from tracker.database import connect
 
-    _print_models(connect(database), output_format)
+    _print_models(connect(database, create=False), output_format)
 
 
 @listing_group(list_models)
@@ -47,7 +47,7 @@ def import_facts(facts: Path, overwrite: bool, database: str | None, output_form
     """
     from tracker.database import connect
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     _store_facts(engine, facts, overwrite=overwrite)
     _print_models(engine, output_format)
 

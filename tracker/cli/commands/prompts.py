@@ -45,7 +45,7 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
     from tracker.queries.prompts import load_prompts
     from tracker.queries.selection import Selection
 
-    with transaction(connect(database), write=False) as session:
+    with transaction(connect(database, create=False), write=False) as session:
         stored = load_prompts(session, Selection(benchmark=benchmark))
     texts = [join_lines(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
     rows = zip(stored.names, stored.tasks, stored.splits, texts, strict=True)

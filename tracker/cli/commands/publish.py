@@ -24,7 +24,7 @@ def command(database: str | None, tracking_uri: str) -> None:
     from tracker.recording.mlflow.publishing import publish_missing
     from tracker.recording.mlflow.tracking_store import mlflow_store
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     store = mlflow_store(tracking_uri, engine)
 
     def progress(done: int, total: int) -> None:

@@ -61,7 +61,7 @@ def command(
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter("a report is an HTML file: give a name that ends in .html", param_hint="'--output'")
     check_output_path(output, force=force)
-    engine = connect(database)
+    engine = connect(database, create=False)
     if not no_mlflow:
         mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
     built = build_report(engine, selection, missing=missing, with_prompts=not no_prompts)

@@ -52,7 +52,7 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
     from tracker.database import connect, transaction
     from tracker.queries.catalogue import listing
 
-    with transaction(connect(database), write=False) as session:
+    with transaction(connect(database, create=False), write=False) as session:
         rows = listing.list_runs(session, benchmark=benchmark, model=model)
     rows_to_print = [row for row in rows if every or row.status not in listing.EXCLUDED_STATUSES]
     columns = COLUMNS
@@ -86,7 +86,7 @@ def show(key: int, database: str | None, output_format: str) -> None:
     from tracker.queries.catalogue.listing import find_run
     from tracker.recording.run_status import preview_deletion
 
-    with transaction(connect(database), write=False) as session:
+    with transaction(connect(database, create=False), write=False) as session:
         run = find_run(session, key)
         preview = preview_deletion(session, [key])
     counts = {
@@ -108,7 +108,7 @@ def hide(keys: tuple[int, ...], reason: str | None, database: str | None, tracki
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     with transaction(engine, exclusive=True) as session:
         change = run_status.hide(session, keys, reason)
     _report_change(engine, change, "hidden", None if no_mlflow else tracking_uri)
@@ -123,7 +123,7 @@ def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_ml
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     with transaction(engine, exclusive=True) as session:
         change = run_status.restore(session, keys)
     _report_change(engine, change, "in use again", None if no_mlflow else tracking_uri)
@@ -138,7 +138,7 @@ def supersede(old: int, by: int, reason: str | None, database: str | None, track
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     with transaction(engine, exclusive=True) as session:
         change = run_status.supersede(session, old, by, reason)
     _report_change(engine, change, f"superseded by run {by}", None if no_mlflow else tracking_uri)
@@ -155,7 +155,7 @@ def delete(
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     with transaction(engine, write=False) as session:
         _print_deletion(run_status.preview_deletion(session, keys))
     if not yes:

@@ -31,7 +31,7 @@ def command(
     from tracker.queries.findings.finding_records import get_finding, load_artifact
     from tracker.recording.rerun_command import rerun_advice
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     if is_run:
         with transaction(engine, write=False) as session:
             print_record(find_run(session, key).as_record(), output_format)

@@ -168,7 +168,7 @@ def split(
     from tracker.queries.sql import tables
     from tracker.simulation.baselines import split as split_prompts
 
-    engine, run = connect(database), tables.run.c
+    engine, run = connect(database, create=False), tables.run.c
     selection = Selection(benchmark=benchmark, metric=metric, models=split_values(models))
     with transaction(engine, write=False) as session:
         scores, key = load_performance_matrix(session, selection), find_benchmark(session, benchmark)

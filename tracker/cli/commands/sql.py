@@ -31,7 +31,9 @@ def command(
     from tracker.database import connect
     from tracker.queries.sql.read_only import read_only_sql
 
-    with read_only_sql(connect(database), statement, limit_seconds=limit_seconds, max_rows=max_rows) as result:
+    with read_only_sql(
+        connect(database, create=False), statement, limit_seconds=limit_seconds, max_rows=max_rows
+    ) as result:
         print_rows(result.rows, output_format, columns=result.columns)
         for warning in result.warnings:
             inform(f"note: {warning}")

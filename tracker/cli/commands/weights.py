@@ -39,7 +39,7 @@ def command(
     from tracker.recording.custom_weights import make_custom_weights
     from tracker.recording.pipeline import record_report
 
-    engine = connect(database)
+    engine = connect(database, create=False)
     name = name or re.sub(r"[^\w.-]+", "-", path.name.removesuffix(".gz")).rpartition(".")[0] or "custom"
     with transaction(engine, write=False) as session:
         benchmark_key = find_benchmark(session, benchmark)

@@ -117,7 +117,12 @@ def load_language_model(
     if dtype not in (*DTYPES, "auto", None):
         raise LanguageModelError(f"No dtype {dtype!r}. Known: auto, {', '.join(DTYPES)}.")
     device = _resolve_device(device)
-    local = resolve_folder(name_or_path, ("config.json",), LanguageModelError, "a folder, or a name on the hub")
+    local = resolve_folder(
+        name_or_path,
+        ("config.json",),
+        LanguageModelError,
+        "a folder, or a name on the hub; with --api-base a name on a server",
+    )
     if local is not None and revision:
         raise LanguageModelError(f"{name_or_path} has the revision of its own files. Leave out --revision.")
     with silence_libraries():

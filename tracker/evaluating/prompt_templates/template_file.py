@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from traceback import walk_tb
 from typing import Any
 
@@ -29,6 +28,7 @@ from tracker.evaluating.prompt_templates.fields import (
     Details,
     TemplateFields,
 )
+from tracker.suggestions import find_similar, format_guess
 
 ANSWERS = ("label", "text", "written")
 NAMES = {"header": HEADER_NAMES, "question": QUESTION_NAMES, "answer": ANSWER_NAMES}
@@ -269,8 +269,8 @@ def _explain_unknown_name(unknown: str, block: str) -> str:
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+    names = list(known)
+    return format_guess(find_similar(name, names, n=1)) or f"Known: {', '.join(names)}."
 
 
 def _find_line(error: BaseException) -> int:

@@ -147,7 +147,9 @@ class RetryingClient:
             if response.trouble:
                 message = response.message
                 if is_first and response.trouble == "unreachable":
-                    self._raise_server_error(f"cannot be reached ({message}). Is it running, and is the address right?")
+                    self._raise_server_error(
+                        f"cannot be reached ({message}). Start it, or correct host and port in --api-base."
+                    )
             elif status == 200:
                 understood, message = self._parse_response(response.body, read)
                 if understood is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.missing_files import explain_unreadable
 
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -35,7 +36,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise BadInputError(path, f"cannot be opened: {error.strerror or error}.") from error
+        raise explain_unreadable(path, error) from error
     if data.startswith(GZIP):
         try:
             data = gzip.decompress(data)
@@ -72,7 +73,7 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
     except gzip.BadGzipFile as error:
         raise BadInputError(path, f"the gzip data are damaged ({error}); get the file again.") from error
     except OSError as error:
-        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+        raise explain_unreadable(path, error) from error
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from tracker.errors import BadInputError, SuffrageError
 from tracker.ingest.files.file_contents import find_damage
+from tracker.ingest.files.missing_files import explain_missing, explain_unreadable
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 from tracker.ingest.parsing.file_blocks import ReadProgress, hash_files, parse_blocks
@@ -52,7 +53,7 @@ def find_files(
     recognized: dict[Path, ModuleType | None] = {}
     for path in paths:
         if not path.exists():
-            raise BadInputError(path, "does not exist.")
+            raise explain_missing(path)
         if not path.is_dir():
             recognized.setdefault(path, _recognize(path, options, known))
             continue
@@ -100,13 +101,13 @@ def parse_file(
         OutputError: no disk space for the temporary file.
     """
     if not path.exists():
-        raise BadInputError(path, "does not exist.")
+        raise explain_missing(path)
     if path.is_dir():
         raise BadInputError(path, "is a folder, not a file.")
     known = select_formats(format)
     try:
         if path.stat().st_size == 0:
-            raise BadInputError(path, "is empty.")
+            raise BadInputError(path, "is empty.", advice="Write or download it again.")
         name, module = choose_format(path, options, known, forced=format is not None)
         _check_splits(path, options, name, module)
         companion_files = getattr(module, "companion_files", lambda _: ())
@@ -118,7 +119,7 @@ def parse_file(
     except SuffrageError:
         raise
     except OSError as error:
-        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+        raise explain_unreadable(path, error) from error
     inputs = json.dumps([digest, name, options.as_json()], sort_keys=True)
     return ParsedFile(
         path=path,

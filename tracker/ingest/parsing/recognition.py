@@ -9,6 +9,7 @@ from types import ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
 from tracker.ingest.files.file_contents import find_damage, is_named_like_a_table
+from tracker.ingest.files.file_kinds import find_json_error, find_kind
 from tracker.ingest.files.file_summary import describe_file
 from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.files.tabular.table_head import TableHead, read_head
@@ -99,7 +100,9 @@ def choose_format(
     name = recognize_format(path, options, known)
     if name is not None:
         return name, known[name]
-    if unreadable := find_damage(path) or _explain_table(path):
+    if kind := find_kind(path):
+        raise BadInputError(path, f"is {kind.name}.", advice=kind.advice)
+    if unreadable := find_damage(path) or _explain_table(path) or find_json_error(path):
         raise BadInputError(path, unreadable)
     nearest = _describe_nearest(path, options, known)
     text = f"no format matches this file ({describe_file(path)})."

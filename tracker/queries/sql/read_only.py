@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,13 @@ import sqlalchemy as sa
 
 from tracker.database import BUSY_SECONDS, create_unchecked_engine, format_url, make_read_only_uri
 from tracker.errors import DatabaseError, SqlError
+from tracker.queries.sql.statement_errors import (
+    READING_ONLY,
+    as_sentence,
+    explain_denied,
+    explain_missing_name,
+    explain_syntax,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,7 +43,6 @@ WRITING_FUNCTIONS = {"edit", "fts3_tokenizer", "load_extension", "readfile", "wr
 # A superuser whose rights were put down could take them up again with these, or hide their name from us.
 LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\"", re.IGNORECASE)
 
-READING_ONLY = "Only statements that read are allowed: SELECT, VALUES or WITH … SELECT, one at a time."
 SUPERUSER_HINT = (
     "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. "
     "Better connect as a role that can only read (see docs/how-to/sql.md)."
@@ -138,16 +144,6 @@ def _checked(statement: str) -> str:
     return statement
 
 
-def _with_hint(message: str, missing: str | None, names: list[str]) -> SqlError:
-    """The engine's message; where a table is missing, with those that there are."""
-    message = message[:1].upper() + message[1:].rstrip(".") + "."
-    if missing is None:
-        return SqlError(message)
-    near = get_close_matches(missing, names, n=2)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"Tables and views: {', '.join(sorted(names))}."
-    return SqlError(f"{message} {hint}")
-
-
 # --- SQLite ---
 
 
@@ -159,25 +155,25 @@ def _read_sqlite(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[S
     except sqlite3.OperationalError as error:
         raise DatabaseError(f"{path}: {error}. Check that the file is there and can be read.") from error
     try:
-        names = _guard_sqlite(raw, clock)
+        _guard_sqlite(raw, clock)
+        explain = partial(_sqlite_error, clock=clock, statement=statement, engine=engine)
         try:
             with clock:
                 cursor = raw.execute(statement)
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise _sqlite_error(error, clock, names) from error
+            raise explain(error) from error
         if cursor.description is None:
             raise SqlError(READING_ONLY)
-        yield SqlResult(columns=tuple(c[0] for c in cursor.description), rows=_sqlite_rows(cursor, clock, names))
+        yield SqlResult(columns=tuple(c[0] for c in cursor.description), rows=_sqlite_rows(cursor, clock, explain))
     finally:
         raw.close()
 
 
-def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> list[str]:
-    """Close every way out of reading; returns the names of tables and views."""
+def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> None:
+    """Deny everything but reading, on the connection itself."""
     try:
         raw.execute("PRAGMA query_only = ON")
         raw.execute("PRAGMA trusted_schema = OFF")
-        relations = raw.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
         for table in ("json_each('[]')", "json_tree('[]')", "pragma_table_info('run')", "pragma_table_list"):
             raw.execute(f"SELECT 1 FROM {table}").fetchall()  # made on first use, which the authorizer would refuse
     except sqlite3.DatabaseError as error:
@@ -187,7 +183,6 @@ def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> list[str]:
     raw.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
     raw.set_authorizer(_authorize)
     raw.set_progress_handler(lambda: clock.is_over, 10_000)
-    return [name for (name,) in relations]
 
 
 def _authorize(action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
@@ -200,26 +195,31 @@ def _authorize(action: int, first: str | None, second: str | None, _database: st
     return sqlite3.SQLITE_DENY
 
 
-def _sqlite_rows(cursor: sqlite3.Cursor, clock: _Clock, names: list[str]) -> Iterator[tuple[Any, ...]]:
+def _sqlite_rows(
+    cursor: sqlite3.Cursor, clock: _Clock, explain: Callable[[sqlite3.Error], SqlError]
+) -> Iterator[tuple[Any, ...]]:
     while True:
         try:
             with clock:
                 rows = cursor.fetchmany(ROWS_AT_ONCE)
         except sqlite3.Error as error:
-            raise _sqlite_error(error, clock, names) from error
+            raise explain(error) from error
         if not rows:
             return
         yield from rows
 
 
-def _sqlite_error(error: sqlite3.Error | sqlite3.Warning, clock: _Clock, names: list[str]) -> SqlError:
+def _sqlite_error(
+    error: sqlite3.Error | sqlite3.Warning, *, clock: _Clock, statement: str, engine: sa.Engine
+) -> SqlError:
     message = str(error)
     if message == "interrupted":
         return clock.error
-    if "not authorized" in message or "prohibited" in message or "one statement" in message or "readonly" in message:
-        return SqlError(f"{message[:1].upper()}{message[1:].rstrip('.')}. {READING_ONLY}")
-    missing = message.removeprefix("no such table: ") if message.startswith("no such table: ") else None
-    return _with_hint(message, missing, names)
+    if any(part in message for part in ("not authorized", "prohibited", "one statement", "readonly")):
+        return explain_denied(message, statement)
+    if match := re.match(r"no such (table|column): (.*)", message):
+        return explain_missing_name(message, match[1], match[2], statement, engine)
+    return explain_syntax(message, statement, engine) if "syntax error" in message else SqlError(as_sentence(message))
 
 
 # --- PostgreSQL ---
@@ -247,8 +247,8 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
                 cursor.execute("FETCH 0 FROM reading")
                 columns = tuple(column.name for column in cursor.description or ())
         except psycopg.Error as error:
-            raise _postgresql_error(error, clock, engine) from error
-        yield SqlResult(columns=columns, rows=_postgresql_rows(raw, clock, engine), warnings=warnings)
+            raise _postgresql_error(error, clock, statement, engine) from error
+        yield SqlResult(columns=columns, rows=_postgresql_rows(raw, clock, statement, engine), warnings=warnings)
     finally:
         raw.close()  # undoes the transaction
 
@@ -274,7 +274,9 @@ def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Cloc
     return (SUPERUSER_HINT,)
 
 
-def _postgresql_rows(raw: psycopg.Connection[Any], clock: _Clock, engine: sa.Engine) -> Iterator[tuple[Any, ...]]:
+def _postgresql_rows(
+    raw: psycopg.Connection[Any], clock: _Clock, statement: str, engine: sa.Engine
+) -> Iterator[tuple[Any, ...]]:
     import psycopg
 
     while True:
@@ -282,26 +284,24 @@ def _postgresql_rows(raw: psycopg.Connection[Any], clock: _Clock, engine: sa.Eng
             with clock:
                 rows = raw.execute(f"FETCH {ROWS_AT_ONCE} FROM reading").fetchall()
         except psycopg.Error as error:
-            raise _postgresql_error(error, clock, engine) from error
+            raise _postgresql_error(error, clock, statement, engine) from error
         if not rows:
             return
         yield from rows
 
 
-def _postgresql_error(error: psycopg.Error, clock: _Clock, engine: sa.Engine) -> SqlError:
+def _postgresql_error(error: psycopg.Error, clock: _Clock, statement: str, engine: sa.Engine) -> SqlError:
     from psycopg import errors
 
     if isinstance(error, errors.QueryCanceled):
         return clock.error
     message = error.diag.message_primary or str(error).splitlines()[0]
     if isinstance(error, errors.ReadOnlySqlTransaction | errors.InsufficientPrivilege | errors.FeatureNotSupported):
-        return SqlError(f"{message[:1].upper()}{message[1:]}. {READING_ONLY}")
+        return explain_denied(message, statement)
     if isinstance(error, errors.SyntaxError):
-        return SqlError(f"{message[:1].upper()}{message[1:]}. {READING_ONLY}")
-    missing = None
-    if isinstance(error, errors.UndefinedTable) and (match := re.search(r'relation "(.+?)"', message)):
-        missing = match.group(1)
-    inspector = sa.inspect(engine) if missing else None
-    return _with_hint(
-        message, missing, [*inspector.get_table_names(), *inspector.get_view_names()] if inspector else []
-    )
+        return explain_syntax(message, statement, engine)
+    kind = "table" if isinstance(error, errors.UndefinedTable) else "column"
+    undefined = isinstance(error, errors.UndefinedTable | errors.UndefinedColumn)
+    if undefined and (match := re.search(r'(?:relation|column) "?([^" ]+)"?', message)):
+        return explain_missing_name(message, kind, match[1], statement, engine)
+    return SqlError(as_sentence(message))

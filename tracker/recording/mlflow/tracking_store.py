@@ -53,6 +53,8 @@ def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowSt
     scheme = scheme.lower().partition("+")[0]
     advice = "Give sqlite:///FILE.db, or the address of a server such as http://127.0.0.1:5000."
     if not separator and scheme != "databricks":
+        if tracking_uri.endswith(".db"):
+            advice = f"Use sqlite:///{tracking_uri}"
         raise PublishingError(f"{hide_passwords(tracking_uri)!r} is no MLflow tracking URI. {advice}")
     if scheme == "file":
         raise PublishingError(f"MLflow does not keep runs in plain folders any more ({tracking_uri}). {advice}")

@@ -71,7 +71,7 @@ class TestChosenRows:
         assert ((times - 200) ** 2 / 150).sum() < 24.3  # about 0.1 % of chi-square with 7 degrees of freedom
 
     def test_unknown_names_are_answered_with_those_there_are(self) -> None:
-        with pytest.raises(NotFoundError, match=r"No split 'tset'\. Did you mean test\?"):
+        with pytest.raises(NotFoundError, match=r"No split 'tset'\. Did you mean 'test'\?"):
             select_rows(self.SPLIT, split="tset")
         with pytest.raises(NotFoundError, match=r"No task 'x'\. Known: s, t"):
             select_rows(self.SPLIT, tasks=["x"])

@@ -119,9 +119,9 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("source", "words"),
         [
-            ("x\n{{ qestion }}", "line 2: nothing is called 'qestion' in the block question. Did you mean question?"),
+            ("x\n{{ qestion }}", "line 2: nothing is called 'qestion' in the block question. Did you mean 'question'?"),
             ("{{ premise }}", "Further fields of a prompt are details.NAME"),
-            ("x\n{% set lables = 'digits' %}", "line 2: no setting 'lables'. Did you mean labels?"),
+            ("x\n{% set lables = 'digits' %}", "line 2: no setting 'lables'. Did you mean 'labels'?"),
             ("{% set labels = 'roman' %}x", "line 1: labels must be one of letters, digits, words"),
             ("{% set join = question %}x", "line 1: join must be a text"),
             ("{% set stop = '.' %}x", "stop must be a list of texts"),
@@ -131,7 +131,7 @@ class TestErrors:
             ("{% for c in choices %}\nx", "line 2: Unexpected end of template"),
             ("{{ question | shout }}", "No filter named 'shout'"),
             ("{{ choices | random }}", "No filter named 'random'"),
-            ("{% block qestion %}x{% endblock %}", "no block 'qestion'. Did you mean question?"),
+            ("{% block qestion %}x{% endblock %}", "no block 'qestion'. Did you mean 'question'?"),
             ("{% block question %}x{% endblock %}{% block question %}y{% endblock %}", "a second block 'question'"),
             ("\n\nhello{% block question %}x{% endblock %}", "line 3: this stands outside of the blocks question"),
             ("{% block header %}{{ question }}{% endblock %}{% block question %}x{% endblock %}",
@@ -181,7 +181,7 @@ class TestErrors:
 
     def test_an_unknown_name_is_answered_with_those_there_are(self) -> None:
         with pytest.raises(
-            NotFoundError, match=r"No template 'anly'\. Did you mean anli\? A template of your own is a fi"
+            NotFoundError, match=r"No template 'anly'\. Did you mean 'anli'\? A template of your own is a fi"
         ):
             load_template("anly")
 

@@ -137,7 +137,7 @@ class TestFind:
         (tmp_path / "a.csv").write_text(WIDE)
         (tmp_path / "b.csv").write_text(PROMPTS)
         assert find_files([tmp_path], format="prompt-table") == [tmp_path / "b.csv"]
-        with pytest.raises(NotFoundError, match="Did you mean wide-table"):
+        with pytest.raises(NotFoundError, match="Did you mean 'wide-table'"):
             find_files([tmp_path], format="wide-tabel")
 
     def test_a_folder_without_results_is_an_error_with_an_example(self, tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ class TestHub:
 
     def test_without_the_package_the_extra_is_named(self, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "datasets", None)  # as Python marks what cannot be imported
-        with pytest.raises(MissingExtraError, match=r"pip install 'suffrage\[hub\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install '\.\[hub\]'"):
             ingest_prompts(engine, "arc", "allenai/ai2_arc")
 
     def test_a_path_that_is_not_here_is_no_name_of_the_hub(self, engine: sa.Engine) -> None:

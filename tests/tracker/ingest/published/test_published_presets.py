@@ -241,5 +241,5 @@ class TestEveryPreset:
             result(file, name)
 
     def test_a_preset_that_is_none_is_answered_with_those_near(self, result: Result, tmp_path: Path) -> None:
-        with pytest.raises(NotFoundError, match="Did you mean hellaswag"):
+        with pytest.raises(NotFoundError, match="Did you mean 'hellaswag'"):
             result(tmp_path, "hellaswg")

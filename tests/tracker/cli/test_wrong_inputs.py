@@ -1,0 +1,157 @@
+"""Wrong inputs of a hurried user: each message is short, and names the problem and the fix."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import wrong_inputs
+from wrong_inputs import WrongInput
+
+from tracker.cli import main
+from tracker.database import connect, create_unchecked_engine, downgrade
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
+from tracker.queries.selection import Selection
+from tracker.recording.pipeline import run_analysis
+
+MAX_LINES = 3
+PROMPTS = [
+    {
+        "id": f"q{i}",
+        "task": "math" if i % 2 else "law",
+        "question": f"Is {i} even?",
+        "choices": ["yes", "no"],
+        "answer": i % 2,
+    }
+    for i in range(8)
+]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+    """A folder with a store and the files that a user confuses."""
+    folder = tmp_path_factory.mktemp("hurried")
+    lines = [f"{'math' if i % 2 else 'law'},q{i},{i % 2},{i % 3 // 2}" for i in range(12)]
+    (folder / "scores.csv").write_text("\n".join(["task,prompt_id,alpha-7b,beta-7b", *lines]) + "\n")
+    shutil.copy(sqlite_template, folder / "suffrage.db")
+    engine = connect(f"sqlite:///{folder}/suffrage.db")
+    ingest_file(engine, folder / "scores.csv", ReadOptions(benchmark="mmlu_pro", metric="accuracy"))
+    (folder / "arc.jsonl").write_text("\n".join(map(json.dumps, PROMPTS)))
+    _import_prompts(engine, folder / "arc.jsonl")
+    run_analysis(engine, "rank-intervals", Selection(benchmark="mmlu_pro"), {}, publish_to=None)
+    engine.dispose()
+    (folder / "arc.jsonl").unlink()
+    _write_other_stores(folder, sqlite_template)
+    _write_wrong_files(folder)
+    return folder
+
+
+def _import_prompts(engine: object, path: Path) -> None:
+    from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
+
+    fields = {"id": "id", "task": "task", "text": "question", "choices": "choices", "answer": "answer"}
+    ingest_prompts(engine, "arc", str(path), PromptOptions(fields=fields, answer_is="index"))  # type: ignore[arg-type]
+
+
+def _write_other_stores(folder: Path, sqlite_template: Path) -> None:
+    with sqlite3.connect(folder / "other.db") as foreign:
+        foreign.execute("CREATE TABLE run (name TEXT)")
+    foreign.close()
+    shutil.copy(sqlite_template, folder / "empty.db")
+    shutil.copy(sqlite_template, folder / "newer.db")
+    with sqlite3.connect(folder / "newer.db") as newer:
+        newer.execute("UPDATE suffrage_version SET version_num = '9999'")
+    newer.close()
+    shutil.copy(sqlite_template, folder / "older.db")
+    engine = create_unchecked_engine(f"sqlite:///{folder}/older.db")
+    downgrade(engine, "-1")
+    engine.dispose()
+
+
+def _write_wrong_files(folder: Path) -> None:
+    for name in ("results_folder", "pictures", "hollow", "folder.html"):
+        (folder / name).mkdir()
+    png = b"\x89PNG\r\n\x1a\n" + bytes(64)
+    (folder / "pictures" / "plot.png").write_bytes(png)
+    (folder / "plot.png").write_bytes(png)
+    (folder / "paper.pdf").write_bytes(b"%PDF-1.7\n" + bytes(64))
+    (folder / "empty.csv").touch()
+    (folder / "taken.html").touch()
+    (folder / "cut.json.gz").write_bytes(gzip.compress(json.dumps(list(range(10_000))).encode())[:-200])
+    (folder / "broken.json").write_text('{"results": {"arc": ')
+    (folder / "config.json").write_text('{"learning_rate": 0.1}')
+    (folder / "run.log").write_text("2024-01-01 INFO started\n2024-01-01 INFO done\n")
+    (folder / "denied.csv").write_text("prompt_id,a,b\nq1,1,0\n")
+    with zipfile.ZipFile(folder / "results.zip", "w") as archive:
+        archive.write(folder / "scores.csv", "scores.csv")
+    with zipfile.ZipFile(folder / "results.xlsx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with tarfile.open(folder / "results.tar.gz", "w:gz") as archive_file:
+        archive_file.add(folder / "scores.csv", "scores.csv")
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the template, which is the current folder; nobody may read ``denied.csv``."""
+    copy = tmp_path / "work"
+    shutil.copytree(template, copy)
+    monkeypatch.chdir(copy)
+    real_open = Path.open
+
+    def open_unless_denied(self: Path, *arguments: object, **options: object) -> object:
+        if self.name == "denied.csv":  # the superuser may read everything, whatever its mode
+            raise PermissionError(13, "Permission denied", str(self))
+        return real_open(self, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", open_unless_denied)
+    return copy
+
+
+def _arrange(wrong: WrongInput, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if wrong.state != "stored":
+        (folder / "suffrage.db").unlink()
+    if wrong.state == "empty":
+        shutil.copy(folder / "empty.db", folder / "suffrage.db")
+    if wrong.state == "none":
+        for path in folder.glob("*.db"):
+            path.unlink()
+    for name, value in wrong.environment.items():
+        monkeypatch.setenv(name, value)
+    for module in wrong.hidden:
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.mark.parametrize("wrong", wrong_inputs.EVERY, ids=lambda wrong: wrong.id)
+def test_a_wrong_input_gets_a_short_message_with_the_fix(
+    wrong: WrongInput, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _arrange(wrong, folder, monkeypatch)
+    before = sorted(os.listdir(folder))
+    with pytest.raises(SystemExit) as stopped:
+        main(wrong.arguments)
+    printed = capfd.readouterr()
+    assert stopped.value.code == wrong.code
+    assert printed.out == ""
+    assert printed.err.startswith("Error: ")
+    assert len(printed.err.splitlines()) <= MAX_LINES
+    assert "Traceback" not in printed.err
+    assert "secret" not in printed.err
+    for part in wrong.expected:
+        assert part in printed.err
+    assert {name for name in os.listdir(folder) if not name.endswith(("-wal", "-shm"))} == set(before)
+
+
+def test_the_list_holds_at_least_sixty_inputs_each_once() -> None:
+    ids = [wrong.id for wrong in wrong_inputs.EVERY]
+    assert len(ids) == len(set(ids))
+    assert len(ids) >= 60

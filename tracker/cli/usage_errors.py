@@ -1,0 +1,151 @@
+"""What is wrong with a command line, and how to write it right."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tracker.suggestions import find_similar, format_guess
+
+LISTS = {
+    "BENCHMARK": "List benchmarks with `suffrage benchmarks`.",
+    "MODEL_A": "List models with `suffrage models`.",
+    "MODEL_B": "List models with `suffrage models`.",
+    "MODEL|BENCHMARK": "List models with `suffrage models`, benchmarks with `suffrage benchmarks`.",
+    "PATHS...": "Run: suffrage ingest RESULTS --benchmark NAME",
+    "STATEMENT": 'Try: suffrage sql "SELECT * FROM leaderboard"',
+}
+"""Fix for a missing argument, by its name in the usage line."""
+
+ID_LISTS = {"show": "suffrage findings", "runs": "suffrage runs"}
+"""Command that lists the numbers that another command takes."""
+
+
+def describe_usage_error(error: click.UsageError, arguments: Sequence[str]) -> str:
+    """Return the problem, the fix and where to read on, in at most three lines.
+
+    Args:
+        error: from click.
+        arguments: of the command line, without the program's name.
+    """
+    problem = error.format_message().rstrip(".") + "."
+    context = error.ctx
+    if isinstance(error, click.MissingParameter):
+        return _join(problem, _explain_missing(error), context.get_usage() if context else "")
+    if isinstance(error, click.BadParameter):
+        problem, fix = _explain_value(error, problem)
+    elif isinstance(error, click.NoSuchOption):
+        problem, fix = _explain_option(error, arguments)
+    elif problem.startswith("No such command") and context is not None:
+        problem, fix = _explain_command(context, arguments, problem)
+    elif "unexpected extra argument" in problem and context is not None:
+        fix = _explain_extra(context, arguments, problem)
+    else:
+        fix = ""
+    return _join(problem, fix, f"Help: {_command_path(context, arguments)} --help")
+
+
+def _join(problem: str, fix: str, last: str) -> str:
+    return "\n".join(filter(None, (" ".join(filter(None, (problem, fix))), last)))
+
+
+def _command_path(context: click.Context | None, arguments: Sequence[str]) -> str:
+    if context is not None:
+        return context.command_path
+    return " ".join(["suffrage", *arguments[:1]])  # the parser raises some errors without a context
+
+
+def _explain_command(context: click.Context, arguments: Sequence[str], problem: str) -> tuple[str, str]:
+    """Problem and fix of a command that does not exist."""
+    match = re.search(r"'(.*?)'", problem)
+    name = match[1] if match else ""
+    assert isinstance(context.command, click.Group)
+    problem = f"No such command {name!r}."
+    if guess := format_guess(find_similar(name, context.command.list_commands(context))):
+        return problem, guess
+    if context.parent is not None:
+        return problem, ""
+    from tracker.recording.registry import discover_analyses
+
+    if name in discover_analyses():
+        return problem, f"It is an analysis: {shlex.join(['suffrage', 'analyze', *arguments])}"
+    if Path(name).exists():
+        return problem, f"It is a file: {shlex.join(['suffrage', 'ingest', *arguments])} --benchmark NAME"
+    return problem, ""
+
+
+def _explain_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str]:
+    """Problem and fix of an option that does not exist."""
+    name = error.option_name
+    if not name.startswith("--"):  # click reads -metric as the options -m, -e, ...
+        name = next((argument for argument in arguments if argument.startswith(name)), name)
+    problem = f"No such option {name!r}."
+    context = error.ctx
+    if context is None:
+        return problem, ""
+    if context.parent is None and isinstance(context.command, click.Group):
+        commands = context.command.list_commands(context)
+        first = next((n for n, argument in enumerate(arguments) if argument in commands), None)
+        if first is not None:
+            moved = shlex.join(["suffrage", *arguments[first:], *arguments[:first]])
+            return problem, f"Options come after the command: {moved}"
+    known = [
+        option
+        for parameter in context.command.get_params(context)
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
+    ]
+    return problem, format_guess(["--" + near for near in find_similar(name.lstrip("-"), [o[2:] for o in known])])
+
+
+def _explain_missing(error: click.MissingParameter) -> str:
+    if error.param is None or error.ctx is None:
+        return ""
+    name = error.param.make_metavar(error.ctx) if isinstance(error.param, click.Argument) else ""
+    return LISTS.get(name, _explain_number(error.ctx) if name.startswith("ID") else "")
+
+
+def _explain_number(context: click.Context) -> str:
+    command = context.command_path.split()[1:2]
+    listing = ID_LISTS.get(command[0]) if command else None
+    return f"List the numbers with `{listing}`." if listing else ""
+
+
+def _explain_value(error: click.BadParameter, problem: str) -> tuple[str, str]:
+    """Problem and fix of a value that a parameter does not take."""
+    parameter = error.param
+    match = re.match(r"'(.*?)' ", error.message)
+    value = match[1] if match else ""
+    place = problem.partition(": ")[0]
+    if isinstance(parameter, click.Parameter) and isinstance(parameter.type, click.Choice):
+        return problem, format_guess(find_similar(value, [str(choice) for choice in parameter.type.choices]))
+    if isinstance(parameter, click.Parameter) and isinstance(parameter.type, click.DateTime):
+        return f"{place}: {value!r} is not a date.", "Write it as 2026-01-31 or 2026-01-31T12:00:00, in UTC."
+    if "is not a valid" in error.message:
+        kind = "whole number" if "integer" in error.message else "number"
+        fix = f"Write {value.replace(',', '.')}." if re.fullmatch(r"-?\d+,\d+", value) else ""
+        if not fix and error.ctx is not None and isinstance(parameter, click.Argument):
+            fix = _explain_number(error.ctx)
+        return f"{place}: {value!r} is not a {kind}.", fix
+    return problem, ""
+
+
+def _explain_extra(context: click.Context, arguments: Sequence[str], problem: str) -> str:
+    """Fix for more arguments than the command takes."""
+    match = re.search(r"\((.*)\)", problem)
+    extra = match[1].split(" ")[0] if match else ""
+    if context.command_path == "suffrage sql":
+        return 'Put the statement in quotes: suffrage sql "SELECT * FROM leaderboard"'
+    at = len(arguments) - 1 - list(reversed(arguments)).index(extra) if extra in arguments else 0
+    multiple = {
+        option for parameter in context.command.get_params(context) if parameter.multiple for option in parameter.opts
+    }
+    if at >= 2 and arguments[at - 2] in multiple:
+        return f"Join the values with commas: {arguments[at - 2]} {arguments[at - 1]},{extra}"
+    if at >= 1 and not arguments[at - 1].startswith("-"):
+        return f"Put a name with spaces in quotes: {shlex.quote(f'{arguments[at - 1]} {extra}')}"
+    return ""
