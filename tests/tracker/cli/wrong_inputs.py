@@ -110,7 +110,7 @@ STATEMENTS = [
     wrong("sql-table-typo", ["sql", "select * from leaderbord"], "Did you mean 'leaderboard'?"),
     wrong("sql-column-typo", ["sql", "select modle from leaderboard"], "Did you mean 'model'?"),
     wrong("sql-without-quotes", ["sql", "select", "*", "from", "leaderboard"], "quotes", code=2),
-    wrong("sql-where-typo", ["sql", "select * from leaderboard wher rank = 1"], "docs/sql.md"),
+    wrong("sql-where-typo", ["sql", "select * from leaderboard wher rank = 1"], "docs/how-to/sql.md"),
 ]
 
 STORES = [

@@ -52,9 +52,7 @@ def find_kind(path: Path) -> FileKind | None:
         if head.startswith(signature):
             return FileKind(name=kind, advice="Ingest the table of scores behind it, saved as CSV.")
     if head.startswith(b"SQLite format 3"):
-        return FileKind(
-            name="a SQLite database", advice=f"If it is a store, name it after a command: --database {name}"
-        )
+        return FileKind(name="a SQLite database", advice=f"If it is a store, use it with --database {name}")
     if head.startswith(b"version https://git-lfs"):
         return FileKind(name="a Git LFS pointer, not the file itself", advice="Download the file: git lfs pull")
     if head.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):

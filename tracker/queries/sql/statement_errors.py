@@ -11,7 +11,7 @@ from tracker.name_lists import join_names
 from tracker.suggestions import find_similar, format_guess
 
 READING_ONLY = "This command reads only: SELECT, VALUES or WITH … SELECT, one statement at a time."
-DOCS = "Tables, columns and examples: docs/sql.md."
+DOCS = "Tables, columns and examples: docs/how-to/sql.md."
 MAX_NAMES = 5
 
 

@@ -74,7 +74,7 @@ class TestErrors:
     def test_a_missing_table_is_met_with_those_there_are(self, store: sa.Engine) -> None:
         with pytest.raises(SqlError, match=r"leaderbord.*Did you mean 'leaderboard'\?"):
             request(store, "SELECT * FROM leaderbord")
-        with pytest.raises(SqlError, match=r"zzz.*Known: .* more\. Tables, columns and examples: docs/sql\.md"):
+        with pytest.raises(SqlError, match=r"zzz.*Known: .* more\. Tables.*docs/how-to/sql\.md"):
             request(store, "SELECT * FROM zzz")
 
     def test_a_missing_column_is_named(self, store: sa.Engine) -> None:
