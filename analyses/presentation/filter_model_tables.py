@@ -71,7 +71,7 @@ def list_path(path: SimilarPath) -> pa.Table:
             "bandwidth": np.repeat(path.bandwidths, k),
             "n_neighbours": np.tile(path.n_neighbours, b),
             **{name: pa.array(values.ravel(), pa.float64(), from_pandas=True) for name, values in columns.items()},
-            "refused": path.refused.ravel(),
+            "refused": path.is_too_large.ravel(),
             "chosen": chosen.ravel(),
         }
     )

@@ -13,7 +13,7 @@ from analyses.numerics.clustering.spherical_kmeans import find_best_assignments
 
 MEAN_TOLERANCE = 1e-10
 """Silhouettes, and mean cosines to a cluster, that differ by no more than this are equal: above `TIE_TOLERANCE`, as
-they are made of sums over all rows, in an order that depends on the clusters."""
+they are sums over all rows, in an order that depends on the clusters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

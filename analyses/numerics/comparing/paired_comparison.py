@@ -1,4 +1,4 @@
-"""Two models on the same prompts: every number that says whether one is better."""
+"""Paired comparison of two models on the same prompts."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class PairedComparison:
 
     @property
     def best(self) -> MeanDifference:
-        """By which the two are told apart: CR1, or CR2 where clusters are very unequal; naive without clusters."""
+        """The standard error of the test: CR1, or CR2 where clusters are very unequal; naive without clusters."""
         return (self.clustered if self.is_even else self.uneven) or self.naive
 
     @property
     def pvalue(self) -> float:
-        """By which the two are told apart: clustered t, else exact McNemar, else flipped signs."""
+        """The test of the difference: clustered t, else exact McNemar, else flipped signs."""
         if self.clustered is not None:
             return self.best.pvalue
         return self.flips.pvalue if np.isnan(self.mcnemar) else self.mcnemar

@@ -52,7 +52,7 @@ class SignFlips:
 def sign_flip_test(values: NDArray[np.float64], *, n_draws: int = 9999, seed: int = 0) -> SignFlips:
     """Two-sided test of the sum, by flipping signs of units.
 
-    A unit of 0 says nothing either way; if all are, p is 1. Drawn, the p-value is (1 + #{|sum| ≥ |observed|}) /
+    A unit of 0 does not count; if all are 0, p is 1. With random flips, the p-value is (1 + #{|sum| ≥ |observed|}) /
     (n_draws + 1).
 
     Args:
@@ -118,7 +118,7 @@ def _positive_sums(sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArr
 
 
 def _drawn(sizes: NDArray[np.float64], observed: float, n_draws: int, seed: int) -> SignFlips:
-    """Eight signs at a time: a byte says which of eight units keep theirs, and a table what they then add up to."""
+    """Eight signs at a time: the bits of a byte select the units that keep their sign, and a table holds the sums."""
     total, blocks = float(sizes.sum()), split_blocks(n_draws, BLOCK)
     eights = np.pad(sizes, (0, -len(sizes) % 8)).reshape(-1, 8)
     kept = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)

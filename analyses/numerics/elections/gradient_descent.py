@@ -4,8 +4,8 @@ Reversals are not differentiable, so hinges are minimised in their place: Σ max
 all i that are ahead of j before. Both distances are taken at the one solution that the descent ends with.
 
 The paper prints no step size. A step is taken along the gradient of the mean hinge, of scores in units of their spread,
-times the number of weights or of models: so that neither units nor sizes matter. The default is large enough to settle
-within the printed numbers of steps.
+times the number of weights or of models: so that neither units nor sizes matter. The default converges within
+the printed numbers of steps.
 """
 
 from __future__ import annotations

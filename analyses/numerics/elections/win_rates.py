@@ -134,7 +134,7 @@ def win_rates(
 
     Args:
         scores: complete or not.
-        columns: who stands, in which order; all where not said.
+        columns: the models that take part, in this order; None: all.
         rule: see the module.
 
     Returns:

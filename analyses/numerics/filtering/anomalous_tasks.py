@@ -1,7 +1,7 @@
 """Which tasks differ so much in form from a benchmark's other tasks that a person should look at them.
 
-A suggestion, never a decision: the paper dropped one task of MMLU because its authors judged it different, and gives
-no rule. This one compares three plain numbers of each task with those of the other tasks.
+A suggestion, never a decision: the paper dropped one task of MMLU because it looked different to its authors, without
+a rule. This one compares three plain numbers of each task with those of the other tasks.
 
 Source: Gupta et al. 2024, section 3.1 (the idea); Iglewicz & Hoaglin 1993, "How to detect and handle outliers" (the
 robust z, its bound of 3.5, and what takes the place of a median deviation of 0).
@@ -27,7 +27,7 @@ MEAN_TO_SD = 1.2533
 MIN_LENGTH = 1e-9
 """Deviations and lengths of vectors below this are rounding: above `TIE_TOLERANCE`, as they come from long sums."""
 MIN_DIFFERENCE: dict[Measure, float] = {"length": float(np.log(1.5)), "n_choices": 0.5, "distance": 0.05}
-"""Differences from the median below which a task is not anomalous, however alike the others are: half as long again,
+"""Differences from the median below which a task is not anomalous, however similar the others are: half as long again,
 half a choice, and a twentieth of the distance between two tasks that have nothing in common."""
 
 

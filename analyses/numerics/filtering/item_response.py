@@ -10,12 +10,12 @@ maximisation. It is our own because the packages at hand have not been released 
 prompt's discrimination can run away. The logarithm of ``a`` is normal around the benchmark's typical one with standard
 deviation `SLOPE_SD`; the log odds ``c = a (b - nu)`` of a wrong answer from a model of ability ``nu``, at which the
 prompts are balanced, are normal around 0 with `ODDS_SD`. The typical slope and ``nu`` are found with the rest, so that
-the priors pull prompts towards each other and not towards a scale of their own: on any other scale of ability they
-would say the same. A prior on ``b`` itself, however weak, would overrule the scale of a few dozen abilities once there
-are many prompts.
+the priors pull prompts towards each other and not towards a fixed scale: on any other scale of ability they have the
+same effect. A prior on ``b`` itself, however weak, would overrule the scale of a few dozen abilities once there are
+many prompts.
 
 Source: Birnbaum 1968 (the model); Bock & Aitkin 1981 (integrating abilities out); Mislevy 1986 (priors with estimated
-means); Liu, Rubin & Wu 1998 (the scale of ability as a step of its own, without which many prompts and few models
+means); Liu, Rubin & Wu 1998 (the scale of ability as a separate step, without which many prompts and few models
 take thousands of iterations); Pinheiro & Bates 1995 (nodes around each model's own ability); Louis 1982 (information).
 """
 
@@ -62,8 +62,8 @@ class TwoParameterFit:
     """Prompts and models on one scale, on which abilities have mean 0 and standard deviation 1.
 
     Standard errors are from the prompt's own block of the observed information of the marginal likelihood, the priors'
-    included. They take in that the models are a sample and that abilities are not known; they leave out that the other
-    prompts' numbers, typical slope and ``nu`` are estimated, and with them the scale: with few models all difficulties
+    included. They account for the sampling of models and for unknown abilities. They ignore that the numbers of the
+    other prompts, the typical slope and ``nu`` are estimated, and with them the scale: with few models all difficulties
     and discriminations may be off together.
 
     Attributes:
@@ -277,7 +277,7 @@ def flag_easy_or_undiscriminating(
 ) -> NDArray[np.bool_]:
     """Prompts that are among the easiest, or among those that tell good models least from bad ones.
 
-    At or below a percentile counts (`PERCENTILE_TOLERANCE`), so that prompts that cannot be told apart go together:
+    At or below a percentile counts (`PERCENTILE_TOLERANCE`), so that indistinguishable prompts go together:
     where more than a quarter of the prompts has the same lowest difficulty, all of them are easy. Prompts without
     numbers are neither.
 

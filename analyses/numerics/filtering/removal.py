@@ -44,7 +44,7 @@ def remove_half(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
 
 
 def draw_retained(flagged: NDArray[np.bool_], share: float, *, seed: int) -> NDArray[np.bool_]:
-    """Which of the flagged prompts stay all the same: exactly ``round(share * n_flagged)``.
+    """Draw the flagged prompts that are kept: exactly ``round(share * n_flagged)``.
 
     It is Python's `round`, which takes halves to the even neighbour: of 25 flagged, 0.1 retains 2; of 35, 4. A larger
     share retains all that a smaller one does.

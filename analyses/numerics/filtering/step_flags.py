@@ -1,4 +1,4 @@
-"""What one step of a filter says of each prompt, and what all steps together leave.
+"""The flags that one filter step gives each prompt, and what all steps together leave.
 
 Every step looks at the full set, so that their order does not matter: a prompt stays if no step removes it.
 Source: Gupta et al. 2024, section 3.
@@ -31,7 +31,7 @@ class StepFlags:
 def make_flags(
     flagged: NDArray[np.bool_], removed: NDArray[np.bool_] | None = None, groups: NDArray[np.int32] | None = None
 ) -> StepFlags:
-    """A step that removes what it flags, and knows no groups, unless told otherwise."""
+    """By default, a step removes what it flags and has no groups."""
     return StepFlags(
         flagged=flagged,
         removed=flagged if removed is None else removed,
@@ -53,9 +53,9 @@ def find_confident_answers(
     """``(n_prompts, n_models)`` whether each model is right, and gives that answer more than this probability.
 
     Args:
-        right: ``(n_prompts, n_models)``; a model that was not asked a prompt is not right.
-        probabilities: ``(n_prompts, n_models)`` in [0, 1]; one that is not known (NaN) is not above any bound. None
-            asks for being right alone.
+        right: ``(n_prompts, n_models)``; a model without a response is not right.
+        probabilities: ``(n_prompts, n_models)`` in [0, 1]; one that is not known (NaN) is not above any bound. None:
+            being right is enough.
         confidence: strictly less than the probability.
     """
     return right if probabilities is None else right & (probabilities > confidence)
@@ -78,8 +78,8 @@ def find_confidently_wrong(
     """``(n_prompts,)`` whether every model is wrong, and gives its own answer more than this probability.
 
     Args:
-        wrong: ``(n_prompts, n_models)`` of the filter models; one that was not asked is not wrong.
-        probabilities: ``(n_prompts, n_models)`` of the answer given, in [0, 1]; None asks for being wrong alone.
+        wrong: ``(n_prompts, n_models)`` of the filter models; one without a response is not wrong.
+        probabilities: ``(n_prompts, n_models)`` of the answer given, in [0, 1]; None: being wrong is enough.
         confidence: strictly less than the probability.
     """
     return find_confidently_right(wrong, probabilities, confidence)

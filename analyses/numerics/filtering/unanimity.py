@@ -21,7 +21,7 @@ class Unanimity:
     """The outcomes and the confidence of all models on all prompts; every array is ``(n_prompts, n_models)``.
 
     Attributes:
-        right, wrong: neither where the model was not asked.
+        right, wrong: neither where the model has no response.
         reference_probability: of the reference answer, NaN where not known; None where being right is enough.
         answer_probability: of the model's own answer; None where being wrong is enough.
         blind_right: right without having seen the question.
@@ -49,7 +49,7 @@ class Unanimity:
         return find_confidently_right(self.blind_right[:, models], probabilities, self.confidence)
 
     def find_suspect(self, models: NDArray[np.intp]) -> Flags:
-        """``(n_prompts,)`` all of these models are wrong and sure of their own answer."""
+        """``(n_prompts,)`` all of these models are wrong and confident in their answer."""
         return find_confidently_wrong(self.wrong[:, models], _select(self.answer_probability, models), self.confidence)
 
 

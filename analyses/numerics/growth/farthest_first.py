@@ -56,7 +56,7 @@ class Groups:
 
 
 def group_rows(rows: NDArray[np.float64]) -> Groups:
-    """The rows of a table by direction; those of zeros are a group of their own.
+    """The rows of a table by direction; those of zeros are a separate group.
 
     Args:
         rows: ``(n, k)`` finite.

@@ -61,7 +61,7 @@ class Trajectory:
     """Means and rankings as rows are added.
 
     Attributes:
-        means: ``(n_sizes, k)`` float64 weighted mean of each column over the first rows, at the sizes asked for.
+        means: ``(n_sizes, k)`` float64 weighted mean of each column over the first rows, at the requested sizes.
         distances: ``(n,)`` float64, `kendall_distance` from the ranking by the first ``i + 1`` rows to that by all.
     """
 
@@ -98,7 +98,7 @@ class Trajectories:
         )
 
     def stable_size_quantile(self, share: float) -> float:
-        """The least size by which at least that share of the trajectories has settled."""
+        """The least size by which at least that share of the trajectories is stable."""
         return float(np.quantile(self.stable_sizes, share, method="inverted_cdf"))
 
     def band(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

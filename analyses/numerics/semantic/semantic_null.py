@@ -166,7 +166,7 @@ def semantic_test(
         intercept: whether the lines have one.
         null: "rows" pairs each vector with the scores of a prompt drawn without replacement; "columns" shuffles each
             model's scores over the prompts.
-        weights_follow_scores: whether under `rows` a weight goes with the scores, as it must where it was made of
+        weights_follow_scores: whether under `rows` a weight goes with the scores, as it must where it was computed from
             them; else it stays with the vector, as it must where it knows of the texts but not of the scores.
         n_permutations: tables drawn.
         seed: of all draws.

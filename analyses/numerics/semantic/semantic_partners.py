@@ -1,4 +1,4 @@
-"""Pairs of prompts by how alike their meaning is: the nearest of a few, and the average over all."""
+"""Pairs of prompts by semantic similarity: the nearest of a few, and the average over all."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def find_nearest_partners(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """How alike models perform on pairs of prompts, by the pairs' semantic similarity.
+    """Similarity of performance on pairs of prompts, by the pairs' semantic similarity.
 
     Attributes:
         edges: ``(m + 1,)`` of semantic similarity.

@@ -33,7 +33,7 @@ class Similarity:
         title: in a sentence.
         lattice: its values in binary tables, from the number of columns and the `BitTable.overlaps`.
         adjust: changes ``(n, m)`` counts at the values, in place, with the ``(n, n_sides)`` side counts; None: as is.
-        convention: what tells this variant from the others of its choice.
+        convention: the difference from the other variants of its choice.
         concerns: the pairs or rows for which variants differ.
         max_columns: columns up to which it is counted exactly in binary tables.
         is_binary_only: whether it exists for scores of 0 and 1 only.

@@ -1,4 +1,4 @@
-"""What a test of similarities returns, for binary and continuous tables alike."""
+"""The results of a test of similarities, for binary and continuous tables."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS, 
 from tracker.statistics.jit import jit
 
 STATISTIC_TOLERANCE = 1e-10
-"""Statistics closer than this are ties, as a share of what they are made of: the mean of 1 - similarity for means
+"""Statistics closer than this are ties, as a share of their terms: the mean of 1 - similarity for means
 and percentiles, its square for variances. Above `TIE_TOLERANCE`, as they are quotients of long sums: rounding
-then never makes a p-value smaller, and tables whose similarities are all near 1 can still be told apart."""
+then never makes a p-value smaller, and tables whose similarities are all near 1 remain distinct."""
 LAST_DIGIT = 1e-15
 """What rounding does to a similarity."""
 REACHED = 1e-10

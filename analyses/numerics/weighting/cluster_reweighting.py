@@ -25,7 +25,7 @@ MEDOIDS, DISTANCE, INVERSE = BY_CLUSTER = ("medoids", "distance", "inverse-dista
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClusterSchemes:
-    """A clustering of prompts, and the ranking under each of the weights made of it.
+    """A clustering of prompts, and the ranking under each of the weights computed from it.
 
     Attributes:
         seed: of its random starts.

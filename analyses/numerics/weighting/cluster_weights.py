@@ -3,7 +3,7 @@
 All weights sum to the number of prompts, so that 1 is what each has where all count the same. A cluster's prompts
 together have its size as their weight.
 
-Source: Ailem et al. 2024, section 3.3; what happens at distance 0 is not said there and is chosen here.
+Source: Ailem et al. 2024, section 3.3; the paper does not define the weight at distance 0; it is chosen here.
 """
 
 from __future__ import annotations

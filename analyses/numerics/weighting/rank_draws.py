@@ -1,9 +1,9 @@
 """Rankings of all models together under random weights, by drawing the weights.
 
 No closed form gives the chance of a place among many models, so weights are drawn: gamma variables, which need not be
-divided by their sum to rank. Draws are made in blocks of a fixed size with a stream of their own, and summed in a
+divided by their sum to rank. Draws are made in blocks of a fixed size with a separate stream, and summed in a
 fixed order without BLAS, so the counts are the same integers on any number of workers and threads. Sums are in double
-precision: two models that differ on a single prompt are told apart in every draw.
+precision: two models that differ on a single prompt differ in every draw.
 
 Source: Ailem et al. 2024, section 3.3; Smith & Tromble 2004, "Sampling uniformly from the unit simplex".
 """

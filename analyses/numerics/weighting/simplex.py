@@ -197,7 +197,7 @@ def density(x: Vector, alpha: Vector, at: Vector) -> Vector:
     """Density of one model's weighted mean.
 
     Args:
-        x: ``(n,)`` finite scores, not all the same.
+        x: ``(n,)`` finite scores, not constant.
         alpha: ``(n,)`` positive.
         at: ``(m,)`` strictly between the least and the largest score.
     """

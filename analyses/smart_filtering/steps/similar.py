@@ -116,7 +116,7 @@ def _make_metrics(similar: SimilarStep) -> dict[str, Metric]:
 
 def _make_figures(similar: SimilarStep, path: SimilarPath) -> Mapping[str, Callable[[], Figure]]:
     chosen_by = f"{similar.chosen_by}, refused" if similar.reason else similar.chosen_by
-    shares = np.where(path.refused, np.nan, path.shares)
+    shares = np.where(path.is_too_large, np.nan, path.shares)
     return {
         "density": lambda: figures.draw_density(similar.density, similar.threshold, chosen_by),
         "path": lambda: figures.draw_path(path.bandwidths, path.n_neighbours, path.thresholds, shares, path.chosen),
@@ -153,7 +153,7 @@ def _describe_range(path: SimilarPath) -> list[str]:
     known = np.isfinite(path.thresholds)
     if not known.any():
         return []
-    thresholds, refused = path.thresholds[known], path.refused[known]
+    thresholds, refused = path.thresholds[known], path.is_too_large[known]
     shares, n_refused = path.shares[known][~refused], int(refused.sum())
     text = (
         "The first maximum of the density hangs on the bandwidth and the number of neighbours: in the "
@@ -171,7 +171,7 @@ def _suggest_bandwidths(path: SimilarPath) -> list[str]:
     possible = [
         f"--bandwidth {path.bandwidths[i]:g} (threshold {path.thresholds[i, j]:.3g}, {path.shares[i, j]:.1%} removed)"
         for i in range(len(path.bandwidths))
-        if np.isfinite(path.thresholds[i, j]) and not path.refused[i, j]
+        if np.isfinite(path.thresholds[i, j]) and not path.is_too_large[i, j]
     ]
     tried = f"{path.bandwidths[0]:g} to {path.bandwidths[-1]:g}"
     if not possible:

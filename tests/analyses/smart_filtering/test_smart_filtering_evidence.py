@@ -85,7 +85,7 @@ class TestEdges:
 
     def test_equal_vectors_have_no_threshold_but_an_explicit_one(self, complete: SmallBenchmark) -> None:
         same = complete.but(vectors=np.ones((120, 3)))
-        assert "choose a threshold of your own" in same.run(**USUAL).finding.skipped["similar"]
+        assert "set a threshold" in same.run(**USUAL).finding.skipped["similar"]
         result = same.run(**USUAL | {"threshold": 0.1, "largest_group": 1.0}).finding
         assert result.steps["similar"].removed.sum() == 60
 

@@ -2,7 +2,7 @@
 
 A model ahead of another by differences d of its weighed scores stays ahead under weights w as long as Σ w d ≥ 0. The
 least that weights in [epsilon, 1] can make of it is epsilon · P − N, with P the sum of the positive d and N that of the
-negative ones without their sign. So exactly the pairs with N / P > epsilon can be reversed, each by weights of its own.
+negative ones without their sign. So exactly the pairs with N / P > epsilon can be reversed, each by different weights.
 """
 
 from __future__ import annotations

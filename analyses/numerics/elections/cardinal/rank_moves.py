@@ -32,7 +32,7 @@ class RankMove:
     Attributes:
         model: which.
         down: whether it falls.
-        upper_bound: half ranks it can move, each rival by weights of its own.
+        upper_bound: half ranks it can move, each rival by different weights.
         rows: "the rival passes", worth 2, or 1 where it can only tie.
         offset: half ranks moved = worth of the rows that hold + offset; strictly, without ties by chance.
     """

@@ -96,6 +96,6 @@ def reversal_inequalities(sums: WeightedSums, possible: NDArray[np.int8]) -> Wei
 
 
 def count_reversible_pairs(sums: WeightedSums, possible: NDArray[np.int8]) -> int:
-    """Pairs that are ordered before and can be reversed, each by some weights of its own."""
+    """Pairs that are ordered before and can be reversed, each by some weights."""
     ranks = sums.before
     return int(((ranks[:, None] < ranks[None, :]) & (possible == CAN_PASS)).sum())

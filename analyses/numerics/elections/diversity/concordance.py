@@ -17,7 +17,7 @@ PAIR_BLOCK = 1 << 17
 
 @dataclass(frozen=True, kw_only=True)
 class Diversity:
-    """Reversed Kendall's W of a table of ranks, in [0, 1], 0 = all tasks rank alike.
+    """Reversed Kendall's W of a table of ranks, in [0, 1], 0 = all tasks give the same ranking.
 
     Attributes:
         raw: 1 − 12 Σ (R − mean R)² / (n² (m³ − m)), R a model's sum of ranks: the paper's. A task that ties models

@@ -1,7 +1,7 @@
 """What adding models does to the win rates of the leading ones, in a form that can be searched and bounded.
 
 By ``pairwise``, and by ``per_task`` if every model has every task, win rates of the leading models are linear in who is
-added, up to a divisor they share. By ``per_task`` with missing scores each task has a divisor of its own, which depends
+added, up to a divisor they share. By ``per_task`` with missing scores each task has its divisor, which depends
 on who is added: not linear.
 """
 
@@ -62,7 +62,7 @@ class Additions(Protocol):
         """Totals to begin with."""
 
     def minimum_signs(self) -> NDArray[np.int8]:
-        """``(k, k)`` -1, 0 or 1: no addition makes the total of row less that of column smaller than this sign says."""
+        """``(k, k)`` -1, 0 or 1: the sign below which no addition moves the total of row less that of column."""
 
 
 @dataclass(frozen=True, kw_only=True)

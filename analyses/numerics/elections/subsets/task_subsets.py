@@ -134,7 +134,7 @@ def choose_greedily(votes: TaskVotes, reference: ReferenceRanking, *, n_steps: i
 def validate_on_holdout(votes: TaskVotes, *, n_steps: int, n_splits: int, seed: int) -> HoldoutDistances:
     """Choose tasks greedily for one random half of the models, and test them on the other.
 
-    Each half is a field of its own: rankings, by all tasks too, are those among its models alone. Of an odd number of
+    Each half is ranked separately: rankings, by all tasks too, are those among its models alone. Of an odd number of
     models, the test half has one more.
 
     Args:

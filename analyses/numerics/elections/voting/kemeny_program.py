@@ -39,7 +39,7 @@ def minimize_order_cost(
 ) -> OrderSearchResult:
     """Look for an order that costs less than what is known, or prove that there is none.
 
-    A variable x_ij in {0, 1} for i < j says that i is ahead of j. It is an order if no three are in a circle:
+    A variable x_ij in {0, 1} for i < j is 1 if i is ahead of j. It is an order if no three are in a circle:
     0 <= x_ij + x_jk - x_ik <= 1. Costs are integers, so a bound above ``incumbent_cost`` - 1 ends the search.
 
     Args:

@@ -1,8 +1,8 @@
 """How often models give the same answer, on all prompts and on random subsets of them.
 
-The share of equal answers falls as soon as prompts that all models answer alike are taken out; Cohen's kappa sets it
-against what two models would share by how often each gives each answer; random subsets of the same size tell how far
-both move for no other reason than that there are fewer prompts.
+The share of equal answers falls as soon as prompts with the same answer from all models are removed. Cohen's kappa
+compares it with the share expected from how often each model gives each answer. Random subsets of the same size show
+how far both move because there are fewer prompts.
 
 Source: Gupta et al. 2024, figure 4; Cohen 1960, "A coefficient of agreement for nominal scales".
 """

@@ -59,9 +59,8 @@ def compare_correlations(
 ) -> Mapping[str, CorrelationChange]:
     """Pearson's and Spearman's correlation with other scores, before and after.
 
-    Scores are tied, for ranks and for being all the same, as `mean_ranks` ties them among all models; tied scores
-    share the mean of their ranks, and ranks are given anew in every draw. With fewer than `MIN_MODELS` models
-    nothing is defined.
+    Ties, for ranks and for the check of constant scores, are those of `mean_ranks` among all models. Tied scores share
+    the mean of their ranks, and every draw is ranked again. With fewer than `MIN_MODELS` models nothing is defined.
 
     Args:
         before, after, external_scores: ``(m,)`` scores of the same models, on one scale and direction each; models that

@@ -93,7 +93,7 @@ class FilterEffects:
         return numbers
 
     def _correlations(self) -> dict[str, tuple[float, str]]:
-        constant = "the scores of one of them are all the same"
+        constant = "the scores of one of them are constant"
         return {
             f"against.{name}.{attribute}": (float(getattr(change, attribute)), constant)
             for name, change in self.changes.items()

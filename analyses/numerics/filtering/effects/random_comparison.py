@@ -29,7 +29,7 @@ STATISTICS = ("tau", "tau_without_filter_models", "pearson", "spearman", "agreem
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelectionComparison:
-    """What a selection of prompts says of the models, and what random ones of its size say.
+    """The ranking of models on a selection of prompts, and on random selections of its size.
 
     Attributes:
         kept: ``(n_prompts,)`` what is selected.
@@ -48,7 +48,7 @@ class SelectionComparison:
     @property
     def share_removed(self) -> float:
         """Of the prompts."""
-        return float((~self.kept).mean())  # as every finding that tells of the filter counts it
+        return float((~self.kept).mean())  # as every finding about the filter counts it
 
     def spread(self, name: str) -> Spread:
         """A statistic over the random selections."""
@@ -74,7 +74,7 @@ def compare_with_random(
     Args:
         Q: ``(n_prompts, n_models)`` finite scores, larger is better.
         kept: ``(n_prompts,)`` the selection.
-        answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none; None where no agreement can be told.
+        answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none; None where agreement is undefined.
         excluded: ``(n_models,)`` the filter models, whom one of the statistics leaves out; it is not defined where
             there are none, nor where fewer than two others are left.
         external_scores: ``(n_models,)`` other scores of the models, larger is better, NaN = none; None where there

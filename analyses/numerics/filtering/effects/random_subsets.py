@@ -1,7 +1,7 @@
-"""What becomes of a ranking of models on part of the prompts, and on random parts of the same size.
+"""Change of a ranking of models on a selection of prompts, and on random selections of the same size.
 
-Any selection of prompts loses something for being smaller. Where it lies among random selections of its size tells
-what it loses, or gains, for being this one.
+Any selection of prompts loses information because it is smaller. Its position among random selections of its size
+shows what it loses, or gains, beyond that.
 
 Source: Gupta et al. 2024, section 4.4.
 """
@@ -27,13 +27,13 @@ BLOCK = 32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubsetStatistics:
-    """What each of several selections of prompts says of the models.
+    """The ranking of the models on each of several selections of prompts.
 
     Attributes:
         means: ``(n_subsets, n_models)`` over each model's measured scores in the selection; NaN if it has none there.
         tau: ``(n_subsets,)`` Kendall's tau-b of the ranking by these means with that on all prompts, over the models
             that have both; NaN where either ranking ties them all.
-        tau_without_excluded: ``(n_subsets,)`` the same without the models set aside.
+        tau_without_excluded: ``(n_subsets,)`` the same without the excluded models.
         pearson, spearman: ``(n_subsets,)`` with the models' scores elsewhere; NaN with fewer than `MIN_MODELS` that
             have both, and where either ties them all.
     """
@@ -132,7 +132,7 @@ def random_subset_statistics(
 def find_position(value: float, among: Floats) -> float:
     """Share of the values that are smaller, and half of those that are equal, in [0, 1].
 
-    It says where a value lies among others, not how probable it is: no hypothesis has it drawn like them.
+    It is a position and no p-value: no hypothesis has the value drawn like the others.
 
     Args:
         value: of one selection; NaN has no position.

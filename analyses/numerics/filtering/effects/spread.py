@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS = (0.025, 0.975)
-"""Quantiles over the draws that are told beside the mean."""
+"""Quantiles over the draws, reported beside the mean."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,8 +26,8 @@ class SubsetDecisions:
     """What filters by subsets of the models decide, one entry for each subset.
 
     Attributes:
-        subsets: columns of each, ascending; sizes in the order asked for, then lexicographic.
-        n_prompts: judged by each.
+        subsets: columns of each, ascending; sizes in the order of the option, then lexicographic.
+        n_prompts: with scores from each subset.
         n_easy: int64, prompts on which all models of the subset are right and sure.
         n_retained: int64, those of them that stay at random.
         n_contaminated: int64, prompts on which they are right and sure without the question.
@@ -109,7 +109,7 @@ def decide_by_subset(
     Args:
         sure: ``(n_prompts, n_models)``, at least one of each: whether each model is right and sure.
         sure_blind: ``(n_prompts, n_models)`` the same without the question; None where that step was not taken.
-        otherwise: ``(n_prompts,)`` whether a step that asks no model removes the prompt.
+        otherwise: ``(n_prompts,)`` whether a step that uses no model removes the prompt.
         sizes: each between 1 and ``n_models``.
         retain: share of the easy prompts that stays, in [0, 1].
         seed: of what stays, any non-negative integer.

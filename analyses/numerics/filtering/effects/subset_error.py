@@ -1,8 +1,8 @@
-"""How well a kept subset foretells the scores of models that had no part in choosing it.
+"""How well a kept subset predicts the scores of models that did not take part in its choice.
 
 A filter that looks at models' answers fits these models. So the models are split in two at random, many times: the one
-half chooses the prompts and fits a line of the full score on the subset's score; the other half is judged by
-both. A random subset of the same size, with a line of its own from the same models, stands beside it in every split.
+half chooses the prompts and fits a line of the full score on the subset's score; both are evaluated on the other half.
+Every split also has a random subset of the same size, with a line from the same models.
 
 Splits share their models: quantiles over splits say how much the split matters, and are no confidence intervals. The
 line is fitted on the very models whose answers chose the subset. They lose just the prompts that they got right, the
@@ -24,7 +24,7 @@ from tracker.statistics.rng_streams import SPLITS, generator
 Floats = NDArray[np.float64]
 
 MIN_MODELS = 8
-"""Four models choose and have a line with two degrees of freedom to spare, four are judged; fewer are not split."""
+"""Four models choose and have a line with two degrees of freedom to spare, four are scored; fewer are not split."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,11 +47,11 @@ class SubsetErrors:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubsetError:
-    """The filter's subset and a random one of the same size, judged by the models that did not choose.
+    """The filter's subset and a random one of the same size, evaluated on the models that did not choose.
 
     Attributes:
         n_models: of all.
-        n_choosing: models of the half that chooses, n_models // 2; the rest are judged.
+        n_choosing: models of the half that chooses, n_models // 2; the rest are scored.
         n_kept: ``(n_splits,)`` int64, prompts of the subset.
         chosen, random: the two subsets' errors; empty if there is a reason.
         reason: why there are none; empty if there are.

@@ -24,7 +24,7 @@ STEPS = 32
 REACH = 9.0
 """Bandwidths after which the Gaussian has no weight left."""
 MAX_POINTS = 2**24
-"""Longest grid: above it the bandwidth is refused."""
+"""Longest grid: above it the bandwidth is rejected."""
 RESOLUTION = 1e-6
 """Share of the largest density by which the density must fall on both sides of a maximum: its own accuracy."""
 FINENESS = 100
@@ -61,7 +61,7 @@ class Threshold:
 
     Attributes:
         value: in the unit of the distances, above 0; None where the density has no usable maximum.
-        reason: in words that can end a sentence, which maximum it is, or why there is none and what to change.
+        reason: the end of a sentence: which maximum it is, or why there is none and what to change.
         n_usable: local maxima above 0.
         is_unimodal: whether exactly one of them is usable.
         is_crowded_at_zero: whether there is one at 0 besides, which cannot be a threshold.
@@ -78,7 +78,7 @@ def estimate_density(distances: NDArray[np.float64], factor: float = 0.15) -> De
     """The density of distances under a Gaussian kernel, reflected at 0: f(x) + f(-x) for x >= 0.
 
     A local maximum counts if the density falls from it, on both sides, by more than `RESOLUTION` of its largest value
-    before it rises above it again: smaller ones cannot be told from the error of the computation. One that is flat
+    before it rises above it again: smaller ones are within the error of the computation. One that is flat
     stands in its middle.
 
     Args:
@@ -217,7 +217,7 @@ def find_threshold(curve: Density, *, unimodal: Literal["keep", "half"] = "keep"
 
     Args:
         curve: of the distances.
-        unimodal: where there is one usable maximum only, "keep" takes it, as the paper says, and "half" takes half of
+        unimodal: where there is one usable maximum only, "keep" takes it, as in the paper, and "half" takes half of
             it, as its authors' code does.
     """
     usable = curve.maxima[curve.maxima > 0]
@@ -233,12 +233,11 @@ def find_threshold(curve: Density, *, unimodal: Literal["keep", "half"] = "keep"
         reason = f"{half}{maximum} of the density{besides}"
     elif is_crowded:
         reason = (
-            "the only local maximum of the density is at 0, below which no distance lies; choose a smaller bandwidth, "
-            "which may part the pairs near 0 from the rest, or a threshold of your own"
+            "the only local maximum of the density is at 0, below all distances; choose a smaller bandwidth, which "
+            "may separate the pairs near 0, or set a threshold"
         )
     else:
         reason = (
-            "there are fewer than two distances, or they are all equal, so that they have no density; "
-            "choose a threshold of your own"
+            "there are fewer than two distances, or they are all equal, so that they have no density; set a threshold"
         )
     return Threshold(value=value, reason=reason, n_usable=n, is_unimodal=n == 1, is_crowded_at_zero=is_crowded)

@@ -1,4 +1,4 @@
-"""Groups of prompts made of pairs that are nearer than a threshold."""
+"""Groups of prompts from pairs that are nearer than a threshold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tracker.statistics.resampling import split_blocks
 ROWS_AT_A_TIME = 2048
 """Prompts whose rows are multiplied with all together."""
 CELLS = 2**16
-"""Equal parts of the distances from 0 to 2: in most, a pair's product says enough."""
+"""Equal parts of the distances from 0 to 2: in most, a pair's product decides."""
 OPEN = -1
 """Of a part: the distance itself must be worked out."""
 
@@ -120,7 +120,7 @@ def is_lexically_similar(a: str, b: str, at_least: float) -> bool:
     """Whether ``difflib.SequenceMatcher(None, a, b).ratio()`` is above a bound; its upper bounds are tried first.
 
     The ratio depends on which text comes first, and from 200 characters on SequenceMatcher takes frequent characters of
-    the second for junk, so that long texts come out less alike than they are.
+    the second for junk, so that the ratio of long texts is too low.
     """
     length = len(a) + len(b)
     if length and 2.0 * min(len(a), len(b)) / length <= at_least:
@@ -157,7 +157,7 @@ def _cut_short(neighbours: Neighbours, threshold: float) -> NDArray[np.bool_]:
 
 
 def _cells(limits: NDArray[np.float64], slack: float) -> NDArray[np.int16]:
-    """What a pair's product says of its distance.
+    """The side of each threshold on which a pair's distance lies, by its product.
 
     Args:
         limits: ``(t,)`` ascending.

@@ -1,7 +1,7 @@
 """Prompts that mean nearly the same: a threshold for the distance, groups of those nearer, half of each removed.
 
-The threshold is the first local maximum of the density of the distances to the nearest neighbours; groups are made of
-all pairs strictly nearer. How far both depend on bandwidth and number of neighbours is computed beside them.
+The threshold is the first local maximum of the density of the distances to the nearest neighbours; all pairs
+strictly nearer form groups. How far both depend on bandwidth and number of neighbours is computed beside them.
 Source: Gupta et al. 2024, section 3.4, appendix A.1; what its authors' code does otherwise is an option.
 """
 
@@ -49,8 +49,8 @@ class SimilarSettings:
     unimodal: Annotated[Unimodal, "what to do with the only maximum: the authors' code halves it"] = "keep"
     threshold: Annotated[float | None, "cosine distance below which prompts are similar; else the first maximum"] = None
     groups: Annotated[Grouping, "of similar prompts: connected ones, or the authors' stars"] = "components"
-    protect_lexical: Annotated[float, "with stars: questions more alike than this ratio are not called similar"] = 0.8
-    largest_group: Annotated[float, "share of all prompts that one group may hold; else the step is refused"] = 0.05
+    protect_lexical: Annotated[float, "with stars: questions with a higher lexical ratio are never similar"] = 0.8
+    largest_group: Annotated[float, "largest share of all prompts in one group; above it the step flags nothing"] = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class SimilarPath:
         thresholds: ``(b, k)``; NaN where no maximum can be one.
         shares: ``(b, k)`` share of all prompts that would be removed; NaN without a threshold.
         largest: ``(b, k)`` share of all prompts in the largest group; NaN without a threshold.
-        refused: ``(b, k)`` whether that is more than a group may hold.
+        is_too_large: ``(b, k)`` whether that is more than a group may hold.
         chosen: place among the bandwidths and numbers of neighbours of those by which the step was taken; None where it
             was taken by another density, by stars, or by a threshold that was given.
     """
@@ -96,7 +96,7 @@ class SimilarPath:
     thresholds: NDArray[np.float64]
     shares: NDArray[np.float64]
     largest: NDArray[np.float64]
-    refused: NDArray[np.bool_]
+    is_too_large: NDArray[np.bool_]
     chosen: tuple[int, int] | None
 
 
@@ -164,9 +164,8 @@ def _group_prompts(
     if largest <= settings.largest_group * len(E):
         return n_pairs, groups, ""
     reason = (
-        f"below the threshold {value:.4f} one group would hold {largest:,} of {len(E):,} prompts, more than the "
-        f"share {settings.largest_group:g} that a group may hold; choose another bandwidth or a smaller threshold, as "
-        "the picture of the density suggests, or allow a larger group"
+        f"below {value:.4f} one group would hold {largest:,} of {len(E):,} prompts, more than the share "
+        f"{settings.largest_group:g}; choose another bandwidth, lower the threshold or allow a larger group"
     )
     return n_pairs, groups, reason
 
@@ -202,7 +201,7 @@ def trace_similar_path(E: NDArray[np.float32], neighbours: Neighbours, settings:
         thresholds=thresholds,
         shares=shares,
         largest=largest,
-        refused=largest > settings.largest_group,
+        is_too_large=largest > settings.largest_group,
         chosen=(factors.index(settings.bandwidth), numbers.index(most)) if is_step else None,
     )
 

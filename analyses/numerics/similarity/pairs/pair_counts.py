@@ -106,7 +106,7 @@ def sort_by_ones(bits: Any, start: int, stop: int, common: Any, group: Any) -> N
 
 @jit
 def _lay_out(bits: Any, common: Any, right: Any, lanes: Any) -> None:
-    """Turn sorted rows into lanes, column by column; rows with equally many ones begin a word of their own."""
+    """Turn sorted rows into lanes, column by column; rows with equally many ones begin a new word."""
     order, first = right.order, right.first
     word = 0
     for t in range(first.size - 1):
@@ -196,15 +196,16 @@ def _select(planes: Any, low: Any, high: int, begin: Any, end: Any, chosen: Any)
 @jit
 def _count_sums(lanes: Any, depth: int, s: int, begin: Any, end: Any) -> None:
     """Add to ``lanes.sums[c, word]`` how many lanes of each word hold the sum ``c``, for ``c`` in ``1 .. s``."""
+    low, high, sums = lanes.low, lanes.high, lanes.sums
     split = (depth + 1) // 2
-    _select(lanes.planes, INT(0), split, begin, end, lanes.low)
+    _select(lanes.planes, INT(0), split, begin, end, low)
     if split == depth:
-        lanes.high[0, begin:end] = ~np.uint64(0)
+        high[0, begin:end] = ~np.uint64(0)
     else:
-        _select(lanes.planes, split, depth, begin, end, lanes.high)
+        _select(lanes.planes, split, depth, begin, end, high)
     for c in range(1, s + 1):
-        a, b = lanes.low[c & ((1 << split) - 1), begin:end], lanes.high[c >> split, begin:end]
-        total = lanes.sums[c, begin:end]
+        a, b = low[c & ((1 << split) - 1), begin:end], high[c >> split, begin:end]
+        total = sums[c, begin:end]
         for x in range(total.size):
             total[x] += popcount(a[x] & b[x])
 
@@ -226,6 +227,7 @@ def add_pairs(number: Any, o: Any, s: Any, t: Any, c: Any, cells: Any, counts: A
 def _add_sums(s: int, same: bool, overlap: int, left: Any, right: Any, lanes: Any, cells: Any, counts: Any) -> None:
     """Move the sums of all rows with ``s`` ones into the counts of each similarity."""
     n_left = left.first[s + 1] - left.first[s]
+    sums, first_word = lanes.sums, lanes.first_word
     for t in range(s if same else 0, overlap + 1):
         n_right = right.first[t + 1] - right.first[t]
         if n_right == 0:
@@ -235,8 +237,8 @@ def _add_sums(s: int, same: bool, overlap: int, left: Any, right: Any, lanes: An
             number = n_uncounted
             if c > 0:
                 number = 0
-                for x in range(lanes.first_word[t], lanes.first_word[t + 1]):
-                    number += np.int64(lanes.sums[c, x])
+                for x in range(first_word[t], first_word[t + 1]):
+                    number += np.int64(sums[c, x])
                 n_uncounted -= number
             if same and t == s:
                 number = (number - n_left) // 2 if c == s else number // 2
