@@ -154,7 +154,7 @@ def collect_warnings(finding: ModelComparison, *, higher_is_better: bool, metric
             warnings.append(f"Excluded: {n:,} prompts of {name} without a score of {rival}.")
     if not higher_is_better:
         warnings.append(
-            f"Lower {metric} is better, so a difference is {names[1]} minus {names[0]}: positive if {names[0]} is better."
+            f"Lower {metric} is better: a difference is {names[1]} minus {names[0]}, positive if {names[0]} is better."
         )
     if not pair.flips.is_exact and np.isnan(pair.mcnemar):
         smallest = 1 / (pair.flips.n_drawn + 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from analyses.numerics.clustering.cluster_profile import ClusterProfile
@@ -18,87 +20,84 @@ from tracker.statistics.resampling import ALPHA, PermutationTest
 
 
 def summarize(finding: PromptClusters) -> Summary:
-    """The result with its numbers."""
-    test, profile, null = finding.test, finding.profile, finding.null
-    best, labels = test.best, test.observed.labels
-    n_zero = int((labels < 0).sum())
-    n_clustered = labels.size - n_zero
-    sentences = [
-        f"On {n_clustered:,} prompts and {profile.means.shape[1]} models, {_verdict(best)}: {test.observed.n_clusters} "
-        f"clusters have a mean silhouette of {best.observed:.3f}; {best.n_permutations:,} tables with "
-        f"{NULL_TEXTS[null]}, each clustered in the same way, gave {_drawn(best)}{_tail(best)}.",
-        "One such table beside the observed one would be no test.",
+    """Summarize whether prompts fall into clearer clusters than chance allows."""
+    test, profile = finding.test, finding.profile
+    n_zero = int((test.observed.labels < 0).sum())
+    n_clustered = test.observed.labels.size - n_zero
+    evidence = [
+        f"Data: {n_clustered:,} prompts and {profile.means.shape[1]} models.",
+        f"Best number of clusters: {test.observed.n_clusters}, with a mean silhouette of {test.best.observed:.3f}.",
+        _describe_test(test.best, finding.null),
+        _describe_caps(test),
+        _describe_identical(profile, n_clustered) if profile.n_directions.sum() < n_clustered else "",
     ]
-    if null == "columns":
-        margins = " The null `margins` keeps the difficulties." if profile.is_binary else ""
-        sentences.append(
-            "Shuffled columns also have no hard and easy prompts, and levels of difficulty alone can make clusters."
-            + margins
-        )
-    elif not best.reason and best.pvalue > ALPHA:
-        sentences.append("So abilities and difficulties alone can make clusters as clear as these.")
-    sentences.append(_cap(test))
-    if profile.n_directions.sum() < n_clustered:
-        sentences.append(_identical(profile, n_clustered))
-    if n_zero:
-        sentences.append(
-            f"Beside these, {_counted(n_zero, 'prompt')} with score 0 from every model "
-            f"{'is' if n_zero == 1 else 'are'} a group apart, outside the silhouette."
-        )
-    return Summary.from_sentences(sentence for sentence in sentences if sentence)
+    return Summary(
+        _headline(test.best), tuple(item for item in evidence if item), tuple(_list_caveats(finding, n_zero))
+    )
 
 
-def _cap(test: SilhouetteTest) -> str:
+def _headline(best: PermutationTest) -> str:
+    if best.reason:
+        return f"Whether prompts form clusters is open: there is nothing to test ({best.reason})."
+    if best.pvalue <= ALPHA:
+        return f"Prompts form clearer clusters than chance allows (p = {best.pvalue:.3g})."
+    if best.pvalue_two_sided <= ALPHA:
+        return f"Prompts form less clear clusters than chance (p = {best.pvalue_two_sided:.3g}, two-sided)."
+    if best.smallest_pvalue > ALPHA:
+        return f"{best.n_permutations:,} permutations are too few to test whether prompts form clusters."
+    return f"Chance can explain the clusters of prompts (p = {best.pvalue:.3g})."
+
+
+def _describe_test(best: PermutationTest, null: str) -> str:
+    """Describe the permuted tables and the p-value."""
+    tables = f"{best.n_permutations:,} tables with {NULL_TEXTS[null]}, clustered in the same way"
+    defined = best.null[np.isfinite(best.null)]
+    if not defined.size:
+        return f"No cluster was found in {tables}."
+    drawn = f"{best.null_mean:.3f} (sd {best.null_sd:.2g}, {defined.min():.3f} to {defined.max():.3f}) in {tables}"
+    if best.reason:
+        return f"Mean silhouette {drawn}."
+    smallest = "" if best.n_greater + best.n_equal else ", the smallest possible p-value"
+    return f"Mean silhouette {drawn}: p = {best.pvalue:.3g}{smallest}."
+
+
+def _describe_caps(test: SilhouetteTest) -> str:
+    """Describe how the best number of clusters depends on the largest number tried."""
     numbers = {cap: test.number_up_to(cap) for cap in test.caps}
     largest = test.max_clusters
+    at_cap = numbers[largest] == largest
     if len(numbers) == 1:
-        return "The best number is the largest tried; more might be better still." * (numbers[largest] == largest)
+        return "The best number is the largest tried; a larger one may be better." * at_cap
     if len(set(numbers.values())) == 1:
-        tried = " or ".join(str(cap) for cap in numbers)
-        return f"That number is the best whether at most {tried} are tried."
+        return f"The best number is the same for maxima of {' and '.join(map(str, numbers))} clusters."
     best_of = ", ".join(f"{number} of at most {cap} ({_format_cap(test, cap)})" for cap, number in numbers.items())
-    text = f"The best number depends on the largest that is tried: {best_of}"
-    return f"{text}; more might be better still." if numbers[largest] == largest else f"{text}."
+    text = f"The best number depends on the maximum: {best_of}"
+    return f"{text}; a larger one may be better." if at_cap else f"{text}."
 
 
-def _identical(profile: ClusterProfile, n_clustered: int) -> str:
+def _describe_identical(profile: ClusterProfile, n_clustered: int) -> str:
+    """Describe prompts with identical rows, which make small perfect clusters."""
     perfect = int(profile.is_identical.sum())
     return (
-        f"Prompts with identical rows make small perfect clusters: {n_clustered:,} prompts have "
-        f"{profile.n_directions.sum():,} different directions, {profile.n_at_medoid.sum():,} lie exactly on the "
-        f"representative of their cluster, and {_counted(perfect, 'cluster')} "
-        f"{'holds' if perfect == 1 else 'hold'} one direction only."
+        f"Identical rows: {n_clustered:,} prompts have {profile.n_directions.sum():,} distinct directions; "
+        f"{profile.n_at_medoid.sum():,} equal the medoid of their cluster; {_counted(perfect, 'cluster')} "
+        f"{'has' if perfect == 1 else 'have'} one direction only."
     )
+
+
+def _list_caveats(finding: PromptClusters, n_zero: int) -> Iterator[str]:
+    best = finding.test.best
+    if finding.null == "columns":
+        margins = " The null `margins` keeps the difficulties." if finding.profile.is_binary else ""
+        yield f"Shuffled columns have no hard or easy prompts, and difficulty alone can form clusters.{margins}"
+    elif not best.reason and best.pvalue > ALPHA:
+        yield "Abilities of models and difficulties of prompts alone can form clusters as clear as these."
+    if n_zero:
+        yield f"{_counted(n_zero, 'prompt')} with score 0 from every model form a separate group without a silhouette."
 
 
 def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _verdict(best: PermutationTest) -> str:
-    if best.reason:
-        return f"there is nothing to test ({best.reason})"
-    if best.pvalue <= ALPHA:
-        return "prompts fall into clearer clusters than chance allows"
-    if best.pvalue_two_sided <= ALPHA:
-        return "prompts fall into less clear clusters than those of chance"
-    if best.smallest_pvalue > ALPHA:
-        return "so few draws cannot say whether chance explains the clusters"
-    return "chance can explain the clusters"
-
-
-def _drawn(best: PermutationTest) -> str:
-    defined = best.null[np.isfinite(best.null)]
-    if not defined.size:
-        return "none"
-    return f"{best.null_mean:.3f} (sd {best.null_sd:.2g}, {defined.min():.3f} to {defined.max():.3f})"
-
-
-def _tail(best: PermutationTest) -> str:
-    if best.reason:
-        return ""
-    floor = f", the smallest that {best.n_permutations:,} draws can give" if not best.n_greater + best.n_equal else ""
-    return f", p = {best.pvalue:.3g}{floor}"
 
 
 def _format_cap(test: SilhouetteTest, cap: int) -> str:
@@ -107,13 +106,13 @@ def _format_cap(test: SilhouetteTest, cap: int) -> str:
 
 
 def list_table_warnings(table: PerformanceMatrix, n_permutations: int) -> list[str]:
-    """What the reader of the numbers should know of the table behind them."""
+    """List warnings about constant models, negative scores and few permutations."""
     warnings = list_constant_model_warnings(
         [table.models[model] for model in np.flatnonzero((table.Q[0] == table.Q).all(axis=0))]
     )
     if (table.Q < 0).any():
         warnings.append(
-            "Some scores are below 0. Prompts are compared by their direction from 0, so two prompts with opposite "
-            "signs are opposites, and another zero point would give other clusters."
+            "Some scores are negative. Prompts are compared by their direction from 0, so another zero point gives "
+            "other clusters."
         )
     return warnings + list_few_permutations_warnings(n_permutations)

@@ -19,91 +19,97 @@ from tracker.statistics.resampling import ALPHA, PermutationTest
 
 VERDICTS = {
     "variance": (
-        "prompts agree more unevenly than chance allows",
-        "prompts agree more evenly than chance allows",
-        "chance can explain how prompts agree",
-        "so few draws cannot say whether chance explains how prompts agree",
+        "Prompts agree more unevenly than chance allows",
+        "Prompts agree more evenly than chance allows",
+        "Chance can explain how evenly prompts agree",
     ),
     "mean": (
-        "prompts are more alike than chance allows",
-        "prompts are less alike than chance allows",
-        "chance can explain how alike prompts are",
-        "so few draws cannot say whether chance explains how alike prompts are",
+        "Prompts are more similar than chance allows",
+        "Prompts are less similar than chance allows",
+        "Chance can explain how similar prompts are",
     ),
 }
-"""What a statistic says when it is too large, too small, neither, and when no p-value could be small enough."""
+"""The verdict of a statistic that is too large, too small, or neither."""
 
 
 def summarize(finding: PromptCorrelation) -> Summary:
-    """What was found, with its numbers."""
-    return Summary.from_sentences([_verdict(finding), *_caveats(finding)])
-
-
-def _verdict(finding: PromptCorrelation) -> str:
+    """Summarize whether prompts agree more than chance allows."""
     names = finding.comparisons
     name = "hamming.variance" if "hamming.variance" in names else f"{finding.similarities.tests[0].name}.mean"
     test = names[name]
-    counting = "" if finding.n_effective is None else f", weighted so that they count as {finding.n_effective:,.0f},"
-    table = f"{finding.n_prompts:,} prompts{counting} and {finding.n_models} models"
-    if all(test.reason for test in names.values()):
-        return f"On {table} there is nothing to test: {test.reason}."
-    pairs = "pairs of prompts" if finding.n_effective is None else "weighted pairs of prompts"
-    if name == "hamming.variance":
-        statistic = f"variance, over {pairs}, of the share of models with the same score on both (Hamming)"
-    else:
-        statistic = f"mean {BY_NAME[name.split('.')[0]].title} similarity of two prompts"
-    if test.reason:
-        return f"On {table}, the {statistic} is no test: {test.reason}. Other statistics are."
-    more, less, chance, too_few = VERDICTS[name.split(".")[1]]
-    if test.pvalue <= ALPHA:
-        verdict = more
-    elif test.pvalue_two_sided <= ALPHA:
-        verdict = less
-    else:
-        verdict = chance if test.smallest_pvalue <= ALPHA else too_few
-    return (
-        f"On {table}, {verdict}: the {statistic} is {_format(test.observed, test)}; {finding.n_permutations:,} tables "
-        f"with {NULL_TEXTS[finding.null]} gave {_format(test.null_mean, test)} (sd {test.null_sd:.2g}), {_tails(test)}"
-        f"{_floor(test)}."
+    return Summary(
+        _headline(name, test, is_testable=not all(test.reason for test in names.values())),
+        tuple(_list_evidence(finding, name, test)),
+        tuple(_list_caveats(finding)),
     )
 
 
-def _floor(test: PermutationTest) -> str:
-    least = min(test.pvalue, test.pvalue_lower)
-    if least > test.smallest_pvalue:
-        return ""
-    return f"; {least:.3g} is the smallest p that {test.n_permutations:,} permutations can give"
+def _headline(name: str, test: PermutationTest, *, is_testable: bool) -> str:
+    if test.reason:
+        scope = "the main statistic has no test" if is_testable else "there is nothing to test"
+        return f"Whether prompts agree more than chance allows is open: {scope} ({test.reason})."
+    more, less, chance = VERDICTS[name.split(".")[1]]
+    if test.pvalue <= ALPHA:
+        return f"{more} (p = {test.pvalue:.3g})."
+    if test.pvalue_two_sided <= ALPHA:
+        return f"{less} (p = {test.pvalue_two_sided:.3g}, two-sided)."
+    if test.smallest_pvalue > ALPHA:
+        return (
+            f"{test.n_permutations:,} permutations are too few to test whether prompts agree more than chance allows."
+        )
+    return f"{chance} (p = {test.pvalue:.3g})."
 
 
-def _caveats(finding: PromptCorrelation) -> Iterator[str]:
-    names = finding.comparisons
-    mean = names.get("hamming.mean")
-    if mean is not None and mean.reason and not names["hamming.variance"].reason:
-        yield f"The mean Hamming similarity, {mean.observed:.6f}, is no test: no draw can change it."
+def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest) -> Iterator[str]:
+    weighted = "" if finding.n_effective is None else f", with weights that make them worth {finding.n_effective:,.0f}"
+    yield f"Data: {finding.n_prompts:,} prompts{weighted}, and {finding.n_models} models."
+    if name == "hamming.variance":
+        pairs = "pairs" if finding.n_effective is None else "weighted pairs"
+        statistic = f"Variance over {pairs} of prompts of the share of models with equal scores (Hamming)"
+    else:
+        statistic = f"Mean {BY_NAME[name.split('.')[0]].title} similarity of two prompts"
+    if test.reason:
+        yield f"{statistic}: {test.observed:.5f}."
+        return
+    yield (
+        f"{statistic}: {_format(test.observed, test)}, against {_format(test.null_mean, test)} "
+        f"(sd {test.null_sd:.2g}) in {finding.n_permutations:,} tables with {NULL_TEXTS[finding.null]}."
+    )
+    smallest = ""
+    if min(test.pvalue, test.pvalue_lower) <= test.smallest_pvalue:
+        smallest = f"; {test.smallest_pvalue:.3g} is the smallest possible p-value"
+    yield f"Permutation test: {_tails(test)}{smallest}."
     for first, second in combinations(SIMILARITIES, 2):
         if first.choice == second.choice:
-            yield from _disagreement(finding, first, second)
+            yield from _describe_disagreement(finding, first, second)
+
+
+def _list_caveats(finding: PromptCorrelation) -> Iterator[str]:
+    names = finding.comparisons
+    mean = names.get("hamming.mean")
     if finding.null == "columns" and not all(test.reason for test in names.values()):
-        yield "Shuffled columns also have no hard and easy prompts: any spread of difficulty shows here."
+        margins = " The null `margins` keeps the difficulties." if finding.is_binary else ""
+        yield f"Shuffled columns have no hard or easy prompts: any spread of difficulty counts as agreement.{margins}"
         if finding.n_effective is not None:
-            yield "So does heavy prompts being easier or harder than light ones: the weights are not shuffled along."
-        if finding.is_binary:
-            yield "The null `margins` keeps the difficulties."
+            yield "The weights are not shuffled, so a difference in difficulty of heavy and light prompts counts too."
+    if mean is not None and mean.reason and not names["hamming.variance"].reason:
+        yield f"The mean Hamming similarity ({mean.observed:.6f}) has no test: no permutation can change it."
 
 
-def _disagreement(finding: PromptCorrelation, first: Similarity, second: Similarity) -> Iterator[str]:
+def _describe_disagreement(finding: PromptCorrelation, first: Similarity, second: Similarity) -> Iterator[str]:
+    """Report two conventions of one similarity that lead to different verdicts."""
     a, b = finding.comparisons.get(f"{first.name}.mean"), finding.comparisons.get(f"{second.name}.mean")
     if a is None or b is None or a.reason or b.reason or (a.pvalue <= ALPHA) == (b.pvalue <= ALPHA):
         return
     yield (
-        f"The conventions for {first.concerns} ({finding.n_all_wrong:,} prompts) disagree, and they alone decide the "
-        f"mean {first.title}: `{first.name}` gives {_format(a.observed, a)} against {_format(a.null_mean, a)}, "
-        f"{_tails(a)}; `{second.name}` gives {_format(b.observed, b)} against {_format(b.null_mean, b)}, {_tails(b)}."
+        f"The mean {first.title} depends on the convention for {first.concerns} ({finding.n_all_wrong:,} prompts): "
+        f"`{first.name}` {_format(a.observed, a)} (p = {a.pvalue:.3g}), "
+        f"`{second.name}` {_format(b.observed, b)} (p = {b.pvalue:.3g})."
     )
 
 
 def _format(value: float, test: PermutationTest) -> str:
-    """A statistic to five decimals, or to two digits of the spread of its draws where that is finer."""
+    """Format to five decimals, or to two digits of the standard deviation of the draws if that is finer."""
     finer = 1 - int(np.floor(np.log10(test.null_sd))) if test.null_sd > 0 else 0
     return f"{value:.{min(15, max(5, finer))}f}"
 
@@ -114,39 +120,38 @@ def _tails(test: PermutationTest) -> str:
 
 
 def list_table_warnings(finding: PromptCorrelation, constant_models: Sequence[str]) -> list[str]:
-    """What the reader of the numbers should know of the table behind them.
+    """List warnings about missing cells, left out statistics and constant models.
 
     Args:
-        finding: of the analysis.
+        finding: the result.
         constant_models: models with the same score on every prompt.
     """
     warnings = []
     mean = finding.comparisons.get("hamming.mean")
     if finding.n_missing:
         warnings.append(
-            f"{finding.n_missing:,} cells have no score. They stay where they are in every draw, and two prompts are "
-            "compared over the models that have scores on both."
+            f"{finding.n_missing:,} cells have no score. They stay empty in every permuted table; two prompts are "
+            "compared over the models with a score on both."
         )
         if mean is not None and not mean.reason and finding.n_effective is None:
             warnings.append(
-                "The mean Hamming similarity moves only because some pairs share fewer models than others; "
-                "without missing cells no draw could change it. Read `hamming.variance` instead."
+                "The mean Hamming similarity changes between permutations only because of the missing cells. "
+                "Read `hamming.variance` instead."
             )
         if finding.null == "margins":
             warnings.append(
-                "With missing cells the draws may not reach every table with these margins; the p-values are valid all "
-                "the same."
+                "With missing cells the draws may not reach every table with these margins. The p-values stay valid."
             )
     if mean is not None and not mean.reason and finding.n_effective is not None:
         warnings.append(
-            "The mean Hamming similarity looks at each model by itself: it moves as right answers fall on heavy or "
-            "light prompts, and says nothing of whether prompts agree. Read `hamming.variance` instead."
+            "With weights, the mean Hamming similarity reflects which prompts are heavy, not whether prompts agree. "
+            "Read `hamming.variance` instead."
         )
     if finding.similarities.n_disjoint:
-        warnings.append(f"{finding.similarities.n_disjoint:,} pairs of prompts share no model and are in no statistic.")
+        warnings.append(f"{finding.similarities.n_disjoint:,} pairs of prompts share no model and are excluded.")
     limits = {s.title: s.max_columns for s in SIMILARITIES if finding.is_binary and finding.n_models > s.max_columns}
     for title, limit in limits.items():
-        warnings.append(f"The {title} is left out: it is counted exactly for up to {limit} models.")
+        warnings.append(f"The {title} is left out: it is computed exactly for at most {limit} models.")
     return [
         *warnings,
         *list_constant_model_warnings(constant_models),
