@@ -10,7 +10,7 @@ MIN_PART = 3
 """Letters that a part of a name must have to stand for the name."""
 
 
-def find_similar(name: str, known: Collection[str], n: int = 3) -> list[str]:
+def find_similar(name: str, known: Collection[str], n: int = 3, *, cutoff: float = 0.6) -> list[str]:
     """Return the names most similar to a mistyped one, the nearest first.
 
     Letter case, spaces, zero-width characters, and ``-`` in place of ``_`` do not count as differences.
@@ -19,6 +19,7 @@ def find_similar(name: str, known: Collection[str], n: int = 3) -> list[str]:
         name: as the user typed it.
         known: names that exist.
         n: names to return at most.
+        cutoff: least similarity, in (0, 1), as in `difflib.get_close_matches`.
     """
     typed = _normalize(name)
     if typed.lstrip("-").isdecimal():
@@ -28,7 +29,7 @@ def find_similar(name: str, known: Collection[str], n: int = 3) -> list[str]:
         names.setdefault(_normalize(candidate), []).append(candidate)
     if typed in names:
         return names[typed][:n]
-    near = get_close_matches(typed, names, n=n, cutoff=0.6)
+    near = get_close_matches(typed, names, n=n, cutoff=cutoff)
     near += [key for key in names if len(typed) >= MIN_PART and typed in key and key not in near]
     return [candidate for key in near for candidate in names[key]][:n]
 

@@ -25,6 +25,13 @@ ID_LISTS = {"show": "suffrage findings", "runs": "suffrage runs"}
 """Command that lists the numbers that another command takes."""
 
 
+RANGE = re.compile(
+    r"(?P<value>\S+) is not in the range (?:(?P<low>[^<>x]+)(?P<from><=?))?x(?:(?P<to>[<>]=?)(?P<bound>\S+))?\."
+)
+"""Click's message, such as ``9 is not in the range 1<=x<=5.``"""
+LIMITS = {">=": "of at least", ">": "above", "<=": "of at most", "<": "below"}
+
+
 def describe_usage_error(error: click.UsageError, arguments: Sequence[str]) -> str:
     """Return the problem, the fix and where to read on, in at most three lines.
 
@@ -105,7 +112,9 @@ def _explain_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tupl
 def _explain_missing(error: click.MissingParameter) -> str:
     if error.param is None or error.ctx is None:
         return ""
-    name = error.param.make_metavar(error.ctx) if isinstance(error.param, click.Argument) else ""
+    if isinstance(error.param, click.Option):
+        return f"Add {error.param.opts[-1]} {error.param.make_metavar(error.ctx)}."
+    name = error.param.make_metavar(error.ctx)
     return LISTS.get(name, _explain_number(error.ctx) if name.startswith("ID") else "")
 
 
@@ -125,6 +134,8 @@ def _explain_value(error: click.BadParameter, problem: str) -> tuple[str, str]:
         return problem, format_guess(find_similar(value, [str(choice) for choice in parameter.type.choices]))
     if isinstance(parameter, click.Parameter) and isinstance(parameter.type, click.DateTime):
         return f"{place}: {value!r} is not a date.", "Write it as 2026-01-31 or 2026-01-31T12:00:00, in UTC."
+    if match := RANGE.fullmatch(error.message):
+        return f"{place}: {match['value']} is out of range.", _explain_range(match)
     if "is not a valid" in error.message:
         kind = "whole number" if "integer" in error.message else "number"
         fix = f"Write {value.replace(',', '.')}." if re.fullmatch(r"-?\d+,\d+", value) else ""
@@ -132,6 +143,16 @@ def _explain_value(error: click.BadParameter, problem: str) -> tuple[str, str]:
             fix = _explain_number(error.ctx)
         return f"{place}: {value!r} is not a {kind}.", fix
     return problem, ""
+
+
+def _explain_range(match: re.Match[str]) -> str:
+    """Fix of a number outside a range."""
+    parts = []
+    if match["low"]:
+        parts.append(f"{'of at least' if match['from'] == '<=' else 'above'} {match['low']}")
+    if match["bound"]:
+        parts.append(f"{LIMITS[match['to']]} {match['bound']}")
+    return f"Use a number {' and '.join(parts)}."
 
 
 def _explain_extra(context: click.Context, arguments: Sequence[str], problem: str) -> str:

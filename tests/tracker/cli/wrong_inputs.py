@@ -64,7 +64,7 @@ COMMAND_LINES = [
     wrong("name-for-number", "show rank-intervals", "suffrage findings", code=2),
     wrong("comma-for-point", "sql select --limit-seconds 0,5", "0.5", code=2),
     wrong("not-a-number", "ingest scores.csv --bounds nan 1", "nan", code=2),
-    wrong("negative-seed", "compare mmlu_pro alpha-7b beta-7b --seed -1", "--seed", "0", code=2),
+    wrong("negative-seed", "compare mmlu_pro alpha-7b beta-7b --seed -1", "--seed", "at least 0", code=2),
     wrong("date", "leaderboard mmlu_pro --as-of yesterday", "--as-of", "2026-01-31", code=2),
     wrong("names-for-runs", "leaderboard mmlu_pro --runs alpha-7b", "--models", "suffrage runs", code=2),
     wrong("compare-one-model", "compare mmlu_pro alpha-7b", "MODEL_B", "suffrage models", code=2),
@@ -92,7 +92,7 @@ NAMES = [
     wrong("run-unknown", "leaderboard mmlu_pro --runs 99", "No run '99'", "suffrage runs"),
     wrong("run-unknown-show", "runs show 99", "No run '99'", "suffrage runs"),
     wrong("finding-unknown", "show 999", "No finding '999'", "suffrage findings"),
-    wrong("table-typo", "show 1 --table rank", "Did you mean"),
+    wrong("table-typo", "show 1 --table pair", "No table 'pair' of finding 1", "Did you mean 'pairs'?"),
     wrong("weights-unknown", "leaderboard mmlu_pro --weights 99", "99", "suffrage analyze prompt-weighting"),
     wrong("filter-unknown", "leaderboard mmlu_pro --filter 99", "99", "suffrage analyze smart-filtering mmlu_pro"),
     wrong("cluster-typo", "leaderboard mmlu_pro --cluster taks", "Did you mean 'task'?"),
@@ -162,7 +162,7 @@ FILES = [
     wrong("truncated-gzip", "ingest cut.json.gz", "download the file again"),
     wrong("denied-file", "ingest denied.csv", "cannot be", "Permission denied", "chmod"),
     wrong("folder-without-results", "ingest pictures", "no results", "suffrage formats list"),
-    wrong("empty-folder", "ingest hollow", "no files"),
+    wrong("empty-folder", "ingest hollow", "no files", "Check the path"),
     wrong("log-file", "ingest run.log", "suffrage formats list", "--format"),
     wrong("unknown-json", "ingest config.json", "suffrage formats list", "--format"),
     wrong("broken-json", "ingest broken.json", "broken.json", "JSON"),
@@ -173,7 +173,7 @@ FILES = [
     wrong("report-exists", "report mmlu_pro -o taken.html", "--force"),
     wrong("export-onto-folder", "export scores mmlu_pro --format csv -o results_folder", "folder"),
     wrong("export-suffix", "export scores mmlu_pro -o scores.xlsx", "--format", code=2),
-    wrong("weights-file-typo", "weights mmlu_pro weight.csv", "weight.csv"),
+    wrong("weights-file-typo", "weights mmlu_pro score.csv", "Did you mean 'scores.csv'?"),
 ]
 
 PROGRAMS = [
@@ -188,10 +188,10 @@ PROGRAMS = [
         "port in --api-base",
     ),
     wrong("evaluate-unknown", "evaluate arcc --model ./llama", "Did you mean 'arc'?"),
-    wrong("evaluate-without-model", "evaluate arc", "--model", code=2),
+    wrong("evaluate-without-model", "evaluate arc", "--model NAME_OR_FOLDER", code=2),
     wrong("template-typo", "evaluate arc --model ./llama --template smrt", "Did you mean 'smart'?"),
     wrong("tracking-uri", "publish --tracking-uri mlflow.db", "sqlite:///mlflow.db"),
-    wrong("port", "ui --port 99999", "65535", code=2),
+    wrong("port", "ui --port 99999", "of at least 1 and of at most 65535", code=2),
 ]
 
 EVERY = [*COMMAND_LINES, *NAMES, *STATEMENTS, *STORES, *FILES, *PROGRAMS]

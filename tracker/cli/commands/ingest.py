@@ -117,8 +117,12 @@ def command(
     Formats are recognised by themselves: `suffrage formats` lists them. Each file is stored whole or not at
     all; the same file twice changes nothing; a rerun of a model is a new run.
     """
-    from tracker.database import connect
+    from tracker.cli.dry_run_store import open_store
+    from tracker.ingest.files.missing_files import explain_missing
 
+    for path in paths:
+        if not path.exists():
+            raise explain_missing(path)
     options = ReadOptions(
         higher_is_better=False if lower_is_better else None,
         lower=bounds[0] if bounds and isfinite(bounds[0]) else None,
@@ -126,20 +130,24 @@ def command(
         splits=splits,
         **read,
     )
-    engine = connect(database)
-    run_ids, failed = ingest_files(
-        engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run, partial=partial
-    )
-    if run_ids and not no_mlflow and not dry_run:
-        from tracker.errors import PublishingError
-        from tracker.recording.mlflow.publishing import publish_runs
-
-        try:
-            publish_runs(engine, run_ids, tracking_uri)
-        except PublishingError as error:
-            inform(f"Warning: {error}")
+    with open_store(database, dry_run=dry_run) as engine:
+        run_ids, failed = ingest_files(
+            engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run, partial=partial
+        )
+        if run_ids and not no_mlflow and not dry_run:
+            _publish(engine, run_ids, tracking_uri)
     if failed:
         sys.exit(1)
+
+
+def _publish(engine: Engine, run_ids: Sequence[int], tracking_uri: str) -> None:
+    from tracker.errors import PublishingError
+    from tracker.recording.mlflow.publishing import publish_runs
+
+    try:
+        publish_runs(engine, run_ids, tracking_uri)
+    except PublishingError as error:
+        inform(f"Warning: {error}")
 
 
 def ingest_files(

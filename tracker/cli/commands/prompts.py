@@ -104,11 +104,10 @@ def import_prompts(
     `datasets` saved, or a name on the hub (extra `hub`). Presets: anli, arc, cnn_dailymail, commonsense_qa, hellaswag,
     mmlu. All of it is stored, or nothing; the same again changes nothing.
     """
-    from tracker.database import connect
+    from tracker.cli.dry_run_store import open_store
     from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
 
-    engine = connect(database)
-    with progress(benchmark) as advance:
+    with open_store(database, dry_run=dry_run) as engine, progress(benchmark) as advance:
         result = ingest_prompts(
             engine,
             benchmark,

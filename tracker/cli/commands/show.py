@@ -8,7 +8,10 @@ import click
 
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows, print_summary
-from tracker.errors import OutputError
+from tracker.errors import NotFoundError, OutputError
+
+SUFFIX = ".parquet"
+"""Of the files that hold tables."""
 
 
 @click.command()
@@ -39,8 +42,13 @@ def command(
     if table is not None:
         from tracker.recording.artifacts import decode_table
 
+        name = table.removesuffix(SUFFIX)
         with transaction(engine, write=False) as session:
-            rows = decode_table(load_artifact(session, key, f"{table.removesuffix('.parquet')}.parquet"))
+            files = [file.name for file in get_finding(session, key).artifacts]
+            names = [file.removesuffix(SUFFIX) for file in files if file.endswith(SUFFIX)]
+            if name not in names:
+                raise NotFoundError(f"table of finding {key}", name, names)
+            rows = decode_table(load_artifact(session, key, f"{name}{SUFFIX}"))
         print_rows(rows.to_pylist(), output_format, columns=rows.column_names)
         return
     with transaction(engine, write=False) as session:

@@ -47,6 +47,6 @@ def explain_missing(path: Path) -> BadInputError:
     parent = path.parent
     if not parent.is_dir():
         return BadInputError(path, f"does not exist, nor does the folder {parent}.", advice="Check the path.")
-    near = find_similar(path.name, sorted(file.name for file in parent.iterdir() if file.exists()))
+    near = find_similar(path.name, sorted(file.name for file in parent.iterdir() if file.exists()), cutoff=0.75)
     guess = format_guess([str(parent / name) for name in near])
     return BadInputError(path, "does not exist.", advice=guess or f"List the files: ls {shlex.quote(str(parent))}")

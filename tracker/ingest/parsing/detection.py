@@ -203,7 +203,7 @@ def _find_companions(recognized: Mapping[Path, ModuleType | None]) -> set[Path]:
 
 def _describe_folder(folder: Path, unrecognized: Mapping[Path, str]) -> str:
     if not unrecognized:
-        return "this folder holds no files."
+        return "this folder holds no files. Check the path."
     file, reason = next(iter(unrecognized.items()))
     several = len(unrecognized) > 1
     count = (
