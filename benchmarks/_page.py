@@ -30,7 +30,7 @@ Reproduce a benchmark with `python -m benchmarks NAME`, all of them with `make b
 
 PEERS = {
     "benchmark_growth": "NumPy, all similarities at once",
-    "comparison": "statsmodels",
+    "comparison": "SciPy",
     "filter_baselines": "girth",
     "embedding": "loop of `encode`",
     "prompt_clusters": "scikit-learn",
