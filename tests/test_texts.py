@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, glossary_rows, nodes
+from source_tree import ROOT, nodes
+from text_rules import invented_terms, long_sentences
 
-MAX_WORDS = 30
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 FIRST_CHECKED_VERSION = (0, 2, 0)
 PENDING = (
@@ -57,12 +57,7 @@ PENDING = (
 )
 """Areas whose texts are not yet rewritten; an area that passes must leave this list."""
 
-TERMS = [term.strip("`") for terms, *_ in glossary_rows("Invented terms in texts") for term in terms.split(", ")]
-ALTERNATIVES = "|".join(r"\s+".join(map(re.escape, term.split())) for term in sorted(TERMS, key=len, reverse=True))
-INVENTED_TERM = re.compile(rf"(?<![\w-])(?:{ALTERNATIVES})(?![\w-])", re.I)
-CODE_SPAN = re.compile(r"(`+)[^`\n]+\1")
 CODE_BLOCK = re.compile(r"^(```|~~~).*?^\1", re.S | re.M)
-PARAGRAPH_BREAK = re.compile(r"\n\s*\n|\n\s*[-*•] ")
 SQL = re.compile(r"\s*(?:SELECT|WITH|CREATE|INSERT|UPDATE|DELETE|DROP|ALTER)\b")
 
 
@@ -79,22 +74,6 @@ class Text:
     line: int
     content: str
     is_message: bool
-
-
-def invented_terms(text: str) -> list[tuple[int, str]]:
-    """Find the invented terms outside code spans, each with the number of line breaks before it."""
-    prose = CODE_SPAN.sub("x", text)
-    return [(prose.count("\n", 0, match.start()), match.group()) for match in INVENTED_TERM.finditer(prose)]
-
-
-def long_sentences(text: str) -> list[str]:
-    """Find the sentences of more than 30 words; a value in an f-string is a word."""
-    return [
-        " ".join(sentence.split())
-        for paragraph in PARAGRAPH_BREAK.split(text)
-        for sentence in re.split(r"(?<=[.!?])\s+", paragraph)
-        if sum(bool(re.search(r"\w|\{\}", word)) for word in sentence.split()) > MAX_WORDS
-    ]
 
 
 def literal(node: ast.AST) -> str:

@@ -1,11 +1,16 @@
-"""How many prompts would have been enough?
+"""Measure how many prompts suffice for a stable ranking.
 
-Prompts are added one by one, the most informative first: always the one farthest from those already there,
-by how models score on it or by what it says. Means and ranking are followed as the benchmark grows, beside random
-orders, and beside the same method on shuffled tables, which shows what the method does by itself.
+Adds prompts one at a time, the most informative first: the prompt farthest from those already selected, by the models'
+scores or by text embeddings. Reports the number of prompts after which the ranking stays close to the final one.
+Compare it with random orders and with permuted scores, which show the effect of the method alone. The order is
+selected on the same scores, so it is not a recommendation for new models.
 
 Source: Ailem et al. 2024, sections 3.3 and 5.2.2.
 Definitions: docs/reference/statistics/benchmark-growth.md.
+
+Examples:
+    suffrage analyze benchmark-growth mmlu_pro
+    suffrage analyze benchmark-growth mmlu_pro --criterion min --n-orders 50
 """
 
 from __future__ import annotations
@@ -35,30 +40,30 @@ def analyze(
     embeddings: Embeddings | None,
     *,
     criterion: Annotated[
-        Literal["mean", "min"], "next is the farthest on average, or from the nearest already there"
+        Literal["mean", "min"],
+        "Distance to the selected prompts. mean: the average distance; min: the distance to the nearest one.",
     ] = "mean",
-    start: Annotated[int | None, "key of the prompt to start with; drawn with the seed if not given"] = None,
-    n_orders: Annotated[int, "random orders"] = 100,
-    n_permutations: Annotated[int, "tables with shuffled columns, as the control"] = 20,
-    within: Annotated[float, "Kendall distance from the final ranking that is near enough"] = 0.05,
-    seed: Annotated[int, "of all random draws"] = 0,
+    start: Annotated[int | None, "ID of the first prompt. By default it is drawn with the seed."] = None,
+    n_orders: Annotated[int, "Number of random orders."] = 100,
+    n_permutations: Annotated[int, "Number of permuted tables, as a control."] = 20,
+    within: Annotated[float, ("Kendall distance from the final ranking, in [0, 1), that counts as close.")] = 0.05,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
     """Follow means and ranking as the benchmark grows.
 
     Args:
-        scores: at least 2 prompts; those that lack a score from some model are left out, with a note.
-        weights: how much each prompt counts in the running means and rankings; the order in which prompts come
-            does not depend on them.
-        embeddings: vectors that decide on the order in place of the scores.
-        criterion: what is farthest.
+        scores: at least 2 prompts; prompts without a score from every model are left out, with a warning.
+        weights: weight of each prompt in the running means and rankings; the order does not depend on them.
+        embeddings: vectors that determine the order in place of the scores.
+        criterion: distance that is maximized.
         start: primary key of the first prompt.
         n_orders: random orders, for the bands.
-        n_permutations: shuffled tables, for the control; not used with ``embeddings``.
+        n_permutations: permuted tables, for the control; not used with ``embeddings``.
         within: Kendall distance, in [0, 1).
         seed: the same seed gives the same bytes, whatever the number of workers.
 
     Raises:
-        SelectionError: no prompt is complete, the prompt to start with is not there, some prompts have no vector,
+        SelectionError: no prompt is complete, the first prompt does not exist, some prompts have no vector,
             or see `measure_growth`.
     """
     voters = select_complete_weighted(scores, weights)

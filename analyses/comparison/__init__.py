@@ -1,11 +1,15 @@
-"""Is one model better than another?
+"""Test whether one model is better than another.
 
-Two models are compared prompt by prompt, on the prompts both were asked: how large the difference is and how sure, with
-errors that know of clusters; exact tests; what could have been found at all; which prompts flipped, and where. What a
-test that forgets the pairing would have said stands beside it, because most tools report that.
+Compares two models on the prompts that both have scores for. Reports the difference with clustered errors, exact tests,
+the smallest detectable difference, and the prompts where one model is better. The unpaired test is shown for
+comparison; it ignores that both models have the same prompts. The prompts are assumed to be a sample.
 
 Source: Miller 2024, "Adding Error Bars to Evals".
 Definitions: docs/reference/statistics/comparison.md.
+
+Examples:
+    suffrage analyze comparison mmlu_pro --model-a llama-3.1-70b --model-b qwen2.5-72b
+    suffrage analyze comparison mmlu_pro --models llama-3.1-70b,qwen2.5-72b --cluster none
 """
 
 from __future__ import annotations
@@ -33,13 +37,13 @@ def analyze(
     prompts: PromptTexts,
     clusters: Clusters,
     *,
-    model_a: Annotated[str, "the first model; differences are positive where it is better"] = "",
-    model_b: Annotated[str, "the second model; both may be left out where only two are chosen"] = "",
-    n_resamples: Annotated[int, "resamples of the bootstrap, and draws of signs where they are not all counted"] = 9999,
-    level: Annotated[float, "of the intervals"] = 0.95,
-    seed: Annotated[int, "of all random draws"] = 0,
+    model_a: Annotated[str, "Name of the first model; differences are positive if it is better."] = "",
+    model_b: Annotated[str, "Name of the second model. Omit both if --models names two."] = "",
+    n_resamples: Annotated[int, "Number of bootstrap resamples, and of sign flips if not all are enumerated."] = 9999,
+    level: Annotated[float, "Confidence level of the intervals."] = 0.95,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
-    """Compare two models on the prompts that both were measured on.
+    """Compare two models on the prompts that both have scores for.
 
     Args:
         scores: at least two models.
@@ -51,7 +55,7 @@ def analyze(
         seed: the same seed gives the same bytes, whatever the number of workers.
 
     Raises:
-        NotFoundError: no model is called so.
+        NotFoundError: no model has this name.
         SelectionError: the models are not named, share no prompt, or an option is out of range.
     """
     for name in (model_a, model_b):

@@ -1,11 +1,15 @@
-"""Have the scores of a model drifted between its runs?
+"""Test whether the scores of a model changed between runs.
 
-Models behind an interface change without notice, harnesses and settings change with notice, and sampling gives other
-answers each time. Every run of a model is compared with the one before it, on the prompts that both were asked, with
-errors that know of clusters: which steps are more than chance, and which prompts changed.
+Compares each run of a model with its previous run on the prompts that both have scores for, with clustered errors and
+Holm's correction. A significant step means that model, harness or settings changed; it does not show which of them.
+The table `changed` lists the prompts whose scores differ.
 
 Source: Miller 2024, "Adding Error Bars to Evals".
 Definitions: docs/reference/statistics/drift.md.
+
+Examples:
+    suffrage analyze drift mmlu_pro
+    suffrage analyze drift mmlu_pro --models llama-3.1-70b --level 0.99
 """
 
 from __future__ import annotations
@@ -33,9 +37,9 @@ def analyze(
     prompts: PromptTexts,
     clusters: Clusters,
     *,
-    level: Annotated[float, "of intervals and tests"] = 0.95,
+    level: Annotated[float, "Confidence level of intervals and tests."] = 0.95,
 ) -> Report:
-    """Compare every run of a model with the one before it.
+    """Compare each run of a model with its previous run.
 
     Args:
         history: the runs; at least one model must have two.

@@ -1,11 +1,16 @@
-"""Does a filter do better than chance, or than a filter by difficulty?
+"""Compare a filter with random subsets and item-response filtering.
 
-A recorded filter is set beside random subsets of its size, and beside item-response filtering: leaving out the prompts
-that are easiest, or that tell good models least from bad ones, by the two-parameter logistic model. For each, how well
-the ranking of the models stays, how the scores go with those of another benchmark, and how far models agree.
+Takes the filter that `smart-filtering` recorded. Random subsets have the same size as the filtered benchmark.
+Item-response filtering removes prompts with low difficulty or low discrimination in a two-parameter logistic model.
+For each method, reports how well the ranking is preserved, the correlation with another benchmark, and the agreement of
+the models. A filter is useful if it does better than random subsets.
 
 Source: Gupta et al. 2024, section 4.4, tables 4 and 5.
 Definitions: docs/reference/statistics/filter-baselines.md.
+
+Examples:
+    suffrage analyze filter-baselines gpqa --metric accuracy --n-subsets 100
+    suffrage analyze filter-baselines gpqa --metric accuracy --filter 2 --combine both
 """
 
 from __future__ import annotations
@@ -34,27 +39,31 @@ def analyze(
     answers: AnswerMatrix,
     against: BenchmarkScores | None,
     *,
-    n_subsets: Annotated[int, "random subsets that each method is compared with"] = 1000,
-    percentile: Annotated[float, "of difficulty and of discrimination, at or below which item response removes"] = 25.0,
+    n_subsets: Annotated[int, "Number of random subsets that each method is compared with."] = 1000,
+    percentile: Annotated[
+        float,
+        "Percentile of difficulty and of discrimination at or below which item-response filtering removes prompts.",
+    ] = 25.0,
     combine: Annotated[
-        Literal["either", "both"], "item response removes what is low in one of the two, or in both"
+        Literal["either", "both"],
+        "Prompts that item-response filtering removes. either: low in one of the two; both: low in both.",
     ] = "either",
-    seed: Annotated[int, "of all random draws"] = 0,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
     """Compare a filter with random subsets of its size and with item-response filtering.
 
     Args:
-        scores: of all models; those with gaps take part in the fit alone.
-        recorded: the filter; only prompts that it judged are looked at.
-        answers: what the models answered; where some model's are not stored, agreement is that of right and wrong.
+        scores: of all models; those with missing scores are used for the fit alone.
+        recorded: the filter; only prompts that it decided on are used.
+        answers: answers of the models; without them, agreement is computed from right and wrong.
         against: scores of the same models on another benchmark.
         n_subsets: random subsets of the size of each method's selection.
         percentile, combine: of item-response filtering.
         seed: the same seed gives the same numbers, whatever the number of workers.
 
     Raises:
-        SelectionError: no prompt that the filter judged; no model with a score for each of them; an option that means
-            nothing; too few models that the other benchmark has too.
+        SelectionError: no prompt of the filter has scores, no model has a score for each of them, an option is invalid,
+            or too few models have scores on the other benchmark.
     """
     validate(check_options(scores, n_subsets=n_subsets, percentile=percentile, seed=seed))
     _, is_decided = recorded.align(scores.prompt_ids)

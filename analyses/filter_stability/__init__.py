@@ -1,11 +1,15 @@
-"""Would a filter made by other models, or with another encoder, remove the same prompts?
+"""Test whether other models or encoders give the same filter.
 
-A recorded filter is made anew by every subset of its filter models that lacks a few of them, to see how far the share
-removed depends on who filters. And its similar step is taken with the vectors of every stored encoder, to see how many
-of the prompts and pairs that one calls similar another does too.
+Takes the filter that `smart-filtering` recorded and repeats it with every subset of its filter models of the given
+sizes. Repeats its similarity step with every stored encoder. Reports how much the removed prompts overlap. A large
+variation means that the filter depends on the choice of models or encoder.
 
 Source: Gupta et al. 2024, section 5, tables 6 to 8.
 Definitions: docs/reference/statistics/filter-stability.md.
+
+Examples:
+    suffrage analyze filter-stability gpqa --metric accuracy
+    suffrage analyze filter-stability gpqa --metric accuracy --filter 2 --sizes 5,6
 """
 
 from __future__ import annotations
@@ -40,23 +44,25 @@ def analyze(
     encoders: AllEmbeddings,
     *,
     sizes: Annotated[
-        tuple[int, ...], "of the subsets of the filter models; else one, two and three fewer than all"
+        tuple[int, ...],
+        "Numbers of filter models in a subset, separated by commas. By default one, two and three fewer than all.",
     ] = (),
 ) -> Report:
-    """Make a filter anew by every subset of its models, and its similar step with every encoder.
+    """Repeat a filter with every subset of its models, and its similarity step with every encoder.
 
     Args:
-        scores: of the filter models at least, under the metric that the filter was made with.
+        scores: of the filter models at least, under the metric that the filter was computed with.
         prompts: their texts.
-        recorded: made by `smart-filtering`; its options are taken over.
-        probabilities: of the gold answers in the same runs.
-        answer_only: runs that did not see the question.
-        encoders: vectors of the prompts, by whatever made them.
+        recorded: a filter of `smart-filtering`; its options are reused.
+        probabilities: of the reference answers in the same runs.
+        answer_only: runs without the question.
+        encoders: vectors of the prompts, by each encoder.
         sizes: each from 1 to the number of filter models.
 
     Raises:
-        SelectionError: the filter was made without models, or they have no scores here; a size that is none; too many
-            subsets.
+        SelectionError: the filter was computed without models, they have no scores here, a size is out of range, or
+        there
+            are too many subsets.
     """
     validate(check_filter(recorded, scores, (*SIMILAR_SETTINGS, "seed", "confidence", "retain")))
     n_models = len(recorded.models)

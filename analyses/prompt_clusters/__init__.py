@@ -1,11 +1,15 @@
-"""Do prompts fall into groups that the same models solve?
+"""Cluster prompts by which models solve them.
 
-Prompts are put into clusters by which models solve them, and the number of clusters is the one whose
-clusters are clearest. Tables drawn under a null are clustered in the same way: clusters can always be
-found, so what counts is whether they are clearer than those of tables without groups.
+Selects the number of clusters with the largest silhouette, and tests whether the clusters are clearer than those of
+permuted tables, since clustering always finds clusters. A small p-value means that groups of prompts exist which the
+same models solve.
 
 Source: Ailem et al. 2024, sections 3.2 and 5.1, table 3.
 Definitions: docs/reference/statistics/prompt-clusters.md.
+
+Examples:
+    suffrage analyze prompt-clusters mmlu_pro --max-clusters 10 --n-permutations 100
+    suffrage analyze prompt-clusters mmlu_pro --null margins --max-clusters 10 --n-permutations 100
 """
 
 from __future__ import annotations
@@ -35,26 +39,30 @@ def analyze(
     prompts: PromptTexts,
     weights: PromptWeights | None = None,
     *,
-    max_clusters: Annotated[int, "largest number of clusters tried"] = 50,
-    n_restarts: Annotated[int, "starts at each number of clusters; the best by the objective is kept"] = 5,
-    n_permutations: Annotated[int, "tables drawn under the null, each clustered in the same way"] = 200,
+    max_clusters: Annotated[int, "Largest number of clusters to try."] = 50,
+    n_restarts: Annotated[int, "Number of random starts for each number of clusters; the best is kept."] = 5,
+    n_permutations: Annotated[int, "Number of permuted tables, each clustered in the same way."] = 200,
     null: Annotated[
-        Literal["columns", "margins"], "shuffle each model's scores, or keep each prompt's number right as well"
+        Literal["columns", "margins"],
+        (
+            "Null hypothesis. columns: permute each model's scores; margins: also keep the number of "
+            "models that solve each prompt."
+        ),
     ] = "columns",
-    seed: Annotated[int, "of all random draws"] = 0,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
-    """Cluster prompts by which models solve them, and test whether the clusters are clearer than those of chance.
+    """Cluster prompts by which models solve them, and test the clusters against permuted tables.
 
     Args:
-        scores: at least 3 prompts and 2 models; prompts that lack a score from some model are left out, with a note.
-        prompts: their names and texts, for the representatives.
-        weights: a prompt of weight ``w`` stands for ``w`` copies of it, in the centres, the silhouettes and all means;
-            they stay with the prompts in every draw. Counts of prompts are not weighted. With weights made of scores
-            no p-value is given.
-        max_clusters: largest number of clusters tried.
+        scores: at least 3 prompts and 2 models; prompts without a score from every model are left out, with a warning.
+        prompts: their names and texts, for the representatives. weights: a prompt of weight ``w`` is ``w`` copies of
+        it, in the centres, the silhouettes and all means; weights stay
+            with the prompts in every permutation. Counts of prompts are not weighted. With weights computed from scores
+            there is no p-value.
+        max_clusters: largest number of clusters to try.
         n_restarts: starts at each number of clusters.
-        n_permutations: tables drawn under the null.
-        null: what the draws keep.
+        n_permutations: permuted tables.
+        null: what the permutations keep.
         seed: the same seed gives the same bytes, whatever the number of workers.
 
     Raises:

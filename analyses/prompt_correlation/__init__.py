@@ -1,11 +1,16 @@
-"""Do a benchmark's prompts agree more than chance allows?
+"""Test whether prompts agree more than chance allows.
 
-Benchmarks are averaged as if their prompts were independent draws. This asks whether they are: it
-compares how similar prompts are, in which models get them right, with tables in which every model's
-scores are shuffled (`columns`), or in which the difficulty of prompts is kept as well (`margins`).
+Means and standard errors treat prompts as independent. This analysis measures how similar prompts are by the models
+that solve them, and compares that with permuted tables. A small p-value means that prompts are dependent, so that
+the effective number of prompts is smaller than their count. It does not show which prompts are dependent: see
+prompt-clusters.
 
 Source: Ailem et al. 2024, section 3.2.
 Definitions: docs/reference/statistics/prompt-correlation.md.
+
+Examples:
+    suffrage analyze prompt-correlation mmlu_pro
+    suffrage analyze prompt-correlation mmlu_pro --null margins --n-permutations 200 --seed 1
 """
 
 from __future__ import annotations
@@ -56,22 +61,29 @@ def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None = None,
     *,
-    n_permutations: Annotated[int, "tables drawn under the null"] = 1000,
-    null: Annotated[Null, "shuffle each model's scores, or keep each prompt's number right as well"] = "columns",
+    n_permutations: Annotated[int, "Number of permuted tables."] = 1000,
+    null: Annotated[
+        Null,
+        (
+            "Null hypothesis. columns: permute each model's scores; margins: also keep the number of "
+            "models that solve each prompt."
+        ),
+    ] = "columns",
     similarities: Annotated[
-        tuple[str, ...], f"{', '.join(CHOICES)}; continuous scores have cosine only"
+        tuple[str, ...],
+        f"Similarity measures, separated by commas: {', '.join(CHOICES)}. Continuous scores allow cosine only.",
     ] = DEFAULT_CHOICES,
-    seed: Annotated[int, "of all random draws"] = 0,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
     """Test whether prompts agree more than chance allows.
 
     Args:
-        scores: at least 3 prompts and 2 models; prompts and models without any score are left out, with a note.
-        weights: two prompts count as a pair with the product of their weights, which stay where they are in every
-            draw; prompts without a weight, or of weight 0, are left out, with a note. With weights made of scores no
-            p-value is given.
-        n_permutations: tables drawn under the null.
-        null: what the draws keep.
+        scores: at least 3 prompts and 2 models; prompts and models without any score are left out, with a warning.
+        weights: a pair of prompts has the product of their weights, which stay in place in every permutation; prompts
+            without a weight, or of weight 0, are left out, with a warning. With weights computed from scores there is
+            no p-value.
+        n_permutations: permuted tables.
+        null: what the permutations keep.
         similarities: which to compute.
         seed: the same seed gives the same bytes, whatever the number of workers.
 

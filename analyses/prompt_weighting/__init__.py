@@ -1,11 +1,15 @@
-"""Does the ranking change when prompts do not all count the same?
+"""Rank models under several weightings of the prompts.
 
-Prompts are put into clusters of those that the same models solve, and weighted by how they lie in
-them: representatives only, more for prompts far from the representative, or more for those close to
-it. Models are ranked anew under each weighting, and with every task counting the same.
+Clusters prompts by which models solve them, then weights them by their position in a cluster: representatives only,
+distant prompts more, or close prompts more. The weighting task-equal gives every task the same weight. If the ranking
+changes, it depends on which prompts are weighted how. The weights can be reused with --weights ID:SCHEME.
 
 Source: Ailem et al. 2024, sections 3.3 and 5.2.1, figure 2.
 Definitions: docs/reference/statistics/prompt-weighting.md.
+
+Examples:
+    suffrage analyze prompt-weighting mmlu_pro --max-clusters 10
+    suffrage analyze prompt-weighting mmlu_pro --max-clusters 10 --n-seeds 2 --seed 1
 """
 
 from __future__ import annotations
@@ -45,28 +49,30 @@ def analyze(
     *,
     zero_distance: Annotated[
         ZeroDistance,
-        "what prompts at distance 0 from the representative get under inverse distances: the weight of the nearest "
-        "other prompt, all of the cluster's weight, or none",
+        (
+            "Weight of prompts at distance 0 under inverse distances. floor: that of the nearest "
+            "other prompt; limit: the whole weight of the cluster; drop: 0."
+        ),
     ] = "floor",
-    max_clusters: Annotated[int, "largest number of clusters tried"] = 50,
-    n_restarts: Annotated[int, "starts of k-means for each number of clusters"] = 5,
-    n_seeds: Annotated[int, "clusterings, by seed, seed + 1, ...; the first is reported"] = 5,
-    seed: Annotated[int, "of the clustering's random starts"] = 0,
+    max_clusters: Annotated[int, "Largest number of clusters to try."] = 50,
+    n_restarts: Annotated[int, "Number of random starts of k-means for each number of clusters."] = 5,
+    n_seeds: Annotated[int, ("Number of clusterings, with seeds seed, seed + 1, ...; the first is reported.")] = 5,
+    seed: Annotated[int, "Seed of the random starts."] = 0,
 ) -> Report:
     """Rank the models under several weightings of the prompts.
 
     Args:
-        scores: at least 2 models; prompts that lack a score from some model are left out, with a note.
-        weights: one more scheme, ``given``; a prompt without a weight has weight 0 in it. The clusters, and every
-            other scheme, are the same with and without.
+        scores: at least 2 models; prompts without a score from every model are left out, with a warning.
+        weights: an additional scheme, ``given``, in which a prompt without a weight has weight 0. They change neither
+            the clusters nor the other schemes.
         zero_distance: see `inverse_distance_weights`.
-        max_clusters: largest number tried.
+        max_clusters: largest number to try.
         n_restarts: at least 1.
         n_seeds: at least 1.
         seed: the same seed gives the same bytes, whatever the number of workers.
 
     Raises:
-        SelectionError: there is no ranking to change, nothing to cluster by, or an option is out of range.
+        SelectionError: fewer than 2 models, nothing to cluster by, or an option is out of range.
     """
     voters = select_complete_weighted(scores)
     table, better = voters.scores, voters.scores.higher_is_better

@@ -1,11 +1,15 @@
-"""Which ranks can be told apart?
+"""Compute intervals of ranks that hold for all models together.
 
-A leaderboard gives every model a rank, whether or not the prompts suffice for it. Here every two models are compared
-on the same prompts, with errors that know of clusters; from the pairs that remain apart after Holm's correction follow
-intervals that hold all ranks at once, and groups of models that cannot be told apart.
+Compares every pair of models on the same prompts, with clustered errors and Holm's correction. An interval holds each
+rank that the scores allow. Models whose difference is not significant form a group. The prompts are assumed to be a
+sample of those that matter.
 
 Source: Mogstad et al. 2024, section 3; Miller 2024.
 Definitions: docs/reference/statistics/rank-intervals.md.
+
+Examples:
+    suffrage analyze rank-intervals mmlu_pro
+    suffrage analyze rank-intervals mmlu_pro --cluster none --level 0.9
 """
 
 from __future__ import annotations
@@ -32,16 +36,18 @@ def analyze(
     scores: PerformanceMatrix,
     clusters: Clusters,
     *,
-    level: Annotated[float, "with which all intervals of ranks hold at once, and each bootstrap interval"] = 0.95,
+    level: Annotated[
+        float, "Confidence level at which all rank intervals hold together, and of each bootstrap interval."
+    ] = 0.95,
     n_resamples: Annotated[
-        int, "resamples of the prompts, or of whole clusters, for bootstrap ranks; 0 for none"
+        int, "Number of bootstrap resamples of the prompts, or of whole clusters; 0 for none."
     ] = 2000,
-    seed: Annotated[int, "of the resamples"] = 0,
+    seed: Annotated[int, "Seed of the resamples."] = 0,
 ) -> Report:
-    """Tell the ranks of models apart.
+    """Compute rank intervals and groups of models without significant differences.
 
     Args:
-        scores: models that lack a score for any prompt are left out, with a note; at least 2 must be left.
+        scores: models with missing scores are left out, with a warning; at least 2 must remain.
         clusters: which prompts depend on each other.
         level: of the intervals.
         n_resamples: for bootstrap ranks.

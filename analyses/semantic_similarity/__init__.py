@@ -1,11 +1,15 @@
-"""Do models fail alike on prompts that mean the same?
+"""Test whether prompts with similar meaning are solved by the same models.
 
-For each prompt a line is fitted, over all other prompts, of how alike the models perform on the two (performance
-similarity) on how alike the two are in meaning (semantic similarity, the cosine of their vectors). The slopes, and
-which of them stand out, are compared with tables in which meaning and performance have been torn apart.
+For each prompt, fits a line over all other prompts: similarity of the models' scores on similarity of meaning, the
+cosine of their embeddings. Compares the slopes with permuted tables. A small p-value means that meaning predicts
+which models fail. Needs vectors from `suffrage embed`.
 
 Source: Ailem et al. 2024, sections 3.4 and 5.3, appendix B.
 Definitions: docs/reference/statistics/semantic-similarity.md.
+
+Examples:
+    suffrage analyze semantic-similarity mmlu_pro
+    suffrage analyze semantic-similarity mmlu_pro --similarity hamming --n-permutations 200
 """
 
 from __future__ import annotations
@@ -47,35 +51,38 @@ def analyze(
     weights: PromptWeights | None,
     *,
     similarity: Annotated[
-        Literal["cosine", "hamming"], "of performance vectors; hamming is for scores of 0 and 1"
+        Literal["cosine", "hamming"], "Similarity of score vectors. hamming requires scores of 0 and 1."
     ] = "cosine",
     null: Annotated[
-        Literal["rows", "columns"], "permute vectors against scores, or shuffle each model's scores"
+        Literal["rows", "columns"],
+        "Null hypothesis. rows: permute the embeddings; columns: permute each model's scores.",
     ] = "rows",
-    intercept: Annotated[bool, "of the lines; the paper's have none, which makes nearly all significant"] = True,
-    n_permutations: Annotated[int, "tables drawn under the null"] = 1000,
-    seed: Annotated[int, "of all random draws"] = 0,
+    intercept: Annotated[
+        bool, "Fit lines with an intercept. The paper has none, which makes nearly all slopes significant."
+    ] = True,
+    n_permutations: Annotated[int, "Number of permuted tables."] = 1000,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
     """Fit each prompt's line of performance similarity on semantic similarity, and test the lines together.
 
     Args:
-        scores: at least 4 prompts that some model got right. Prompts that lack a score from some model are left out,
-            with a warning; so are, for the cosine, prompts that no model got right.
-        embeddings: a vector for each of them.
-        prompts: their texts, for the table of the strongest relations.
-        weights: of the partners: each line is fitted by weighted least squares, with as many degrees of freedom as
-            there are partners. Counts and distributions over the prompts take every prompt once. In the draws a weight
-            goes with the vector; one made of scores goes with the scores under `rows`, and no p-value is given under
+        scores: at least 4 prompts that some model solves. Prompts without a score from every model are left out, with a
+            warning; so are, for the cosine, prompts that no model solves.
+        embeddings: a vector for each of them. prompts: their texts, for the table of the strongest relations. weights:
+        of the partners: each line is fitted by weighted least squares, with the number of partners as degrees of
+            freedom. Counts and distributions over the prompts are not weighted. In the permutations a weight stays with
+            its vector; one computed from scores stays with the scores under `rows`, and there is no p-value under
             `columns`.
         similarity: of performance vectors.
-        null: what the draws keep.
+        null: what the permutations keep.
         intercept: whether the lines have one.
-        n_permutations: tables drawn under the null.
+        n_permutations: permuted tables.
         seed: the same seed gives the same numbers, whatever the number of workers.
 
     Raises:
-        SelectionError: prompts without a vector; too few prompts; vectors without a direction; scores that the
-            similarity is not for; similarities that are all the same.
+        SelectionError: prompts without a vector, too few prompts, vectors of length 0, scores that the similarity does
+        not
+            allow, or constant similarities.
     """
     voters = select_complete_weighted(scores, weights)
     E = embeddings.align(voters.scores.prompt_ids)

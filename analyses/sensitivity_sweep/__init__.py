@@ -1,11 +1,15 @@
-"""How far can weights of tasks move the ranking, as the least weight grows?
+"""Compute sensitivity as a function of the least task weight.
 
-Where scores are averaged over tasks, random labels in a task make it count less. The least that a task may still count,
-epsilon, is a choice; this follows the largest tau and, on its own, the largest MRC from epsilon near 0 to 1, and says
-from which epsilon on no two models can be reversed at all.
+If scores are averaged over tasks, noise in a task reduces its effective weight. Epsilon is the least weight that a task
+keeps. For each epsilon, reports the largest tau and the largest MRC that weights can cause, and the epsilon from which
+no two models can be reversed.
 
 Source: Zhang & Hardt 2024, equations 6 to 8 and figure 5.
 Definitions: docs/reference/statistics/sensitivity-sweep.md.
+
+Examples:
+    suffrage analyze sensitivity-sweep mmlu_pro --epsilons 0.01,0.1,1 --time-limit 2
+    suffrage analyze sensitivity-sweep mmlu_pro --columns standardised --epsilons 0.1 --time-limit 2
 """
 
 from __future__ import annotations
@@ -30,23 +34,26 @@ EPSILONS = ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.
 def analyze(
     scores: TaskMatrix,
     *,
-    epsilons: Annotated[tuple[str, ...], "least weights of a task, decimal numbers from 1e-9 to 1"] = EPSILONS,
+    epsilons: Annotated[
+        tuple[str, ...], "Least weights of a task, separated by commas: decimal numbers from 1e-9 to 1."
+    ] = EPSILONS,
     columns: Annotated[
-        Literal["raw", "standardised"], "what is weighed: scores as they are, or tasks of standard deviation 1"
+        Literal["raw", "standardised"],
+        "Scores that are weighted. raw: as stored; standardised: each task with standard deviation 1.",
     ] = "raw",
-    time_limit: Annotated[float, "seconds for the whole path; 0: no exact search"] = 30.0,
+    time_limit: Annotated[float, "Seconds for the whole path; 0 skips the exact search."] = 30.0,
 ) -> Report:
-    """Follow cardinal sensitivity along the least weight.
+    """Compute cardinal sensitivity for each least weight.
 
     Args:
-        scores: at least 3 models; tasks that lack the score of some model are left out, with a note.
-        epsilons: in any order; the same number twice is one.
-        columns: what is weighed; the ranking before is that by the mean of the scores as they are, in both cases.
-        time_limit: what is not proven by then is given as an interval; how narrow depends on the machine.
+        scores: at least 3 models; tasks without a score from every model are left out, with a warning.
+        epsilons: in any order; duplicates are ignored.
+        columns: scores that are weighted; the ranking before is by the mean of the raw scores in both cases.
+        time_limit: results not proven by then are intervals; their width depends on the machine.
 
     Raises:
         SelectionError: too few models, infinite scores, no task with a score from every model, or an option out of
-            range.
+        range.
     """
     field = select_rankable(scores)
     validate(check_options(columns=columns, time_limit=time_limit))

@@ -1,11 +1,16 @@
-"""Which prompts could this benchmark do without?
+"""Find prompts that a benchmark does not need.
 
-Prompts that all of the best models answer with confidence, prompts they answer without seeing the question, and
-prompts that repeat each other are singled out; every prompt gets a decision, with all reasons that applied. Beside the
-filter stands what it does to scores, ranks and agreement of the models, and how well what stays foretells the whole.
+Flags prompts that the best models all answer with confidence, that they answer without the question, or that duplicate
+other prompts. Each prompt gets a decision and its reasons. Reports the effect of the filter on scores, ranks and
+agreement of the models. Use the filter with --filter ID, and export it with `suffrage export filter ID`. The decisions
+depend on the filter models: see filter-stability.
 
 Source: Gupta et al. 2024 (SMART filtering).
 Definitions: docs/reference/statistics/smart-filtering.md.
+
+Examples:
+    suffrage analyze smart-filtering gpqa --metric accuracy
+    suffrage analyze smart-filtering gpqa --metric accuracy --without-similar --n-models 5
 """
 
 from __future__ import annotations
@@ -47,23 +52,23 @@ def analyze(
     options: FilterOptions,
     draws: EffectDraws,
 ) -> Report:
-    """Judge every prompt by every step, and put together what the filter does.
+    """Decide for every prompt by every filter step, and measure the effects of the filter.
 
     Args:
-        scores: right (1) and wrong (0) of all models; gaps stay gaps.
+        scores: right (1) and wrong (0) of all models; missing scores are allowed.
         prompts: their texts and options.
-        filter_models: who filters, or who made whom.
-        probabilities: of the gold answers in the same runs.
-        answer_only: runs that did not see the question.
-        answers: what the models answered, with their own probability of it.
+        filter_models: the filter models, or the makers of the models.
+        probabilities: of the reference answers in the same runs.
+        answer_only: runs without the question.
+        answers: answers of the models, with the probability of each.
         vectors: of the prompts.
         against: scores of the same models on another benchmark.
-        options: of all steps; each step declares its own.
-        draws: of the evidence.
+        options: of all steps; each step declares its options.
+        draws: random draws for the effects.
 
     Raises:
-        NotFoundError: a task or model that was named is not there.
-        SelectionError: scores other than 0 and 1; no probabilities, no vectors, or not of all; too few models.
+        NotFoundError: a task or model does not exist.
+        SelectionError: scores other than 0 and 1, missing probabilities or vectors, or too few models.
     """
     counts = {"n_subsets": draws.n_subsets, "n_splits": draws.n_splits, "n_draws": draws.n_draws}
     validate(check_scores(scores))

@@ -25,14 +25,15 @@ from tracker.queries.prompts import PromptTexts
 class FilterModelOptions:
     """Options of every step that goes by the filter models: which models filter, and when they are sure."""
 
-    n_models: Annotated[int, "how many filter, each of another organization, where --models names none"] = 7
-    open_only: Annotated[bool, "choose only models whose weights can be downloaded"] = False
-    allow_unknown: Annotated[bool, "a model of unknown organization counts as one of its own"] = False
-    confidence: Annotated[float, "probability of the gold answer that a sure model exceeds"] = 0.8
+    n_models: Annotated[int, ("Number of filter models, each of a different organization, if --models names none.")] = 7
+    open_only: Annotated[bool, "Choose only models with open weights."] = False
+    allow_unknown: Annotated[bool, "Treat each model of unknown organization as an organization."] = False
+    confidence: Annotated[float, "Probability of the reference answer above which a model is confident."] = 0.8
     probability: Annotated[
-        Literal["letters", "likelihoods"] | None, "which kind, where both are stored; letters are the paper's"
+        Literal["letters", "likelihoods"] | None,
+        "Kind of probability, if both are stored. The paper's kind is letters.",
     ] = None
-    without_confidence: Annotated[bool, "go by right and wrong alone"] = False
+    without_confidence: Annotated[bool, "Use right and wrong alone, without probabilities."] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,16 @@
-"""What does this benchmark trade between diversity and stability?
+"""Measure the diversity of tasks and the sensitivity of the ranking.
 
-Tasks vote, models stand. Diversity: how far the tasks disagree on the order of the models. Sensitivity: how far the
-final ranking can be moved by what should not matter, which is weighing tasks differently where scores are averaged, and
-the presence of other models where win rates are counted. Both come with a witness that anyone can check.
+Tasks are voters, models are candidates. Diversity: how far tasks disagree on the order of models; 0 if all agree.
+Sensitivity: how far irrelevant changes move the ranking, as tau (share of pairs reversed) and MRC (largest rank
+change). Cardinal changes are task weights; ordinal changes are other models. Each value comes with a verifiable
+example. Compare benchmarks with `suffrage tradeoff`.
 
 Source: Zhang & Hardt 2024.
 Definitions: docs/reference/statistics/social-choice.md.
+
+Examples:
+    suffrage analyze social-choice mmlu_pro --time-limit 2
+    suffrage analyze social-choice mmlu_pro --system ordinal --top 3 --time-limit 2
 """
 
 from __future__ import annotations
@@ -25,43 +30,50 @@ from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Report, analysis
 
 Columns = Annotated[
-    Literal["standardised", "raw"], "what is weighed: tasks of standard deviation 1, or scores as they are"
+    Literal["standardised", "raw"],
+    "Scores that are weighted. standardised: each task with standard deviation 1; raw: as stored.",
 ]
 Epsilon = Annotated[
-    str, "least weight of a task, a decimal number; auto: the least of 0.01 and smallest/largest deviation"
+    str, "Least weight of a task, a decimal number; auto: the smaller of 0.01 and smallest/largest deviation."
 ]
 WinRate = Annotated[
-    Literal["pairwise", "per-task"], "the paper's, averaged over rivals, or HELM's, averaged over tasks"
+    Literal["pairwise", "per-task"],
+    "Win rate. pairwise: averaged over rivals, as in the paper; per-task: averaged over tasks, as in HELM.",
 ]
-Method = Annotated[Literal["exact", "paper"], "search that can prove its result, or the paper's Algorithms 1 and 2"]
+Method = Annotated[
+    Literal["exact", "paper"], "exact: a search that proves its result; paper: Algorithms 1 and 2 of the paper."
+]
 
 
 @analysis
 def analyze(
     scores: TaskMatrix,
     *,
-    system: Annotated[Literal["both", "cardinal", "ordinal"], "which sensitivity to find"] = "both",
+    system: Annotated[
+        Literal["both", "cardinal", "ordinal"],
+        "Sensitivity to compute: cardinal for mean scores, ordinal for win rates, or both.",
+    ] = "both",
     columns: Columns = "standardised",
     epsilon: Epsilon = "0.01",
-    top: Annotated[float, "share of the models that lead, by win rate; from 2 on their number"] = 0.2,
-    top_models: Annotated[tuple[str, ...], "leading models by name, in place of --top"] = (),
+    top: Annotated[float, "Share of leading models by win rate, in (0, 1); from 2 on, their number."] = 0.2,
+    top_models: Annotated[tuple[str, ...], "Names of the leading models, separated by commas, in place of --top."] = (),
     win_rate: WinRate = "pairwise",
-    time_limit: Annotated[float, "seconds for the exact search of each sensitivity; 0: no exact search"] = 30.0,
+    time_limit: Annotated[float, "Seconds for the exact search of each sensitivity; 0 skips it."] = 30.0,
     method: Method = "exact",
-    seed: Annotated[int, "of the random draws of --method paper; the other uses none"] = 0,
+    seed: Annotated[int, "Seed of the random draws of --method paper."] = 0,
 ) -> Report:
-    """Find diversity and both sensitivities of a benchmark.
+    """Compute diversity and both sensitivities of a benchmark.
 
     Args:
         scores: at least 3 models; missing scores are allowed, see docs/reference/statistics/social-choice.md.
         system: one sensitivity, or both.
-        columns: whether tasks are standardised before they are weighed.
+        columns: whether tasks are standardised before they are weighted.
         epsilon: in (0, 1].
         top: in (0, 1), or an integer of at least 2.
         top_models: at least two, and not all.
-        win_rate: how models are ranked in the ordinal system.
-        time_limit: what is not proven by then is given as an interval; how narrow depends on the machine.
-        method: how the largest changes are searched.
+        win_rate: ranking of the models in the ordinal system.
+        time_limit: results not proven by then are intervals; their width depends on the machine.
+        method: search for the largest changes.
         seed: the same seed gives the same bytes.
 
     Raises:

@@ -1,11 +1,15 @@
-"""How few tasks give nearly the final ranking?
+"""Find small sets of tasks that preserve the ranking.
 
-The ranking by every set of one, two, … tasks is compared with the ranking by all of them: the best set, which is picked
-with the answer in sight, beside the median one. Then tasks are added one by one, each time the one that helps most: an
-order to go by. How much of its success is selection shows on models that had no say in it.
+Compares the ranking by each set of tasks with the ranking by all of them, for the best and the median set of each size.
+A greedy order adds the most useful task at each step. The best set is selected on the same models, so it looks better
+than it is; the error on held-out models shows how much.
 
 Source: Zhang & Hardt 2024, appendix D and figure 6.
 Definitions: docs/reference/statistics/task-subsets.md.
+
+Examples:
+    suffrage analyze task-subsets mmlu_pro
+    suffrage analyze task-subsets mmlu_pro --rule win-rate --max-size 3
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Report, analysis
 
 Rule = Annotated[
-    Literal["mean", "win-rate"], "how tasks are aggregated: mean score, or share of duels won over the tasks"
+    Literal["mean", "win-rate"], "Aggregation of tasks. mean: mean score; win-rate: share of pairwise comparisons won."
 ]
 
 
@@ -35,17 +39,18 @@ def analyze(
     scores: TaskMatrix,
     *,
     rule: Rule = "mean",
-    max_size: Annotated[int, "largest number of tasks in a set"] = 6,
-    n_samples: Annotated[int, "random sets of a size that has too many to examine all"] = 1000,
-    largest_enumeration: Annotated[int, "up to so many sets of a size, all are examined"] = 200_000,
-    within: Annotated[float, "share of pairs of models that may change"] = 0.05,
-    n_splits: Annotated[int, "random halves of the models on which the greedy choice is judged"] = 20,
-    seed: Annotated[int, "of all random draws"] = 0,
+    max_size: Annotated[int, "Largest number of tasks in a set."] = 6,
+    n_samples: Annotated[int, "Number of random sets of a size that has too many to enumerate."] = 1000,
+    largest_enumeration: Annotated[int, "Largest number of sets of a size that are enumerated."] = 200_000,
+    within: Annotated[float, "Share of pairs of models that may change, in [0, 1)."] = 0.05,
+    n_splits: Annotated[int, "Number of random halves of the models to evaluate the greedy order on."] = 20,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
-    """Find few tasks that rank nearly as all do.
+    """Find small sets of tasks that preserve the ranking.
 
     Args:
-        scores: at least 3 models and 2 tasks. For ``mean``, tasks that some model lacks are left out, with a note.
+        scores: at least 3 models and 2 tasks. For ``mean``, tasks without a score from every model are left out, with a
+            warning.
         rule: ``mean``, or ``win-rate``: pairwise, over the tasks of a set that both models have.
         max_size: see `SubsetOptions`, as for all below.
         n_samples, largest_enumeration: of a size.

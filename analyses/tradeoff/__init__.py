@@ -1,11 +1,15 @@
-"""Do diverse benchmarks pay with stability?
+"""Plot diversity against sensitivity for all benchmarks.
 
-Each point is a benchmark of which `social-choice` was asked: how far its tasks disagree, against how far its ranking
-can be moved by what should not matter. Beside them stand the baselines of `suffrage simulate`. What is not proven is
-drawn as an interval. Nothing is computed anew: the latest recorded findings are put side by side.
+Each point is the latest finding of social-choice on a benchmark, beside the reference points of `suffrage simulate`.
+Values that are not proven are drawn as intervals. Nothing is recomputed: run `suffrage analyze social-choice` on each
+benchmark first.
 
 Source: Zhang & Hardt 2024, figures 2 to 4.
 Definitions: docs/reference/statistics/tradeoff.md.
+
+Examples:
+    suffrage analyze tradeoff
+    suffrage analyze tradeoff --exclude gpqa
 """
 
 from __future__ import annotations
@@ -33,21 +37,24 @@ from tracker.recording.finding import Report, analysis
 def analyze(
     findings: SocialChoiceFindings,
     *,
-    finding_ids: Annotated[tuple[int, ...], "findings to show, by ID, in place of the latest of each benchmark"] = (),
-    exclude: Annotated[tuple[str, ...], "benchmarks, or other points by name, to leave out"] = (),
+    finding_ids: Annotated[
+        tuple[int, ...], "IDs of the findings to plot, separated by commas. By default the latest of each benchmark."
+    ] = (),
+    exclude: Annotated[tuple[str, ...], "Names of benchmarks or other points to leave out, separated by commas."] = (),
     diversity: Annotated[
-        Literal["diversity", "diversity.tie_corrected", "diversity.complete_tasks"], "which diversity to show"
+        Literal["diversity", "diversity.tie_corrected", "diversity.complete_tasks"],
+        "Measure of diversity on the horizontal axis.",
     ] = "diversity",
-    columns: Annotated[Literal["standardised", "raw"], "take findings made with this"] = "standardised",
-    epsilon: Annotated[str, "take findings made with this"] = "0.01",
-    top: Annotated[float, "take findings made with this; simulated ones may differ"] = 0.2,
-    win_rate: Annotated[Literal["pairwise", "per-task"], "take findings made with this"] = "pairwise",
-    method: Annotated[Literal["exact", "paper"], "take findings made with this"] = "exact",
+    columns: Annotated[Literal["standardised", "raw"], "Use findings computed with this option."] = "standardised",
+    epsilon: Annotated[str, "Use findings computed with this option."] = "0.01",
+    top: Annotated[float, "Use findings computed with this option. Simulated findings may differ."] = 0.2,
+    win_rate: Annotated[Literal["pairwise", "per-task"], "Use findings computed with this option."] = "pairwise",
+    method: Annotated[Literal["exact", "paper"], "Use findings computed with this option."] = "exact",
 ) -> Report:
-    """Put diversity and sensitivity of all benchmarks side by side.
+    """Plot diversity and sensitivity of all benchmarks.
 
     Args:
-        findings: of `social-choice`; stale ones are passed over.
+        findings: of `social-choice`; stale ones are ignored.
         finding_ids: these findings, whatever their options, data and age.
         exclude: names of points.
         diversity: name of the number on the horizontal axis.
@@ -58,7 +65,7 @@ def analyze(
         method: of both.
 
     Raises:
-        SelectionError: there is no finding to show, or none of that name or ID, or no such epsilon.
+        SelectionError: there is no finding to plot, or none of that name or ID, or epsilon is invalid.
     """
     options: dict[str, object] = {
         "columns": columns,

@@ -1,11 +1,15 @@
-"""Does another rule crown another model, and on how little does the first place hang?
+"""Test whether the winner depends on the voting rule.
 
-Tasks vote, models stand, and the mean is only one way to count. The same scores are counted by eleven rules: who leads
-by each, how far the rankings agree, who wins every duel or is caught in a cycle, which rule fails to put a model ahead
-of one that is nowhere better, and without how few tasks or rivals the leader would not lead.
+Tasks are voters, models are candidates. Applies eleven voting rules to the same scores. Reports the winner of each
+rule, the agreement of the rankings, Condorcet winners and cycles, and violations of Pareto dominance. Also reports the
+fewest tasks or models whose removal changes the winner. Bradley-Terry needs the extra `voting`.
 
 Source: Zhang & Hardt 2024, section 3.
 Definitions: docs/reference/statistics/voting-rules.md.
+
+Examples:
+    suffrage analyze voting-rules mmlu_pro --time-limit 2
+    suffrage analyze voting-rules mmlu_pro --rule borda --time-limit 2
 """
 
 from __future__ import annotations
@@ -29,13 +33,13 @@ from tracker.recording.finding import Report, analysis
 def analyze(
     scores: TaskMatrix,
     *,
-    rule: Annotated[VotingRule, "whose leader is put to the test of removing tasks and models"] = "mean",
-    time_limit: Annotated[float, "seconds for Kemeny's order, and for each search of what to remove"] = 30.0,
+    rule: Annotated[VotingRule, "Voting rule whose winner is tested by removing tasks and models."] = "mean",
+    time_limit: Annotated[float, "Seconds for Kemeny's order, and for each search of what to remove."] = 30.0,
 ) -> Report:
-    """Count the scores of a benchmark by every rule.
+    """Apply all voting rules to the scores of a benchmark.
 
     Args:
-        scores: at least 3 models; those without a score are left out, with a note.
+        scores: at least 3 models; models without a score are left out, with a warning.
         rule: see `apply_voting_rules`.
         time_limit: seconds, at least 0.
 

@@ -1,11 +1,15 @@
-"""How far can the ranking move under any weights of the prompts?
+"""Measure how far prompt weights can move the ranking.
 
-A benchmark's mean counts every prompt the same. Here the prompts are weighed at random, every weighting being equally
-likely: how each model's weighted mean spreads, how often one model is ahead of another, who takes which place.
-All of it but the places is computed exactly.
+Draws weights of the prompts at random, all weightings equally likely. Reports the spread of each model's weighted mean,
+the probability that one model is ahead of another, and the probability of each rank. Means and pairs are exact; ranks
+are simulated. Weights chosen for a purpose are a different question: see `suffrage leaderboard --weights`.
 
 Source: Ailem et al. 2024, sections 3.3 and 5.2.3.
 Definitions: docs/reference/statistics/weight-robustness.md.
+
+Examples:
+    suffrage analyze weight-robustness mmlu_pro
+    suffrage analyze weight-robustness mmlu_pro --n-draws 10000 --method sampling
 """
 
 from __future__ import annotations
@@ -27,23 +31,23 @@ def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,
     *,
-    n_draws: Annotated[int, "random weightings from which places are counted"] = 100_000,
+    n_draws: Annotated[int, "Number of random weightings for the distribution of ranks."] = 100_000,
     method: Annotated[
-        Literal["exact", "sampling"], "compute what has a closed form, or draw everything as the paper does"
+        Literal["exact", "sampling"],
+        "exact: closed forms where they exist; sampling: draw everything, as in the paper.",
     ] = "exact",
-    seed: Annotated[int, "of all random draws"] = 0,
+    seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
-    """Weigh the prompts at random and see what the ranking does.
+    """Draw prompt weights at random and measure the effect on the ranking.
 
     Args:
-        scores: at least one prompt and one model; prompts that some model lacks are left out, with a note.
-        weights: where chosen, what the random weights scatter around; see `weigh_at_random`.
-        n_draws: random weightings.
-        method: how intervals and chances of pairs are found; places are always drawn.
-        seed: the same seed gives the same bytes, whatever the number of workers.
+        scores: at least one prompt and one model; prompts without a score from every model are left out, with a
+        warning. weights: the centre of the random weights; see `weigh_at_random`. n_draws: random weightings. method:
+        of intervals and pairwise probabilities; ranks are always sampled. seed: the same seed gives the same bytes,
+        whatever the number of workers.
 
     Raises:
-        SelectionError: nothing is left to weigh, scores are infinite, or an option is out of range.
+        SelectionError: no prompt or model remains, scores are infinite, or an option is out of range.
     """
     voters = select_complete_weighted(scores, weights)
     validate_weighting(voters.scores.Q, n_draws=n_draws, method=method, seed=seed)

@@ -265,4 +265,4 @@ class TestRealData:
 
 
 def test_the_first_line_of_the_module_is_its_question() -> None:
-    assert prompt_weighting.__doc__.startswith("Does the ranking change when prompts do not all count the same?\n")
+    assert prompt_weighting.__doc__.startswith("Rank models under several weightings of the prompts.\n")

@@ -1,7 +1,8 @@
 """The command line: parse, call, print.
 
-Every module in `tracker.cli.commands` is a command, named after the module; the first line of its
-docstring is its line in the overview. A command's module is imported only when the command is used.
+Every module in `tracker.cli.commands` is a command, named after the module. Its line in the overview is the first line
+of the docstring of the function `command`, or of the module where there is no such function. A command's module is
+imported only when the command is used.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
+from tracker.cli.help_text import Group
 from tracker.errors import SuffrageError
 
 COMMANDS = Path(__file__).parent / "commands"
@@ -32,13 +34,26 @@ GC_THRESHOLD = 100_000
 """New objects between two runs of the garbage collector; with Python's own 700 every start takes a tenth longer."""
 
 
-def first_line(source: Path) -> str:
-    """First line of a module's docstring, read without importing it."""
-    doc = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+SECTIONS: Mapping[str, Sequence[str]] = {
+    "Start": ("demo",),
+    "Import and evaluate": ("ingest", "formats", "prompts", "evaluate", "embed", "weights"),
+    "Rank and compare": ("leaderboard", "compare", "history"),
+    "Analyze": ("analyze", "analyses", "findings", "show", "simulate", "tradeoff"),
+    "Share": ("report", "export", "publish", "ui"),
+    "Manage the store": ("benchmarks", "models", "runs", "sql", "doctor", "db"),
+}
+"""Commands of each section of the overview."""
+
+
+def overview_line(source: Path) -> str:
+    """Return the first line of a command's help, read without importing its module."""
+    module = ast.parse(source.read_text(encoding="utf-8"))
+    functions = (node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "command")
+    doc = ast.get_docstring(next(functions, module)) or ""
     return doc.split("\n", 1)[0]
 
 
-class Discovered(click.Group):
+class Discovered(Group):
     """A group whose commands are the modules of a folder."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,11 +69,19 @@ class Discovered(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview, from the docstrings' first lines."""
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, first_line(COMMANDS / f"{name.replace('-', '_')}.py")) for name in self.list_commands(ctx)]
-            )
+        """Write the commands in sections, each with the first line of its help."""
+        names = self.list_commands(ctx)
+        remaining = [name for name in names if not any(name in section for section in SECTIONS.values())]
+        width = max(map(len, names))
+        for title, section in {**SECTIONS, "Other commands": remaining}.items():
+            lines = [
+                (f"{name:<{width}}", overview_line(COMMANDS / f"{name.replace('-', '_')}.py"))
+                for name in section
+                if name in names
+            ]
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -69,13 +92,28 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-@click.group(cls=Discovered, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Say which.")
+@click.group(
+    cls=Discovered,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def suffrage() -> None:
-    """Suffrage: how far can a benchmark's ranking be trusted?
+    """Track benchmark results of language models and test their rankings.
 
-    Every prompt is a voter in a benchmark's election of models; who votes, and how much does each vote
-    count? Start with `suffrage demo`, or `suffrage ingest RESULTS --benchmark NAME`.
+    Suffrage stores scores for each prompt in a database, SQLite or PostgreSQL. It ranks models with intervals and
+    tests how far a ranking can be trusted. Results go to stdout; progress, warnings and errors go to stderr.
+
+    Examples:
+        suffrage demo
+        suffrage ingest results.csv --benchmark mmlu_pro
+        suffrage leaderboard mmlu_pro
     """
 
 

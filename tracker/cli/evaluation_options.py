@@ -1,4 +1,4 @@
-"""The options of `suffrage evaluate`, by what they are about."""
+"""Options of `suffrage evaluate`, by subject."""
 
 from __future__ import annotations
 
@@ -22,68 +22,96 @@ prompt_options = combine_options(
         metavar="full,answer-only",
         default="full",
         show_default=True,
-        help="With the question, without it, or both; each is a run.",
+        help="Conditions to evaluate: full is with the question, answer-only without it. Each is a separate run.",
     ),
     click.option(
-        "--variant", default="", metavar="NAME", help="What this wording is called, where it is not the plain one."
+        "--variant",
+        default="",
+        metavar="NAME",
+        show_default="no name",
+        help="Name of this prompt variant, which distinguishes its runs from others.",
     ),
     click.option(
         "--template",
         metavar="NAME|FILE",
-        help=(
-            "How prompts are put: a built-in name or a Jinja file.  [default: multiple_choice, or written"
-            " for prompts without options]"
-        ),
+        show_default="multiple_choice, or written for prompts without options",
+        help="Prompt template: a built-in name or a Jinja file.",
     ),
     click.option(
         "--labels",
         type=click.Choice(LABELS),
-        help="What options are called; else as the template says.",
+        show_default="as in the template",
+        help="Labels of the answer options: A, B, C; 1, 2, 3; or the words of the template.",
     ),
     click.option(
         "--method",
         type=click.Choice(METHODS),
+        show_default="as in the template",
         help=(
-            "Compare the options' labels at the last position, their log-probabilities, or let the model "
-            "write; else as the template says."
+            "How the answer is found. letters: the likeliest option label; loglikelihood: the "
+            "likeliest option text; generation: the model writes it."
         ),
     ),
-    click.option("--chat", is_flag=True, help="Put prompts as turns of a conversation, by the model's chat template."),
+    click.option(
+        "--chat",
+        is_flag=True,
+        help="Send the prompt as turns of a conversation, formatted by the model's chat template.",
+    ),
     click.option(
         "--few-shot",
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Worked examples before each prompt.",
+        help="Number of few-shot examples before each prompt.",
     ),
-    click.option("--few-shot-split", metavar="NAME", help="The split they come from."),
+    click.option("--few-shot-split", metavar="NAME", help="Split that the few-shot examples come from."),
     click.option(
         "--shots",
         type=click.Choice(EXAMPLE_CHOICES),
         default="fixed",
         show_default=True,
-        help="The same examples for all prompts of a task, or drawn for each.",
+        help="Few-shot examples. fixed: the same for all prompts of a task; per-prompt: drawn for each prompt.",
     ),
     click.option(
         "--answer-only-shots",
         type=click.Choice(ANSWER_ONLY_EXAMPLES),
         default="none",
         show_default=True,
-        help="Where the question is withheld: no examples, ones without their questions, or whole ones.",
+        help=(
+            "Few-shot examples in the condition answer-only. none: no examples; blank: examples "
+            "without their questions; full: whole examples."
+        ),
     ),
     click.option(
-        "--split", metavar="NAME", help="Which prompts are asked.  [default: test, where there is such a split]"
+        "--split",
+        metavar="NAME",
+        show_default="test if there is one, else all",
+        help="Split of the prompts to evaluate.",
     ),
-    click.option("--tasks", "tasks", metavar="A,B", multiple=True, help="Only these tasks."),
-    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only N prompts, drawn by --seed."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of every draw."),
+    click.option(
+        "--tasks",
+        "tasks",
+        metavar="A,B",
+        multiple=True,
+        show_default="all",
+        help="Names of tasks to evaluate, separated by commas. Repeatable.",
+    ),
+    click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        metavar="N",
+        show_default="all",
+        help="Number of prompts to evaluate, drawn with --seed.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random draws."),
     click.option(
         "--too-long",
         type=click.Choice(TOO_LONG_ACTIONS),
         default="refuse",
         show_default=True,
         help=(
-            "Prompts that do not fit even without examples: begin nothing, leave them out, or cut off their beginning."
+            "Prompts that exceed the context length even without few-shot examples. `refuse`: stop before evaluating; "
+            "`skip`: leave them out; `cut`: cut off their beginning."
         ),
     ),
 )
@@ -95,66 +123,88 @@ generation_options = combine_options(
         "metrics",
         metavar="A,B",
         multiple=True,
-        help="Of written answers: exact_match, f1, rouge1, rouge2, rougeL.  [default: exact_match]",
+        show_default="exact_match",
+        help="Metrics of generated answers, separated by commas: exact_match, f1, rouge1, rouge2 or rougeL.",
     ),
-    click.option("--extract", metavar="REGEX", help="Finds the answer in what was written: its last match."),
+    click.option(
+        "--extract",
+        metavar="REGEX",
+        show_default="the whole text",
+        help="Regular expression that extracts the answer from the generated text; the last match is used.",
+    ),
     click.option(
         "--ignore",
         metavar="A,B",
         multiple=True,
-        help="What does not count in comparing: case, punctuation, articles, number-format.",
+        show_default="none",
+        help=(
+            "Differences to ignore when answers are compared, separated by commas: case, punctuation, "
+            "articles or number-format."
+        ),
     ),
-    click.option("--max-tokens", type=click.IntRange(min=1), help="Longest written answer; else as the template says."),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        show_default="as in the template",
+        help="Largest number of tokens of a generated answer.",
+    ),
     click.option(
         "--temperature",
         type=click.FloatRange(min=0),
         default=0.0,
         show_default=True,
-        help="0 takes the likeliest token each time.",
+        help="Sampling temperature; 0 always takes the likeliest token.",
     ),
     click.option(
         "--top-p",
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
         show_default=True,
-        help="Share of probability that is drawn from.",
+        help="Sample from the likeliest tokens that make up this probability.",
     ),
     click.option(
         "--stop",
         multiple=True,
         metavar="TEXT",
-        help="Ends a written answer, beside what the template says; may be repeated.",
+        show_default="none",
+        help="Text that ends a generated answer, in addition to those of the template. Repeatable.",
     ),
     click.option(
-        "--trials", type=click.IntRange(min=1), default=1, show_default=True, help="Written answers to each prompt."
+        "--trials",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Number of generated answers for each prompt.",
     ),
 )
 """How answers are generated and scored."""
 
 loading_options = combine_options(
-    click.option("--revision", default="", metavar="TEXT", help="Version on the hub."),
+    click.option(
+        "--revision", default="", metavar="TEXT", show_default="the latest", help="Revision of the model on the hub."
+    ),
     click.option(
         "--batch-size",
         metavar="N|auto",
         default="auto",
         show_default=True,
-        help="Prompts computed together; a fixed number makes the bytes repeatable.",
+        help="Number of prompts computed at once. A fixed number makes results reproducible bit by bit.",
     ),
     click.option(
         "--device",
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="Such as cpu or cuda; auto is the fastest there is.",
+        help="Device to compute on, such as cpu or cuda; auto selects the fastest available.",
     ),
     click.option(
         "--dtype",
         type=click.Choice(["auto", *DTYPES]),
         default="auto",
         show_default=True,
-        help="auto: the model's own on an accelerator, float32 elsewhere.",
+        help="Number format of the model. auto: the model's default on an accelerator, float32 on a CPU.",
     ),
-    click.option("--trust-remote-code", is_flag=True, help="Let Python code among the model's files run."),
+    click.option("--trust-remote-code", is_flag=True, help="Allow Python code among the model's files to run."),
 )
 """How a model in this process is run."""
 
@@ -162,40 +212,61 @@ server_options = combine_options(
     click.option(
         "--api-base",
         metavar="URL",
-        help="Ask a server that speaks OpenAI's protocol, such as http://localhost:8000/v1.",
+        show_default="run the model locally",
+        help="URL of a server with an OpenAI-compatible API, such as http://localhost:8000/v1.",
     ),
     click.option(
         "--api",
         type=click.Choice(APIS),
         default="auto",
         show_default=True,
-        help="Which of the server's ways.",
+        help="Endpoint of the server: completions, chat, or auto for the one that supports the method.",
     ),
     click.option(
         "--key-env",
         default="OPENAI_API_KEY",
         show_default=True,
         metavar="NAME",
-        help="Environment variable that holds the server's key.",
+        help="Environment variable that holds the server's API key.",
     ),
-    click.option("--concurrency", type=click.IntRange(min=1), default=8, show_default=True, help="Requests at once."),
-    click.option("--requests-per-minute", type=click.FloatRange(min=0, min_open=True), help="Limit of requests."),
-    click.option("--tokens-per-minute", type=click.FloatRange(min=0, min_open=True), help="Limit of tokens."),
+    click.option(
+        "--concurrency",
+        type=click.IntRange(min=1),
+        default=8,
+        show_default=True,
+        help="Number of requests at the same time.",
+    ),
+    click.option(
+        "--requests-per-minute",
+        type=click.FloatRange(min=0, min_open=True),
+        show_default="none",
+        help="Rate limit of requests.",
+    ),
+    click.option(
+        "--tokens-per-minute",
+        type=click.FloatRange(min=0, min_open=True),
+        show_default="none",
+        help="Rate limit of tokens.",
+    ),
     click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         default=60.0,
         show_default=True,
-        help="Seconds to wait for a reply.",
+        help="Seconds to wait for a response.",
     ),
     click.option(
         "--tries",
         type=click.IntRange(min=1),
         default=6,
         show_default=True,
-        help="How often a request is made before it counts as failed.",
+        help="Number of attempts before a request fails.",
     ),
-    click.option("--price-read", type=click.FloatRange(min=0), help="Of a million tokens that the server reads."),
-    click.option("--price-written", type=click.FloatRange(min=0), help="Of a million tokens that it writes."),
+    click.option(
+        "--price-read", type=click.FloatRange(min=0), help="Price of a million input tokens, for the cost estimate."
+    ),
+    click.option(
+        "--price-written", type=click.FloatRange(min=0), help="Price of a million output tokens, for the cost estimate."
+    ),
 )
 """How a server is reached."""

@@ -1,4 +1,4 @@
-"""Pictures of answers as files that the user names."""
+"""Figures as files that the user names."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _writable(ctx: click.Context, option: click.Parameter, path: Path | None) ->
 
 
 def picture_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --output and --force; the command receives them as one keyword, ``picture``, a `Picture` or None.
+    """Add the options --output and --force; the command receives them as one keyword, ``picture``, a `Picture` or None.
 
-    A place that is taken is refused before anything is computed.
+    An unusable path is rejected before anything is computed.
     """
 
     @functools.wraps(function)
@@ -75,6 +75,6 @@ def picture_option(function: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
         callback=_writable,
-        help="Save the picture too, as .png, .pdf or .svg.",
+        help="File to save the figure to, as .png, .pdf or .svg.",
     )
-    return where(click.option("--force", is_flag=True, help="Replace the picture if it is there.")(wrapped))
+    return where(click.option("--force", is_flag=True, help="Overwrite the figure if it exists.")(wrapped))

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from tracker.cli.help_text import Group
+
 
 def listing_group(list_command: click.Command) -> Callable[[Callable[..., None]], click.Group]:
     """A group whose bare name does what its command `list` does, with the same options.
@@ -30,7 +32,7 @@ def listing_group(list_command: click.Command) -> Callable[[Callable[..., None]]
 
     def decorate(function: Callable[..., None]) -> click.Group:
         params = list(list_command.params)
-        group = click.Group(callback=invoke, params=params, help=function.__doc__, invoke_without_command=True)
+        group = Group(callback=invoke, params=params, help=function.__doc__, invoke_without_command=True)
         group.add_command(list_command, "list")
         return group
 

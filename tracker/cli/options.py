@@ -1,4 +1,4 @@
-"""Options that several commands share, each said once."""
+"""Options that several commands share, each defined once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def combine_options(*options: Callable[[F], F]) -> Callable[[F], F]:
 database_option = click.option(
     "--database",
     metavar="URL",
-    help="The store. Else SUFFRAGE_DATABASE_URL, else DATABASE_URL, else sqlite:///suffrage.db.",
+    show_default="SUFFRAGE_DATABASE_URL, DATABASE_URL, or sqlite:///suffrage.db",
+    help="Database URL, such as sqlite:///results.db or postgresql://user@host/name.",
 )
 
 format_option = click.option(
@@ -36,7 +37,7 @@ format_option = click.option(
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="How to print the data, on stdout; everything else goes to stderr.",
+    help="Output format on stdout: a table for reading, or JSON or CSV for programs.",
 )
 
 tracking_uri_option = click.option(
@@ -46,20 +47,22 @@ tracking_uri_option = click.option(
     show_default=True,
     show_envvar=True,
     metavar="URI",
-    help="Where MLflow keeps what is published.",
+    help="URI of the MLflow tracking store.",
 )
 
 mlflow_options = combine_options(
     tracking_uri_option,
-    click.option("--no-mlflow", is_flag=True, help="Record in the store only; `suffrage publish` makes it up later."),
+    click.option(
+        "--no-mlflow", is_flag=True, help="Record in the database only. `suffrage publish` adds it to MLflow later."
+    ),
 )
 
 _MEANINGS: Mapping[str, str] = {
-    "metric": "Which scores; needed where several metrics are stored.",
-    "models": "Only these models.",
-    "filter": "Only the prompts that this finding keeps.",
+    "metric": "Name of the metric. Required if scores under several metrics are stored.",
+    "models": "Names of models to include, separated by commas. Repeatable.",
+    "filter": "ID of a filter finding; only the prompts that it keeps are used.",
 }
-"""Of options that some questions take in another sense."""
+"""Help of options that can mean something else to an analysis or an export."""
 
 
 def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
@@ -71,42 +74,80 @@ def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
             type=click.Choice(["full", "answer_only"]),
             default="full",
             show_default=True,
-            help="Runs that saw the whole prompt, or the answer options only.",
+            help="Runs to use. full: the model saw the question; answer_only: it saw the answer options only.",
         ),
-        click.option("--variant", default="", metavar="NAME", help="Wording of the prompts; the plain one by default."),
-        click.option("--models", "models", metavar="A,B", multiple=True, help=helps["models"]),
-        click.option("--tasks", "tasks", metavar="A,B", multiple=True, help="Only these tasks."),
+        click.option(
+            "--variant",
+            default="",
+            metavar="NAME",
+            show_default="the unnamed variant",
+            help="Name of the prompt variant.",
+        ),
+        click.option(
+            "--models",
+            "models",
+            metavar="A,B",
+            multiple=True,
+            show_default=meanings.get("models") is None and "all",
+            help=helps["models"],
+        ),
+        click.option(
+            "--tasks",
+            "tasks",
+            metavar="A,B",
+            multiple=True,
+            show_default="all",
+            help="Names of tasks to include, separated by commas. Repeatable.",
+        ),
         click.option("--filter", type=int, metavar="ID", help=helps["filter"]),
-        click.option("--runs", "runs", metavar="1,2", multiple=True, help="These runs; else the latest of each model."),
-        click.option("--as-of", type=click.DateTime(), help="Only what the store knew at that time, UTC."),
+        click.option(
+            "--runs",
+            "runs",
+            metavar="1,2",
+            multiple=True,
+            show_default="latest complete run of each model",
+            help="IDs of runs to use, separated by commas. Repeatable.",
+        ),
+        click.option(
+            "--as-of",
+            type=click.DateTime(),
+            metavar="DATE",
+            help="Use only data stored by this time, in UTC, such as 2026-01-31 or 2026-01-31T12:00:00.",
+        ),
     )
 
 
 weights_option = click.option(
     "--weights",
     metavar="ID[:SCHEME]",
-    help="How much each prompt counts: a finding that weighs prompts, or task-equal; else all the same.",
+    show_default="equal weights",
+    help="Weights of the prompts: ID of a finding with weights, ID:SCHEME if it has several schemes, or task-equal.",
 )
 
 encoder_option = click.option(
-    "--encoder", metavar="NAME", help="Whose vectors of the prompts to use; needed where several encoders made some."
+    "--encoder",
+    metavar="NAME",
+    help="Name of the encoder whose vectors to use. Required if several encoders are stored.",
 )
 
 against_option = click.option(
     "--against",
     metavar="BENCHMARK[:METRIC]",
-    help="Another benchmark, such as an Elo table, whose scores of the same models to correlate with.",
+    help="Another benchmark, such as an Elo table, to correlate the scores of the same models with.",
 )
 
 cluster_option = click.option(
     "--cluster",
     metavar="FIELD",
-    help="Prompts with the same FIELD depend on each other: task, split, or a further field of theirs; none for none.  "
-    "[default: task]",
+    show_default="task",
+    help=(
+        "Field by which prompts depend on each other, for clustered standard errors: task, split, "
+        "another stored field, or none."
+    ),
 )
 
 optional_encoder_option = click.option(
-    "--encoder", metavar="NAME", help="Use the vectors that this encoder made of the prompts; without it none are used."
+    "--encoder", metavar="NAME", help="Name of the encoder whose vectors to use.", show_default="no vectors"
 )
 
 

@@ -26,7 +26,7 @@ MAX_NAMED = 5
 class AnomalousOptions:
     """Which tasks are removed whole."""
 
-    exclude_task: Annotated[tuple[str, ...], "anomalous tasks, removed whole"] = ()
+    exclude_task: Annotated[tuple[str, ...], "Names of anomalous tasks to remove completely, separated by commas."] = ()
 
 
 class AnomalousStep(FilterStep[AnomalousOptions]):

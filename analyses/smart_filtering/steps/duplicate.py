@@ -20,7 +20,8 @@ class DuplicateOptions:
     """What makes prompts equal."""
 
     duplicates: Annotated[
-        Literal["full", "question"], "what makes prompts equal: question and options, or the question alone"
+        Literal["full", "question"],
+        "Texts that make prompts equal. full: question and options; question: the question alone.",
     ] = "full"
 
 

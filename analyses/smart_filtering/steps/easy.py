@@ -24,7 +24,7 @@ from tracker.queries.performance import PerformanceMatrix
 class EasyOptions(FilterModelOptions):
     """Which models filter, and how many of the easy prompts stay."""
 
-    retain: Annotated[float, "share of the easy prompts that stay, at random"] = 0.1
+    retain: Annotated[float, "Share of the easy prompts to keep, drawn at random."] = 0.1
 
 
 class EasyStep(FilterStep[EasyOptions]):

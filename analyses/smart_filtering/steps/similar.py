@@ -41,7 +41,7 @@ MAX_SIMILAR_SHARE = 0.5
 class SimilarSwitch:
     """Whether the step is taken; apart from the settings so that its option comes first."""
 
-    without_similar: Annotated[bool, "leave the step out that needs vectors of the prompts"] = False
+    without_similar: Annotated[bool, "Omit the step that needs vectors of the prompts."] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,7 +161,7 @@ class TestLists:
         done = CliRunner().invoke(suffrage, ["analyses", "--format", "json"])
         listing = {row["name"]: row for row in json.loads(done.stdout)}
         assert listing["prompt-correlation"]["package"].startswith("suffrage ")
-        assert listing["prompt-correlation"]["description"].startswith("Do a benchmark's prompts agree")
+        assert listing["prompt-correlation"]["description"].startswith("Test whether prompts agree")
         assert "toy" in listing
 
     def test_findings_shows_the_status_of_a_failed_analysis_and_the_first_line_of_its_error(

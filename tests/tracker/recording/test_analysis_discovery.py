@@ -34,7 +34,7 @@ def plain(signature: str) -> str:
 class TestDiscovery:
     def test_ours_are_found_and_what_they_share_is_not(self) -> None:
         result = discover_analyses()
-        assert result["prompt-correlation"].description == "Do a benchmark's prompts agree more than chance allows?"
+        assert result["prompt-correlation"].description == "Test whether prompts agree more than chance allows."
         assert not {"figures", "numerics"} & set(result)
 
     def test_a_package_brings_each_of_its_marked_modules_and_nothing_is_imported(self, install) -> None:

@@ -165,7 +165,7 @@ class TestContents:
         assert len(pictures) == len(built.contents.pictures) > 4
         for address in pictures:
             Image.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/png;base64,")))).load()
-        assert "Which ranks can be told apart?" in page.text
+        assert "Compute intervals of ranks that hold for all models together." in page.text
 
     def test_a_finding_whose_data_changed_is_marked_stale(self, hostile: Store, tmp_path: Path) -> None:
         copied = tmp_path / "copy.db"

@@ -1,19 +1,28 @@
-"""List the analyses that can be run."""
+"""The command `suffrage analyses`."""
 
 from __future__ import annotations
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import format_option
 from tracker.cli.output import print_rows
 
 COLUMNS = ("name", "description", "package")
 
 
-@click.command()
+@click.command(cls=Command)
 @format_option
 def command(output_format: str) -> None:
-    """List the analyses that can be run: `suffrage analyze NAME --help` describes one."""
+    """List the available analyses.
+
+    Each analysis is a subcommand of `suffrage analyze`. Other packages can add analyses through the entry point
+    `suffrage.analyses`; the column `package` shows where each comes from.
+
+    Examples:
+        suffrage analyses
+        suffrage analyses --format json
+    """
     from tracker.recording.registry import discover_analyses
 
     rows = [

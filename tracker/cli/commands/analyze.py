@@ -1,4 +1,4 @@
-"""Ask a question of a benchmark; the answer is recorded and shown in MLflow."""
+"""The command `suffrage analyze`, with a subcommand for each analysis."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.help_text import Command, Group
 from tracker.cli.options import (
     against_option,
     cluster_option,
@@ -32,17 +33,17 @@ if TYPE_CHECKING:
 OWN_NAMES = ("benchmark", "selection", "workers", "database", "tracking_uri", "no_mlflow", "output_format")
 
 
-class Analyses(click.Group):
+class Analyses(Group):
     """A group whose commands are the analyses that are installed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, read from their sources."""
+        """List the names of the analyses, read from their sources."""
         from tracker.recording.registry import discover_analyses
 
         return list(discover_analyses())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of an analysis, which is imported now."""
+        """Import an analysis and return its command."""
         from tracker.recording.declaration import load_declaration
 
         if cmd_name not in self.list_commands(ctx):
@@ -50,7 +51,7 @@ class Analyses(click.Group):
         return analysis_command(load_declaration(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The questions; an analysis that cannot be used says why."""
+        """Write the analyses; one that cannot be used has the reason in place of its help."""
         from tracker.recording.registry import discover_analyses
 
         every = discover_analyses().values()
@@ -65,7 +66,7 @@ class Analyses(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command; a mistyped one is answered with those that are near."""
+        """Resolve the command; raise with near names where there is none."""
         from tracker.recording.registry import find_analysis
 
         if not args[0].startswith("-"):
@@ -75,9 +76,15 @@ class Analyses(click.Group):
 
 @click.group(cls=Analyses)
 def command() -> None:
-    """Ask a question of a benchmark.
+    """Run an analysis of a benchmark and record the finding.
 
-    The answer is recorded in the store, with its numbers, arrays and figures, and shown in MLflow.
+    The summary and the main numbers are printed. The finding is stored in the database with all its numbers, tables and
+    figures, and published to MLflow. The same data, options and seed give the same finding.
+
+    Examples:
+        suffrage analyze rank-intervals mmlu_pro
+        suffrage analyze prompt-correlation mmlu_pro --seed 1
+        suffrage analyze voting-rules --help
     """
 
 
@@ -119,7 +126,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
         default=1,
         show_default=True,
         metavar="N",
-        help="Compute on N cores; -1 means all.",
+        help="Number of processes to compute with; -1 uses all cores. The result does not depend on it.",
         callback=_workers,
     )(decorated)
     if declaration.is_of_one_benchmark:
@@ -130,13 +137,15 @@ def analysis_command(declaration: Declaration) -> click.Command:
         decorated = parameter_option(parameter)(decorated)
     if declaration.is_of_one_benchmark:
         decorated = click.argument("benchmark")(decorated)
-    title, _, rest = declaration.help.partition("\n")
-    built: click.Command = click.command(name=declaration.name, help=f"{title}\n{rest}", short_help=title)(decorated)
+    title = declaration.help.partition("\n")[0]
+    built: click.Command = click.command(cls=Command, name=declaration.name, help=declaration.help, short_help=title)(
+        decorated
+    )
     return built
 
 
 def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
-    """The options that choose the data of an analysis."""
+    """Add the options that select the data of an analysis."""
 
     def decorate(function: Any) -> Any:
         decorated: Any = selection_options(function, declaration.claimed_options)

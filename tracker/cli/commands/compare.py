@@ -1,4 +1,4 @@
-"""Compare two models on the prompts that both were asked."""
+"""The command `suffrage compare`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.figure_files import Picture, picture_option
+from tracker.cli.help_text import Command
 from tracker.cli.options import (
     cluster_option,
     database_option,
@@ -28,17 +29,17 @@ QUESTION = "comparison"
 RUN = re.compile(r"run:(\d{1,18})")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("benchmark")
 @click.argument("model_a")
 @click.argument("model_b")
 @click.option("--flips", "n_flips", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
-              help="Show N prompts that each of the two does better on.")  # fmt: skip
+              help="Number of prompts to show for each model on which it does better.")  # fmt: skip
 @click.option("--resamples", "n_resamples", type=click.IntRange(min=1), default=9999, show_default=True, metavar="N",
-              help="Of the bootstrap, and of signs where they are not all counted.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the resamples.")
+              help="Number of bootstrap resamples, and of sign flips if not all are enumerated.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the resamples.")
 @picture_option
-@click.option("--record", is_flag=True, help="Record the answer, and show it in MLflow.")
+@click.option("--record", is_flag=True, help="Record the comparison as a finding and publish it to MLflow.")
 @cluster_option
 @selection_options
 @database_option
@@ -58,12 +59,18 @@ def command(
     no_mlflow: bool,
     output_format: str,
 ) -> None:
-    """Compare two models on the prompts that both were asked.
+    """Compare two models prompt by prompt.
 
-    How large the difference is and how sure, with errors clustered by task or by --cluster; exact tests; the least
-    difference that could have been found; task by task; which prompts flipped. What the unpaired test that most tools
-    report would have said stands beside it. A model is a name, or run:7 for one run. Nothing is recorded unless
-    --record says so.
+    Uses the prompts that both models have scores for. Shows the mean difference with its interval, exact tests, the
+    smallest detectable difference, the difference by task, and the prompts where one model is better. Standard errors
+    are clustered, by default by task. The unpaired test that many tools report is printed for comparison.
+
+    MODEL_A and MODEL_B are model names, or run:7 for a single run. Nothing is recorded without --record.
+
+    Examples:
+        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b
+        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --cluster none --output pair.png
+        suffrage compare mmlu_pro run:1 run:2 --format json
     """
     from tracker.database import connect, transaction
     from tracker.recording.pipeline import compute_report, run_analysis
@@ -90,7 +97,7 @@ def command(
 
 
 def _chosen(session: Session, selection: Selection, names: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
-    """The selection of two models or runs, and what their columns are called."""
+    """Return the selection of two models or runs, and the names of their columns."""
     from tracker.queries.catalogue.model_names import find_model
     from tracker.queries.resolution import find_benchmark, find_metric, select_runs
 

@@ -1,22 +1,35 @@
-"""Look after the store: upgrade it, say its version, check that it is sound, copy it to another place."""
+"""The command `suffrage db`."""
 
 from __future__ import annotations
 
 import click
 
+from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
-    """Look after the store."""
+    """Upgrade, check or copy the store.
+
+    Examples:
+        suffrage db current
+        suffrage db upgrade --database sqlite:///results.db
+    """
 
 
 @command.command()
 @database_option
 def upgrade(database: str | None) -> None:
-    """Bring the store to this program's version; it is made if there is none."""
+    """Upgrade the store to the version of this program.
+
+    Creates the store if there is none. Applies the database migrations that it lacks.
+
+    Examples:
+        suffrage db upgrade
+        suffrage db upgrade --database sqlite:///results.db
+    """
     from tracker.database import create_unchecked_engine, current_version, upgrade
 
     engine = create_unchecked_engine(database)
@@ -29,7 +42,14 @@ def upgrade(database: str | None) -> None:
 @command.command()
 @database_option
 def current(database: str | None) -> None:
-    """Say the store's address, its version, and this program's."""
+    """Show the URL and the version of the store.
+
+    The last line is the version that this program needs. `suffrage db upgrade` brings the store to it.
+
+    Examples:
+        suffrage db current
+        suffrage db current --database sqlite:///results.db
+    """
     from tracker.database import create_unchecked_engine, current_version, format_url, known_versions
 
     engine = create_unchecked_engine(database)
@@ -41,17 +61,24 @@ def current(database: str | None) -> None:
 @command.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--new-identity", is_flag=True, help="The copy will live beside the original; see below.")
+@click.option(
+    "--new-identity",
+    is_flag=True,
+    help="Give the copy a separate identity, so that both stores can be used. It starts with nothing published.",
+)
 @format_option
 def copy(source: str, target: str, new_identity: bool, output_format: str) -> None:
-    """Copy a whole store into an empty one: SQLite or PostgreSQL, in any pair.
+    """Copy a whole store into an empty one.
 
-    FROM and TO are URLs, such as sqlite:///suffrage.db and postgresql://user@host/suffrage. TO is made if it
-    is a file that is not there. Keys stay as they are; every table is read back and compared by number and
-    checksum; if anything differs, TO stays empty.
+    FROM and TO are URLs of SQLite or PostgreSQL databases. A TO that does not exist is created. Keys stay the same.
+    Every table is compared by row count and checksum after the copy; if anything differs, TO stays empty.
 
-    The copy is the same store in another place, and MLflow knows it as such: use one of them from then on. One
-    that is to live beside the original needs --new-identity; it does not know what was published.
+    The copy keeps the identity of the store, which links it to MLflow. Use only one of the two from then on, or
+    add --new-identity.
+
+    Examples:
+        suffrage db copy sqlite:///suffrage.db sqlite:///backup.db
+        suffrage db copy sqlite:///suffrage.db postgresql://user@host/suffrage
     """
     from tracker.cli.progress import progress
     from tracker.copying.store_copy import copy_store
@@ -71,9 +98,13 @@ def copy(source: str, target: str, new_identity: bool, output_format: str) -> No
 @command.command()
 @database_option
 def check(database: str | None) -> None:
-    """Check the store: its tables, its references, the checksum of every run. Exit 1 if anything is wrong.
+    """Check the tables, references and checksums of the store.
 
-    `suffrage doctor` checks more, and says what to do.
+    Prints each fault and exits with 1 if there is any. `suffrage doctor` checks more and advises what to do.
+
+    Examples:
+        suffrage db check
+        suffrage db check --database sqlite:///results.db
     """
     import sys
 

@@ -1,4 +1,4 @@
-"""Check the store and MLflow, and say what to do."""
+"""The command `suffrage doctor`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import sys
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import inform, print_rows
 
 
-@click.command()
+@click.command(cls=Command)
 @database_option
 @mlflow_options
 @format_option
 def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_format: str) -> None:
-    """Check the store and MLflow, and say what to do.
+    """Check the store and MLflow and advise what to do.
 
-    One line for each check: the versions of the programs, the store's version, its tables, references and
-    checksums, partial runs, stale findings, room on the disk, whether MLflow answers and shows what is stored.
-    Nothing is changed. Exit 0: all is well; 2: warnings; 1: problems.
+    Prints a line for each check: versions, tables, references, checksums, partial runs, stale findings, disk space and
+    MLflow. Nothing is changed. The exit code is 0 if all is well, 2 after warnings and 1 after problems.
+
+    Examples:
+        suffrage doctor --no-mlflow
+        suffrage doctor --format json --no-mlflow
     """
     from tracker.database import create_unchecked_engine
     from tracker.recording.doctor import run_checks

@@ -1,4 +1,4 @@
-"""Give prompts vectors of their meaning: by an encoder, or from a file made elsewhere."""
+"""The command `suffrage embed`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option
 from tracker.cli.output import inform
 from tracker.cli.progress import progress
@@ -21,32 +22,40 @@ if TYPE_CHECKING:
     from tracker.queries.resolution import BenchmarkKey
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("benchmark")
 @click.option(
     "--encoder",
     metavar="NAME",
-    help="minilm, a folder with a sentence-transformers model or a language model, or a name on the model hub; "
-    "last-token:NAME is a language model in any case. With --from-file: what made the vectors.  [default: minilm]",
+    help=(
+        "Encoder: minilm, a folder with a sentence-transformers model or a language model, or a "
+        "name on the model hub. last-token:NAME forces a language model. With --from-file, the "
+        "name of the encoder that made the vectors."
+    ),
+    show_default="minilm",
 )
-@click.option("--revision", default="", metavar="TEXT", help="Version on the hub; with --from-file of what made them.")
+@click.option(
+    "--revision", default="", metavar="TEXT", help="Revision of the encoder on the hub.", show_default="the latest"
+)
 @click.option(
     "--template",
     default="question+choices",
     show_default=True,
     metavar="question|question+choices|details:FIELD",
-    help="Which text of a prompt goes in.",
+    help="Text to embed: the question, the question with its options, or another stored field.",
 )
 @click.option(
     "--from-file",
     type=click.Path(path_type=Path, readable=False),
     metavar="PATH",
-    help="Take in vectors made elsewhere: Parquet or npz, with prompt_id and vector.",
+    help="Parquet or npz file with columns prompt_id and vector to import in place of embedding.",
 )
 @click.option(
-    "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Texts that go in together."
+    "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Number of texts embedded at once."
 )
-@click.option("--device", metavar="NAME", help="Where to compute, such as cpu or cuda; else the fastest there is.")
+@click.option(
+    "--device", metavar="NAME", help="Device to compute on, such as cpu or cuda.", show_default="the fastest available"
+)
 @database_option
 def command(
     benchmark: str,
@@ -58,10 +67,15 @@ def command(
     device: str | None,
     database: str | None,
 ) -> None:
-    """Give a benchmark's prompts vectors of their meaning.
+    """Embed the prompts of a benchmark as vectors.
 
-    Only prompts that have no vector of this encoder, revision and template yet are looked at. Stopped and run
-    again, it goes on where it was.
+    Semantic analyses and filters use the vectors. Only prompts without a vector of this encoder, revision and template
+    are embedded, so an interrupted command can be run again to resume. Encoders need the extra `models`.
+
+    Examples:
+        suffrage embed mmlu_pro
+        suffrage embed mmlu_pro --encoder ./bge-small --batch-size 64
+        suffrage embed mmlu_pro --from-file vectors.parquet --encoder bge-small
     """
     from tracker.database import connect
     from tracker.evaluating.embeddings.encoders import DEFAULT_ENCODER

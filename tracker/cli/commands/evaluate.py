@@ -1,4 +1,4 @@
-"""Ask a model a benchmark's prompts, and store what it answers."""
+"""The command `suffrage evaluate`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.evaluation_options import generation_options, loading_options, prompt_options, server_options
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, split_values
 from tracker.cli.output import inform
 from tracker.cli.progress import show_prompt_progress
@@ -19,16 +20,16 @@ LISTS = ("tasks", "metrics", "ignore")
 """Options that take several values, by repeating them or with commas between."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("benchmark")
 @click.option(
     "--model",
     required=True,
     metavar="NAME_OR_FOLDER",
-    help="A folder, a name on the model hub, or what the server calls it.",
+    help="Folder of the model, its name on the model hub, or its name on the server.",
 )
 @click.option(
-    "--name", metavar="NAME", help="What the store calls the model; else its folder's name, or the name as given."
+    "--name", metavar="NAME", help="Name of the model in the store.", show_default="the name of its folder, or MODEL"
 )
 @prompt_options
 @generation_options
@@ -37,14 +38,17 @@ LISTS = ("tasks", "metrics", "ignore")
 @click.option(
     "--errored",
     type=click.Choice(ERRORED_VALUES),
-    help="End the run, and count prompts that got no answer so; else it stays unfinished.",
+    help=(
+        "Complete the run even if prompts have no answer, and score those as missing or wrong. By "
+        "default the run stays unfinished."
+    ),
 )
-@click.option("--again", is_flag=True, help="Make a new run where the same evaluation is stored already.")
-@click.option("--dry-run", is_flag=True, help="Say how many tokens, how long and what cost, and store nothing.")
+@click.option("--again", is_flag=True, help="Make a new run even if the same evaluation is stored.")
+@click.option("--dry-run", is_flag=True, help="Estimate tokens, time and cost, and store nothing.")
 @click.option(
     "--show-prompt",
     is_flag=True,
-    help="Print the first prompt as the model would read it, with --chat by turns, and stop.",
+    help="Print the first prompt as the model receives it, and exit.",
 )
 @database_option
 def command(
@@ -57,14 +61,16 @@ def command(
     database: str | None,
     **options: Any,
 ) -> None:
-    """Ask a model a benchmark's prompts, and store what it answers as a run.
+    """Evaluate a model on the prompts of a benchmark.
 
-    Answers are stored as they come. Stopped and run again, the same command goes on where it was.
+    Runs the model, scores its answers and stores them as a run. The model is a local folder, a name on the model hub,
+    or a model of a server with an OpenAI-compatible API. Answers are stored as they arrive: run an interrupted command
+    again to resume. Local models need the extra `models`.
 
-    \b
-      suffrage evaluate mmlu --model ./llama --condition full,answer-only --template smart
-      suffrage evaluate anli --model ./llama --template anli --few-shot 7 --few-shot-split dev
-      suffrage evaluate gsm8k --model gpt-x --api-base https://host/v1 --extract '#### (.*)'
+    Examples:
+        suffrage evaluate mmlu_pro --model ./llama --dry-run
+        suffrage evaluate mmlu_pro --model ./llama --condition full,answer-only --few-shot 5
+        suffrage evaluate gsm8k --model gpt-4o --api-base https://host/v1 --extract '#### (.*)'
     """
     from tracker.database import connect
     from tracker.evaluating.plan import Plan

@@ -1,4 +1,4 @@
-"""Write scores, runs, prompts, findings, filters and weights as files, or a whole store as one."""
+"""The command `suffrage export`, with a subcommand for each kind of data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.help_text import Command, Group
 from tracker.cli.options import database_option, selection_options
 from tracker.cli.output import inform
 
@@ -25,21 +26,21 @@ SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "par
 RESERVED = ("file_format", "output", "force", "for_spreadsheets", "database")
 
 
-class Exports(click.Group):
+class Exports(Group):
     """A group whose commands are the exports that are installed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, read from their sources."""
+        """List the names of the exports, read from their sources."""
         return list(_exports())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of an export, which is imported now."""
+        """Import an export and return its command."""
         from tracker.exporting.declaration import load_export
 
         return export_command(load_export(cmd_name)) if cmd_name in _exports() else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The exports; one that cannot be used says why."""
+        """Write the exports; one that cannot be used has the reason in place of its help."""
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
@@ -51,7 +52,12 @@ class Exports(click.Group):
 
 @click.group(cls=Exports)
 def command() -> None:
-    """Write scores, runs, prompts, findings, filters and weights as files, or a whole store as one."""
+    """Export data from the store to files.
+
+    Examples:
+        suffrage export scores mmlu_pro --output scores.parquet
+        suffrage export archive --output store.suffrage.zip
+    """
 
 
 def _exports() -> Mapping[str, PluginModule]:
@@ -116,13 +122,12 @@ def export_command(export: ExportCommand) -> click.Command:
         decorated = click.argument("benchmark")(selection_options(decorated, export.main.meanings))
     for parameter in reversed(export.main.arguments):
         decorated = parameter_argument(parameter)(decorated)
-    summary, _, rest = export.main.help.partition("\n")
-    built: click.Command = click.command(name=export.main.name, help=f"{summary}\n{rest}")(decorated)
+    built: click.Command = click.command(cls=Command, name=export.main.name, help=export.main.help)(decorated)
     return built
 
 
 def _destination_options(export: ExportCommand) -> Callable[[Any], Any]:
-    """The options that say where an export goes, and as what."""
+    """Add the options for the destination and its format."""
     from tracker.exporting.outputs import BinaryFile
     from tracker.exporting.table_files import StreamedTable
 
@@ -132,10 +137,12 @@ def _destination_options(export: ExportCommand) -> Callable[[Any], Any]:
             decorated = click.option(
                 "--for-spreadsheets",
                 is_flag=True,
-                help="CSV that is safe to open in one: texts that begin like a formula get an apostrophe in front. Not "
-                "to be taken in again.",
+                help=(
+                    "Write CSV that is safe to open in a spreadsheet: texts that begin like a formula get an "
+                    "apostrophe in front. Such files cannot be imported again."
+                ),
             )(decorated)
-        decorated = click.option("--force", is_flag=True, help="Replace the file if it is there.")(decorated)
+        decorated = click.option("--force", is_flag=True, help="Overwrite the file if it exists.")(decorated)
         is_binary = export.main.output is BinaryFile
         decorated = click.option(
             "-o",
@@ -143,14 +150,16 @@ def _destination_options(export: ExportCommand) -> Callable[[Any], Any]:
             type=click.Path(path_type=Path, writable=False),
             metavar="PATH",
             required=is_binary,
-            help=f"Where to, such as results{export.main.suffix}." if is_binary else "Where to; else stdout.",
+            help=f"File to write, such as results{export.main.suffix}." if is_binary else "File or folder to write.",
+            show_default=False if is_binary else "stdout",
         )(decorated)
         if export.formats:
             decorated = click.option(
                 "--format",
                 "file_format",
                 type=click.Choice(export.formats),
-                help="What to write; else told from the name of the file, else csv.",
+                show_default="from the suffix of --output, else csv",
+                help="Format of the file.",
             )(decorated)
         return decorated
 

@@ -1,4 +1,4 @@
-"""List what was recorded, the latest first."""
+"""The command `suffrage findings`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, print_rows
 from tracker.queries.selection import WHOLE
@@ -19,13 +20,25 @@ COLUMNS = ("id", "name", "benchmark", "data", "recorded", "status", "stale", "he
 MAX_HEADLINE_LENGTH = 100
 
 
-@click.command()
-@click.option("--benchmark", metavar="NAME", help="Only findings about this benchmark.")
-@click.option("--name", metavar="ANALYSIS", help="Only findings of this analysis, such as prompt-correlation.")
+@click.command(cls=Command)
+@click.option(
+    "--benchmark", metavar="NAME", show_default="all", help="Name of the benchmark that the findings are about."
+)
+@click.option(
+    "--name", metavar="ANALYSIS", show_default="all", help="Name of the analysis, such as prompt-correlation."
+)
 @database_option
 @format_option
 def command(benchmark: str | None, name: str | None, database: str | None, output_format: str) -> None:
-    """List what was recorded, the latest first; `suffrage show ID` tells one whole."""
+    """List the recorded findings, latest first.
+
+    A finding is the recorded result of an analysis. It is stale if runs that it is computed from have changed since.
+    `suffrage show ID` prints a finding in full.
+
+    Examples:
+        suffrage findings
+        suffrage findings --benchmark mmlu_pro --name rank-intervals
+    """
     from tracker.database import connect, transaction
     from tracker.queries.findings.finding_records import list_findings
 

@@ -1,4 +1,4 @@
-"""How a model's scores, or a benchmark's models, changed from run to run."""
+"""The command `suffrage history`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.figure_files import Picture, picture_option
+from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options
 from tracker.cli.output import inform, join_lines, print_rows, print_summary
 from tracker.queries.selection import Selection
@@ -27,10 +28,10 @@ COLUMNS: Mapping[str, str] = {
 SPARE = ("n", "label", "95 % low", "95 % high")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("benchmark", metavar="MODEL|BENCHMARK")
 @click.option("--changed", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
-              help="Show N of the prompts whose scores changed in the latest step.")  # fmt: skip
+              help="Number of prompts to show whose scores changed in the latest step.")  # fmt: skip
 @picture_option
 @cluster_option
 @selection_options
@@ -39,11 +40,16 @@ SPARE = ("n", "label", "95 % low", "95 % high")
 def command(
     selection: Selection, changed: int, picture: Picture | None, database: str | None, output_format: str
 ) -> None:
-    """Show how scores changed from run to run, of one model or of all models of a benchmark.
+    """Show how scores changed from run to run.
 
-    Each run is compared with the model's run before it on the prompts that both were asked, with errors clustered by
-    task or by --cluster, and p-values adjusted for all steps on that benchmark. A model is followed over every
-    benchmark that it answered. Nothing is recorded: `suffrage analyze drift BENCHMARK` records.
+    Follows one model over its benchmarks, or all models of one benchmark. Each run is compared with the model's
+    previous run on the prompts that both have scores for. Standard errors are clustered; p-values are adjusted for all
+    steps on the benchmark with Holm's method. Nothing is recorded: use `suffrage analyze drift BENCHMARK` for that.
+
+    Examples:
+        suffrage history mmlu_pro
+        suffrage history llama-3.1-70b --changed 10
+        suffrage history mmlu_pro --output history.svg
     """
     from tracker.database import connect
 
@@ -65,7 +71,7 @@ def command(
 
 
 def _selections(engine: Engine, selection: Selection) -> list[Selection]:
-    """What is to be followed: a benchmark, or everything that a model was asked."""
+    """Return what to follow: a benchmark, or every benchmark and condition with runs of a model."""
     from tracker.database import transaction
     from tracker.errors import NotFoundError
     from tracker.queries.catalogue.model_names import find_model
@@ -106,7 +112,7 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
 
 
 def _run_histories(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], Report | None]:
-    """Its runs, and what the question says of them; no answer where no model has two runs."""
+    """Return the table of the runs and the report; the report is None if no model has two runs."""
     from tracker.database import transaction
     from tracker.queries.ranking.history import RunHistory
     from tracker.recording.pipeline import compute_report

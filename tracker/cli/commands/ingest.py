@@ -1,4 +1,4 @@
-"""Take in results: tables, leaderboards, and the files of evaluation harnesses."""
+"""The command `suffrage ingest`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, mlflow_options
 from tracker.cli.output import inform
 from tracker.cli.progress import progress
@@ -34,68 +35,95 @@ def _bounds(
     return value
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
-@click.option("--benchmark", metavar="NAME", help="What the prompts belong to; over what the file says.")
-@click.option("--model", metavar="NAME", help="Who answered; for files of one model.")
-@click.option("--metric", metavar="NAME", help="How the scores are called, where the file does not say.")
+@click.option("--benchmark", metavar="NAME", show_default="as in the file", help="Name of the benchmark.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    show_default="as in the file",
+    help="Name of the model, for files with the results of one model.",
+)
+@click.option("--metric", metavar="NAME", show_default="as in the file", help="Name of the metric of the scores.")
 @click.option("--lower-is-better", is_flag=True, help="Smaller scores are better under this metric.")
 @click.option(
     "--bounds",
     type=(float, float),
     metavar="LOW HIGH",
     callback=_bounds,
-    help="Smallest and largest possible score.",
+    show_default="as in the file, else none",
+    help="Smallest and largest possible score of the metric.",
 )
-@click.option("--condition", type=click.Choice(["full", "answer_only"]), help="Whether the models saw the question.")
+@click.option(
+    "--condition",
+    type=click.Choice(["full", "answer_only"]),
+    show_default="as in the file, else full",
+    help="Condition of the runs. full: the models saw the question; answer_only: they saw the options only.",
+)
 @click.option(
     "--orient",
     type=click.Choice(["prompts", "models"]),
     default="prompts",
     show_default=True,
-    help="What the rows of a wide table are.",
+    help="Meaning of the rows of a wide table: prompts or models.",
 )
 @click.option(
     "--values",
     type=click.Choice(["scores", "predictions"]),
     default="scores",
     show_default=True,
-    help="What the cells of a wide table are; predictions are scored against the stored gold answers.",
+    help=(
+        "Meaning of the cells of a wide table: scores, or predictions to be scored against the "
+        "stored reference answers."
+    ),
 )
 @click.option(
     "--probability-kind",
     type=click.Choice(["letters", "likelihoods"]),
-    help="What a column gold_probability was computed from.",
+    show_default="as in the file",
+    help="What a column gold_probability was computed from: probabilities of letters or likelihoods of options.",
 )
-@click.option("--format", "format_name", metavar="NAME", help="Read as this format instead of recognising it.")
+@click.option(
+    "--format",
+    "format_name",
+    metavar="NAME",
+    show_default="detected",
+    help="Format to parse the files as; `suffrage formats` lists them.",
+)
 @click.option(
     "--on-conflict",
     type=click.Choice(["rerun", "skip", "update", "error"]),
     default="rerun",
     show_default=True,
-    help="Scores that contradict those stored: a new run of the model, keep the stored, overwrite them, or stop.",
+    help=(
+        "Scores that contradict the stored ones. rerun: store a new run; skip: keep the stored "
+        "scores; update: overwrite them; error: stop."
+    ),
 )
 @click.option(
     "--split",
     "splits",
     metavar="NAME",
     multiple=True,
-    help="Take this split of the prompts only, of HELM or Every Eval Ever; repeatable.",
+    show_default="all",
+    help="Split of the prompts to import, of HELM or Every Eval Ever. Repeatable.",
 )
 @click.option(
     "--errored",
     type=click.Choice(["missing", "wrong"]),
-    help="What an answer counts as that failed for technical reasons; missing unless said.",
+    show_default="missing",
+    help="Score of an answer that failed for technical reasons: missing, or wrong.",
 )
 @click.option(
     "--empty",
     type=click.Choice(["wrong", "missing"]),
-    help="What an answer counts as that holds nothing; wrong unless said.",
+    show_default="wrong",
+    help="Score of an empty answer: wrong, or missing.",
 )
 @click.option(
-    "--partial", is_flag=True, help="Of a damaged file, store what is sound; its runs are then marked as partial."
+    "--partial", is_flag=True, help="Import the readable part of a damaged file. Its runs are marked as partial."
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be stored, and store nothing.")
 @database_option
 @mlflow_options
 def command(
@@ -112,10 +140,16 @@ def command(
     splits: tuple[str, ...],
     **read: Any,
 ) -> None:
-    """Take in results from files and folders.
+    """Import results from files and folders.
 
-    Formats are recognised by themselves: `suffrage formats` lists them. Each file is stored whole or not at
-    all; the same file twice changes nothing; a rerun of a model is a new run.
+    Detects the format of each file; `suffrage formats` lists them. Each file is stored completely or not at all.
+    Importing the same file twice changes nothing. Scores that differ from the stored ones become a new run of the
+    model.
+
+    Examples:
+        suffrage ingest results.csv --benchmark mmlu_pro
+        suffrage ingest results.csv --benchmark mmlu_pro --metric accuracy --dry-run
+        suffrage ingest lm_eval_output/ --on-conflict skip
     """
     from tracker.cli.dry_run_store import open_store
     from tracker.ingest.files.missing_files import explain_missing
@@ -160,10 +194,10 @@ def ingest_files(
     dry_run: bool = False,
     partial: bool = False,
 ) -> tuple[list[int], int]:
-    """Store each file in a transaction of its own, saying on stderr what became of it.
+    """Store each file in a separate transaction and report the result on stderr.
 
     Returns:
-        keys of the runs that are new or were extended, and how many files could not be taken in.
+        IDs of the runs that are new or were extended, and the number of files that could not be imported.
     """
     from tracker.ingest.parsing.detection import find_files
     from tracker.ingest.pipeline import ingest_file
@@ -212,10 +246,10 @@ def ingest_files(
 
 
 def _check_model(path: Path, options: ReadOptions, format_name: str | None, paths_by_model: dict[str, Path]) -> None:
-    """Refuse a file that calls its model otherwise than an earlier one did: one name would make both one run.
+    """Check that all files name the same model: with --model they would become one run.
 
     Raises:
-        BadInputError: it does.
+        BadInputError: the file names another model than an earlier file.
     """
     from tracker.errors import BadInputError
     from tracker.ingest.parsing.detection import read_model_name

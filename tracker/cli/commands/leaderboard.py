@@ -1,4 +1,4 @@
-"""Rank the models of a benchmark, and say which ranks can be told apart."""
+"""The command `suffrage leaderboard`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options, weights_option
 from tracker.cli.output import inform, print_rows
 from tracker.queries.selection import POLICIES, Policy, Selection
@@ -19,15 +20,18 @@ SPARE = ("run", "coverage", "n", "stderr", "clustered")
 MAX_NAMES, MAX_GROUPS = 8, 6
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("benchmark")
 @click.option(
     "--missing",
     type=click.Choice(POLICIES),
     default="unranked",
     show_default=True,
-    help="What a missing score means: its model has no rank, no leaderboard at all, only prompts that every model "
-    "answered, the worst score there is, or a guess from the other scores.",
+    help=(
+        "Treatment of missing scores. unranked: the model has no rank; fail: stop; complete: use "
+        "only prompts with scores from all models; worst: the worst possible score; impute: "
+        "estimate from the other scores."
+    ),
 )
 @cluster_option
 @weights_option
@@ -35,12 +39,17 @@ MAX_NAMES, MAX_GROUPS = 8, 6
 @database_option
 @format_option
 def command(selection: Selection, missing: Policy, database: str | None, output_format: str) -> None:
-    """Rank the models of a benchmark by their mean score, and say which ranks can be told apart.
+    """Rank models by their mean score.
 
-    Beside each rank stands the interval of ranks that the scores allow: all pairs of models are tested on the prompts
-    they share, with Holm's correction, so that all intervals hold at once with 95 % probability. The standard error
-    is given plain and clustered by task, or by --cluster; intervals use the clustered one where there is one. With
-    --weights, means and errors are weighted, prompts without a weight count for nobody, and ranks have no intervals.
+    The column `ranks` is an interval of ranks. All intervals hold together with 95 % probability: each pair of models
+    is tested on the prompts both have scores for, with Holm's correction. Intervals use standard errors clustered by
+    task, or by --cluster, where possible. Prompts are assumed to be a sample of those that matter. With --weights,
+    means and errors are weighted and there are no rank intervals.
+
+    Examples:
+        suffrage leaderboard mmlu_pro
+        suffrage leaderboard mmlu_pro --missing complete
+        suffrage leaderboard mmlu_pro --weights task-equal --format json
     """
     from tracker.database import connect, transaction
     from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, load_leaderboard
@@ -114,7 +123,7 @@ def _span(interval: RankInterval) -> str:
 
 
 def _cut(sentence: str) -> str:
-    """A sentence that lists names, with the middle ones left out where there are many."""
+    """Cut the middle of a long list of names."""
     head, _, model_names = sentence.partition(": ")
     names = model_names.removesuffix(".").split(", ")
     if len(names) <= MAX_NAMES:

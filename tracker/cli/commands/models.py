@@ -1,4 +1,4 @@
-"""List the models in the store, or fill in what it knows of them."""
+"""The command `suffrage models`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
@@ -18,11 +19,19 @@ COLUMNS = ("name", "organization", "open_weights", "parameters", "n_runs", "benc
 MAX_LINES = 20
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @database_option
 @format_option
 def list_models(database: str | None, output_format: str) -> None:
-    """List the models: who made them, how often they were run, on what."""
+    """List the models in the store.
+
+    Each row shows the organization, the number of parameters, the runs and the benchmarks of a model.
+    `suffrage models import` adds such facts.
+
+    Examples:
+        suffrage models list
+        suffrage models list --format json
+    """
     from tracker.database import connect
 
     _print_models(connect(database, create=False), output_format)
@@ -30,20 +39,32 @@ def list_models(database: str | None, output_format: str) -> None:
 
 @listing_group(list_models)
 def command() -> None:
-    """List the models in the store: who made them, how often they were run, on what; or fill in facts of them."""
+    """List the models in the store.
+
+    Each row shows the organization, the number of parameters, the runs and the benchmarks of a model.
+    `suffrage models import` adds such facts.
+
+    Examples:
+        suffrage models
+        suffrage models --format json
+    """
 
 
 @command.command("import")
 @click.argument("facts", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path, readable=False))
-@click.option("--overwrite", is_flag=True, help="Change stored facts that the file contradicts.")
+@click.option("--overwrite", is_flag=True, help="Overwrite stored facts that the file contradicts.")
 @database_option
 @format_option
 def import_facts(facts: Path, overwrite: bool, database: str | None, output_format: str) -> None:
-    """Fill in facts of models from a CSV, TSV, Parquet or JSON Lines file, then list the models.
+    """Import facts of models from a file.
 
-    Columns of the file: model, and any of organization, family, parameters, released, open_weights, and alias for
-    another name of the model. All of the file is taken in, or none of it; a model that the store does not hold is an
-    error.
+    The file is CSV, TSV, Parquet or JSON Lines. It has a column model, and any of organization, family, parameters,
+    released, open_weights and alias, which is another name of the model. The file is imported completely or not at all.
+    Each model must be in the store.
+
+    Examples:
+        suffrage models import models.csv
+        suffrage models import models.csv --overwrite
     """
     from tracker.database import connect
 

@@ -1,4 +1,4 @@
-"""Take in a benchmark's prompts from published data, for `suffrage evaluate` to ask; or list them."""
+"""The command `suffrage prompts`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, join_lines, print_rows
 from tracker.cli.progress import progress
@@ -30,9 +31,14 @@ def _parse_pairs(ctx: click.Context, option: click.Parameter, values: Sequence[s
     return pairs
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
-    """Take in a benchmark's prompts from published data, or list them."""
+    """Import or list the prompts of a benchmark.
+
+    Examples:
+        suffrage prompts import mmlu cais/mmlu --config all
+        suffrage prompts list mmlu_pro
+    """
 
 
 @command.command("list")
@@ -40,7 +46,14 @@ def command() -> None:
 @database_option
 @format_option
 def list_prompts(benchmark: str, database: str | None, output_format: str) -> None:
-    """List a benchmark's prompts: name, task, split and the first words; --format json and csv have the whole text."""
+    """List the prompts of a benchmark.
+
+    Each row shows the name, task, split and beginning of a prompt. The formats json and csv have the whole text.
+
+    Examples:
+        suffrage prompts list mmlu_pro
+        suffrage prompts list mmlu_pro --format json
+    """
     from tracker.database import connect, transaction
     from tracker.queries.prompts import load_prompts
     from tracker.queries.selection import Selection
@@ -55,19 +68,24 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
 @command.command("import")
 @click.argument("benchmark")
 @click.argument("source")
-@click.option("--preset", metavar="NAME", help="A known data set; by default that of the benchmark's name.")
+@click.option(
+    "--preset",
+    metavar="NAME",
+    show_default="the name of the benchmark",
+    help="Name of a known data set, which defines the fields.",
+)
 @click.option(
     "--map",
     "fields",
     metavar="PART=FIELD",
     multiple=True,
     callback=_parse_pairs,
-    help="Without a preset: the field that holds text, choices, answer, task, split or id; repeatable.",
+    help="Without a preset: the field that holds the text, choices, answer, task, split or id. Repeatable.",
 )
 @click.option(
     "--answer-is",
     type=click.Choice(["letter", "text", "index", "index1"]),
-    help="Without a preset: how the right option is written; index counts from 0, index1 from 1.",
+    help="Without a preset: how the correct option is given. index counts from 0, index1 from 1.",
 )
 @click.option(
     "--task-name",
@@ -75,34 +93,48 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
     metavar="OLD=NEW",
     multiple=True,
     callback=_parse_pairs,
-    help="Call a task as a harness does whose scores are of the same prompts; * stands for any name; repeatable.",
+    help="Rename a task, to match the scores of a harness; * stands for any name. Repeatable.",
 )
-@click.option("--split", "splits", metavar="NAME", multiple=True, help="Take this published split only; repeatable.")
+@click.option(
+    "--split",
+    "splits",
+    metavar="NAME",
+    multiple=True,
+    show_default="all",
+    help="Published split to import. Repeatable.",
+)
 @click.option(
     "--test-fraction",
     type=float,
     metavar="F",
-    help="Draw this fraction as the split test; the rest becomes train.",
+    help="Fraction of the prompts, in (0, 1), to draw as the split test. The rest becomes the split train.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of that draw.")
-@click.option("--config", "configs", metavar="NAME", multiple=True, help="Of the hub: this configuration; repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw for --test-fraction.")
+@click.option(
+    "--config", "configs", metavar="NAME", multiple=True, help="Configuration of the data set on the hub. Repeatable."
+)
 @click.option(
     "--on-conflict",
     type=click.Choice(["error", "skip", "update"]),
     default="error",
     show_default=True,
-    help="Gold answers that contradict those stored: stop, keep the stored, or overwrite them.",
+    help="Reference answers that contradict stored ones. error: stop; skip: keep the stored; update: overwrite them.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be stored, and store nothing.")
 @database_option
 def import_prompts(
     benchmark: str, source: str, database: str | None, on_conflict: OnConflict, dry_run: bool, **options: Any
 ) -> None:
-    """Take in a benchmark's prompts from published data.
+    """Import the prompts of a published data set.
 
-    SOURCE is a JSON Lines, JSON, CSV, Parquet or Arrow file, a folder of such files, a folder that the package
-    `datasets` saved, or a name on the hub (extra `hub`). Presets: anli, arc, cnn_dailymail, commonsense_qa, hellaswag,
-    mmlu. All of it is stored, or nothing; the same again changes nothing.
+    SOURCE is a file in JSON Lines, JSON, CSV, Parquet or Arrow format, or a folder of such files. It can also be a
+    folder saved by the package `datasets`, or a name on the hub, which needs the extra `hub`. The presets are anli,
+    arc, cnn_dailymail, commonsense_qa, hellaswag and mmlu. The prompts are stored completely or not at all.
+
+    Examples:
+        suffrage prompts import mmlu cais/mmlu --config all
+        suffrage prompts import quiz questions.csv --map text=question --map answer=key --answer-is text
+        suffrage prompts import quiz questions.csv --map text=question --map answer=key --answer-is text --dry-run
     """
     from tracker.cli.dry_run_store import open_store
     from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts

@@ -1,4 +1,4 @@
-"""Bring MLflow up to date: whatever is recorded and not yet shown there, once."""
+"""The command `suffrage publish`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ import sys
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, tracking_uri_option
 from tracker.cli.output import inform
 
 
-@click.command()
+@click.command(cls=Command)
 @database_option
 @tracking_uri_option
 def command(database: str | None, tracking_uri: str) -> None:
-    """Bring MLflow up to date.
+    """Publish runs and findings that MLflow lacks.
 
-    Publishes every finding and every run that MLflow does not show as it is now; nothing twice. Runs that
-    were hidden, superseded or deleted are taken down, stale findings say so. MLflow can be rebuilt from the
-    store: point this at an empty one.
+    Updates MLflow to the state of the store: adds missing runs and findings, deletes hidden, superseded and deleted
+    runs, and marks stale findings. Nothing is published twice. An empty tracking store is filled completely.
+
+    Examples:
+        suffrage publish
+        suffrage publish --tracking-uri sqlite:///mlflow.db
     """
     from tracker.database import connect
     from tracker.recording.mlflow.publishing import publish_missing

@@ -1,4 +1,4 @@
-"""Write a report of a benchmark as one HTML file, for those who never run a command."""
+"""The command `suffrage report`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, mlflow_options, selection_options, weights_option
 from tracker.cli.output import inform
 from tracker.queries.selection import POLICIES, Policy, Selection
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("benchmark")
 @click.option(
     "-o",
@@ -20,17 +21,17 @@ from tracker.queries.selection import POLICIES, Policy, Selection
     default=Path("report.html"),
     show_default=True,
     metavar="PATH",
-    help="Where to.",
+    help="HTML file to write.",
 )
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @click.option(
     "--missing",
     type=click.Choice(POLICIES),
     default="unranked",
     show_default=True,
-    help="What becomes of scores that were not measured, as for `suffrage leaderboard`.",
+    help="Treatment of missing scores, as for `suffrage leaderboard`.",
 )
-@click.option("--no-prompts", is_flag=True, help="Leave out the texts of prompts, which may not be passed on.")
+@click.option("--no-prompts", is_flag=True, help="Omit the texts of prompts, for example to keep a test set private.")
 @cluster_option
 @weights_option
 @selection_options
@@ -46,11 +47,14 @@ def command(
     tracking_uri: str,
     no_mlflow: bool,
 ) -> None:
-    """Write a report of a benchmark as one HTML file.
+    """Write an HTML report of a benchmark.
 
-    It holds the leaderboard with intervals, pictures that can be explored, and every finding on the benchmark in plain
-    words. It opens in any browser, loads nothing from the network, and can be mailed. The same store gives the same
-    file. It is also kept in MLflow.
+    The file holds the leaderboard with intervals, interactive figures and all findings on the benchmark. It opens in
+    any browser without network access. The same store gives the same file. The report is also published to MLflow.
+
+    Examples:
+        suffrage report mmlu_pro --output mmlu_pro.html
+        suffrage report mmlu_pro --output public.html --no-prompts --no-mlflow
     """
     from tracker.api.reports import build_report, publish
     from tracker.database import connect

@@ -1,4 +1,4 @@
-"""List the runs in the store, the latest first; hide, supersede or delete some."""
+"""The command `suffrage runs`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows
@@ -32,7 +33,7 @@ def _change_options(function: F) -> F:
     for option in (
         mlflow_options,
         database_option,
-        click.option("--reason", metavar="TEXT", help="Why, in words; it is kept and shown."),
+        click.option("--reason", metavar="TEXT", help="Reason for the change; it is stored and shown."),
     ):
         function = option(function)
     return function
@@ -41,14 +42,22 @@ def _change_options(function: F) -> F:
 run_ids_argument = click.argument("keys", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
 
 
-@click.command("list")
-@click.option("--benchmark", metavar="NAME", help="Only runs of this benchmark.")
-@click.option("--model", metavar="NAME", help="Only runs of this model.")
-@click.option("--all", "every", is_flag=True, help="With those that were hidden or superseded.")
+@click.command("list", cls=Command)
+@click.option("--benchmark", metavar="NAME", show_default="all", help="Name of a benchmark.")
+@click.option("--model", metavar="NAME", show_default="all", help="Name of a model.")
+@click.option("--all", "every", is_flag=True, help="Include hidden and superseded runs.")
 @database_option
 @format_option
 def list_runs(benchmark: str | None, model: str | None, every: bool, database: str | None, output_format: str) -> None:
-    """List the runs, the latest first."""
+    """List the runs in the store, latest first.
+
+    A hidden or superseded run stays in the store and is used only if --runs names it. Findings computed from such a run
+    become stale.
+
+    Examples:
+        suffrage runs list
+        suffrage runs list --benchmark mmlu_pro --all
+    """
     from tracker.database import connect, transaction
     from tracker.queries.catalogue import listing
 
@@ -69,10 +78,14 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
 
 @listing_group(list_runs)
 def command() -> None:
-    """List the runs in the store, the latest first; or set some aside.
+    """List the runs in the store, latest first.
 
-    A hidden or superseded run stays in the store and is taken only where it is named with --runs. Findings
-    that rest on a run that was hidden, superseded or deleted say that they are stale.
+    A hidden or superseded run stays in the store and is used only if --runs names it. Findings computed from such a run
+    become stale.
+
+    Examples:
+        suffrage runs
+        suffrage runs --benchmark mmlu_pro --all
     """
 
 
@@ -81,7 +94,14 @@ def command() -> None:
 @database_option
 @format_option
 def show(key: int, database: str | None, output_format: str) -> None:
-    """Show one run whole: model, settings, files, means, status, and the findings that rest on it."""
+    """Show a run: model, settings, source files and status.
+
+    Also lists the findings that are computed from the run.
+
+    Examples:
+        suffrage runs show 1
+        suffrage runs show 1 --format json
+    """
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import find_run
     from tracker.recording.run_status import preview_deletion
@@ -104,7 +124,13 @@ def show(key: int, database: str | None, output_format: str) -> None:
 @run_ids_argument
 @_change_options
 def hide(keys: tuple[int, ...], reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
-    """Leave runs out of everything that does not name them."""
+    """Exclude runs from everything that does not name them.
+
+    The runs stay in the store; `suffrage runs unhide` reverses this.
+
+    Examples:
+        suffrage runs hide 1 2 --reason "wrong prompt template" --no-mlflow
+    """
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
@@ -119,7 +145,11 @@ def hide(keys: tuple[int, ...], reason: str | None, database: str | None, tracki
 @database_option
 @mlflow_options
 def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
-    """Take hidden or superseded runs back."""
+    """Use hidden or superseded runs again.
+
+    Examples:
+        suffrage runs unhide 1 --no-mlflow
+    """
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
@@ -131,10 +161,16 @@ def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_ml
 
 @command.command()
 @click.argument("old", metavar="OLD", type=int)
-@click.option("--by", metavar="NEW", type=int, required=True, help="The run that takes its place.")
+@click.option("--by", metavar="NEW", type=int, required=True, help="ID of the run that replaces OLD.")
 @_change_options
 def supersede(old: int, by: int, reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
-    """Have a run stand in for another of the same model on the same benchmark."""
+    """Replace a run by another of the same model and benchmark.
+
+    The old run stays in the store but is no longer used.
+
+    Examples:
+        suffrage runs supersede 1 --by 2 --reason "rerun with fixed harness" --no-mlflow
+    """
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
@@ -146,12 +182,18 @@ def supersede(old: int, by: int, reason: str | None, database: str | None, track
 
 @command.command()
 @run_ids_argument
-@click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
+@click.option("--yes", is_flag=True, help="Delete without confirmation; required without a terminal.")
 @_change_options
 def delete(
     keys: tuple[int, ...], yes: bool, reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool
 ) -> None:
-    """Delete runs with their scores and answers; for good."""
+    """Delete runs with their scores and answers permanently.
+
+    Prompts, models and findings stay; findings computed from the runs become stale.
+
+    Examples:
+        suffrage runs delete 1 --yes --no-mlflow
+    """
     from tracker.database import connect, transaction
     from tracker.recording import run_status
 
@@ -179,7 +221,7 @@ def _flatten_settings(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _print_deletion(preview: DeletionPreview) -> None:
-    """Report what a deletion would take away."""
+    """Report what a deletion removes."""
     for run in preview.runs:
         inform(f"run {run.id}: {run.model} on {run.benchmark} {run.label}".rstrip())
     counts = (
@@ -194,7 +236,7 @@ def _print_deletion(preview: DeletionPreview) -> None:
 
 
 def _report_change(engine: Engine, change: StatusChange, state: str, publish_to: str | None) -> None:
-    """Report what has changed, and have MLflow show it."""
+    """Report what has changed, and update MLflow."""
     n = len(change.run_ids)
     inform(f"Run{'s' * (n > 1)} {format_value(change.run_ids)} {'is' if n == 1 else 'are'} {state}.")
     if change.stale:

@@ -1,4 +1,4 @@
-"""Show a finding whole: its words, numbers, options, data and files."""
+"""The command `suffrage show`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows, print_summary
 from tracker.errors import NotFoundError, OutputError
@@ -14,19 +15,30 @@ SUFFIX = ".parquet"
 """Of the files that hold tables."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("key", metavar="ID", type=int)
-@click.option("--run", "is_run", is_flag=True, help="ID is that of a run, not of a finding.")
+@click.option("--run", "is_run", is_flag=True, help="Show the run with this ID in place of a finding.")
 @click.option(
-    "--save", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write its files there."
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder to write the files of the finding to.",
 )
-@click.option("--table", metavar="NAME", help="Print one of its tables instead, such as statistics.")
+@click.option("--table", metavar="NAME", help="Name of a table of the finding to print in place of the summary.")
 @database_option
 @format_option
 def command(
     key: int, is_run: bool, save: Path | None, table: str | None, database: str | None, output_format: str
 ) -> None:
-    """Show a finding whole: its words, numbers, options, data and files. IDs: `suffrage findings`."""
+    """Show a finding: summary, numbers, options, data and files.
+
+    `suffrage findings` lists the IDs.
+
+    Examples:
+        suffrage show 1
+        suffrage show 2 --table decisions
+        suffrage show 1 --save finding_1
+    """
     import dataclasses
 
     from tracker.database import connect, transaction

@@ -1,4 +1,4 @@
-"""Simulate baselines of diversity and sensitivity: one task repeated, random scores, a benchmark cut at random."""
+"""The command `suffrage simulate`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.commands.analyze import print_recorded
+from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, mlflow_options, split_values
 from tracker.cli.output import inform
 from tracker.cli.parameter_options import parameter_option
@@ -31,7 +32,7 @@ SIZES = {"cardinal": (100, 100), "ordinal": (100, 1000)}
 
 
 def _analysis_options(**defaults: Any) -> Callable[[Any], Any]:
-    """The options of the analysis, some with another default, and those of every simulation."""
+    """Add the options of the analysis, some with another default, and those of every simulation."""
     from tracker.recording.declaration import load_declaration
 
     declaration = load_declaration(ANALYSIS)
@@ -41,7 +42,7 @@ def _analysis_options(**defaults: Any) -> Callable[[Any], Any]:
             type=click.Choice(["both", *SIZES]),
             default="both",
             show_default=True,
-            help="Which sensitivity to find.",
+            help="Sensitivity to compute: cardinal for mean scores, ordinal for win rates, or both.",
         ),
         click.option(
             "--trials",
@@ -49,9 +50,11 @@ def _analysis_options(**defaults: Any) -> Callable[[Any], Any]:
             type=click.IntRange(min=1),
             default=5,
             show_default=True,
-            help="How many to average.",
+            help="Number of simulated benchmarks to average.",
         ),
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws."),
+        click.option(
+            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all random draws."
+        ),
     )
 
     def decorate(function: Any) -> Any:
@@ -69,7 +72,11 @@ def _analysis_options(**defaults: Any) -> Callable[[Any], Any]:
 
 def _table_options(function: Any) -> Any:
     models = click.option(
-        "--models", "n_models", type=click.IntRange(3, 100_000), help="How many.  [default: 100 cardinal, 1000 ordinal]"
+        "--models",
+        "n_models",
+        type=click.IntRange(3, 100_000),
+        show_default="100 for cardinal, 1000 for ordinal",
+        help="Number of models.",
     )
     tasks = click.option(
         "--tasks",
@@ -77,24 +84,34 @@ def _table_options(function: Any) -> Any:
         type=click.IntRange(min=1),
         default=SIZES["cardinal"][0],
         show_default=True,
-        help="How many.",
+        help="Number of tasks.",
     )
     return tasks(models(_analysis_options(time_limit=TIME_LIMIT, top=TOP)(function)))
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
-    """Simulate baselines of diversity and sensitivity, to hold real benchmarks against.
+    """Simulate reference points for diversity and sensitivity.
 
-    Scores are drawn in memory and not kept. What is recorded are findings of social-choice, averaged over trials and
-    marked as simulated; `suffrage tradeoff` shows them beside those of real benchmarks.
+    Draws scores in memory, analyses them with social-choice and records the average over trials as a finding.
+    `suffrage tradeoff` plots these beside real benchmarks. The scores are not stored.
+
+    Examples:
+        suffrage simulate random --tasks 20 --models 50
+        suffrage simulate split mmlu_pro --tasks 10
     """
 
 
 @command.command()
 @_table_options
 def constant(**options: Any) -> None:
-    """One task of random scores, repeated: no task disagrees with another."""
+    """Simulate one task of random scores, repeated.
+
+    All tasks agree, so diversity is 0.
+
+    Examples:
+        suffrage simulate constant --tasks 5 --models 10 --trials 2 --time-limit 1
+    """
     from tracker.simulation.baselines import constant as draw
 
     _simulate_systems(
@@ -105,7 +122,13 @@ def constant(**options: Any) -> None:
 @command.command()
 @_table_options
 def random(**options: Any) -> None:
-    """Independent random scores: no task tells anything of another."""
+    """Simulate independent random scores.
+
+    No task is informative about another, so diversity is large.
+
+    Examples:
+        suffrage simulate random --tasks 5 --models 10 --trials 2 --time-limit 1
+    """
     from tracker.simulation.baselines import random as draw
 
     _simulate_systems("random", "Independent random scores (tasks {n_tasks:,}, models {n_models:,})", draw, **options)
@@ -123,7 +146,7 @@ def _simulate_systems(
     database: str | None,
     **options: Any,
 ) -> None:
-    """Simulate for each system by itself: they differ in size, and so in diversity."""
+    """Simulate for each system separately: they differ in size, and so in diversity."""
     from functools import partial
 
     from tracker.database import connect
@@ -143,9 +166,18 @@ def _simulate_systems(
 
 @command.command()
 @click.argument("benchmark")
-@click.option("--tasks", "n_tasks", type=click.IntRange(min=2), default=20, show_default=True, help="How many.")
-@click.option("--metric", metavar="NAME", help="Which scores; needed where several metrics are stored.")
-@click.option("--models", "models", metavar="A,B", multiple=True, help="Only these models.")
+@click.option("--tasks", "n_tasks", type=click.IntRange(min=2), default=20, show_default=True, help="Number of tasks.")
+@click.option(
+    "--metric", metavar="NAME", help="Name of the metric. Required if scores under several metrics are stored."
+)
+@click.option(
+    "--models",
+    "models",
+    metavar="A,B",
+    multiple=True,
+    show_default="all",
+    help="Names of models to include, separated by commas. Repeatable.",
+)
 @_analysis_options(time_limit=TIME_LIMIT)
 def split(
     benchmark: str,
@@ -156,7 +188,13 @@ def split(
     database: str | None,
     **options: Any,
 ) -> None:
-    """A benchmark's prompts dealt at random into equal tasks: one subject, however many tasks."""
+    """Split the prompts of a benchmark at random into equal tasks.
+
+    All tasks then measure the same, so they disagree by chance alone.
+
+    Examples:
+        suffrage simulate split mmlu_pro --tasks 5 --trials 2 --time-limit 1
+    """
     from functools import partial
 
     import sqlalchemy as sa

@@ -1,32 +1,36 @@
-"""Ask the store in SQL; nothing can be changed."""
+"""The command `suffrage sql`."""
 
 from __future__ import annotations
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("statement")
-@click.option("--max-rows", type=click.IntRange(min=1), help="Stop after as many rows.")
+@click.option("--max-rows", type=click.IntRange(min=1), show_default="all", help="Largest number of rows to return.")
 @click.option(
     "--limit-seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=30.0,
     show_default=True,
-    help="How long the engine may work on it.",
+    help="Largest time in seconds that the query may take.",
 )
 @database_option
 @format_option
 def command(
     statement: str, max_rows: int | None, limit_seconds: float, database: str | None, output_format: str
 ) -> None:
-    """Ask the store in SQL. The engine itself refuses to change anything.
+    """Query the store with read-only SQL.
 
-    Queries to start from: docs/how-to/sql.md. A good first one:
-    suffrage sql "select * from leaderboard"
+    The database engine rejects every statement that writes. Tables, views and example queries: docs/how-to/sql.md.
+
+    Examples:
+        suffrage sql "SELECT * FROM leaderboard"
+        suffrage sql "SELECT model, mean FROM leaderboard WHERE benchmark = 'mmlu_pro'" --format csv
     """
     from tracker.database import connect
     from tracker.queries.sql.read_only import read_only_sql

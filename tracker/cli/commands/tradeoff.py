@@ -1,4 +1,4 @@
-"""Put every benchmark's diversity beside its sensitivity, from the recorded findings."""
+"""Plot diversity against sensitivity for all benchmarks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import click
 
 from tracker.cli.commands.analyze import analysis_command
 from tracker.cli.figure_files import Picture, picture_option
+from tracker.cli.help_text import Command
 from tracker.recording.declaration import load_declaration
+
+EXAMPLES = """
+Examples:
+    suffrage tradeoff
+    suffrage tradeoff --output tradeoff.pdf
+"""
 
 
 def _with_output(analysis: click.Command) -> click.Command:
@@ -20,9 +27,9 @@ def _with_output(analysis: click.Command) -> click.Command:
         if picture is not None:
             picture.save(recorded.report, "tradeoff")
 
-    built: click.Command = click.command("tradeoff", help=analysis.help, short_help=analysis.short_help)(
-        picture_option(run)
-    )
+    built: click.Command = click.command(
+        "tradeoff", cls=Command, help=f"{analysis.help}\n{EXAMPLES}", short_help=analysis.short_help
+    )(picture_option(run))
     built.params = [*built.params, *analysis.params]
     return built
 

@@ -1,23 +1,27 @@
-"""Show in the browser what is published in MLflow."""
+"""The command `suffrage ui`."""
 
 from __future__ import annotations
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import tracking_uri_option
 from tracker.cli.output import inform
 
 HOST = "127.0.0.1"
 
 
-@click.command()
+@click.command(cls=Command)
 @tracking_uri_option
-@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Of this machine.")
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Port on this machine.")
 def command(tracking_uri: str, port: int) -> None:
-    """Show in the browser what is published in MLflow.
+    """Open the MLflow interface in the browser.
 
-    Serves the MLflow store on 127.0.0.1 until you press Ctrl-C; where it is a server already, says its
-    address.
+    Serves the MLflow store on 127.0.0.1 until Ctrl-C. If the tracking URI is that of a server, prints its URL.
+
+    Examples:
+        suffrage ui
+        suffrage ui --port 8080
     """
     from tracker.recording.mlflow.tracking_store import mlflow_store
 

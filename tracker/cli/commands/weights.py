@@ -1,4 +1,4 @@
-"""Take in weights of a benchmark's prompts from a file, for use as --weights ID."""
+"""The command `suffrage weights`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, mlflow_options
 from tracker.cli.output import inform, print_summary
 
@@ -18,20 +19,26 @@ def _name(ctx: click.Context, option: click.Parameter, name: str | None) -> str 
     return name
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("benchmark")
 @click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path, readable=False))
-@click.option("--name", metavar="NAME", callback=_name, help="What to call the weights; by default the file's name.")
+@click.option(
+    "--name", metavar="NAME", callback=_name, show_default="the name of the file", help="Name of the weights."
+)
 @database_option
 @mlflow_options
 def command(
     benchmark: str, path: Path, name: str | None, database: str | None, tracking_uri: str, no_mlflow: bool
 ) -> None:
-    """Take in weights of a benchmark's prompts from a CSV, Parquet or JSON Lines file.
+    """Import weights of the prompts from a file.
 
-    Columns: prompt_id, as the files of results call the prompts; weight, a number from 0 up in any unit; task,
-    where names of prompts repeat between tasks. The weights become a finding, and --weights ID chooses them
-    wherever prompts can be weighted. Prompts that are not in the file are left out there.
+    The file is CSV, Parquet or JSON Lines. It has the columns prompt_id, weight (0 or larger, in any unit) and task, if
+    names of prompts repeat between tasks. Prompts without a weight are excluded. The weights become a finding, which
+    `--weights ID` selects in other commands.
+
+    Examples:
+        suffrage weights mmlu_pro weights.csv
+        suffrage weights mmlu_pro weights.csv --name by-difficulty --no-mlflow
     """
     from tracker.database import connect, transaction
     from tracker.ingest.files.weight_file import read_weights

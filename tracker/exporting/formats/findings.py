@@ -1,4 +1,11 @@
-"""Write the numbers of all findings, of those about a benchmark, or of one, a row for each number."""
+"""Export the numbers of findings, one row each.
+
+Exports all findings, those about a benchmark, or one by its ID.
+
+Examples:
+    suffrage export findings --output findings.csv
+    suffrage export findings mmlu_pro --format jsonl
+"""
 
 from __future__ import annotations
 

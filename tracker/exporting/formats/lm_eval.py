@@ -85,8 +85,10 @@ def export_harness_samples(
     *,
     number_by_order: Annotated[
         bool,
-        "lm-eval: where numbers of documents are not known, count each task's prompts from 0 in the order in which "
-        "they were taken in. That this is the harness's order is for you to know.",
+        (
+            "lm-eval: number the prompts of each task from 0 in the order of import, if their "
+            "document numbers are unknown. Check that this is the order of the harness."
+        ),
     ] = False,
 ) -> TextFile:
     """The prompts that a filter keeps, as the file for ``--samples``; see `select_harness_samples`."""

@@ -1,6 +1,11 @@
-"""Write the prompts of a benchmark: a prompt table, as `suffrage ingest` takes it in.
+"""Export the prompts of a benchmark as a table.
 
-Columns: benchmark, prompt_id, task, text, choices, gold_answer, split, and one for each further field.
+The columns are benchmark, prompt_id, task, text, choices, gold_answer, split, and one for each further field.
+`suffrage ingest` imports such a table.
+
+Examples:
+    suffrage export prompts mmlu_pro --output prompts.parquet
+    suffrage export prompts mmlu_pro --format jsonl
 """
 
 from __future__ import annotations
@@ -42,8 +47,10 @@ def export_prompts(
     session: Session,
     benchmark: str,
     *,
-    tasks: Annotated[tuple[str, ...], "Only these tasks."] = (),
-    filter: Annotated[int | None, "Only the prompts that this finding keeps.", ValueHint(metavar="ID")] = None,
+    tasks: Annotated[tuple[str, ...], "Names of tasks to include, separated by commas. By default all."] = (),
+    filter: Annotated[
+        int | None, "ID of a filter finding; only the prompts that it keeps are exported.", ValueHint(metavar="ID")
+    ] = None,
 ) -> StreamedTable:
     """The prompts of a benchmark's tasks, see `build_prompt_table`, with the warnings of the filter."""
     key = find_benchmark(session, benchmark)

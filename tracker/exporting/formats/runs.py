@@ -1,4 +1,11 @@
-"""Write the runs of the store, or of a benchmark: who answered, how, when, from which files."""
+"""Export the runs of the store, or of a benchmark.
+
+Each row has model, condition, settings, status, means, times and source files of a run.
+
+Examples:
+    suffrage export runs --output runs.csv
+    suffrage export runs mmlu_pro --format jsonl
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Write the weights of a finding, a row for each prompt, as `suffrage weights` takes them in."""
+"""Export the prompt weights of a finding, one row each.
+
+ID is the ID of a finding with weights; ID:SCHEME selects one of several schemes. `suffrage weights` imports such a
+table.
+
+Examples:
+    suffrage export weights 1 --output weights.csv
+"""
 
 from __future__ import annotations
 

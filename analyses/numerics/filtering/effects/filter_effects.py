@@ -38,10 +38,10 @@ class EffectDraws:
         seed: of all of them; the same seed gives the same numbers, whatever the number of workers.
     """
 
-    n_subsets: Annotated[int, "random subsets that the agreement of the models is compared with"] = 200
-    n_splits: Annotated[int, "random halves of the models for the error of the subset"] = 100
-    n_draws: Annotated[int, "draws of the models for the change of a correlation"] = 10_000
-    seed: Annotated[int, "of all random draws"] = 0
+    n_subsets: Annotated[int, "Number of random subsets to compare the agreement of the models with."] = 200
+    n_splits: Annotated[int, "Number of random halves of the models for the error of the subset."] = 100
+    n_draws: Annotated[int, "Number of draws of models for the change of a correlation."] = 10_000
+    seed: Annotated[int, "Seed of all random draws."] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

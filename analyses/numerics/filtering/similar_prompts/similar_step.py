@@ -44,13 +44,29 @@ class SimilarSettings:
         largest_group: largest share of all prompts that a group may hold.
     """
 
-    n_neighbours: Annotated[int, "nearest neighbours of each prompt whose distances make the density"] = 100
-    bandwidth: Annotated[float, "of the density, as a factor of the standard deviation of the distances"] = 0.15
-    unimodal: Annotated[Unimodal, "what to do with the only maximum: the authors' code halves it"] = "keep"
-    threshold: Annotated[float | None, "cosine distance below which prompts are similar; else the first maximum"] = None
-    groups: Annotated[Grouping, "of similar prompts: connected ones, or the authors' stars"] = "components"
-    protect_lexical: Annotated[float, "with stars: questions with a higher lexical ratio are never similar"] = 0.8
-    largest_group: Annotated[float, "largest share of all prompts in one group; above it the step flags nothing"] = 0.05
+    n_neighbours: Annotated[int, "Number of nearest neighbours of each prompt in the density of distances."] = 100
+    bandwidth: Annotated[float, "Bandwidth of the density, as a factor of the standard deviation of the distances."] = (
+        0.15
+    )
+    unimodal: Annotated[
+        Unimodal,
+        (
+            "Threshold if the density has a single maximum. keep: the maximum; half: half of it, as "
+            "in the authors' code."
+        ),
+    ] = "keep"
+    threshold: Annotated[
+        float | None, "Cosine distance below which prompts are similar. By default the first maximum of the density."
+    ] = None
+    groups: Annotated[
+        Grouping, ("Groups of similar prompts. components: connected prompts; stars: as in the authors' code.")
+    ] = "components"
+    protect_lexical: Annotated[
+        float, "With stars: prompts with a larger text similarity than this ratio are not grouped."
+    ] = 0.8
+    largest_group: Annotated[
+        float, "Largest share of all prompts in a group; the step is skipped if a group is larger."
+    ] = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)

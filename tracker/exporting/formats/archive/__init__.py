@@ -1,7 +1,12 @@
-"""Write the whole store, or some benchmarks, as one file: `suffrage ingest` gives another store the same content.
+"""Export a store, or some benchmarks, as one archive file.
 
-It holds prompts with all their names, models with their facts, metrics, runs, scores, answers, vectors and which
-files they came from. Findings are not in it: they can be computed again.
+The archive holds prompts with all their names, models with their facts, metrics, runs, scores, answers, vectors and
+source files. `suffrage ingest` imports it into another store with the same content. Findings are not included: compute
+them again.
+
+Examples:
+    suffrage export archive --output store.suffrage.zip
+    suffrage export archive mmlu_pro --output mmlu_pro.suffrage.zip
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
-"""Write the prompts that the filter of finding ID keeps. IDs: `suffrage findings`.
+"""Export the prompts that a filter keeps.
 
-csv, jsonl and parquet hold name, task, text, choices, gold answer and split of each prompt, with the reasons for
-which it was singled out though it stays. lm-eval is the file that lm-evaluation-harness takes as --samples. With
---review 100 the prompts that were singled out are sampled instead, with empty columns for a verdict.
+ID is the ID of the filter finding, see `suffrage findings`. The formats csv, jsonl and parquet hold name, task, text,
+choices, reference answer and split of each prompt, with the reasons of prompts that were flagged but kept. The format
+lm-eval is the file for the option --samples of lm-evaluation-harness. With --review N, flagged prompts are sampled
+instead, with empty columns for a verdict.
+
+Examples:
+    suffrage export filter 2 --output kept.csv
+    suffrage export filter 2 --review 10 --output review.csv
 """
 
 from __future__ import annotations
@@ -26,10 +31,10 @@ def export_filter(
     *,
     review: Annotated[
         int | None,
-        "Instead of the kept prompts: up to N for each reason, drawn at random, to be read and judged.",
+        ("Sample up to N flagged prompts for each reason, for manual review, in place of the kept prompts."),
         ValueHint(metavar="N", minimum=1),
     ] = None,
-    seed: Annotated[int, "Of the draw for --review.", ValueHint(minimum=0)] = 0,
+    seed: Annotated[int, "Seed of the sample for --review.", ValueHint(minimum=0)] = 0,
 ) -> StreamedTable:
     """The prompts that a filter keeps, or a sample of those that it flags.
 

@@ -1,8 +1,12 @@
-"""Write the scores of a benchmark, a row for each: a long table, as `suffrage ingest` takes it in.
+"""Export the scores of a benchmark, one row each.
 
-Columns: benchmark, model, prompt_id, task, metric, score, trial, condition, variant, run, few_shot, and what the
-model said (predicted, confidence) where the store holds it. With --format every-eval-ever: a folder of files in
-the format of that name, two for each run.
+The columns are benchmark, model, prompt_id, task, metric, score, trial, condition, variant, run and few_shot, with the
+answers (predicted, confidence) if they are stored. `suffrage ingest` imports such a table. The format every-eval-ever
+is a folder with two files for each run.
+
+Examples:
+    suffrage export scores mmlu_pro --output scores.parquet
+    suffrage export scores mmlu_pro --format every-eval-ever --output every_eval_ever
 """
 
 from __future__ import annotations
@@ -39,14 +43,16 @@ def check_run_options(options: Mapping[str, Any]) -> None:
 @export(check=check_run_options)
 def export_scores(
     session: Session,
-    selection: Annotated[Selection, {"metric": "Only these scores; else those under every metric."}],
+    selection: Annotated[Selection, {"metric": "Name of the metric. By default all metrics."}],
     *,
-    all_runs: Annotated[bool, "Every complete run, of every condition and variant; else each model's latest."] = False,
+    all_runs: Annotated[
+        bool, ("Export every complete run of each condition and variant. By default the latest of each model.")
+    ] = False,
     of: Annotated[
         Literal["prompts", "tasks"] | None,
-        "Scores of single prompts, or of whole tasks; else of prompts where there are any.",
+        ("Scores to export: of prompts, or of whole tasks. By default of prompts if there are any."),
     ] = None,
-    no_answers: Annotated[bool, "Leave out what the models said."] = False,
+    no_answers: Annotated[bool, "Omit the answers of the models."] = False,
 ) -> StreamedTable:
     """The scores of a selection as a long table.
 
