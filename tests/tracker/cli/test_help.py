@@ -96,7 +96,7 @@ def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command
             yield from walk(child, f"{path} {name}")
 
 
-EVERY = dict(walk(suffrage, "suffrage"))
+EVERY = {path: command for path, command in walk(suffrage, "suffrage") if path != "suffrage demo"}
 EXAMPLES = list(
     dict.fromkeys(line for command in EVERY.values() if isinstance(command, Command) for line in command.examples)
 )
@@ -146,7 +146,7 @@ class TestOverview:
         assert sorted(listed) == sorted(path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py"))
         assert "Other commands" not in CliRunner().invoke(suffrage, ["--help"]).output
 
-    @pytest.mark.parametrize("name", sorted(path.stem for path in COMMANDS.glob("[a-z]*.py")))
+    @pytest.mark.parametrize("name", [path.split()[1] for path in EVERY if len(path.split()) == 2])
     def test_lists_the_first_line_of_the_help_of_each_command(self, name: str) -> None:
         assert (EVERY[f"suffrage {name}"].help or "").split("\n")[0] == overview_line(COMMANDS / f"{name}.py")
 
