@@ -27,7 +27,7 @@ from tracker.simulation.files import RESULT_FILES, write_files
 from tracker.simulation.item_response import Design, Simulation, simulate
 
 MAX_WORDS = 12
-CHOICES = re.compile(r"\[(?:default:\s)?[\w|-]+\]")
+CHOICES = re.compile(r"\[(?:default:\s+)?[\w|-]+\]")
 """Values of options, which keep their names."""
 IMPERATIVES = frozenset(
     [
