@@ -70,8 +70,9 @@ PREPARATION = (
     "suffrage weights mmlu_pro weights.csv",
     "suffrage analyze smart-filtering gpqa --metric accuracy",
     "suffrage analyze social-choice mmlu_pro --time-limit 1",
+    "suffrage analyze social-choice gpqa --metric accuracy --time-limit 1",
 )
-"""Commands that record the findings 1, 2 and 3 of the prepared store."""
+"""Commands that record the findings 1 to 4 of the prepared store."""
 PARSED_ONLY = {
     "demo": "it takes long, and tests/tracker/cli/test_demo.py runs it",
     "evaluate": "it needs a model",
