@@ -67,12 +67,13 @@ IMPERATIVES = frozenset(
 MODELS = ("llama-3.1-70b", "qwen2.5-72b")
 ENCODER = EncoderName(name="planted-meaning", revision="", template="question+choices")
 PREPARATION = (
+    "suffrage runs hide 3",
     "suffrage weights mmlu_pro weights.csv",
     "suffrage analyze smart-filtering gpqa --metric accuracy",
     "suffrage analyze social-choice mmlu_pro --time-limit 1",
     "suffrage analyze social-choice gpqa --metric accuracy --time-limit 1",
 )
-"""Commands that record the findings 1 to 4 of the prepared store."""
+"""Commands that hide run 3 and record the findings 1 to 4 of the prepared store."""
 PARSED_ONLY = {
     "demo": "it takes long, and tests/tracker/cli/test_demo.py runs it",
     "evaluate": "it needs a model",
@@ -98,12 +99,20 @@ def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command
 
 
 EVERY = {path: command for path, command in walk(suffrage, "suffrage") if path != "suffrage demo"}
+ANALYSES = {
+    path: command
+    for path, command in EVERY.items()
+    if path.startswith("suffrage analyze ") and isinstance(command, Command)
+}
 EXAMPLES = list(
     dict.fromkeys(line for command in EVERY.values() if isinstance(command, Command) for line in command.examples)
 )
 
 
 def is_executed(example: str) -> bool:
+    """Whether an example is cheap to run; of several examples of an analysis, the first one is."""
+    if any(example in command.examples[1:] for command in ANALYSES.values()):
+        return False
     return not re.match(rf"suffrage (?:{'|'.join(PARSED_ONLY)})", example)
 
 
@@ -175,7 +184,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) ->
     folder = tmp_path_factory.mktemp("examples")
     simulation = simulate(Design(n_prompts=180, n_easy=24, n_leaked=12, n_groups=6))
     models = (*MODELS, *simulation.models[2:])
-    write_files(simulation, folder)
+    write_files(simulation, folder / "simulated")
+    shutil.copy(folder / "simulated/vectors.parquet", folder)
     write_scores(folder / "results.csv", simulation, models)
     (folder / "lm_eval_output").mkdir()
     write_scores(folder / "lm_eval_output/results.csv", simulation, models, benchmark="bbh")
@@ -191,10 +201,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) ->
     (folder / "questions.csv").write_text("question,key\nHow many legs has a spider?,8\n")
     shutil.copy(sqlite_template, folder / "suffrage.db")
     engine = connect(f"sqlite:///{folder}/suffrage.db")
-    for name in ("earlier.csv", "results.csv", "prompts.parquet"):
+    for name in ("earlier.csv", "results.csv", "simulated/prompts.parquet"):
         ingest_file(engine, folder / name, ReadOptions(benchmark="mmlu_pro"))
     for file in RESULT_FILES:
-        ingest_file(engine, folder / file.name, replace(file.options, benchmark="gpqa"))
+        ingest_file(engine, folder / "simulated" / file.name, replace(file.options, benchmark="gpqa"))
     for benchmark in ("mmlu_pro", "gpqa"):
         ingest_vector_file(engine, benchmark, folder / "vectors.parquet", ENCODER)
     engine.dispose()

@@ -83,7 +83,7 @@ def command() -> None:
 
     Examples:
         suffrage analyze rank-intervals mmlu_pro
-        suffrage analyze prompt-correlation mmlu_pro --seed 1
+        suffrage analyze prompt-correlation mmlu_pro
         suffrage analyze voting-rules --help
     """
 

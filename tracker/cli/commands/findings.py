@@ -37,7 +37,7 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
 
     Examples:
         suffrage findings
-        suffrage findings --benchmark mmlu_pro --name rank-intervals
+        suffrage findings --benchmark mmlu_pro --name social-choice
     """
     from tracker.database import connect, transaction
     from tracker.queries.findings.finding_records import list_findings

@@ -97,8 +97,8 @@ def command() -> None:
     `suffrage tradeoff` plots these beside real benchmarks. The scores are not stored.
 
     Examples:
-        suffrage simulate random --tasks 20 --models 50
-        suffrage simulate split mmlu_pro --tasks 10
+        suffrage simulate random --tasks 5 --models 20 --trials 2 --time-limit 1
+        suffrage simulate split mmlu_pro --tasks 5 --trials 2 --time-limit 1
     """
 
 
@@ -110,7 +110,7 @@ def constant(**options: Any) -> None:
     All tasks agree, so diversity is 0.
 
     Examples:
-        suffrage simulate constant --tasks 5 --models 10 --trials 2 --time-limit 1
+        suffrage simulate constant --tasks 5 --models 20 --trials 2 --time-limit 1
     """
     from tracker.simulation.baselines import constant as draw
 
@@ -127,7 +127,7 @@ def random(**options: Any) -> None:
     No task is informative about another, so diversity is large.
 
     Examples:
-        suffrage simulate random --tasks 5 --models 10 --trials 2 --time-limit 1
+        suffrage simulate random --tasks 5 --models 20 --trials 2 --time-limit 1
     """
     from tracker.simulation.baselines import random as draw
 

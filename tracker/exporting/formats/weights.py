@@ -4,7 +4,7 @@ ID is the ID of a finding with weights; ID:SCHEME selects one of several schemes
 table.
 
 Examples:
-    suffrage export weights 1 --output weights.csv
+    suffrage export weights 1 --output exported_weights.csv
 """
 
 from __future__ import annotations
