@@ -224,8 +224,8 @@ def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mappin
 
 def _add_warnings(warnings: Sequence[str], report: Report) -> Report:
     """Add warnings to a report; they fill the places for caveats that its summary leaves free."""
-    summary, others = report.summary.add_caveats((*report.warnings, *warnings))
-    return replace(report, summary=summary, warnings=others)
+    summary, further = report.summary.add_caveats((*report.warnings, *warnings))
+    return replace(report, summary=summary, warnings=further)
 
 
 def _publish(engine: sa.Engine, recorded: RecordedFinding, tracking_uri: str) -> RecordedFinding:

@@ -103,7 +103,7 @@ class TestFinding:
         assert tags["suffrage.absent"] == (
             "undefined: not a number; boundless: infinite; untested: invariant under this null"
         )
-        assert tags["mlflow.note.content"].startswith("On 40 prompts the mean score is")
+        assert tags["mlflow.note.content"].startswith("**On 40 prompts the mean score is")
         assert "`untested`: invariant under this null" in tags["mlflow.note.content"]
         files = files_of(tracking_uri, run, tmp_path)
         assert set(files) == {
