@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MAX_NAMES = 3
+"""Names that a list in a sentence has before it is cut."""
 
-def join_names(items: Iterable[object], max_items: int, *, separator: str = ", ", noun: str = "more") -> str:
+
+def join_names(
+    items: Iterable[object], max_items: int = MAX_NAMES, *, separator: str = ", ", noun: str = "more"
+) -> str:
     """Names, one after the other; of long lists the first few, and how many more there are.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors, check_minimum
+from tracker.name_lists import join_names
 
 
 def find_problems(
@@ -20,7 +20,7 @@ def find_problems(
     """
     return {
         "A comparison needs two models. Name them with --model-a and --model-b. "
-        f"Known: {join_names(models, most=10)}.": ("" in chosen and len(models) != 2),
+        f"Known: {join_names(models, max_items=10)}.": ("" in chosen and len(models) != 2),
         f"Both models are {chosen[0]}. Name two models, or two runs such as run:7 and run:9.": bool(chosen[0])
         and chosen[0] == chosen[1],
         **check_minimum(1, n_resamples=n_resamples),

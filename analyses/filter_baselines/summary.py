@@ -11,7 +11,7 @@ from analyses.numerics.filtering.effects.random_comparison import SelectionCompa
 from analyses.numerics.filtering.item_response import TwoParameterFit
 from analyses.presentation.correlation_warnings import warn_of_few_models
 from analyses.presentation.filter_effects import SAME
-from analyses.presentation.name_lists import join_names
+from tracker.name_lists import join_names
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.findings.summary import Summary
 

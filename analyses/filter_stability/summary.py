@@ -9,7 +9,7 @@ import numpy as np
 from analyses.filter_stability.method import FilterStability
 from analyses.numerics.filtering.effects.stability import SubsetDecisions, summarize_population
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderResult
-from analyses.presentation.name_lists import join_names
+from tracker.name_lists import join_names
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.findings.summary import Summary
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.stability import count_subsets
-from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors
+from tracker.name_lists import join_names
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix

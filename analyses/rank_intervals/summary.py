@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from analyses.presentation.name_lists import join_names, list_leaders
+from analyses.presentation.name_lists import list_leaders
 from analyses.rank_intervals.method import SeparableRanks
-from tracker import name_lists
+from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.statistics.grouping import Grouping
@@ -54,7 +54,7 @@ def _describe_groups(ranks: RankIntervals) -> str:
     if not ranks.groups:
         return "All neighbours in the ranking differ significantly."
     groups = [describe_group(ranks, group) for group in ranks.groups]
-    return f"No significant difference within: {name_lists.join_names(groups, MAX_GROUPS, separator='; ')}."
+    return f"No significant difference within: {join_names(groups, MAX_GROUPS, separator='; ')}."
 
 
 def _list_caveats(finding: SeparableRanks) -> Iterator[str]:

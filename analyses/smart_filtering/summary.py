@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from analyses.presentation.correlation_warnings import warn_of_few_models, warn_of_narrow_draws
 from analyses.presentation.filter_effects import describe_effects
-from analyses.presentation.name_lists import join_names
 from analyses.smart_filtering.filter_data import FilterData
 from analyses.smart_filtering.method import SmartFiltering
+from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 
 
@@ -48,7 +48,7 @@ def list_warnings(finding: SmartFiltering, data: FilterData) -> list[str]:
 def _warn_of_makers(data: FilterData) -> list[str]:
     names = data.filter_models
     makers = data.models.organizations(names)
-    warnings = [f"The models that filter: {join_names(names, most=len(names))}."]
+    warnings = [f"The models that filter: {join_names(names, max_items=len(names))}."]
     if unknown := [name for name, maker in zip(names, makers, strict=True) if not maker]:
         warnings.append(
             f"Of {len(unknown)} of them the organization is not known; several may be of one. Say who made them: "

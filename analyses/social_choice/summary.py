@@ -1,4 +1,4 @@
-"""Diversity and sensitivities of a benchmark, in plain words."""
+"""The summary of social choice: diversity and sensitivities of a benchmark."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import numpy as np
 from analyses.numerics.elections.largest_change import LargestChange
 from analyses.numerics.elections.reranking import ChangedRanking, Reranking
 from analyses.numerics.elections.sensitivity_results import CardinalResult, OrdinalResult
-from analyses.presentation.name_lists import join_names, list_leaders
+from analyses.presentation.name_lists import list_leaders
 from analyses.social_choice.method import SocialChoice
+from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined
 
@@ -17,65 +18,81 @@ HEAVY_WEIGHT = 0.5
 
 
 def summarize(finding: SocialChoice) -> Summary:
-    """The result in one paragraph."""
-    sentences = _describe_diversity(finding)
+    """Summarize how far tasks disagree, and how far weights and added models change the ranking."""
+    evidence = [_describe_diversity(finding)]
     if isinstance(finding.cardinal, Undefined):
-        sentences.append(f"Cardinal sensitivity is not given: {finding.cardinal.reason}.")
+        evidence.append(f"Cardinal sensitivity is undefined: {finding.cardinal.reason}.")
     elif finding.cardinal:
-        sentences += _describe_cardinal(finding.cardinal)
+        evidence += _describe_cardinal(finding.cardinal)
     if finding.ordinal:
-        sentences += _describe_ordinal(finding.ordinal)
-    return Summary.from_sentences([*sentences, _describe_limits(finding.method)])
+        evidence += _describe_ordinal(finding.ordinal)
+    limits = "Worst cases over all changes, not likely ones; no number here is a significance test."
+    if finding.method == "paper":
+        limits = (
+            "Gradient descent gives lower bounds only (`--method exact` proves more); nothing is a significance test."
+        )
+    return Summary(_headline(finding), tuple(evidence), (limits,))
 
 
-def _describe_diversity(finding: SocialChoice) -> list[str]:
+def _headline(finding: SocialChoice) -> str:
+    if finding.n_tasks == 1:
+        return "With one task there is no disagreement to measure: diversity is 0 by definition."
+    parts = []
+    if isinstance(finding.cardinal, CardinalResult):
+        parts.append(f"other task weights can reverse {_format_share(finding.cardinal.sensitivity.tau)}")
+    if finding.ordinal:
+        parts.append(f"the presence of other models {_format_share(finding.ordinal.sensitivity.tau)}")
+    noun = " of the pairs of models" if parts else ""
+    changes = f"; {', '.join(parts)}{noun}" if parts else ""
+    return f"Tasks disagree with a diversity of {finding.diversities.whole.raw:.3f}{changes}."
+
+
+def _format_share(change: LargestChange) -> str:
+    return f"{change.value:.1%}" if change.is_exact else f"at least {change.value:.1%}"
+
+
+def _describe_diversity(finding: SocialChoice) -> str:
     """How far tasks disagree."""
     diversities, n_tasks, n_models = finding.diversities, finding.n_tasks, finding.n_models
-    if n_tasks == 1:
-        return [
-            f"One task ranks {n_models} models: there is nothing to disagree with, and diversity is 0 by definition."
-        ]
-    sentence = f"{n_tasks} tasks rank {n_models} models with a diversity of {diversities.whole.raw:.3f}"
-    sentence += f" (0 if all rank alike, about {1 - 1 / n_tasks:.3f} at random)"
+    noun = "task" if n_tasks == 1 else "tasks"
+    sentence = f"Diversity of {n_tasks} {noun} and {n_models} models: {diversities.whole.raw:.3f}"
+    if n_tasks > 1:
+        sentence += f" (0 if all tasks agree, about {1 - 1 / n_tasks:.3f} at random)"
     if not finding.n_missing:
-        return [f"{sentence}."]
-    sentence += f", {count_noun(finding.n_missing, 'missing score')} filled in from the nearest models"
+        return f"{sentence}."
     variants = [
-        f"{diversity.raw:.3f} by the {count} {label}"
+        f"{diversity.raw:.3f} on the {count} {label}"
         for diversity, count, label in (
-            (diversities.complete_tasks, diversities.n_complete_tasks, "tasks that have all models"),
-            (diversities.complete_models, diversities.n_complete_models, "models that have all tasks"),
+            (diversities.complete_tasks, diversities.n_complete_tasks, "complete tasks"),
+            (diversities.complete_models, diversities.n_complete_models, "complete models"),
         )
         if diversity
     ]
-    return [f"{sentence}; {' and '.join(variants) or 'too few tasks and models are complete to do without'}."]
+    without = "; ".join(variants) or "too few complete tasks and models to compute it without"
+    return f"{sentence}, with {count_noun(finding.n_missing, 'missing score')} imputed; {without}."
 
 
 def _describe_cardinal(result: CardinalResult) -> list[str]:
     """What weights of tasks can do to the ranking by means."""
     sensitivity, reranking, tasks = result.sensitivity, result.reranking, result.tasks
     if len(tasks) == 1:
-        return ["With one task there is nothing to weigh: cardinal sensitivity is 0 by definition."]
+        return ["Cardinal sensitivity is 0 by definition: one task has no other weights."]
     tau, mrc = sensitivity.tau, sensitivity.mrc
-    noun = "standardised tasks" if result.is_standardised else "tasks"
-    weight_range = f"{noun} from {float(sensitivity.epsilon):.3g} to 1"
+    noun = "standardized tasks" if result.is_standardised else "tasks"
+    label = f"Cardinal sensitivity (weights of {noun} from {float(sensitivity.epsilon):.3g} to 1)"
     if tau.value == 0 and mrc.value == 0 and sensitivity.is_exact:
-        return [f"No weights of {weight_range} move any model."]
-    heavy_tasks = sorted(
-        (name for name, weight in zip(tasks, tau.witness.tolist(), strict=True) if weight >= HEAVY_WEIGHT),
-        key=lambda name: -tau.witness[tasks.index(name)],
-    )
-    sentences = [f"Weights of {weight_range} can {_describe_changes(tau, mrc, len(reranking.models))}."]
+        return [f"{label}: no weights move any model."]
+    items = [f"{label}: {_describe_changes(tau, mrc, len(reranking.models))}."]
     if tau.value:
-        sentences.append(
-            f"The weights that make the reversals rest on {join_names(heavy_tasks)} ({len(heavy_tasks)} of "
-            f"{len(tasks)} tasks with at least half the largest weight); {_describe_leader(reranking, reranking.tau)}."
+        weights = dict(zip(tasks, tau.witness.tolist(), strict=True))
+        heavy = sorted((name for name in tasks if weights[name] >= HEAVY_WEIGHT), key=lambda name: -weights[name])
+        items.append(
+            f"The worst weights rest on {len(heavy)} of {len(tasks)} tasks ({join_names(heavy)}): "
+            f"{_describe_leader(reranking, reranking.tau)}{_describe_mover(reranking, mrc)}."
         )
-    if mrc.value:
-        is_same = np.array_equal(tau.witness, mrc.witness, equal_nan=True)
-        subject = "They" if is_same else "Other weights" if tau.value else "Some"
-        sentences.append(f"{subject} move {_describe_mover(reranking, reranking.mrc)}.")
-    return sentences
+    elif mrc.value:
+        items.append(f"The worst weights change places{_describe_mover(reranking, mrc)}.")
+    return items
 
 
 def _describe_ordinal(result: OrdinalResult) -> list[str]:
@@ -83,46 +100,34 @@ def _describe_ordinal(result: OrdinalResult) -> list[str]:
     sensitivity, reranking = result.sensitivity, result.reranking
     tau, mrc = sensitivity.tau, sensitivity.mrc
     n_leading, n_addable = len(sensitivity.leading), len(sensitivity.addable)
-    among = (
-        f"Among the {n_leading} named models, ranked by win rate"
-        if result.is_explicit
-        else f"Among the first {n_leading} models by win rate"
-    )
-    addable = f"the other {n_addable}" if n_addable > 1 else "the one other model"
+    leading = f"the {n_leading} named models" if result.is_explicit else f"the first {n_leading} models by win rate"
+    label = f"Ordinal sensitivity ({leading}, {count_noun(n_addable, 'other model')} added or not)"
     if tau.value == 0 and mrc.value == 0 and sensitivity.is_exact:
-        return [f"{among}, none is moved by the presence of {'any of ' * (n_addable > 1)}{addable}."]
-    changes = _describe_changes(tau, mrc, n_leading)
-    sentences = [f"{among}, the presence of {'some of ' * (n_addable > 1)}{addable} can {changes}."]
+        return [f"{label}: no added models move any model."]
+    items = [f"{label}: {_describe_changes(tau, mrc, n_leading)}."]
     if tau.value:
-        n_added = int(tau.witness.sum())
-        leader = _describe_leader(reranking, reranking.tau)
-        sentences.append(f"With the {n_added} added that {_inflect('make', n_added)} the reversals, {leader}.")
-    if mrc.value:
-        sentences.append(f"Adding {int(mrc.witness.sum())} moves {_describe_mover(reranking, reranking.mrc)}.")
-    return sentences
-
-
-def _describe_limits(method: str) -> str:
-    """What the numbers do not prove."""
-    if method == "paper":
-        return "Gradient descent finds no more than lower bounds; method exact proves more. Nothing here is a test."
-    return "These are worst cases, not likely ones, and nothing here is a test."
+        added = count_noun(int(tau.witness.sum()), "added model")
+        items.append(
+            f"With the worst {added}, {_describe_leader(reranking, reranking.tau)}{_describe_mover(reranking, mrc)}."
+        )
+    elif mrc.value:
+        items.append(f"The worst added models change places{_describe_mover(reranking, mrc)}.")
+    return items
 
 
 def _describe_changes(tau: LargestChange, mrc: LargestChange, n_models: int) -> str:
-    n_reversed, n_pairs = count_changes(tau.value, "tau", n_models), max_changes("tau", n_models)
-    n_places = count_changes(mrc.value, "mrc", n_models)
+    n_pairs, n_places = max_changes("tau", n_models), max_changes("mrc", n_models)
     return (
-        f"reverse {f'{n_reversed:,g}' if n_reversed else 'none'} of {count_noun(n_pairs, 'pair')} of models "
-        f"(tau {_describe_certainty(tau)}) and move a model by {n_places:,g} of "
-        f"{count_noun(max_changes('mrc', n_models), 'place')} (MRC {_describe_certainty(mrc)})"
+        f"tau {_describe_certainty(tau)} ({count_changes(tau.value, 'tau', n_models):,g} of "
+        f"{count_noun(n_pairs, 'pair')} reversed); MRC {_describe_certainty(mrc)} "
+        f"({count_changes(mrc.value, 'mrc', n_models):,g} of {count_noun(n_places, 'place')})"
     )
 
 
 def _describe_certainty(change: LargestChange) -> str:
     if change.is_exact:
-        return f"{change.value:.4f}, proven to be the largest"
-    return f"at least {change.value:.4f}, at most {change.upper_bound:.4f}"
+        return f"{change.value:.4f}, exact"
+    return f"{change.value:.4f} to at most {change.upper_bound:.4f}"
 
 
 def _describe_leader(reranking: Reranking, changed: ChangedRanking) -> str:
@@ -131,20 +136,24 @@ def _describe_leader(reranking: Reranking, changed: ChangedRanking) -> str:
     winners = [name for name in after if name not in before]
     losers = [name for name in before if name not in after]
     if winners and losers:
-        return f"{join_names(winners)} {_inflect('take', len(winners))} the first place of {join_names(losers)}"
+        return f"{join_names(winners)} {_inflect('replace', len(winners))} {join_names(losers)} in first place"
     if winners:
-        return f"{join_names(winners)} {_inflect('share', len(winners))} the first place with {join_names(before)}"
+        return f"{join_names(winners)} {_inflect('share', len(winners))} first place with {join_names(before)}"
     if losers:
-        return f"{join_names(after)} {_inflect('keep', len(after))} the first place, without {join_names(losers)}"
+        return f"{join_names(after)} {_inflect('keep', len(after))} first place, without {join_names(losers)}"
     return f"{join_names(after)} {_inflect('stay', len(after))} first"
 
 
-def _describe_mover(reranking: Reranking, changed: ChangedRanking) -> str:
+def _describe_mover(reranking: Reranking, mrc: LargestChange) -> str:
+    """The model that moves farthest; nothing if none moves."""
+    if not mrc.value:
+        return ""
+    changed = reranking.mrc
     moves = changed.change.ranks_after - reranking.rank
     model = int(np.abs(moves).argmax())
     direction = "up" if moves[model] < 0 else "down"
     rank = f"from rank {reranking.rank[model]:g} to {changed.change.ranks_after[model]:g}"
-    return f"{reranking.models[model]} {direction} {rank}"
+    return f"; largest move: {reranking.models[model]} {direction} {rank}"
 
 
 def max_changes(measure: str, n_models: int) -> int:

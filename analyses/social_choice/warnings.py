@@ -1,4 +1,4 @@
-"""What the reader should know of the scores behind diversity and sensitivity, and of what is not proven."""
+"""Warnings about missing and tied scores, and about bounds that are not met."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
 from analyses.numerics.elections.sensitivity_results import CardinalResult
-from analyses.presentation.name_lists import MAX_NAMES, join_names
 from analyses.social_choice.method import SocialChoice
+from tracker.name_lists import MAX_NAMES, join_names
 from tracker.queries.task_matrix import TaskMatrix
 
 DESCENT_WARNING = (
-    "Algorithms 1 and 2 of the paper find lower bounds; the upper bounds beside them are the largest of any ranking."
+    "Algorithms 1 and 2 of the paper find lower bounds. The upper bounds beside them hold for any ranking."
 )
 """What --method paper leaves open."""
 BOUNDS_WARNING = (
-    "With missing scores, a win rate averaged per task does not add up over rivals: the largest change lies between "
-    "the witness found and the bound, and more time does not bring them closer."
+    "With missing scores, a win rate averaged per task does not add up over rivals. The largest change lies between "
+    "the value found and the bound; more time does not narrow this range."
 )
 """What --win-rate per-task leaves open where scores are missing."""
 
@@ -51,7 +51,7 @@ def collect_warnings(finding: SocialChoice, table: TaskMatrix, scores: ExactScor
 
 
 def _score_warnings(scores: ExactScores, tasks: Sequence[str], n_complete: int) -> list[str]:
-    """What the reader of the numbers should know of the tasks behind them.
+    """List warnings about missing scores, constant tasks and identical tasks.
 
     Args:
         scores: as they were ranked.
@@ -62,10 +62,9 @@ def _score_warnings(scores: ExactScores, tasks: Sequence[str], n_complete: int) 
     missing = int((~scores.present).sum())
     if missing:
         messages.append(
-            f"{missing:,} of {scores.T.size:,} scores are missing. Diversity has them filled in, which makes models "
-            "resemble their neighbours; read it beside diversity.complete_tasks and diversity.complete_models. "
-            f"Cardinal sensitivity and diversity.tie_corrected are of the {n_complete} of {scores.n_tasks} tasks "
-            "without gaps. Win rates need no filling in."
+            f"{missing:,} of {scores.T.size:,} scores are missing. Diversity imputes them from the nearest models; "
+            "compare `diversity.complete_tasks` and `diversity.complete_models`. Cardinal sensitivity and "
+            f"`diversity.tie_corrected` use the {n_complete} of {scores.n_tasks} complete tasks."
         )
     constant: list[str] = []
     duplicates: dict[tuple[tuple[int, ...], bytes], list[str]] = {}
@@ -76,25 +75,23 @@ def _score_warnings(scores: ExactScores, tasks: Sequence[str], n_complete: int) 
             duplicates.setdefault((tuple(row), present.tobytes()), []).append(name)
     if len(constant) == scores.n_tasks:
         messages.append(
-            "Every task ties all models. No two tasks disagree, but diversity counts ties as disagreement and is 1 by "
-            "its formula; the tie-corrected one is not defined, and no change moves any model."
+            "Every task ties all models. Diversity counts ties as disagreement and is 1 by its formula. The "
+            "tie-corrected diversity is undefined, and no change moves any model."
             if scores.n_tasks > 1
             else "The task ties all models: there is no ranking."
         )
     elif constant:
         messages.append(
-            f"The same score for all models, so without weight: {join_names(constant)}. Diversity counts their ties as "
-            "disagreement; diversity.tie_corrected does not."
+            f"Tasks without weight, because all models tie: {join_names(constant)}. Diversity counts these ties as "
+            "disagreement; `diversity.tie_corrected` does not."
         )
     if copies := [" = ".join(names) for names in duplicates.values() if len(names) > 1]:
-        messages.append(
-            f"Tasks with the same scores, which count as often as they come: {'; '.join(copies[:MAX_NAMES])}."
-        )
+        messages.append(f"Tasks with identical scores, each of which counts: {'; '.join(copies[:MAX_NAMES])}.")
     return messages
 
 
 def _boundary_warnings(rates: Sequence[Fraction], leading: NDArray[np.int64], models: Sequence[str]) -> list[str]:
-    """That the last of the leading models owes its place to its name.
+    """Warn that the last of the leading models is tied with one outside.
 
     Args:
         rates: win rate of every model over the whole field.
@@ -106,20 +103,20 @@ def _boundary_warnings(rates: Sequence[Fraction], leading: NDArray[np.int64], mo
     if not tied:
         return []
     return [
-        f"The last of the leading models, {models[last]}, has the same win rate as {join_names(tied)}; names decide "
-        "who leads. Another --top may draw the line where there is none."
+        f"The last of the leading models, {models[last]}, has the same win rate as {join_names(tied)}; their names "
+        "decide which one is included. Choose another --top to avoid the tie."
     ]
 
 
 def _unproven_warnings(
     sensitivity: CardinalSensitivity | OrdinalSensitivity, system: str, time_limit: float
 ) -> list[str]:
-    """That an upper bound is not the largest change, and what makes it smaller."""
+    """Warn that the largest change is not proven."""
     if sensitivity.is_exact:
         return []
     after = f"after {time_limit:g} second{'s' * (time_limit != 1)}"
     searched = after if time_limit else "without an exact search (--time-limit 0)"
     return [
-        f"{system} sensitivity is not proven {searched}: it lies between the witness found and the bound. How close "
-        "the two come depends on the machine; a larger --time-limit brings them closer."
+        f"{system} sensitivity is not proven {searched}: it lies between the value found and the upper bound. "
+        "A larger --time-limit narrows this range."
     ]

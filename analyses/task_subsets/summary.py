@@ -1,90 +1,90 @@
-"""Rankings by few tasks, in plain words: summary and warnings."""
+"""The summary of task subsets, and their warnings."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.subsets.task_subsets import MIN_MODELS, HoldoutDistances, SubsetDistances
 from analyses.task_subsets.method import TaskSubsets, quantiles
+from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 from tracker.queries.task_matrix import TaskMatrix
 
 RULES = {"mean": "mean of", "win-rate": "win rate on"}
 """How tasks are aggregated, and its name in a sentence."""
 MAX_NAMES = 8
-"""Names after which a list breaks off."""
+"""Names that a list has before it is cut."""
 
 
 def summarize(finding: TaskSubsets) -> Summary:
-    """The result in one paragraph."""
-    smallest, _ = finding.smallest
-    subsets = finding.sizes[min(len(smallest), len(finding.sizes)) - 1]
-    sentences = [_describe_smallest(finding), _describe_best_and_median(subsets), _describe_greedy_order(finding)]
+    """Summarize how few tasks give nearly the same ranking."""
+    names, is_proven = finding.smallest
+    subsets = finding.sizes[min(len(names), len(finding.sizes)) - 1]
+    evidence = [
+        f"Ranking of {len(finding.models)} models by their {RULES[finding.rule]} {len(finding.tasks)} tasks; a pair "
+        "changes if it is reversed, or tied in one ranking only.",
+        f"Smallest set found: {join_names(names, MAX_NAMES)} ({'proven smallest' if is_proven else 'not proven'}).",
+        _describe_best_and_median(subsets),
+        _describe_greedy_order(finding),
+    ]
+    caveats = [
+        "The best of many sets is chosen with all scores known: for other models, expect the median.",
+        "Descriptive: no number here is a significance test.",
+    ]
     if finding.holdout is not None:
         size = min(finding.greedy_size_within, len(finding.sizes))
-        sentences.append(_describe_holdout(finding.holdout, size))
-    return Summary.from_sentences([*sentences, "Nothing here is a test."])
+        evidence.append(_describe_holdout(finding.holdout, size))
+    return Summary(_headline(finding), tuple(evidence), tuple(caveats))
 
 
-def _describe_smallest(finding: TaskSubsets) -> str:
-    """How few tasks come near the ranking."""
+def _headline(finding: TaskSubsets) -> str:
     names, is_proven = finding.smallest
     size, n_tasks = len(names), len(finding.tasks)
-    ranked = f"{len(finding.models)} models are ranked by their {RULES[finding.rule]} {n_tasks} tasks"
-    near = (
-        f"no more than {finding.within:.0%} of the pairs of models changed (reversed, or tied in one of the two "
-        "rankings only)"
-    )
     if size == n_tasks:
-        return f"{ranked}; {'no fewer are' if is_proven else 'no fewer were seen to be'} enough to leave {near}."
-    bound = f"{size} of them can be" if is_proven else f"at most {size} of them are"
-    return f"{ranked}; {bound} enough to leave {near}: {join_names(names)}."
+        some = "no" if is_proven else "no known"
+        return (
+            f"All {n_tasks} tasks are needed: {some} smaller set keeps {1 - finding.within:.0%} of the pairs in order."
+        )
+    enough = f"{size} of {n_tasks} tasks {'is' if size == 1 else 'are'} enough to keep"
+    fewest = "" if is_proven else "; fewer may be enough"
+    return f"{enough} at least {1 - finding.within:.0%} of the pairs of models in the order of all tasks{fewest}."
 
 
 def _describe_best_and_median(subsets: SubsetDistances) -> str:
-    """The nearest set of a size beside the median one."""
+    """The best set of a size beside the median one."""
     sample, distances = subsets.sample, subsets.distances
     median_changed, median_moved = (quantiles(distances, measure)["median"] for measure in ("tau_paper", "mrc"))
     tasks = f"{sample.size} task{'s' * (sample.size != 1)}"
-    drawn = f"{sample.n_examined:,} random set{'s' * (sample.n_examined != 1)}"
-    examined = f"all {sample.n_subsets:,} sets" if sample.is_exhaustive else drawn
-    total = "" if sample.is_exhaustive else f" (there are {sample.n_subsets:,})"
+    drawn = f"{sample.n_examined:,} random set{'s' * (sample.n_examined != 1)} of {tasks} (of {sample.n_subsets:,})"
+    examined = f"All {sample.n_subsets:,} sets of {tasks}" if sample.is_exhaustive else drawn
     return (
-        f"Of {examined} of {tasks}{total}, the best changes {distances.tau_paper.min():.1%} of the pairs and the "
-        f"median {median_changed:.1%}; the largest move of a model is {distances.mrc.min():.0%} of the ranking at "
-        f"best and {median_moved:.0%} in the median. The best of many is picked with the answer in sight: without it, "
-        "expect the median."
+        f"{examined}: pairs changed {distances.tau_paper.min():.1%} at best, {median_changed:.1%} in the median; "
+        f"largest move of a model {distances.mrc.min():.0%} and {median_moved:.0%} of the ranking."
     )
 
 
 def _describe_greedy_order(finding: TaskSubsets) -> str:
-    """Which tasks the greedy order begins with."""
+    """The tasks that the greedy order starts with."""
     size = finding.greedy_size_within
     names = [finding.tasks[task] for task in finding.greedy.order[:size]]
     return (
-        f"Added one by one, each time the task that helps most, {finding.within:.0%} is reached with {size}: "
-        f"{join_names(names, ' → ')}."
+        f"Greedy selection reaches {finding.within:.0%} with {size} task{'s' * (size != 1)}: "
+        f"{join_names(names, MAX_NAMES, separator=' → ')}."
     )
 
 
 def _describe_holdout(holdout: HoldoutDistances, size: int) -> str:
-    """How the greedy choice does on models that had no say in it."""
+    """How the greedy selection does on held-out models."""
     selection, test, random = (
         distances[:, size - 1].mean() for distances in (holdout.selection, holdout.test, holdout.random)
     )
-    tasks = "a task chosen so changes" if size == 1 else f"{size} tasks chosen so change"
     n_splits = len(holdout.selection)
-    sentence = (
-        f"On a random half of the models, {tasks} {selection:.1%} of the pairs there and {test:.1%} of those of "
-        f"the other half, where {'a random one changes' if size == 1 else 'random ones change'} {random:.1%} (means "
-        f"of {n_splits:,} split{'s' * (n_splits != 1)})"
+    verdict = "no better than random tasks" if test >= random else f"random tasks {random:.1%}"
+    return (
+        f"Held-out half of the models ({n_splits:,} split{'s' * (n_splits != 1)}): {size} greedy "
+        f"task{'s' * (size != 1)} change {test:.1%} of the pairs, {verdict}; {selection:.1%} on the selecting half."
     )
-    if test >= random:
-        return f"{sentence}: on models that had no say in it, the choice is no better than a random one."
-    return f"{sentence}: the first difference is selection, what remains to the third is the worth of the choice."
 
 
 def collect_warnings(
@@ -103,26 +103,21 @@ def collect_warnings(
     excluded = [task for task in loaded.tasks if task not in set(kept.tasks)]
     if excluded:
         messages.append(
-            f"Left out, lacking a score of some model: {join_names(excluded)}. The ranking by all tasks is that by the "
-            f"{kept.n_tasks} others."
+            f"Excluded, without a score of every model: {join_names(excluded, MAX_NAMES)}. The full ranking uses the "
+            f"{kept.n_tasks} other tasks."
         )
     if finding.rule == "win-rate" and not kept.is_complete:
         messages.append(
-            "Scores are missing: two models are compared over the tasks of a set that both have; where they share "
-            "none, neither wins, so a model without a score in a set comes last."
+            "Scores are missing: two models are compared on the tasks of a set that both have. A model without a score "
+            "in a set comes last."
         )
     if tied.any():
         names = [name for name, is_tied in zip(finding.tasks, tied, strict=True) if is_tied]
-        messages.append(f"All models have the same score on {join_names(names)}: alone, it orders nobody.")
+        messages.append(f"All models have the same score on {join_names(names, MAX_NAMES)}: alone, it orders none.")
     if (finding.reference.ranks == finding.reference.ranks[0]).all():
-        messages.append("All tasks together tie all models, so there is no order that a few tasks could give.")
+        messages.append("All tasks together tie all models, so there is no order to reproduce.")
     if max_size >= kept.n_tasks:
-        messages.append(f"Sets of all {kept.n_tasks} tasks give the ranking itself; sizes end at {kept.n_tasks - 1}.")
+        messages.append(f"Set sizes end at {kept.n_tasks - 1}: all {kept.n_tasks} tasks give the ranking itself.")
     if kept.n_models < MIN_MODELS:
-        messages.append(f"No model is held out: two halves need at least {MIN_MODELS} models.")
+        messages.append(f"No model is held out: this needs at least {MIN_MODELS} models.")
     return messages
-
-
-def join_names(names: Sequence[str], separator: str = ", ") -> str:
-    """Names in a sentence; long lists break off."""
-    return separator.join(names[:MAX_NAMES]) + f"{separator}…" * (len(names) > MAX_NAMES)

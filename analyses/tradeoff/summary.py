@@ -1,4 +1,4 @@
-"""Diversity against sensitivity, in plain words: summary and warnings."""
+"""The summary of diversity against sensitivity, and its warnings."""
 
 from __future__ import annotations
 
@@ -8,51 +8,62 @@ import numpy as np
 
 from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, TradeoffPanel, format_correlation
 from analyses.tradeoff.method import ChosenFindings, Tradeoff, count_points, explain_baseline, explain_correlation
+from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 
 SOCIAL_CHOICE = "social-choice"
 MAX_NAMES = 8
-"""Names that a sentence lists before it breaks off."""
+"""Names that a list has before it is cut."""
 CHANGE_LABELS = {"tau": "tau", "mrc": "MRC"}
 NO_TEST = (
-    "Benchmarks are few, no random sample of anything, and share models; both numbers of a point come from the same "
-    "scores. So the intervals show how little so few points say, and nothing here is a test."
+    "Descriptive: benchmarks are few, share models and are no random sample; no number here is a significance test."
 )
-BASELINES_CAVEAT = "Constant and Random lie at the ends, where two points alone make a correlation."
+BASELINES_CAVEAT = "The simulated baselines Constant and Random lie at the ends and alone can make a correlation."
 
 
 def summarize(finding: Tradeoff) -> Summary:
-    """The result in one paragraph."""
+    """Summarize how sensitivity goes with diversity over benchmarks."""
     caveats = [BASELINES_CAVEAT] if any(panel.is_simulated.any() for panel in finding.panels) else []
-    return Summary.from_sentences([*map(_describe_panel, finding.panels), *caveats, NO_TEST])
+    return Summary(
+        _headline(finding.panels), tuple(_describe_panel(panel) for panel in finding.panels), (*caveats, NO_TEST)
+    )
+
+
+def _headline(panels: Sequence[TradeoffPanel]) -> str:
+    clauses = [
+        f"{panel.system} {CHANGE_LABELS[panel.change]} r = {format_correlation(panel.association.pearson)}"
+        for panel in panels
+        if np.isfinite(panel.association.pearson)
+    ]
+    if not clauses:
+        return f"There are too few benchmarks to correlate sensitivity with diversity ({panels[0].association.n})."
+    n = max(panel.association.n for panel in panels)
+    return f"Correlation of sensitivity with diversity over {count_points(n)}: {', '.join(clauses)}."
 
 
 def _describe_panel(panel: TradeoffPanel) -> str:
-    """One sentence or two on a panel."""
+    """The correlation of one panel, and the sides of the line between the baselines."""
     association, benchmarks = panel.association, panel.benchmark_association
     n_simulated, n_open = int(panel.is_simulated.sum()), int((~panel.is_exact).sum())
-    sentence = f"{panel.system.capitalize()} sensitivity as {CHANGE_LABELS[panel.change]} against diversity, "
-    sentence += count_points(association.n)
-    sentence += f", {n_simulated} of them simulated" if n_simulated else ""
-    if n_open:
-        sentence += f" ({n_open} known as {'an interval' if n_open == 1 else 'intervals'}, taken at the lower end)"
+    label = f"{panel.system.capitalize()} {CHANGE_LABELS[panel.change]}, {count_points(association.n)}"
+    label += f", {n_simulated} simulated" if n_simulated else ""
+    label += f", {n_open} at the lower end of an interval" if n_open else ""
     if not np.isfinite(association.pearson):
-        return f"{sentence}: no correlation ({explain_correlation(association.n)})."
-    sentence += f": Pearson's r {format_correlation(association.pearson)}"
+        return f"{label}: no correlation ({explain_correlation(association.n)})."
+    sentence = f"{label}: Pearson {format_correlation(association.pearson)}"
     if np.isfinite(association.low):
         low, high = format_correlation(association.low), format_correlation(association.high)
         sentence += f" (95 % interval {low} to {high})"
-    sentence += f", Spearman's {format_correlation(association.spearman)}"
-    if n_simulated:
-        r = f"r {format_correlation(benchmarks.pearson)}" if np.isfinite(benchmarks.pearson) else "none"
-        sentence += f"; of the {benchmarks.n} real benchmarks alone {r}"
+    sentence += f", Spearman {format_correlation(association.spearman)}"
+    if n_simulated and np.isfinite(benchmarks.pearson):
+        sentence += f"; without baselines {format_correlation(benchmarks.pearson)}"
     sides = panel.sides
     if sides is None:
-        return f"{sentence}. No line from Constant to Random: {explain_baseline(panel)}."
+        return f"{sentence}."
     n_below, n_above = int((sides == BELOW).sum()), int((sides == ABOVE).sum())
     n_undecided = len(sides) - n_below - n_above - 2  # the baselines themselves are on no side
-    undecided = f", {n_undecided} left open by bounds" if n_undecided > 0 else ""
-    return f"{sentence}. {n_below} below the line from Constant to Random, {n_above} above it{undecided}."
+    undecided = f", {n_undecided} open" if n_undecided > 0 else ""
+    return f"{sentence}. Line from Constant to Random: {n_below} below, {n_above} above{undecided}."
 
 
 def collect_warnings(
@@ -70,11 +81,11 @@ def collect_warnings(
     for system, skipped in chosen.skipped.items():
         reasons = [f"{name} ({reason})" for name, reason in skipped.items()]
         if reasons:
-            messages.append(f"Not among the {system} points: {join_names(reasons)}.")
+            messages.append(f"Excluded from the {system} points: {join_names(reasons, MAX_NAMES)}.")
     if without_finding:
         messages.append(
-            f"Not asked yet: {join_names(sorted(without_finding))}. `suffrage analyze {SOCIAL_CHOICE} BENCHMARK` makes "
-            "a point of one."
+            f"Without a finding: {join_names(sorted(without_finding), MAX_NAMES)}. Add one: "
+            f"`suffrage analyze {SOCIAL_CHOICE} BENCHMARK`."
         )
     messages += dict.fromkeys(
         f"No line from Constant to Random among the {panel.system} points: {explain_baseline(panel)}."
@@ -82,15 +93,8 @@ def collect_warnings(
         if panel.baseline_line(panel.sensitivity) is None
     )
     if is_by_id:
-        messages.append(
-            "Findings were chosen by ID: whether their options agree is for you to see in the table of points."
-        )
+        messages.append("Findings were chosen by ID. Check in the table of points that their options agree.")
         stale = [f"{record.id} ({record.stale})" for record in chosen.records if record.stale]
         if stale:
-            messages.append(f"Stale findings among them: {join_names(stale)}.")
+            messages.append(f"Stale findings: {join_names(stale, MAX_NAMES)}.")
     return messages
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Names with commas, the first few."""
-    return f"{', '.join(names[:MAX_NAMES])}{' …' if len(names) > MAX_NAMES else ''}"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from analyses.presentation.validation import ValidationErrors
 from analyses.tradeoff.method import ChosenFindings, PointSelection
-from analyses.tradeoff.summary import SOCIAL_CHOICE, join_names
+from analyses.tradeoff.summary import MAX_NAMES, SOCIAL_CHOICE
+from tracker.name_lists import join_names
 from tracker.queries.findings.finding_records import FindingRecord
 
 
@@ -23,7 +24,7 @@ def check_selection(
         f"Finding {unknown_ids[0] if unknown_ids else ''} is none of {SOCIAL_CHOICE}. `suffrage findings --name "
         f"{SOCIAL_CHOICE}` lists them.": bool(unknown_ids),
         f"No point is called {unknown_names[0] if unknown_names else ''!r}. Choose --exclude from: "
-        f"{join_names(names)}.": bool(unknown_names),
+        f"{join_names(names, MAX_NAMES)}.": bool(unknown_names),
     }
 
 

@@ -127,7 +127,7 @@ class TestWhichFindings:
         assert points(run_tradeoff(finding(1, "a"), unsuited, second))["cardinal", "a"]["finding"] == 1
         report = run_tradeoff(unsuited, second)
         assert list(points(report)) == [("cardinal", "b")]
-        assert report.warnings[0] == f"Not among the cardinal points: a (finding 5 {why})."
+        assert report.warnings[0] == f"Excluded from the cardinal points: a (finding 5 {why})."
         assert report.finding.metrics["n_left_out"] == 1
 
     def test_time_limit_and_metric_do_not_matter_but_are_in_the_table(self) -> None:
@@ -162,14 +162,14 @@ class TestWhichFindings:
         records = finding(1, "a", stale="old"), finding(2, "a", parameters={"columns": "raw"}), finding(3, "b")
         report = run_tradeoff(*records, finding_ids=(1, 2))
         assert list(points(report)) == [("cardinal", "a #1"), ("cardinal", "a #2")]
-        assert any("Stale findings among them: 1 (old)." in warning for warning in report.warnings)
+        assert any("Stale findings: 1 (old)." in warning for warning in report.warnings)
 
     def test_names_can_be_left_out(self) -> None:
         assert list(points(run_tradeoff(finding(1, "a"), finding(2, "b"), exclude=("a",)))) == [("cardinal", "b")]
 
     def test_benchmarks_without_a_finding_are_reported(self) -> None:
         warnings = run_tradeoff(finding(1, "a"), benchmarks=("a", "b")).warnings
-        assert "Not asked yet: b." in warnings[0]
+        assert "Without a finding: b." in warnings[0]
 
 
 class TestNumbers:
@@ -202,7 +202,7 @@ class TestNumbers:
             "above",
             "open",
         ]
-        assert "1 below the line from Constant to Random, 1 above it, 1 left open by bounds" in str(report.summary)
+        assert "Line from Constant to Random: 1 below, 1 above, 1 open." in str(report.summary)
 
     def test_without_baselines_the_commands_that_make_them_are_named(self) -> None:
         report = run_tradeoff(*some(4))
@@ -226,8 +226,8 @@ class TestNumbers:
 
     def test_the_summary_disclaims_a_test(self) -> None:
         text = str(run_tradeoff(*some(5), simulated(9, "random", 1, 0.7)).summary)
-        assert "6 points, 1 of them simulated" in text
-        assert "nothing here is a test" in text
+        assert "6 points, 1 simulated" in text
+        assert "no number here is a significance test" in text
 
 
 class TestFigure:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.step_flags import StepFlags, make_flags
 from analyses.presentation.filter_model_tables import list_answer_only_scores
-from analyses.presentation.name_lists import join_names
 from analyses.smart_filtering.filter_data import FilterData, FilterModelOptions
 from analyses.smart_filtering.filter_step import FilterStep, StepResult
+from tracker.name_lists import join_names
 
 
 class ContaminatedStep(FilterStep[FilterModelOptions]):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from analyses.numerics.filtering.step_flags import make_flags
-from analyses.presentation.name_lists import join_names
 from analyses.smart_filtering.filter_data import FilterData, FilterModelOptions
 from analyses.smart_filtering.filter_step import FilterStep, StepResult
+from tracker.name_lists import join_names
 
 
 class SuspectLabelStep(FilterStep[FilterModelOptions]):
