@@ -23,7 +23,7 @@ class Picture:
     """Where a picture goes.
 
     Attributes:
-        path: the file; its suffix says what kind of picture.
+        path: the file; its suffix determines the format.
         force: whether a file that is there is replaced.
     """
 

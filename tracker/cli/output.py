@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
@@ -23,12 +24,18 @@ MAX_TEXT_WIDTH = 100
 
 
 def inform(text: str) -> None:
-    """A remark for the person, on stderr."""
+    """Print progress or a hint on stderr."""
     click.echo(text, err=True)
 
 
+def warn(text: str) -> None:
+    """Print a warning on stderr: yellow on a terminal, unless NO_COLOR is set."""
+    label = "Warning:" if os.environ.get("NO_COLOR") else click.style("Warning:", fg="yellow", bold=True)
+    click.echo(f"{label} {text}", err=True)
+
+
 def join_lines(text: str | None, longest: int = 100) -> str | None:
-    """A text without line breaks and what is not printable, cut where it is longer."""
+    """Join the lines of a text, replace what is not printable, and cut it to a length."""
     if text is None:
         return None
     line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
@@ -36,7 +43,7 @@ def join_lines(text: str | None, longest: int = 100) -> str | None:
 
 
 def print_rows(
-    rows: Iterable[Any], output_format: str, *, columns: Sequence[str] | None = None, spare: Sequence[str] = ()
+    rows: Iterable[Any], output_format: str, *, columns: Sequence[str] | None = None, drop_order: Sequence[str] = ()
 ) -> None:
     """Print rows.
 
@@ -44,7 +51,7 @@ def print_rows(
         rows: dataclasses, mappings, or sequences (which need ``columns``).
         output_format: table, json or csv.
         columns: names of the columns; by default the fields of the first row.
-        spare: columns of a table that may be left out, the first one first, where the terminal is too narrow.
+        drop_order: columns that a table on a narrow terminal omits, the least important first.
     """
     records = [_record(row, columns) for row in rows]
     names = list(columns or (records[0] if records else ()))
@@ -61,11 +68,17 @@ def print_rows(
 
         cells = [[_text(r[n]) for n in names] for r in records]
         numeric = {n for n in names if all(isinstance(r[n], (int, float, Decimal)) or r[n] is None for r in records)}
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        printed, omitted = format_text_table(names, cells, numeric=numeric, width=width, spare=spare)
+        printed, omitted = format_text_table(
+            names, cells, numeric=numeric, width=terminal_width(), drop_order=drop_order
+        )
         click.echo(printed)
         if omitted:
-            inform(f"Left out for want of space: {', '.join(omitted)}. A wider terminal or --format csv shows all.")
+            inform(f"Columns omitted to fit the terminal: {', '.join(omitted)}. Add --format csv to see all.")
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None if stdout is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_record(record: Mapping[str, Any], output_format: str) -> None:
@@ -114,7 +127,7 @@ def _whole(value: float | None) -> float | int | None:
 
 
 def format_value(value: Any) -> str:
-    """A value for reading: lists with commas, names before their values."""
+    """Format a value for reading: lists with commas, names before their values."""
     return _text(value)
 
 

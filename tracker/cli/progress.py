@@ -1,4 +1,4 @@
-"""How far a long step has come."""
+"""Progress bars on stderr."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal, to be told how much is done of how much; None elsewhere."""
+    """Show a bar on a terminal; the function takes the done and the total amount. None if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -23,7 +23,7 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def show_prompt_progress(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
-    """The same for prompts that a model is asked, to be told the tokens too: it shows how many there are a second."""
+    """Show a bar for evaluated prompts and the tokens per second; the function also takes the number of tokens."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -17,22 +17,22 @@ def format_text_table(
     *,
     numeric: Collection[str] = (),
     width: int | None = None,
-    spare: Sequence[str] = (),
+    drop_order: Sequence[str] = (),
 ) -> tuple[str, list[str]]:
     """A table with a header, numbers to the right and texts to the left.
 
-    Texts are folded to at least sixteen letters and numbers never. Where that is still too wide, columns without
-    any word are left out, then the spare ones; what then is too wide sticks out.
+    Texts are wrapped to at least 16 columns; numbers never are. If the table is still too wide, columns without any
+    text are omitted, then those of ``drop_order``, one at a time. What is then too wide is printed in full.
 
     Args:
         names: of the columns; underscores are printed as spaces.
         cells: a text for each column of each row.
         numeric: names of the columns of numbers.
-        width: letters that the terminal has in a line; None for as many as it takes.
-        spare: names of columns that may be left out, the first one first.
+        width: columns of the terminal; None for no limit.
+        drop_order: names of columns to omit if there is no room, the least important first.
 
     Returns:
-        The lines, and the names of the spare columns that were left out.
+        The lines, and the names of the columns of ``drop_order`` that were omitted.
     """
     columns = {
         name: [name.replace("_", " "), *(" ".join(row[at].splitlines()) for row in cells)]
@@ -43,7 +43,7 @@ def format_text_table(
     omitted: list[str] = []
     if width is not None:
         silent = [name for name, column in columns.items() if not any(column[1:])]
-        for name in [*silent, *spare]:
+        for name in [*silent, *drop_order]:
             if _total(least) > width and name in least:
                 del columns[name], full[name], least[name]
                 omitted += [name] if name not in silent else []

@@ -148,7 +148,7 @@ class TestHistory:
 class TestLeaderboard:
     def test_ranks_have_intervals_and_indistinguishable_groups_are_listed(self, url: str) -> None:
         result = call("leaderboard", "b", "--missing", "complete", "--database", url)
-        assert "Every two neighbours in rank can be told apart." in result.stderr
+        assert "All differences between neighbouring ranks are significant." in result.stderr
         rows = json.loads(
             call("leaderboard", "b", "--missing", "complete", "--format", "json", "--database", url).stdout
         )
@@ -157,7 +157,7 @@ class TestLeaderboard:
     def test_a_model_without_a_rank_points_to_missing(self, url: str) -> None:
         message = call("leaderboard", "b", "--database", url).stderr
         assert "org/b has no rank: 1 of 240 prompts are missing." in message
-        assert "--missing says what missing scores are to mean." in message
+        assert "Choose how to treat missing scores with --missing." in message
 
     def test_missing_scores_can_be_refused(self, url: str) -> None:
         with pytest.raises(SelectionError, match="org/b 1"):

@@ -89,7 +89,7 @@ class TestMade:
         assert first.stdout == ""
         messages = first.stderr.splitlines()
         assert re.fullmatch(r"b: 300 new vectors of 16 numbers by tiny@[0-9a-f]{12}:question\+choices", messages[0])
-        assert re.fullmatch(r"  note: \d+ of 300 texts are longer than the 24 tokens that the encoder .*", messages[1])
+        assert re.fullmatch(r"Warning: \d+ of 300 texts are longer than the 24 tokens that the encoder .*", messages[1])
         assert len(messages) == 2
         before = stored(store_url)
         ingest(store_url, tmp_path, questions[:350], ["prompt_id", "question", "choices"])

@@ -39,7 +39,7 @@ class TestCommand:
         assert "colours: 10 prompts (" in first.stderr
         assert "test 3" in first.stderr
         assert "10 new prompts" in first.stderr
-        assert "note: answers read as --answer-is index, the only way that fits them all" in first.stderr
+        assert "Warning: answers read as --answer-is index, the only way that fits them all" in first.stderr
         again = run(engine, "prompts", "import", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
         assert "taken in before, nothing changed" in again.stderr
         counted = run(engine, "sql", "select split, count(*) as n from prompt group by split order by split").stdout

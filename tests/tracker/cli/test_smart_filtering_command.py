@@ -144,8 +144,8 @@ class TestOutput:
         assert "Easy, which all 7 filter models get right with a probability above 0.8 (by option letters): 1" in (
             filtered.stdout
         )
-        assert "Note: The models that filter: northlight/borealis-2-large, quillworks/folio-72b," in filtered.stderr
-        assert "Note: Without the question, filter models are right on" in filtered.stderr
+        assert "Warning: The models that filter: northlight/borealis-2-large, quillworks/folio-72b," in filtered.stderr
+        assert "Warning: Without the question, filter models are right on" in filtered.stderr
         assert "finding 1" in filtered.stderr
         assert "Traceback" not in filtered.output
         assert "Warning" not in filtered.output

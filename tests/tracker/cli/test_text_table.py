@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+import sqlalchemy as sa
+from command_runner import run
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -12,8 +15,10 @@ NAMES = ["rank", "model", "mean", "run"]
 ROWS = [["1", "Meta-Llama-3.1-70B-Instruct", "0.6280", "7"], ["–", "🦙/模型-β", "0.7011", "26"]]
 
 
-def table(width: int | None, spare: list[str] | None = None) -> tuple[list[str], list[str]]:
-    printed, omitted = format_text_table(NAMES, ROWS, numeric={"rank", "mean", "run"}, width=width, spare=spare or [])
+def table(width: int | None, drop_order: list[str] | None = None) -> tuple[list[str], list[str]]:
+    printed, omitted = format_text_table(
+        NAMES, ROWS, numeric={"rank", "mean", "run"}, width=width, drop_order=drop_order or []
+    )
     return printed.splitlines(), omitted
 
 
@@ -29,7 +34,7 @@ class TestWidth:
         assert lines[2:4] == ["   1   Meta-Llama-3.1-70B-    0.6280     7", "       Instruct"]
         assert omitted == []
 
-    def test_spare_columns_make_room_and_are_named(self) -> None:
+    def test_less_important_columns_make_room_and_are_named(self) -> None:
         lines, omitted = table(34, ["run"])
         assert omitted == ["run"]
         assert max(map(cell_len, lines)) <= 34
@@ -39,9 +44,25 @@ class TestWidth:
         assert "0.6280" in "\n".join(lines)
 
     def test_a_column_without_a_word_goes_first(self) -> None:
-        printed, omitted = format_text_table(["a", "label", "b"], [["x" * 30, "", "y" * 30]], width=40, spare=["b"])
+        printed, omitted = format_text_table(
+            ["a", "label", "b"], [["x" * 30, "", "y" * 30]], width=40, drop_order=["b"]
+        )
         assert "label" not in printed
         assert omitted == []
+
+
+class TestLeaderboard:
+    @pytest.mark.parametrize(("width", "omitted"), [(80, {"run", "stderr"}), (100, {"run"}), (140, set())])
+    def test_keeps_the_columns_that_explain_a_rank(
+        self, filled_file: sa.Engine, monkeypatch: pytest.MonkeyPatch, width: int, omitted: set[str]
+    ) -> None:
+        monkeypatch.setattr("tracker.cli.output.terminal_width", lambda: width)
+        printed = run(filled_file, "leaderboard", "arithmetic")
+        head, line, *_ = printed.stdout.splitlines()
+        assert cell_len(line) <= width
+        assert {"rank", "ranks", "model", "mean", "low", "high", "coverage"} <= set(head.split())
+        assert omitted & set(head.split()) == set()
+        assert ("Columns omitted to fit the terminal: " in printed.stderr) == bool(omitted)
 
 
 class TestLaws:

@@ -79,7 +79,7 @@ class TestRegistry:
     @pytest.mark.parametrize("name", sorted(discover_exports()))
     def test_every_export_declares_its_command(self, name: str) -> None:
         export = load_export(name)
-        assert export.main.help.startswith("Write ")
+        assert export.main.help.startswith("Export ")
         assert all(option.help for option in export.main.options)
         assert set(export.formats) >= set(TABLE_FORMATS if name != "archive" else ())
 
@@ -90,7 +90,7 @@ class TestPlugin:
         overview = " ".join(CliRunner().invoke(suffrage, ["export", "--help"]).stdout.split())
         assert "task-counts Write how many prompts each task has." in overview
         result = invoke(database, "task-counts", "b", "--factor", "2")
-        assert (result.stdout, result.stderr) == ("task,n\nb,6\n", "A warning.\n")
+        assert (result.stdout, result.stderr) == ("task,n\nb,6\n", "Warning: A warning.\n")
         path = tmp_path / "counts.jsonl"
         assert invoke(database, "task-counts", "b", "-o", str(path)).stderr.endswith(f"Wrote {path}: 1 row.\n")
         assert path.read_text() == '{"task": "b", "n": 3}\n'

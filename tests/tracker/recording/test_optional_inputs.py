@@ -134,7 +134,7 @@ class TestCommand:
         arguments = ["analyze", "weighing-mean", "arithmetic", "--database", str(filled_file.url), "--no-mlflow"]
         result = CliRunner().invoke(suffrage, [*arguments, "--weights", "task-equal"])
         assert result.exit_code == 0, result.output
-        assert "Note: Prompts are weighted by task-equal." in result.stderr
+        assert "Warning: Prompts are weighted by task-equal." in result.stderr
 
 
 class TestDeclaration:

@@ -327,7 +327,7 @@ class TestCommand:
         key = sieve(filled_file).finding_id
         assert "data" not in invoke(filled_file, "findings").stdout.splitlines()[0]
         text = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
-        assert f"Note: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in text.stderr
+        assert f"Warning: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in text.stderr
         used = key + 1
         assert f"filter {key}" in next(
             line for line in invoke(filled_file, "show", str(used)).stdout.splitlines() if line.startswith("data ")

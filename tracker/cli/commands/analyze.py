@@ -21,7 +21,7 @@ from tracker.cli.options import (
     selection_options,
     weights_option,
 )
-from tracker.cli.output import inform, print_record, print_rows, print_summary
+from tracker.cli.output import inform, print_record, print_rows, print_summary, warn
 from tracker.cli.parameter_options import check_option_names, parameter_option
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def print_recorded(recorded: RecordedFinding, output_format: str) -> None:
     else:
         print_summary(report.summary)
     if recorded.publishing_problem:
-        inform(f"Warning: {recorded.publishing_problem}")
+        warn(recorded.publishing_problem)
     parts = ((len(recorded.metrics), "metric"), (len(report.tables), "table"), (len(report.figures), "figure"))
     rest = ", ".join(
         f"{n} {noun}{'s' * (n != 1)}" for n, noun in (*parts, (len(report.warnings), "further warning")) if n

@@ -17,7 +17,7 @@ from tracker.cli.options import (
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import inform, join_lines, print_numbers, print_record, print_rows, print_summary
+from tracker.cli.output import inform, join_lines, print_numbers, print_record, print_rows, print_summary, warn
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def command(
     if record:
         inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
         if recorded.publishing_problem:
-            inform(f"Warning: {recorded.publishing_problem}")
+            warn(recorded.publishing_problem)
 
 
 def _chosen(session: Session, selection: Selection, names: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
@@ -154,7 +154,7 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
         for name in names:
             _print_flips(name, [row for row in flips if row["better"] == name], report)
     for warning in report.warnings:
-        inform(f"Note: {warning}")
+        warn(warning)
 
 
 def _print_tasks(rows: list[dict[str, Any]]) -> None:
@@ -171,7 +171,7 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
     print_rows(
         [{title: row[name] for name, title in titles.items()} for row in ordered],
         "table",
-        spare=("mean A", "mean B", "BH", "p"),
+        drop_order=("mean A", "mean B", "BH", "p"),
     )
 
 
@@ -188,5 +188,5 @@ def _print_flips(name: str, rows: list[dict[str, Any]], report: Report) -> None:
             for row in rows
         ],
         "table",
-        spare=("A", "B", "task"),
+        drop_order=("A", "B", "task"),
     )  # fmt: skip

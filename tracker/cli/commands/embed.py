@@ -9,7 +9,7 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option
-from tracker.cli.output import inform
+from tracker.cli.output import inform, warn
 from tracker.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def ingest_vector_file(engine: Engine, benchmark: str, path: Path, encoder: Enco
         n_prompts = len(read_prompts(session, select_tasks(session, key, Selection(benchmark=benchmark)))[0])
         n_with = len(list_embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
     if n_with < n_prompts:
-        inform(f"  note: {n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")
+        warn(f"{n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")
 
 
 def embed(
@@ -167,20 +167,16 @@ def embed(
     before = f", {len(stored):,} stored before" if stored else ""
     inform(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {encoder_name.label}{before}")
     if loaded.warning:
-        inform(f"  note: {loaded.warning}")
+        warn(loaded.warning)
     if loaded.limit is not None and (n_long := int((lengths > loaded.limit).sum())):
-        inform(
-            f"  note: {n_long:,} of {len(texts):,} texts are longer than the {loaded.limit:,} tokens that the encoder "
+        warn(
+            f"{n_long:,} of {len(texts):,} texts are longer than the {loaded.limit:,} tokens that the encoder "
             "reads; the rest of them was cut off"
         )
     if len(texts) < len(every):
-        inform(
-            f"  note: {len(every) - len(texts):,} of {len(every):,} prompts have no text for {template}, and no vector"
-        )
+        warn(f"{len(every) - len(texts):,} of {len(every):,} prompts have no text for {template}, and no vector")
     if n_useless:
-        inform(
-            f"  note: for {n_useless:,} texts the encoder gave no direction (zero, or not finite); they have no vector"
-        )
+        warn(f"for {n_useless:,} texts the encoder gave no direction (zero, or not finite); they have no vector")
 
 
 def _embed_missing(

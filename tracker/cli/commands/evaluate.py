@@ -9,7 +9,7 @@ import click
 from tracker.cli.evaluation_options import generation_options, loading_options, prompt_options, server_options
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, split_values
-from tracker.cli.output import inform
+from tracker.cli.output import inform, warn
 from tracker.cli.progress import show_prompt_progress
 from tracker.evaluating.option_values import ERRORED_VALUES
 
@@ -113,7 +113,7 @@ def _evaluate(engine: Any, plan: Any) -> None:
 
 
 def _print_warning(text: str) -> None:
-    inform(f"  note: {text}")
+    warn(text)
 
 
 def _print_result(result: EvaluationOutcome) -> None:

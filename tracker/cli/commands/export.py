@@ -12,7 +12,7 @@ import click
 
 from tracker.cli.help_text import Command, Group
 from tracker.cli.options import database_option, selection_options
-from tracker.cli.output import inform
+from tracker.cli.output import inform, warn
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -298,4 +298,4 @@ def _write_folder(tree: FileTree, destination: Destination) -> str:
 
 def _inform_all(warnings: Iterable[str]) -> None:
     for warning in warnings:
-        inform(warning)
+        warn(warning)

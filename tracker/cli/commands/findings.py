@@ -50,7 +50,7 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     short = [{**dataclasses.asdict(row), "headline": _headline(row), "data": _narrowed(row.selection)} for row in rows]
     optional = {"data": any(row["data"] for row in short), "status": any(row["status"] == "failed" for row in short)}
     columns = [name for name in COLUMNS if optional.get(name, True)]
-    print_rows(short, output_format, columns=columns, spare=("recorded", "data"))
+    print_rows(short, output_format, columns=columns, drop_order=("recorded", "data"))
 
 
 def _narrowed(selection: Mapping[str, Any] | None) -> str:

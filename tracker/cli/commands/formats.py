@@ -23,7 +23,7 @@ def list_formats(output_format: str) -> None:
     """
     from tracker.ingest.format_registry import describe_formats
 
-    print_rows(describe_formats(), output_format, spare=("package",))
+    print_rows(describe_formats(), output_format, drop_order=("package",))
 
 
 @listing_group(list_formats)

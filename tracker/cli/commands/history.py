@@ -11,7 +11,7 @@ import click
 from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options
-from tracker.cli.output import inform, join_lines, print_rows, print_summary
+from tracker.cli.output import inform, join_lines, print_rows, print_summary, warn
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, str] = {
     "mean": "mean", "change": "change", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
     "n_better": "better", "n_worse": "worse",
 }  # fmt: skip
-SPARE = ("n", "label", "95 % low", "95 % high")
+DROP_ORDER = ("n", "label", "95 % low", "95 % high")
 
 
 @click.command(cls=Command)
@@ -141,7 +141,7 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
             for row in rows
         ],
         "table",
-        spare=SPARE,
+        drop_order=DROP_ORDER,
     )
     for chosen, (_, report) in answers:
         if report is None:
@@ -150,7 +150,7 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
         print_summary(report.summary)
         _print_changed(report, changed)
         for warning in report.warnings:
-            inform(f"Note: {warning}")
+            warn(warning)
     if all(report is None for _, (_, report) in answers):
         inform("No model has two runs here, so nothing can have changed.")
 
@@ -170,7 +170,7 @@ def _print_changed(report: Report, most: int) -> None:
         [{"prompt": row["prompt"], "task": row["task"], "before": row["before"], "after": row["after"],
           "text": join_lines(row["text"])} for row in printed],
         "table",
-        spare=("task",),
+        drop_order=("task",),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, mlflow_options
-from tracker.cli.output import inform
+from tracker.cli.output import inform, warn
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.ingest.measurement import ReadOptions
@@ -181,7 +181,7 @@ def _publish(engine: Engine, run_ids: Sequence[int], tracking_uri: str) -> None:
     try:
         publish_runs(engine, run_ids, tracking_uri)
     except PublishingError as error:
-        inform(f"Warning: {error}")
+        warn(str(error))
 
 
 def ingest_files(
@@ -230,7 +230,7 @@ def ingest_files(
             failed += 1
             continue
         except KeyboardInterrupt:
-            inform(f"Stopped while taking in {path}. Each file is stored whole or not at all; run it again to go on.")
+            inform(f"Stopped while importing {path}, of which nothing is stored. Run the command again to resume.")
             raise
         run_ids += result.changes.run_ids
         inform(result.summary())
@@ -241,7 +241,7 @@ def ingest_files(
                 "  Its new runs are partial: no ranking takes them unless --runs names them. The whole file mends them."
             )
         for warning in result.changes.warnings:
-            inform(f"  note: {warning}")
+            warn(warning)
     return run_ids, failed
 
 
@@ -263,6 +263,6 @@ def _check_model(path: Path, options: ReadOptions, format_name: str | None, path
             path,
             f"calls its model {model!r}, and {paths_by_model[conflicting]} calls it {conflicting!r}: "
             f"--model {options.model} would make them one.",
-            advice="Leave --model out, or take in the files of each model by themselves.",
+            advice="Leave --model out, or import the files of each model separately.",
         )
     paths_by_model[model] = path

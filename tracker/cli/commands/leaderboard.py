@@ -10,13 +10,13 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options, weights_option
-from tracker.cli.output import inform, print_rows
+from tracker.cli.output import inform, print_rows, warn
 from tracker.queries.selection import POLICIES, Policy, Selection
 
 if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 
-SPARE = ("run", "coverage", "n", "stderr", "clustered")
+DROP_ORDER = ("run", "stderr", "n", "clustered", "95 % low", "95 % high")
 MAX_NAMES, MAX_GROUPS = 8, 6
 
 
@@ -63,7 +63,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         rows = [asdict(row) | _interval_fields(board, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
         for warning in (*board.warnings, *board.cluster_warnings):
-            inform(warning)
+            warn(warning)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
@@ -72,25 +72,27 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
     )
     print_rows(
-        [_columns(row, board.rank_intervals.get(row.model), board) for row in board.rows], output_format, spare=SPARE
+        [_columns(row, board.rank_intervals.get(row.model), board) for row in board.rows],
+        output_format,
+        drop_order=DROP_ORDER,
     )
     for row in board.rows:
         if row.unranked:
             inform(f"{row.model} has no rank: {row.unranked}.")
     if any(row.unranked for row in board.rows):
-        inform("--missing says what missing scores are to mean.")
+        inform("Choose how to treat missing scores with --missing.")
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and selection.cluster != "none":
         inform(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
     for warning in (*board.warnings, *board.cluster_warnings):
-        inform(warning)
+        warn(warning)
     groups = board.describe_groups()
     for line in groups[:MAX_GROUPS]:
         inform(_cut(line))
     if len(groups) > MAX_GROUPS:
-        inform(f"and {len(groups) - MAX_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
+        inform(f"and {len(groups) - MAX_GROUPS} more such groups. Record them all: `suffrage analyze rank-intervals`.")
     if board.rank_intervals and not groups:
-        inform("Every two neighbours in rank can be told apart.")
+        inform("All differences between neighbouring ranks are significant.")
     if board.no_rank_intervals and board.unit == "prompt":
         inform(f"No intervals of ranks: {board.no_rank_intervals}.")
 

@@ -10,7 +10,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import inform, print_rows
+from tracker.cli.output import inform, print_rows, warn
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -104,4 +104,4 @@ def _store_facts(engine: Engine, path: Path, *, overwrite: bool) -> None:
     if len(lines) > MAX_LINES:
         inform(f"  and {len(lines) - MAX_LINES:,} more")
     if file.passed_over:
-        inform(f"  note: columns that are no facts of models were passed over: {', '.join(file.passed_over)}")
+        warn(f"columns that are no facts of models were passed over: {', '.join(file.passed_over)}")

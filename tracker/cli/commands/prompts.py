@@ -9,7 +9,7 @@ import click
 
 from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import inform, join_lines, print_rows
+from tracker.cli.output import inform, join_lines, print_rows, warn
 from tracker.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
         stored = load_prompts(session, Selection(benchmark=benchmark))
     texts = [join_lines(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
     rows = zip(stored.names, stored.tasks, stored.splits, texts, strict=True)
-    print_rows(rows, output_format, columns=("name", "task", "split", "text"), spare=("split",))
+    print_rows(rows, output_format, columns=("name", "task", "split", "text"), drop_order=("split",))
 
 
 @command.command("import")
@@ -153,4 +153,4 @@ def import_prompts(
     for reason, n in list(result.skipped.items())[:N_REASONS]:
         inform(f"  left out: {n:,} {reason}")
     for warning in result.warnings:
-        inform(f"  note: {warning}")
+        warn(warning)

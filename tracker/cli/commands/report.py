@@ -8,7 +8,7 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, mlflow_options, selection_options, weights_option
-from tracker.cli.output import inform
+from tracker.cli.output import inform, warn
 from tracker.queries.selection import POLICIES, Policy, Selection
 
 
@@ -75,7 +75,7 @@ def command(
         try:
             publish(engine, built, tracking_uri)
         except PublishingError as error:
-            inform(f"Warning: {error}")
+            warn(str(error))
         else:
             inform(
                 "In MLflow: `suffrage ui` shows it in the experiment "

@@ -11,7 +11,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
-from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows
+from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows, warn
 from tracker.name_lists import join_names
 from tracker.run_fields import RUN_FIELDS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLUMNS: tuple[str, ...] = ("id", "benchmark", "model", "condition", "label", "status", "n_scores", "means", "ingested")
 OPTIONAL_COLUMNS = tuple(name for name in RUN_FIELDS if name not in ("condition", "label", "settings", "started"))
 """Columns that are printed where a run has a value there."""
-SPARE = ("status", "ingested", "label", "limited", "few_shot", "condition")
+DROP_ORDER = ("status", "ingested", "label", "limited", "few_shot", "condition")
 MAX_NAMES = 8
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
     at = columns.index("label")
     columns = (*columns[:at], *optional, *columns[at:])
     records = [row.as_record() for row in rows_to_print]
-    print_rows(records, output_format, columns=columns if output_format == "table" else None, spare=SPARE)
+    print_rows(records, output_format, columns=columns if output_format == "table" else None, drop_order=DROP_ORDER)
     if n := len(rows) - len(rows_to_print):
         inform(f"Not listed: {n} hidden or superseded. --all lists them too.")
 
@@ -240,7 +240,7 @@ def _report_change(engine: Engine, change: StatusChange, state: str, publish_to:
     n = len(change.run_ids)
     inform(f"Run{'s' * (n > 1)} {format_value(change.run_ids)} {'is' if n == 1 else 'are'} {state}.")
     if change.stale:
-        inform(f"Stale now: {_findings(tuple(change.stale))}. `suffrage show ID` says why, and how to ask again.")
+        inform(f"Stale now: {_findings(tuple(change.stale))}. See why, and how to repeat it: `suffrage show ID`.")
     if change.sound:
         inform(f"No longer stale: {_findings(change.sound)}.")
     if publish_to is None:
@@ -251,7 +251,7 @@ def _report_change(engine: Engine, change: StatusChange, state: str, publish_to:
     try:
         publish_changes(engine, change.run_ids, (*change.stale, *change.sound), publish_to)
     except PublishingError as error:
-        inform(f"Warning: {error}")
+        warn(str(error))
 
 
 def _findings(keys: tuple[int, ...]) -> str:

@@ -6,7 +6,7 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import inform, print_rows
+from tracker.cli.output import print_rows, warn
 
 
 @click.command(cls=Command)
@@ -40,4 +40,4 @@ def command(
     ) as result:
         print_rows(result.rows, output_format, columns=result.columns)
         for warning in result.warnings:
-            inform(f"note: {warning}")
+            warn(warning)

@@ -10,7 +10,7 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, mlflow_options
-from tracker.cli.output import inform, print_summary
+from tracker.cli.output import inform, print_summary, warn
 
 
 def _name(ctx: click.Context, option: click.Parameter, name: str | None) -> str | None:
@@ -57,6 +57,6 @@ def command(
     recorded = record_report(engine, provenance, report, publish_to=None if no_mlflow else tracking_uri)
     print_summary(report.summary)
     if recorded.publishing_problem:
-        inform(f"Warning: {recorded.publishing_problem}")
+        warn(recorded.publishing_problem)
     key = recorded.finding_id
     inform(f"Recorded as finding {key}: suffrage leaderboard {shlex.quote(benchmark_key.label)} --weights {key}")
