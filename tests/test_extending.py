@@ -63,7 +63,7 @@ def test_damage_of_a_file_of_its_format_is_reported(site: Path, tmp_path: Path) 
     (tmp_path / "bad.scores").write_text("q1 = 1\nq2 = good\n")
     refused = suffrage(site, tmp_path, "ingest", "bad.scores", "--benchmark", "exam", "--no-mlflow")
     assert refused.returncode == 1
-    assert "bad.scores: line 2: 'good' is no number." in refused.stderr
+    assert "bad.scores: line 2: 'good' is not a number." in refused.stderr
 
 
 def test_what_is_sound_of_a_damaged_file_of_its_format_can_be_stored(site: Path, tmp_path: Path) -> None:

@@ -166,14 +166,14 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ({"on_conflict": "replace"}, "on_conflict is 'replace'; it must be one of: rerun, skip, update, error"),
-            ({"orient": "model"}, "orient is 'model'; it must be one of: prompts, models"),
+            ({"on_conflict": "replace"}, "on_conflict is 'replace'; choose from: rerun, skip, update, error"),
+            ({"orient": "model"}, "orient is 'model'; choose from: prompts, models"),
             ({"values": "answers"}, "values is 'answers'"),
-            ({"condition": "Full"}, "condition is 'Full'; it must be one of: None, full, answer_only"),
+            ({"condition": "Full"}, "condition is 'Full'; choose from: None, full, answer_only"),
             ({"probability_kind": "letter"}, "probability_kind is 'letter'"),
             ({"errored": "0"}, "errored is '0'"),
             ({"empty": "skip"}, "empty is 'skip'"),
-            ({"splits": "test"}, "splits is 'test'; give a list of names"),
+            ({"splits": "test"}, "splits is 'test'; pass a list of names"),
         ],
     )
     def test_a_mistyped_word_is_refused_and_nothing_is_stored(

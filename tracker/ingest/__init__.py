@@ -1,1 +1,1 @@
-"""From a file, through measurements, into the store."""
+"""Import of result files: parsing, name resolution and storage."""

@@ -1,4 +1,4 @@
-"""Every file format that is installed: ours, and those of other packages."""
+"""Registry of file formats: built-in ones and those of plug-ins."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ GROUP = "suffrage.formats"
 
 
 def load_formats() -> Mapping[str, ModuleType]:
-    """Every format by name, such as ``wide-table``; built-in ones keep their names.
+    """Return every format by name, such as ``wide-table``; built-in formats keep their names.
 
-    A plug-in that cannot be used is reported in a warning and left out.
+    A broken plug-in is skipped with a warning.
     """
     return MappingProxyType({name: module for name, (module, _) in _formats(tuple(sys.path)).items()})
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormatDescription:
-    """A format, for people.
+    """Description of a format for users.
 
     Attributes:
-        format: its name.
-        holds: what its files are.
-        recognised_by: names or content by which a file is known; None where the format does not say.
-        package: where it comes from, with the version.
+        format: name of the format.
+        holds: content of its files.
+        recognised_by: names or content that identify a file; None if the format does not define it.
+        package: package and version that provide the format.
     """
 
     format: str
@@ -43,7 +43,7 @@ class FormatDescription:
 
 
 def describe_formats() -> list[FormatDescription]:
-    """Every format, by name."""
+    """Return the descriptions of all formats, sorted by name."""
     return [
         FormatDescription(
             format=name,

@@ -1,7 +1,7 @@
-"""What every file format is translated into: columns of measurements, never rows of objects.
+"""Measurements: the common result of all file formats, in columns.
 
-A format yields these blocks; the store resolves the names in them to keys. Blocks that concern the
-same prompts share one `Prompts` object, which is then resolved once.
+A format yields these blocks, and the store resolves their names to keys. Blocks about the same prompts share one
+`Prompts` object, which is resolved once.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 Texts = Sequence[str | None]
 
 PROMPTS_PER_BLOCK = 10_000
-"""Of a file that is read as a stream: how many prompts, at most, a block is about."""
+"""Maximal number of prompts per block of a streamed file."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prompts:
-    """Prompts as one file calls them, with as much of their content as it holds.
+    """Prompts as named in a file, with the content that it holds.
 
     Attributes:
-        keys: ``n`` names; together with the task (where given) they tell the prompts of a namespace apart.
-        tasks: ``n`` task names; None where the file names no tasks, so that a key is looked up in all of them.
-        namespace: who calls them so: '' for tables, else the harness.
-        text: ``n`` questions, without few-shot examples; None where the file does not hold them.
+        keys: ``n`` names; with the task (if any), they identify the prompts of a namespace.
+        tasks: ``n`` task names; None if the file names no tasks, so that a key is searched in all of them.
+        namespace: origin of the names: '' for tables, else the harness.
+        text: ``n`` questions without few-shot examples; None if the file does not hold them.
         choices: ``n`` lists of options, or None for prompts without.
-        answer: ``n`` gold answers.
+        answer: ``n`` reference answers.
         split: ``n`` names such as test or validation.
         details: ``n`` mappings of further fields.
-        disambiguated_by: the field of the details that distinguishes prompts of the same name, in one task
-            ``key``, ``key#1``, ``key#2``, …; None where nothing does.
-        benchmark: what the file says they belong to; the user's word goes before it.
+        disambiguated_by: field of the details that distinguishes prompts of the same name, in one task ``key``,
+            ``key#1``, ``key#2``, …; None if there is none.
+        benchmark: benchmark in the file; read options override it.
         lines: ``(n,)`` int64 line of the file, or row counted from 1, for messages.
     """
 
@@ -63,12 +63,12 @@ class Prompts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunDescription(RunFields):
-    """One model answering one benchmark once, as a file describes it.
+    """A model evaluated once on a benchmark, as a file describes it.
 
     Attributes:
         model: its name.
-        benchmark: what the file says it answered; the user's word goes before it.
-        model_facts: what the file says of the model: organization, parameters, ...
+        benchmark: benchmark in the file; read options override it.
+        model_facts: facts of the model: organization, parameters, ...
     """
 
     model: str
@@ -78,12 +78,12 @@ class RunDescription(RunFields):
 
 @dataclass(frozen=True, kw_only=True)
 class MetricDescription:
-    """How answers are scored.
+    """A metric.
 
     Attributes:
         name: such as ``accuracy``.
-        higher_is_better: None where the file does not say.
-        lower, upper: smallest and largest possible score; None where unbounded or unknown.
+        higher_is_better: None if unknown.
+        lower, upper: smallest and largest possible score; None if unbounded or unknown.
     """
 
     name: str
@@ -94,12 +94,12 @@ class MetricDescription:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """Scores of one run under one metric.
+    """Scores of one run for one metric.
 
     Attributes:
-        values: ``(n,)`` float64, aligned with ``prompts``; NaN = not measured, stored as no row.
+        values: ``(n,)`` float64, aligned with ``prompts``; NaN = missing, stored as no row.
         trials: ``(n,)`` int64, or one number for all.
-        places: where in the file the values stand ("column 'gpt-4'"), for messages.
+        places: place of the values in the file ("column 'gpt-4'"), for messages.
     """
 
     run: RunDescription
@@ -112,17 +112,17 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """What a model said.
+    """Answers of one run.
 
     Attributes:
-        text: ``n`` answers as extracted; None where nothing could be extracted.
-        probability: ``(n,)`` the model's own probability of that answer, NaN where unknown.
-        status: ``n`` of ok, error, empty; None means ok where there is a text, empty where not.
-        extraction: how the answer was read off.
-        scored_as: the metric under which the store scores the answers against the gold answers it
-            holds (equal = 1, else 0, nothing extracted = 0); None where they are only kept.
-        predicted: ``(n,)`` whether the file holds an answer for the prompt at all (an empty one included);
-            None means for all of them. Prompts without are not measured: no answer, no score.
+        text: ``n`` extracted answers; None if nothing could be extracted.
+        probability: ``(n,)`` the model's probability of that answer, NaN if unknown.
+        status: ``n`` of ok, error, empty; None means ok for a text, else empty.
+        extraction: name of the method that extracted the answers.
+        scored_as: metric for comparing the answers with the stored reference answers (equal = 1, else 0; nothing
+            extracted = 0); None to store them unscored.
+        predicted: ``(n,)`` whether the file holds an answer for the prompt (an empty one included); None means for all.
+            Prompts without an answer get no score.
     """
 
     run: RunDescription
@@ -143,9 +143,9 @@ class TaskScores:
 
     Attributes:
         tasks: ``n`` task names.
-        values: ``(n,)`` float64; NaN = not measured, stored as no row.
-        stderr: ``(n,)`` standard errors, NaN where unknown.
-        n_prompts: ``n`` numbers of prompts behind them.
+        values: ``(n,)`` float64; NaN = missing, stored as no row.
+        stderr: ``(n,)`` standard errors, NaN if unknown.
+        n_prompts: ``n`` numbers of prompts.
     """
 
     run: RunDescription
@@ -167,29 +167,29 @@ CHOICES: Mapping[str, tuple[str | None, ...]] = {
     "errored": (None, "missing", "wrong"),
     "empty": (None, "wrong", "missing"),
 }
-"""What those fields of `ReadOptions` may say that are chosen among words."""
+"""Allowed values of fields of `ReadOptions`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What the user says about a file; formats take what concerns them.
+    """User options for reading a file; each format uses those that apply to it.
 
     Attributes:
-        benchmark: name of the benchmark, over what the file says.
-        model: name of the model, over what the file says; only for files of one model.
-        metric: name of the metric, where the file does not say.
-        condition: ``full`` or ``answer_only``, where the file does not say.
-        orient: whether the columns of a wide table are ``models`` with prompts in the rows (``prompts``), or
-            the rows are models (``models``).
+        benchmark: name of the benchmark; overrides the file.
+        model: name of the model; overrides files with a single model.
+        metric: name of the metric if the file has none.
+        condition: ``full`` or ``answer_only`` if the file has none.
+        orient: ``prompts`` if the rows of a wide table are prompts and its columns models; ``models`` if the rows are
+            models.
         values: whether a wide table holds ``scores`` or ``predictions``.
-        probability_kind: ``letters`` or ``likelihoods``: what a column gold_probability was computed from.
-        higher_is_better, lower, upper: facts about the metric, over what is known of it.
-        splits: of a file that holds several splits of the prompts, those to take; none means what the format says.
-        errored: what an answer that failed for technical reasons counts as: ``missing`` or ``wrong``; None is missing.
-        empty: what an answer that was given and holds nothing counts as: ``wrong`` or ``missing``; None is wrong.
+        probability_kind: ``letters`` or ``likelihoods``, the basis of a column gold_probability.
+        higher_is_better, lower, upper: properties of the metric; override the known ones.
+        splits: splits to read of a file with several splits; empty for the format's default.
+        errored: how answers count that failed for technical reasons: ``missing`` (default) or ``wrong``.
+        empty: how empty answers count: ``wrong`` (default) or ``missing``.
 
     Raises:
-        SelectionError: a word that is none of those to choose among.
+        SelectionError: an option has an unknown value.
     """
 
     benchmark: str | None = None
@@ -207,25 +207,25 @@ class ReadOptions:
     empty: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a word that is none of the choices; formats would take it for the usual one."""
+        """Reject unknown values, which formats would read as the default."""
         for name, words in CHOICES.items():
             chosen = getattr(self, name)
             if chosen not in words:
                 choices = ", ".join(str(word) for word in words)
-                raise SelectionError(f"{name} is {chosen!r}; it must be one of: {choices}.")
+                raise SelectionError(f"{name} is {chosen!r}; choose from: {choices}.")
         splits: Any = self.splits
         if isinstance(splits, str):
-            raise SelectionError(f"splits is {splits!r}; give a list of names.")
+            raise SelectionError(f"splits is {splits!r}; pass a list of names.")
 
     @property
     def condition_of_runs(self) -> str:
-        """The condition of the runs of a file that does not say it."""
+        """Return the condition of runs without one in the file."""
         return self.condition or "full"
 
     def as_json(self) -> dict[str, Any]:
-        """The choices, without those that were made later than the first version and are at their defaults.
+        """Return the options, without those that were added after the first version and have their defaults.
 
-        A file is known by them, so that what an earlier version took in is known to this one.
+        Files are identified by these options, so that files imported by earlier versions are recognized.
         """
         later = {"splits": (), "errored": None, "empty": None}
         return {name: value for name, value in asdict(self).items() if name not in later or value != later[name]}
@@ -250,7 +250,7 @@ KNOWN_METRICS = {
 
 
 def metric_description(name: str, options: ReadOptions | None = None) -> MetricDescription:
-    """What is known of a metric, with the user's word before ours."""
+    """Return the description of a metric; read options override known properties."""
     known = KNOWN_METRICS.get(name.split(",")[0], MetricDescription(name=name))
     explicit = options or ReadOptions()
     return MetricDescription(
@@ -263,20 +263,19 @@ def metric_description(name: str, options: ReadOptions | None = None) -> MetricD
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedFile:
-    """A file as read, and found to be sound; nothing of it is stored yet.
+    """A parsed and valid file, not stored yet.
 
     Attributes:
-        path: the file the user named, or that was found in the folder they named.
-        files: every file that belongs to it; what is stored is stored of all of them, or of none.
+        path: the file, as named by the user or found in a folder.
+        files: the file and its companion files; all are stored, or none.
         format: name of the format.
-        harness: program and version that wrote it, where known.
+        harness: program and version that wrote it, if known.
         digest: SHA-256 of the files' bytes.
-        identity: SHA-256 of digest, format and the options it was read with: the same again changes nothing.
-        measurements: its blocks, in the order in which they must be stored; those of a large file are read back from
-            a temporary file each time.
-        warnings: what the reader should be explicit ("3 columns were not scores: ...").
-        damage: why the file could be read in part only; '' where all of it was.
-        archive: the store that the file holds instead of measurements.
+        identity: SHA-256 of digest, format and read options; storing the same identity again changes nothing.
+        measurements: its blocks in storage order; those of a large file are read from a temporary file each time.
+        warnings: messages for the user ("3 columns were not scores: ...").
+        damage: why only a part of the file could be read; '' if all of it was.
+        archive: the archive that the file holds instead of measurements.
     """
 
     path: Path
@@ -291,7 +290,7 @@ class ParsedFile:
     archive: StoreArchive | None = None
 
     def close(self) -> None:
-        """Give up the measurements, and the temporary file that may hold them."""
+        """Release the measurements and their temporary file."""
         if callable(close := getattr(self.measurements, "close", None)):
             close()
         if self.archive is not None:

@@ -1,4 +1,4 @@
-"""One file into the store: read, checked and stored in a transaction of its own, whole or not at all."""
+"""Import of one file: parsing and storage in a single transaction."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tracker.ingest.write.writer import store_file
 
 @dataclass(frozen=True, kw_only=True)
 class IngestResult:
-    """What became of a file.
+    """Result of importing a file.
 
     Attributes:
         path: the file.
-        format: name of the format it was read as.
-        changes: what storing it changed; with ``dry_run``, what it would have changed.
+        format: name of its format.
+        changes: changes of the store; with ``dry_run``, the changes that would be made.
         dry_run: whether nothing was stored.
     """
 
@@ -37,12 +37,12 @@ class IngestResult:
     dry_run: bool = False
 
     def summary(self) -> str:
-        """What changed, in one line."""
+        """Return the changes in one line."""
         return f"{self.path} ({self.format}): {'would be ' if self.dry_run else ''}{self.changes.summary()}"
 
 
 class _IngestProgress:
-    """Reading and storing as one progress; that storing takes a third of it is an experience, no more."""
+    """Combines the progress of parsing and storing; storing is assumed to take a third of the time."""
 
     STORING = 1 / 3
 
@@ -50,16 +50,16 @@ class _IngestProgress:
         self.progress, self.total = progress, 1
 
     def read(self, done: int, total: int) -> None:
-        """So many bytes of the file were read."""
+        """Report the number of bytes parsed."""
         self.total = max(1, total)
         self._report(done / self.total * (1 - self.STORING))
 
     def store(self, done: int, total: int) -> None:
-        """So many of its blocks were looked at; after them nothing more can be reported."""
+        """Report the number of blocks resolved; later steps are not reported."""
         self._report(1 - self.STORING * (1 - done / max(1, total)))
 
     def end(self) -> None:
-        """All is stored."""
+        """Report that the file is stored."""
         self._report(1.0)
 
     def _report(self, share: float) -> None:
@@ -68,7 +68,7 @@ class _IngestProgress:
 
 
 class _RollBackDryRunError(Exception):
-    """Undoes the transaction of a dry run."""
+    """Rolls back the transaction of a dry run."""
 
 
 def ingest_file(
@@ -82,24 +82,24 @@ def ingest_file(
     partial: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> IngestResult:
-    """Read a file, and store it in one transaction.
+    """Parse a file, and store it in one transaction.
 
     Args:
         engine: the store.
-        path: a file; folders are searched by `tracker.ingest.parsing.detection.find_files`.
-        options: what the user says about it.
-        format: name of its format; None to recognise it.
-        on_conflict: how to resolve scores that contradict stored ones: see `tracker.ingest.write.writer.store_file`.
-        dry_run: say what would change, and change nothing.
-        partial: of a damaged file, store what is sound; its runs are then marked as partial.
-        progress: receives how much is done, and of how much.
+        path: the file; for folders, see `tracker.ingest.parsing.detection.find_files`.
+        options: how to read the file.
+        format: name of its format; None to detect it.
+        on_conflict: what to do if scores contradict stored ones; see `tracker.ingest.write.writer.store_file`.
+        dry_run: report the changes without storing them.
+        partial: store the valid part of a damaged file; its runs are marked as partial.
+        progress: receives the amount done and the total.
 
     Raises:
-        SuffrageError: the file is not sound, or contradicts the store; then nothing of it is stored.
-        SelectionError: there is no such ``on_conflict``.
+        SuffrageError: the file is invalid or contradicts the store; nothing of it is stored.
+        SelectionError: ``on_conflict`` is unknown.
     """
     if on_conflict not in get_args(OnConflict):
-        raise SelectionError(f"on_conflict is {on_conflict!r}; it must be one of: {', '.join(get_args(OnConflict))}.")
+        raise SelectionError(f"on_conflict is {on_conflict!r}; choose from: {', '.join(get_args(OnConflict))}.")
     options = options or ReadOptions()
     position = _IngestProgress(progress)
     parsed = parse_file(path, options, format=format, partial=partial, progress=position.read)

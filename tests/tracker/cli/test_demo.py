@@ -41,7 +41,7 @@ def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
 
     heard, warnings = begun_again(tmp_path)
     assert "were there already" in heard
-    assert warnings.count("taken in before, nothing changed") == 4
+    assert warnings.count("ingested before, nothing changed") == 4
     assert "observed" in heard
     assert answers(heard)
     assert answers(first.stdout)[: len(answers(heard))] == answers(heard)

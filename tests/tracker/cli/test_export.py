@@ -214,7 +214,7 @@ class TestHarnessFile:
     def test_of_files_that_number_otherwise_the_first_stands(self, harness_file: sa.Engine, tmp_path: Path) -> None:
         second = log(tmp_path / "shifted", "org/n", tasks=("algebra",), shift=1)
         message = run(harness_file, "ingest", str(second), "--benchmark", "b", "--no-mlflow").stderr
-        assert "details that differ from those stored, which were kept: lm_eval_doc_id (4)" in message
+        assert "details that differ from the stored ones, which were kept: lm_eval_doc_id (4)" in message
         assert json.loads(run(harness_file, "export", "filter", "1", "--format", "lm-eval").stdout) == KEPT
 
     def test_prompts_of_other_files_are_numbered_in_their_order_on_request(

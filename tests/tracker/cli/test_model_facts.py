@@ -79,8 +79,8 @@ class TestImport:
             "  lab-tiny: open_weights yes",
             "  org/large: parameters 70,000,000,000",
             "  org/large: open_weights no",
-            "  lab-tiny: also called tiny-chat",
-            "  lab-tiny: also called lab/tiny",
+            "  lab-tiny: alias tiny-chat",
+            "  lab-tiny: alias lab/tiny",
         ]
         header, _, first, *_ = result.stdout.splitlines()
         assert header.split() == ["name", "organization", "open", "weights", "parameters", "n", "runs", "benchmarks"]
@@ -131,8 +131,8 @@ class TestImport:
         before = known(three)
         with pytest.raises(BadInputError) as caught:
             run(three, "models", "import", file)
-        assert caught.value.problems == ["line 2: the store holds organization 'org' of org/small, not 'Other'"]
-        assert str(caught.value).endswith("--overwrite changes what the store holds.")
+        assert caught.value.problems == ["line 2: the store has organization 'org' for org/small, not 'Other'"]
+        assert str(caught.value).endswith("Replace the stored facts with --overwrite.")
         assert known(three) == before
         message = run(three, "models", "import", file, "--overwrite").stderr
         assert "2 filled in, 1 changed, 1 stored before" in message
@@ -166,11 +166,11 @@ class TestErrors:
         with pytest.raises(BadInputError) as caught:
             run(three, "models", "import", written(tmp_path / "facts.csv", text))
         assert caught.value.problems == [
-            "line 2: the store holds no model 'lab-tini'; did you mean lab-tiny?",
-            "line 3: 'org/large' cannot be another name of org/small: the model org/large has it",
-            "line 4: 'big' cannot be another name of org/small: the model org/large has it",
+            "line 2: the store has no model 'lab-tini'; did you mean lab-tiny?",
+            "line 3: 'org/large' cannot be an alias of org/small: it names the model org/large",
+            "line 4: 'big' cannot be an alias of org/small: it names the model org/large",
             "line 6: family: org/large has 'f' in line 5",
-            "line 7: 'one name' cannot be another name of lab-tiny: the model org/large has it",
+            "line 7: 'one name' cannot be an alias of lab-tiny: the model org/large has it",
         ]
         assert known(three) == before
 
@@ -182,21 +182,21 @@ class TestErrors:
         with pytest.raises(BadInputError) as caught:
             run(three_file, "models", "import", written(tmp_path / "facts.csv", text))
         assert caught.value.problems == [
-            "line 2, column 'parameters': '7' is no number of parameters, such as 7000000000 or 7B",
-            "line 2, column 'released': '2024-13-01' is no day such as 2024-05-31",
-            "line 2, column 'open_weights': 'perhaps' is neither yes nor no",
-            "line 3, column 'model': names no model",
-            "line 4, column 'parameters': 'lots' is no number of parameters, such as 7000000000 or 7B",
-            "line 4, column 'released': 'May' is no day such as 2024-05-31",
-            "line 4, column 'open_weights': '2' is neither yes nor no",
+            "line 2, column 'parameters': '7' is not a number of parameters, such as 7000000000 or 7B",
+            "line 2, column 'released': '2024-13-01' is not a date such as 2024-05-31",
+            "line 2, column 'open_weights': 'perhaps' is not yes or no",
+            "line 3, column 'model': does not name a model",
+            "line 4, column 'parameters': 'lots' is not a number of parameters, such as 7000000000 or 7B",
+            "line 4, column 'released': 'May' is not a date such as 2024-05-31",
+            "line 4, column 'open_weights': '2' is not yes or no",
             "line 5, column 'family': lab-tiny has 'a' in line 2",
         ]
 
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("name,family\nm,f\n", "there is no column model; it has: name, family."),
-            ("model,licence\nm,MIT\n", "no column says anything of the models; it has: model, licence."),
+            ("name,family\nm,f\n", "no column model. Its columns: name, family."),
+            ("model,licence\nm,MIT\n", "no column holds facts of models. Its columns: model, licence."),
             ("model,family\n", "has a header but no rows."),
             ("", "is empty."),
         ],
@@ -209,7 +209,7 @@ class TestErrors:
         assert message in str(caught.value)
 
     def test_an_empty_store_is_an_error(self, empty_file: sa.Engine, tmp_path: Path) -> None:
-        with pytest.raises(BadInputError, match="the store holds no model 'm'; it holds none yet"):
+        with pytest.raises(BadInputError, match="the store has no model 'm'; it has none yet"):
             run(empty_file, "models", "import", written(tmp_path / "facts.csv", "model,family\nm,f\n"))
 
     def test_overwriting_without_a_file_is_a_mistake(self) -> None:
@@ -238,7 +238,7 @@ class TestNumbersOfParameters:
 
     @pytest.mark.parametrize("cell", ["7", "999", "7,5B", "7.5", "-7B", "7 billion", "0", "1e19", "9999999T", "1e99T"])
     def test_what_is_none_or_may_mean_another_unit_is_refused(self, tmp_path: Path, cell: str) -> None:
-        with pytest.raises(BadInputError, match="is no number of parameters"):
+        with pytest.raises(BadInputError, match="is not a number of parameters"):
             read_model_facts(Path(written(tmp_path / "f.tsv", f"model\tparameters\nm\t{cell}\n")))
 
 

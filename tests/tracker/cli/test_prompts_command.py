@@ -39,9 +39,9 @@ class TestCommand:
         assert "colours: 10 prompts (" in first.stderr
         assert "test 3" in first.stderr
         assert "10 new prompts" in first.stderr
-        assert "Warning: answers read as --answer-is index, the only way that fits them all" in first.stderr
+        assert "Warning: answers read as --answer-is index, the only notation that fits all of them" in first.stderr
         again = run(engine, "prompts", "import", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
-        assert "taken in before, nothing changed" in again.stderr
+        assert "ingested before, nothing changed" in again.stderr
         counted = run(engine, "sql", "select split, count(*) as n from prompt group by split order by split").stdout
         assert counted.split()[-4:] == ["test", "3", "train", "7"]
 
@@ -80,7 +80,7 @@ class TestCommand:
         message = run(
             engine, "prompts", "import", "c", source, *MAP, "--task-name", "k=x", "--task-name", "kk=y"
         ).stderr
-        assert "no task is called 'kk'" in message
+        assert "no effect for 'kk'" in message
         assert "'k'" not in message
 
     def test_a_benchmark_has_a_name(self, engine: Any, source: str) -> None:

@@ -85,7 +85,7 @@ class TestRunStatus:
         run(engine, "ingest", written(tmp_path / "a.csv", "prompt_id,m\np1,1\n"), *known)
         run(engine, "runs", "hide", "1", "--no-mlflow")
         message = run(engine, "ingest", written(tmp_path / "b.csv", "prompt_id,m\np1,1\np2,0\n"), *known).stderr
-        assert "m: run 1 is hidden and stays so; to use it again: suffrage runs unhide 1" in message
+        assert "m: run 1 stays hidden; show it again with suffrage runs unhide 1" in message
         assert listing(engine, "--all") == {1: "hidden"}
         engine.dispose()
 

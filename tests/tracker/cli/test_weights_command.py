@@ -124,23 +124,23 @@ class TestErrors:
         assert text[0] == f"{file}: 8 problems, nothing was stored:"
         assert text[1:9] == [
             "  line 2, column 'weight': the weight -1 is negative",
-            "  line 3: the prompt 'p0' again, after line 2",
+            "  line 3: duplicate prompt 'p0', also in line 2",
             "  line 4: arithmetic has no prompt 'nobody'",
-            "  line 5, column 'prompt_id': names no prompt",
-            "  line 6, column 'weight': 'NaN' is not a finite number; leave the cell empty where nothing was measured",
-            "  line 7, column 'weight': there is no weight; write 0, or leave the row out",
+            "  line 5, column 'prompt_id': does not name a prompt",
+            "  line 6, column 'weight': 'NaN' is not a finite number; leave the cell empty if there is no score",
+            "  line 7, column 'weight': no weight; write 0, or delete the row",
             "  line 8, column 'weight': 'much' is not a number",
-            "  line 9, column 'weight': 'inf' is not a finite number; leave the cell empty where nothing was measured",
+            "  line 9, column 'weight': 'inf' is not a finite number; leave the cell empty if there is no score",
         ]
-        assert text[9].startswith("Prompts are named as in the files that brought them: suffrage ingest")
+        assert text[9].startswith("Use the prompt names of the ingested files. To ingest one: suffrage ingest")
         assert n_findings(filled) == 0
 
     @pytest.mark.parametrize(
         ("text", "message"),
         [
             ("prompt_id,weight\np0,0\np1,0\n", "all weights are 0. Give at least one prompt a positive weight."),
-            ("prompt_id,score\np0,1\n", "there is no column weight; it has: prompt_id, score."),
-            ("name,weight\np0,1\n", "there is no column prompt_id; it has: name, weight."),
+            ("prompt_id,score\np0,1\n", "no column weight. Its columns: prompt_id, score."),
+            ("name,weight\np0,1\n", "no column prompt_id. Its columns: name, weight."),
             ("prompt_id,weight\n", "has a header but no rows."),
             ("", "is empty."),
             ("prompt_id,task,weight\np0,task 1,1\n", "line 2: arithmetic has no prompt 'p0' in the task 'task 1'"),
@@ -158,7 +158,7 @@ class TestErrors:
         text = '{"prompt_id": "p0", "weight": 1}\n\n[1]\n{"prompt_id"\n{"prompt_id": "p1", "weight": true}\n'
         with pytest.raises(BadInputError) as caught:
             run(filled_file, "weights", "arithmetic", written(tmp_path / "w.jsonl", text), "--no-mlflow")
-        assert caught.value.problems == ["line 3: is no JSON object", "line 4: is no JSON object"]
+        assert caught.value.problems == ["line 3: is not a JSON object", "line 4: is not a JSON object"]
 
     def test_names_that_mean_several_prompts_need_tasks(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         with transaction(filled_file) as session:
@@ -168,7 +168,7 @@ class TestErrors:
             values = {"task_id": another.task_id, "namespace": "", "key": "p0", "prompt_id": another.prompt_id}
             session.execute(sa.insert(alias).values(**values))
             assert first.task_id != another.task_id
-        with pytest.raises(AmbiguousError, match=r"'p0' names prompts of 2 tasks\. Add a column task"):
+        with pytest.raises(AmbiguousError, match=r"'p0' is a prompt of 2 tasks\. Add a column task"):
             run(filled_file, "weights", "arithmetic", written(tmp_path / "w.csv", "prompt_id,weight\np0,1\n"))
 
     def test_an_unknown_benchmark_is_met_with_the_known_ones(self, filled_file: sa.Engine, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class TestScores:
     def test_another_reported_pass_at_1_is_reported(self, tmp_path: Path) -> None:
         content = copy.deepcopy(CODE) | {"pass_at_k": {"base": {"pass@1": 0.9}, "plus": {"pass@1": 1 / 6}}}
         (warning,) = (message for message in read(tmp_path, content).warnings if "reports" in message)
-        assert warning == "the file reports pass@1 of 0.9 for base, its solutions give 0.333333"
+        assert warning == "the file reports pass@1 of 0.9 for base, but its solutions give 0.333333"
 
     def test_no_status_is_missing_or_wrong_and_an_empty_solution_wrong_or_missing(self, tmp_path: Path) -> None:
         reading = read(tmp_path, errored="wrong", empty="missing")
@@ -127,14 +127,14 @@ class TestNames:
 class TestErrors:
     def test_an_unknown_status_is_refused_with_its_problem(self, tmp_path: Path) -> None:
         content = {"eval": {"HumanEval/7": [solution("HumanEval/7", "maybe", "pass")]}}
-        with pytest.raises(BadInputError, match="HumanEval/7: base_status is 'maybe'"):
+        with pytest.raises(BadInputError, match="HumanEval/7: base_status has the unknown status 'maybe'"):
             read(tmp_path, content)
 
     def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
         path = tmp_path / NAME
         path.write_text(json.dumps({"eval": {"Mbpp/1": [solution("Mbpp/1", "pass", "pass")], "Mbpp/2": 7}}))
         result: list[Measurement | str] = []
-        with pytest.raises(BadInputError, match="Mbpp/2: its results are no list"):
+        with pytest.raises(BadInputError, match="Mbpp/2: its results are not a list"):
             result.extend(evalplus.read(path, ReadOptions()))
         assert isinstance(result[0], Scores)
         assert list(result[0].prompts.keys) == ["Mbpp/1"]

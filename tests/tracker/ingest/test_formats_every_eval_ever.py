@@ -104,7 +104,7 @@ class TestInstances:
     def test_results_without_rows_are_scores_of_whole_tasks_percent_as_proportion(self, tmp_path: Path) -> None:
         reading = read(tmp_path, FILES)
         assert of_tasks(reading) == {("acc", "africa"): (0.715, 0.032, 200)}
-        assert "acc: percent became proportions" in reading.warnings
+        assert "acc: percentages converted to proportions" in reading.warnings
 
     def test_text_choices_reference_and_metadata_are_the_prompt(self, tmp_path: Path) -> None:
         result = prompts(read(tmp_path, FILES))
@@ -163,7 +163,7 @@ class TestInstances:
         assert answers(reading)["regex"]["asia", "q2", 0] == (None, "error")
         outcome = " ".join(reading.warnings)
         assert "1 instance failed: counted as wrong" in outcome
-        assert "1 answer holds nothing: counted as missing" in outcome
+        assert "1 answer is empty: counted as missing" in outcome
 
     def test_a_row_without_a_score_counts_by_is_correct(self, tmp_path: Path) -> None:
         rows = [instance(0, "t", 1.0, evaluation={"is_correct": True}), instance(1, "t", 0, evaluation={"score": None})]
@@ -179,13 +179,13 @@ class TestInstances:
         whole = result("t", 50 * (stored[0] + stored[1]), config={"metric_unit": "percent", "max_score": 100})
         reading = read(tmp_path, with_instances(lines(*rows), whole))
         assert list(scores(reading)["accuracy"].values()) == list(stored)
-        assert reading.warnings == ["accuracy: percent became proportions"]
+        assert reading.warnings == ["accuracy: percentages converted to proportions"]
 
     def test_only_the_splits_requested_for_are_ingested(self, tmp_path: Path) -> None:
         rows = [instance(0, "t", 1.0, metadata={"split": "test"}), instance(1, "t", 0.0, metadata={"split": "train"})]
         reading = read(tmp_path, with_instances(lines(*rows), result("t", 1.0)), splits=("test",))
         assert scores(reading) == {"accuracy": {("t", "q0", 0): 1}}
-        assert "1 instances are of splits that were not asked for (--split)" in reading.warnings
+        assert "1 instances of other splits were skipped (--split)" in reading.warnings
 
     def test_blocks_of_any_size_report_the_same(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = read(tmp_path, FILES)
@@ -201,7 +201,7 @@ class TestInstances:
     def test_rows_without_an_aggregate_are_ingested_with_a_warning(self, tmp_path: Path) -> None:
         reading = read(tmp_path, FILES, ALONE)
         assert scores(reading) == {"score": {("sums", "q0", 0): 1, ("sums", "q1", 0): 0.5}}
-        assert "no aggregate beside the instances" in " ".join(reading.warnings)
+        assert "the aggregate file is missing" in " ".join(reading.warnings)
 
     def test_rows_and_aggregate_are_one_file_whichever_is_named(self, tmp_path: Path) -> None:
         first, second = read(tmp_path, FILES, AGGREGATE), read(tmp_path, FILES, SAMPLES)
@@ -299,17 +299,17 @@ class TestAggregates:
     def test_a_second_result_of_a_task_under_one_metric_has_a_name_of_its_own(self, tmp_path: Path) -> None:
         reading = alone(tmp_path, result("t", 0.5), result("t", 0.6, evaluation_result_id="strict"))
         assert {key: row[0] for key, row in of_tasks(reading).items()} == {("accuracy", "t"): 0.5, ("strict", "t"): 0.6}
-        assert "t has a second result under accuracy: it is called strict" in reading.warnings
+        assert "t has a second result for accuracy; it is stored as strict" in reading.warnings
 
     def test_another_mean_than_that_of_the_rows_is_reported(self, tmp_path: Path) -> None:
         (warning,) = read(tmp_path, with_instances(lines(*ROWS[:1]), result("capitals.europe", 0.75))).warnings
-        assert warning == "capitals.europe (accuracy): the aggregate says 0.75, its instances give 1"
+        assert warning == "capitals.europe (accuracy): the aggregate reports 0.75, but its instances give 1"
 
     def test_instances_that_are_not_there_are_reported(self, tmp_path: Path) -> None:
         outcome = {"format": "jsonl", "file_path": SAMPLES, "checksum": "00", "total_rows": 7}
         reading = alone(tmp_path, result("t", 0.5), detailed_evaluation_results=outcome)
         assert of_tasks(reading) == {("accuracy", "t"): (0.5, None, None)}
-        assert "are not beside the file" in " ".join(reading.warnings)
+        assert "_samples.jsonl is missing" in " ".join(reading.warnings)
 
     def test_the_library_is_the_harness(self, tmp_path: Path) -> None:
         assert alone(tmp_path, result("t", 1.0)).harness == "asker 1.2"
@@ -319,7 +319,7 @@ class TestAggregates:
 class TestErrors:
     def test_instances_that_are_not_those_of_the_checksum_are_refused_once_they_were_read(self, tmp_path: Path) -> None:
         files = {**FILES, SAMPLES: lines(*ROWS[:3])}
-        with pytest.raises(BadInputError, match=r"has the sha256 .* and the aggregate says"):
+        with pytest.raises(BadInputError, match=r"has the sha256 .* but the aggregate reports"):
             read(tmp_path, files)
         result: list[Measurement | str] = []
         with pytest.raises(BadInputError):
@@ -335,14 +335,14 @@ class TestErrors:
     def test_fewer_rows_than_the_aggregate_counts_are_refused(self, tmp_path: Path) -> None:
         result = {"format": "jsonl", "file_path": SAMPLES, "total_rows": 9}
         main = json.dumps(aggregate(*RESULTS, detailed_evaluation_results=result)).encode()
-        with pytest.raises(BadInputError, match=r"holds 7 rows, and .* says that there are 9"):
+        with pytest.raises(BadInputError, match=r"holds 7 rows, but .* reports 9"):
             read(tmp_path, {AGGREGATE: main, SAMPLES: lines(*ROWS)})
 
     @pytest.mark.parametrize(
         ("row", "output"),
         [
             ({"evaluation_id": "x/y/z"}, "line 2: its evaluation_id is 'x/y/z'"),
-            ({"model_id": "other"}, "line 2: its model_id is 'other', that of the file is 'org/model'"),
+            ({"model_id": "other"}, "line 2: its model_id is 'other', but the file has 'org/model'"),
             ({"evaluation": {"score": "high"}}, "line 2: evaluation.score is 'high', not a number"),
             ({"evaluation": {"score": 2**70}}, "line 2: evaluation.score is .* too large"),
             ({"sample_id": None, "sample_hash": None}, "line 2: has neither sample_id nor sample_hash"),
@@ -399,5 +399,5 @@ def test_every_real_file_gives_the_scores_that_it_reports_or_is_none(shared: Pat
                 assert result[name] == value
             else:  # the one row of the authors' example is right, and its aggregate says 0.75: not its mean, so told
                 assert [*scores(reading)["accuracy"].values()] == [1]
-                assert f"{name} (accuracy): the aggregate says 0.75, its instances give 1" in reading.warnings
+                assert f"{name} (accuracy): the aggregate reports 0.75, but its instances give 1" in reading.warnings
     assert results == 7

@@ -92,9 +92,7 @@ class TestScores:
         reading = read(run(tmp_path))
         assert {metric for metric, *_ in scores(reading)} == {"exact_match", "exact_match@5"}
         assert under(reading, "exact_match") == {("id1", 0): 1, ("id2", 0): 0, ("id5", 0): 0}
-        assert noted(reading, "no scores").startswith(
-            "3 statistics that are no scores were passed over (num_prompt_tok"
-        )
+        assert noted(reading, "not scores").startswith("3 statistics that are not scores were skipped (num_prompt_tok")
 
     def test_a_statistic_that_the_user_names_is_ingested_too(self, tmp_path: Path) -> None:
         reading = read(run(tmp_path), metric="logprob")
@@ -105,7 +103,7 @@ class TestScores:
         put(tmp_path, FILES)
         reading = read(tmp_path / "story" / "per_instance_stats.json")
         assert under(reading, "f1_score") == {("id7", 0): 0.5, ("id8", 0): 1, ("id7", 1): 0.25, ("id8", 1): 0.5}
-        assert not any("stats.json reports" in warning for warning in reading.warnings)
+        assert not any("stats.json differs" in warning for warning in reading.warnings)
 
     def test_an_instance_may_stand_once_for_each_metric_class(self, tmp_path: Path) -> None:
         separate = [entry("id1", {"exact_match": 1.0}), entry("id1", {"f1_score": 0.5})]
@@ -143,7 +141,9 @@ class TestScores:
         path = run(tmp_path)
         assert not any("stats.json" in warning for warning in read(path).warnings)
         (path.parent / "stats.json").write_text(json.dumps([stat("exact_match", 0.9, "test")]))
-        assert noted(read(path), "stats.json").endswith("for 1 metrics: exact_match is 0.9 there and 0.25 here")
+        assert noted(read(path), "stats.json").endswith(
+            "for 1 metrics: exact_match is 0.9, but the instances give 0.25"
+        )
 
     @pytest.mark.parametrize(
         ("name", "bounds"),
@@ -165,9 +165,7 @@ class TestSplits:
     def test_the_test_split_is_ingested_and_others_named(self, tmp_path: Path) -> None:
         reading = read(run(tmp_path))
         assert ("id3", 0) not in under(reading, "exact_match")
-        assert noted(reading, "of the splits") == (
-            "of the splits test was taken and valid passed over (--split takes others)"
-        )
+        assert noted(reading, "read the split") == "read the split test, skipped valid (choose with --split)"
 
     def test_the_user_chooses_others(self, tmp_path: Path) -> None:
         path = run(tmp_path)
@@ -184,14 +182,16 @@ class TestSplits:
 
     def test_without_a_test_split_all_is_ingested(self, tmp_path: Path) -> None:
         put(tmp_path, FILES)
-        assert noted(read(tmp_path / "story" / "per_instance_stats.json"), "no test split").endswith("taken: valid")
+        assert noted(read(tmp_path / "story" / "per_instance_stats.json"), "no test split").endswith(
+            "read the splits valid"
+        )
 
     def test_a_text_that_speaks_of_splits_names_none(self, tmp_path: Path) -> None:
         item = entry('"split": "test"', {"exact_match": 1.0}, "valid")
         assert under(read(run(tmp_path, [item], [])), "exact_match") == {('"split": "test"', 0): 1}
 
     def test_a_split_that_is_not_there_is_refused_with_those_that_are(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInputError, match=r"no split 'train'; this run has: test, valid\."):
+        with pytest.raises(BadInputError, match=r"no split 'train'. Splits of this run: test, valid\."):
             read(run(tmp_path), splits=("train",))
 
 
@@ -309,7 +309,7 @@ class TestRun:
     def test_statistics_alone_need_the_model_from_the_user(self, tmp_path: Path) -> None:
         put(tmp_path, FILES)
         path = tmp_path / "math:subject=sums,model=org_model/per_instance_stats.json.gz"
-        with pytest.raises(BadInputError, match=r"nothing says whose run this is.*add --model NAME"):
+        with pytest.raises(BadInputError, match=r"does not name the model.*add --model NAME"):
             read(path)
         assert scores(read(path, model="m")) == {("math_equiv", "", "id1", 0): 1}
 
@@ -332,13 +332,16 @@ class TestErrors:
         ("change", "problem"),
         [
             ({"instance_id": None}, r"entry 1: it has no instance_id"),
-            ({"train_trial_index": -1}, r"entry 1: its train_trial_index is no number from 0 up"),
-            ({"stats": {}}, r"entry 1: it has no list of stats"),
+            ({"train_trial_index": -1}, r"entry 1: train_trial_index is not a whole number of at least 0"),
+            ({"stats": {}}, r"entry 1: it has no list stats"),
             ({"stats": [{"name": {}}]}, r"entry 1 \(instance 'id1'\): a statistic without a name"),
             ({"stats": [stat("exact_match", 2.0, "test")]}, r"exact_match is 2, outside \[0, 1\]"),
             ({"stats": [stat("cider", 2**60, "test")]}, r"cider is 1152921504606846976, too large to be a score"),
             ({"stats": [stat("cider", 1e-300, "test") | {"mean": "x"}]}, r"cider is 'x', not a number"),
-            ({"stats": [stat("f1_score", v, "test") for v in (0.5, 0.25)]}, r"has the score 0.5 and the score 0.25"),
+            (
+                {"stats": [stat("f1_score", v, "test") for v in (0.5, 0.25)]},
+                r"two scores for f1_score in the same trial: 0.5 and 0.25",
+            ),
         ],
     )
     def test_entries_that_are_not_sound_are_named(self, tmp_path: Path, change: dict[str, Any], problem: str) -> None:
@@ -352,10 +355,10 @@ class TestErrors:
         path.write_bytes(path.read_bytes()[:-900])
         reading = parse_file(path, ReadOptions(), format="helm", partial=True)
         assert under(reading, "exact_match")[("id1", 0)] == 1
-        assert "ends too early" in reading.damage
+        assert "truncated" in reading.damage
 
     def test_an_unknown_condition_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(SelectionError, match="condition is 'half'; it must be one of: None, full, answer_only"):
+        with pytest.raises(SelectionError, match="condition is 'half'; choose from: None, full, answer_only"):
             read(run(tmp_path), condition="half")
 
 
@@ -406,7 +409,7 @@ def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path)
             assert checked >= 6
             assert set(output(reading, variant)) == requested
             assert all(reported["text"] for reported in prompts(reading).values())
-            assert not any("stats.json reports" in warning for warning in reading.warnings)
+            assert not any("stats.json differs" in warning for warning in reading.warnings)
             (block, *_) = reading.measurements
             assert isinstance(block, Answers)
             assert block.run.model == specification["adapter_spec"]["model"]

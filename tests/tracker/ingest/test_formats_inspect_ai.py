@@ -39,7 +39,7 @@ class TestScores:
         reading = read(write(path, [sample(n, value=value) for n, (value, _) in enumerate(VALUES)]))
         expected = {(str(n), 0): number for n, (_, number) in enumerate(VALUES) if not math.isnan(number)}
         assert scores(reading) == {"match": expected}
-        assert "match: 5 values that are no number were passed over" in "\n".join(reading.warnings)
+        assert "match: 5 values that are not numbers were skipped" in "\n".join(reading.warnings)
 
     def test_epochs_are_trials(self, path: Path) -> None:
         reading = read(write(path, [sample(1, 1, "C"), sample(1, 2, "I"), sample(1, 3, "P")]))
@@ -62,7 +62,7 @@ class TestScores:
         rows = [sample(1), sample(2, error="Connection lost", value="I")]
         reading = read(write(path, rows), errored=counts_as)
         assert scores(reading) == {"match": {("1", 0): 1.0, **required}}
-        assert any("1 samples ended with an error (1 of them were scored nevertheless)" in n for n in reading.warnings)
+        assert any("1 samples ended with an error (1 of them have scores)" in n for n in reading.warnings)
 
     @pytest.mark.parametrize(("counts_as", "required"), [(None, {("2", 0): 1.0}), ("missing", {})])
     def test_an_empty_answer_is_as_scored_unless_the_user_reports_missing(
@@ -71,21 +71,19 @@ class TestScores:
         rows = [sample(1), sample(2, scores={"match": {"value": "C", "answer": "  "}})]
         reading = read(write(path, rows), empty=counts_as)
         assert scores(reading) == {"match": {("1", 0): 1.0, **required}}
-        assert any("1 answers hold nothing" in warning for warning in reading.warnings)
+        assert any("1 answers are empty" in warning for warning in reading.warnings)
 
     def test_the_later_of_two_samples_with_one_id_and_epoch_counts(self, path: Path) -> None:
         rows = [sample(1, value="I", uuid="a"), sample(2), sample(1, value="C", uuid="b"), sample("1", 2, "P")]
         reading = read(write(path, rows))
         assert scores(reading) == {"match": {("1", 0): 1.0, ("2", 0): 1.0, ("1", 1): 0.5}}
-        assert (
-            "1 samples were asked again, with the same id and epoch; the later one of each counts" in reading.warnings
-        )
+        assert "1 samples were retried with the same id and epoch; the last attempt counts" in reading.warnings
 
     def test_an_id_that_stands_for_several_contents_is_several_prompts(self, path: Path) -> None:
         rows = [sample(1, input="Why?"), sample(1, input="How?", value="I"), sample(1, 2, input="Why?", value="P")]
         reading = read(write(path, rows))
         assert scores(reading) == {"match": {("1", 0): 1.0, ("1#1", 0): 0.0, ("1", 1): 0.5}}
-        assert "1 prompts share their id with another and are called id#1, id#2, …" in reading.warnings
+        assert "1 prompts share their id with another prompt; they are stored as id#1, id#2, …" in reading.warnings
 
     def test_bounds_are_known_of_the_scorers_of_inspect_unless_the_log_has_other_scores(self, path: Path) -> None:
         def bounds(*rows: Mapping[str, Any]) -> list[tuple[Any, Any]]:
@@ -109,12 +107,12 @@ class TestReported:
 
     def test_another_is(self, path: Path) -> None:
         warnings = read(write(path, [sample(1), sample(2, value="I")], reported(0.75, "mean"))).warnings
-        output = "the log reports match mean = 0.75, and the mean of its own samples, as they were taken, is 0.5 over"
+        output = "the log reports match mean = 0.75, but the mean of its samples is 0.5 over"
         assert warnings == [f"{output} 2 prompts"]
 
     def test_another_reducer_of_the_epochs_is_spoken_of(self, path: Path) -> None:
         (warning,) = read(write(path, [sample(1, 1), sample(1, 2, "I")], reported(1.0, reducer="max"))).warnings
-        assert "accuracy = 1 with max of the epochs" in warning
+        assert "accuracy = 1 with max over the epochs" in warning
 
     def test_keys_of_a_mapping_are_compared_one_by_one(self, path: Path) -> None:
         rows = [sample(1, value={"a": 1, "b": 0}, scorer="judge"), sample(2, value={"a": 0, "b": 0}, scorer="judge")]
@@ -147,7 +145,7 @@ class TestRun:
         assert run.label == "2026-01-02T01:04:05+00:00 e1"
         assert run.started == datetime(2026, 1, 2, 1, 4, 6, tzinfo=UTC)
         assert run.settings["generate_config"] == {"temperature": 0.5}
-        assert run.settings["model_args"] == {"device": "cpu", "api_key": "(left out)"}
+        assert run.settings["model_args"] == {"device": "cpu", "api_key": "(omitted)"}
         assert list(block.prompts.tasks or ()) == ["sums"]
 
     def test_logs_that_the_user_gathers_in_one_benchmark_bear_no_labels_that_would_part_them(self, path: Path) -> None:
@@ -202,9 +200,7 @@ class TestPrompts:
         assert result.details is not None
         assert result.details[0] == {"level": 1}
         assert result.details[2] == {"level": 1, "target": ["x", "y"]}
-        assert any(
-            "of 1 samples the log holds only the beginning of the text" in warning for warning in reading.warnings
-        )
+        assert any("the log truncates the text of 1 samples" in warning for warning in reading.warnings)
 
     def test_answers_are_those_of_the_scorers(self, path: Path) -> None:
         result = {"match": {"value": "C", "answer": " 4 \n or so"}, "silent": {"value": 1}}

@@ -20,7 +20,7 @@ class TestDamage:
         path.write_bytes(archive({"_journal/start.json": start(), **journal}, ZSTD))
         reading = read(path)
         assert scores(reading) == {"match": {("1", 0): 0.0, ("2", 0): 1.0}}
-        assert "cut off" in reading.warnings[0]
+        assert "interrupted" in reading.warnings[0]
 
     @pytest.mark.parametrize("method", [DEFLATED, ZSTD])
     def test_of_an_archive_that_breaks_off_the_journal_is_read(self, tmp_path: Path, method: int) -> None:
@@ -36,7 +36,7 @@ class TestDamage:
         path.write_bytes(data[: data.index(b"_journal/summaries/2.json") + 60])
         result, outcome = until_damage(path)
         assert scores(result) == {"match": {("1", 0): 1.0, ("2", 0): 0.0}}
-        assert "breaks off" in outcome
+        assert "truncated" in outcome
         assert "2 samples precede the damage" in outcome
 
     def test_of_a_json_log_that_breaks_off_the_samples_before_are_read(self, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ class TestDamage:
         path.write_bytes(data[: data.index(b'"id": 3') + 40])
         result, outcome = until_damage(path)
         assert scores(result) == {"match": {("1", 0): 1.0, ("2", 0): 1.0}}
-        assert "ends too early" in outcome
+        assert "truncated" in outcome
 
     def test_a_byte_that_changed_is_found(self, tmp_path: Path) -> None:
         path = tmp_path / "x.eval"
@@ -66,16 +66,20 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("name", "data", "words"),
         [
-            ("x.eval", b"PK\x03\x04nonsense", "nothing in it can be read"),
+            ("x.eval", b"PK\x03\x04nonsense", "no member can be read"),
             ("x.eval", archive({"other.json": {}}), "neither header.json nor _journal/start.json"),
-            ("x.eval", archive({"summaries.json": [3], "header.json": header()}), "sample 1 is no sample"),
+            ("x.eval", archive({"summaries.json": [3], "header.json": header()}), "sample 1 is not a sample"),
             ("x.eval", archive({"summaries.json": [{"epoch": 1}], "header.json": header()}), "sample 1 has no id"),
             ("x.eval", archive({"summaries.json": [sample(1, 0)], "header.json": header()}), "its epoch is '0'"),
-            ("x.eval", archive({"summaries.json": {}, "header.json": header()}), "does not begin as it should"),
-            ("x.eval", archive({"summaries.json": [], "header.json": []}), "is no head of a log"),
-            ("x.eval", archive({"header.json": header()}, 14), "compressed in a way that is not known"),
-            ("x.json", b'{"version": 2, "status": "success", "eval": {"model": "m', "ends too early"),
-            ("x.json", b'{"status": "success", "eval": {}, "samples": []} x', "more after its end"),
+            (
+                "x.eval",
+                archive({"summaries.json": {}, "header.json": header()}),
+                "does not start with the expected bracket",
+            ),
+            ("x.eval", archive({"summaries.json": [], "header.json": []}), "is not a log header"),
+            ("x.eval", archive({"header.json": header()}, 14), "unsupported compression method"),
+            ("x.json", b'{"version": 2, "status": "success", "eval": {"model": "m', "truncated"),
+            ("x.json", b'{"status": "success", "eval": {}, "samples": []} x', "extra data after its end"),
         ],
     )
     def test_what_cannot_be_read_is_refused_as_text(self, tmp_path: Path, name: str, data: bytes, words: str) -> None:

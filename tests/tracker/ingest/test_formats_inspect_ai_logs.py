@@ -111,7 +111,7 @@ class TestStore:
         path = tmp_path / "x.json"
         text = json.dumps({**LOG, "samples": [sample(1), sample(2), sample(3)]})
         path.write_text(text[: text.index('"id": 3')])
-        with pytest.raises(ValueError, match="ends too early"):
+        with pytest.raises(ValueError, match="truncated"):
             ingest_file(store, path)
         assert rows(store, "SELECT count(*) FROM score") == [(0,)]
         ingest_file(store, path, partial=True)

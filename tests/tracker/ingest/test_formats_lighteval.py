@@ -147,7 +147,7 @@ class TestWritten:
     def test_an_empty_answer_is_wrong_or_missing_and_a_warning_reports_which(self, tmp_path: Path) -> None:
         path = details(tmp_path, SUMS)
         reading = read(path)
-        assert "t: 1 answer is empty: counted as wrong (--empty missing counts them as missing)" in reading.warnings
+        assert "t: 1 answer is empty: counted as wrong (change with --empty missing)" in reading.warnings
         assert answers(reading).status == ["ok", "ok", "empty", "empty", "ok", "ok"]
         assert scores(read(path, empty="missing"))["em"] == pytest.approx([0.5, math.nan, 1], nan_ok=True)
 
@@ -208,14 +208,14 @@ class TestRun:
         assert result["acc"].tasks == ["dark"]
         assert (result["acc"].values.tolist(), result["acc"].stderr, result["acc"].n_prompts) == ([0.25], [0.1], [8])
         assert result["acc_norm"].values.tolist() == [0.5]
-        assert any("no details beside the results for colours:dark|5" in warning for warning in reading.warnings)
+        assert any("no details for colours:dark|5" in warning for warning in reading.warnings)
 
     def test_the_means_of_the_details_are_those_of_the_results(self, root: Path) -> None:
-        assert not any("report other numbers" in warning for warning in read(root / RESULTS_FILE).warnings)
+        assert not any("the results differ" in warning for warning in read(root / RESULTS_FILE).warnings)
         second = {**RESULTS, "results": {"sums|0": {"em": 0.75}}}
         (root / RESULTS_FILE).write_text(json.dumps(second))
-        (message,) = (warning for warning in read(root / RESULTS_FILE).warnings if "report other numbers" in warning)
-        assert message.endswith("em is 0.75 there, 0.5 here")
+        (message,) = (warning for warning in read(root / RESULTS_FILE).warnings if "the results differ" in warning)
+        assert message.endswith("em is reported as 0.75, but is 0.5")
 
     def test_details_alone_take_model_and_settings_from_the_results_of_their_time(self, root: Path) -> None:
         (root / RESULTS_FILE).write_text(json.dumps({**RESULTS, "config_general": {"model_name": "told/there"}}))
@@ -277,7 +277,7 @@ class TestErrors:
 
     def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_warning(self, tmp_path: Path) -> None:
         warnings = read(details(tmp_path, CHOSEN)).warnings
-        assert "t: metrics without one number per prompt were passed over: pairs" in warnings
+        assert "t: skipped metrics without one number per prompt: pairs" in warnings
 
     def test_damaged_parquet_is_refused(self, tmp_path: Path) -> None:
         path = details(tmp_path, CHOSEN)
@@ -288,7 +288,7 @@ class TestErrors:
     def test_results_that_are_none_are_refused(self, tmp_path: Path) -> None:
         path = tmp_path / f"results_{STAMP}.json"
         path.write_text('{"config_general": {}, "results": []}')
-        with pytest.raises(BadInputError, match="holds no results of tasks"):
+        with pytest.raises(BadInputError, match="has no task results"):
             read(path)
 
 

@@ -191,7 +191,7 @@ class TestPrompts:
         path = folder({"t": [sample(0), sample(1), sample(0)]}, {})
         assert len(blocks(read(path))["acc"].values) == 2
         folder({"t": [sample(0), sample(0, acc=1.0)]}, {})
-        with pytest.raises(BadInputError, match="line 2: prompt 0 stands in an earlier line with other scores"):
+        with pytest.raises(BadInputError, match="line 2: prompt 0 has different scores in an earlier line"):
             read(path)
 
 
@@ -225,7 +225,7 @@ class TestRuns:
 
     def test_a_name_that_the_harness_made_up_is_requested_for(self, folder: Folder) -> None:
         path = folder({"t": [sample()]}, {"model_name": "i82qcls7", "config": {"model_args": {}}})
-        with pytest.raises(BadInputError, match="'i82qcls7' was made up by the harness; add --model NAME"):
+        with pytest.raises(BadInputError, match="'i82qcls7' is a placeholder of the harness; add --model NAME"):
             read(path)
         assert blocks(read(path, model="mine"))["acc"].run.model == "mine"
 
@@ -266,8 +266,8 @@ class TestErrors:
             (sample(acc=float("nan")), "line 2: acc is nan, not a finite number"),
             (sample(acc=float("inf")), "line 2: acc is inf"),
             (sample(acc=2.0), r"line 2: acc is 2, outside \[0, 1\]"),
-            ([1, 2], "line 2: is no sample of lm-evaluation-harness"),
-            ({"doc": {}}, "line 2: is no sample of lm-evaluation-harness: it has no doc_id"),
+            ([1, 2], "line 2: is not a sample of lm-evaluation-harness"),
+            ({"doc": {}}, "line 2: is not a sample of lm-evaluation-harness: it has no doc_id"),
         ],
     )
     def test_what_is_wrong_is_reported_with_its_line(self, folder: Folder, row: Any, words: str) -> None:
@@ -279,12 +279,12 @@ class TestErrors:
         samples = path / f"samples_t_{STAMP}.jsonl"
         whole = samples.read_bytes()
         samples.write_bytes(whole[:-50])
-        with pytest.raises(BadInputError, match=r"samples_t.*line 2: the JSON is broken or ends too early"):
+        with pytest.raises(BadInputError, match=r"samples_t.*line 2: the JSON is invalid or truncated"):
             read(path)
         samples.write_bytes(whole)
         results = path / f"results_{STAMP}.json"
         results.write_bytes(results.read_bytes()[:-20])
-        with pytest.raises(BadInputError, match=r"results_.*line 1, column .*: the JSON is broken or ends too early"):
+        with pytest.raises(BadInputError, match=r"results_.*line 1, column .*: the JSON is invalid or truncated"):
             read(path)
 
     def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_warning(self, folder: Folder) -> None:

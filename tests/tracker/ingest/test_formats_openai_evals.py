@@ -52,7 +52,7 @@ def answers(reading: ParsedFile) -> dict[Row, tuple[str | None, str]]:
 
 
 def contents(reading: ParsedFile) -> dict[str, tuple[str | None, str | None]]:
-    """Text and gold answer by sample."""
+    """Text and reference answer by sample."""
     result: dict[str, tuple[str | None, str | None]] = {}
     for block in reading.measurements:
         prompts = block if isinstance(block, Prompts) else block.prompts  # type: ignore[union-attr]
@@ -92,7 +92,7 @@ class TestMatches:
         assert result["capitals.2", 0] == 0
         assert ("capitals.3", 0) not in result
         assert "1 sample failed: counted as wrong" in " ".join(reading.warnings)
-        assert "1 answer holds nothing: counted as missing" in " ".join(reading.warnings)
+        assert "1 answer is empty: counted as missing" in " ".join(reading.warnings)
 
     def test_a_sample_that_succeeds_after_an_error_has_not_failed(self, tmp_path: Path) -> None:
         reading = read(
@@ -148,12 +148,12 @@ class TestRun:
         assert scores(reading) == {"match": {("capitals.0", 0): 1}}
         assert answers(reading)["capitals.1", 0] == ("Cairo", "ok")
         assert "no final report" in " ".join(reading.warnings)
-        assert "1 samples were answered and have no score" in " ".join(reading.warnings)
+        assert "1 samples have a response but no score" in " ".join(reading.warnings)
 
     def test_the_accuracy_of_the_final_report_is_that_of_the_events_or_a_warning(self, tmp_path: Path) -> None:
         assert not any("final report" in message for message in read(tmp_path, *MATCHES).warnings)
         (warning,) = read(tmp_path, *MATCHES[:-3], {"final_report": {"accuracy": 0.9}}).warnings
-        assert warning == "the final report says that match is 0.9, the events give 0.333333"
+        assert warning == "the final report has match = 0.9, but the events give 0.333333"
 
 
 class TestStream:
@@ -171,7 +171,7 @@ class TestStream:
         path = tmp_path / "log.jsonl"
         path.write_bytes(lines(*MATCHES[:5])[:-30])
         result: list[Measurement | str] = []
-        with pytest.raises(BadInputError, match="line 5: the JSON is broken or ends too early"):
+        with pytest.raises(BadInputError, match="line 5: the JSON is invalid or truncated"):
             result.extend(openai_evals.read(path, ReadOptions()))
         assert isinstance(result[0], Scores)
         assert result[0].values.tolist() == [1]
@@ -181,14 +181,14 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("events", "output"),
         [
-            ([MATCHES[1]], "line 1: is no specification"),
-            ([spec(), 7], "line 2: is no JSON object"),
+            ([MATCHES[1]], "line 1: is not a run specification"),
+            ([spec(), 7], "line 2: is not a JSON object"),
             ([spec(), event("s", "match", correct="yes")], "line 2, sample 's': a score is 'yes', not a number"),
             (
                 [spec(), event("s", "metrics", f1=2**60)],
                 "line 2, sample 's': a score is 1152921504606846976, too large",
             ),
-            ([spec(), MATCHES[1], spec()], "line 3: a second run begins here"),
+            ([spec(), MATCHES[1], spec()], "line 3: a second run starts here"),
         ],
     )
     def test_lines_that_are_no_events_are_refused_with_their_number(

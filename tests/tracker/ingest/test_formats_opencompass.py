@@ -64,7 +64,7 @@ class TestDetails:
         block = answers(reading)
         assert (list(block.text), block.prompts.answer) == (["4", "1"], ["4", "0"])
         assert block.prompts.text == ["2+2?", "2-2?"]
-        assert "sums_gen: accuracy 50 percent in the report is 0.5 here, a proportion" in reading.warnings
+        assert "sums_gen: accuracy 50 percent is stored as the proportion 0.5" in reading.warnings
 
     def test_perplexity_has_answers_and_no_text(self, root: Path) -> None:
         reading = read(root / "results/model-7b/ice_ppl.json")
@@ -75,7 +75,7 @@ class TestDetails:
         reading = read(root / "results/model-7b/sums_repeated.json")
         assert scores(reading) == {"accuracy": {("0", 0): 1, ("0", 1): 0, ("1", 0): 1, ("1", 1): 1}}
         assert answers(reading).prompts.answer == ["4", "4", "0", "0"]
-        assert "accuracy (2 runs average) 75 percent in the report is 0.75 here" in noted(reading, "percent")
+        assert "accuracy (2 runs average) 75 percent is stored as the proportion 0.75" in noted(reading, "percent")
 
     def test_details_in_a_list_with_several_right_answers(self, root: Path) -> None:
         block = answers(read(root / "results/model-7b/cities.json"))
@@ -84,7 +84,7 @@ class TestDetails:
 
     def test_another_reported_accuracy_is_reported(self, tmp_path: Path) -> None:
         reading = read(put(tmp_path, "d.json", {**DETAILS, "accuracy": 62.5}))
-        assert "d: the report says accuracy 62.5 percent, its rows have 50 percent" in reading.warnings
+        assert "d: the report has accuracy 62.5 percent, but its rows have 50 percent" in reading.warnings
 
     def test_without_a_judgement_answers_are_compared(self, tmp_path: Path) -> None:
         rows = {
@@ -94,8 +94,8 @@ class TestDetails:
         }
         reading = read(put(tmp_path, "d.json", {"accuracy": 50.0, "details": rows}))
         assert scores(reading) == {"exact_match": {("0", 0): 1}}
-        assert "1 prompts have no gold answer and were not scored" in noted(reading, "no gold answer")
-        assert "exact_match is recomputed" in noted(reading, "recomputed")
+        assert "1 prompts have no reference answer and were not scored" in noted(reading, "no reference answer")
+        assert "exact_match was computed" in noted(reading, "exact_match was")
 
     @pytest.mark.parametrize(("result", "score"), [(True, 1), (1, 1), (0.25, 0.25), (0, 0)])
     def test_judgements_are_truth_values_or_shares(self, tmp_path: Path, result: Any, score: float) -> None:
@@ -107,7 +107,7 @@ class TestDetails:
         rows = {"0": {"pred": "a", "correct": result}, "1": {"pred": "a", "correct": True}}
         reading = read(put(tmp_path, "d.json", {"details": rows}))
         assert scores(reading) == {"accuracy": {("1", 0): 1}}
-        assert result == [] or "1 judgements are no number from 0 to 1" in noted(reading, "judgements")
+        assert result == [] or "1 scores are not numbers from 0 to 1" in noted(reading, "not numbers")
 
     def test_empty_answers_are_wrong_or_missing(self, root: Path) -> None:
         path = root / "results/model-7b/cities.json"
@@ -121,10 +121,10 @@ class TestPredictions:
         reading = read(root / "results/model-7b/no_details.json")
         assert [file.name for file in reading.files] == ["no_details.json", "no_details_0.json", "no_details_1.json"]
         assert scores(reading) == {"exact_match": {("0", 0): 1, ("2", 0): 1, ("2", 1): 0, ("3", 0): 0}}, (
-            "a gold answer of 0 is dropped by the harness, and its prompt not scored"
+            "a reference answer of 0 is dropped by the harness, and its prompt not scored"
         )
-        warning = noted(reading, "recomputed")
-        assert "Their mean is 0.5; the report says accuracy 66.6667 (percent)" in warning
+        warning = noted(reading, "exact_match was computed")
+        assert "Their mean is 0.5; the report has accuracy 66.6667 (percent)" in warning
         assert ("1", 0) not in scores(reading)["exact_match"]
 
     def test_predictions_alone_report_the_same(self, root: Path) -> None:
@@ -160,7 +160,7 @@ class TestPredictions:
         path = put(tmp_path, "d.json", {"0": rounds, "1": perplexity("A", "A")}, "predictions")
         reading = read(path)
         assert scores(reading) == {"exact_match": {("1", 0): 1}}
-        assert "1 answers, given in several rounds" in noted(reading, "rounds")
+        assert "1 answers of several rounds" in noted(reading, "rounds")
 
     def test_unfinished_predictions_are_part_of_a_run(self, root: Path) -> None:
         path = root / "predictions/model-7b/tmp_going_on.jsonl"
@@ -168,7 +168,7 @@ class TestPredictions:
         assert scores(reading) == {"exact_match": {(str(k), 0): 1 for k in range(3)}}
         assert answers(reading).run.limited
         assert answers(reading).run.benchmark == "going_on"
-        assert "had not finished" in noted(reading, "finished")
+        assert "did not finish" in noted(reading, "finish")
         (path.parent / "going_on.json").write_text(json.dumps({"0": written("0+1?", "1", "1")}))
         assert mismatch_reason(path, ReadOptions()) == "it is a temporary file of a run that has finished since"
 
@@ -179,11 +179,11 @@ class TestWhole:
         result = {block.metric.name: block for block in reading.measurements if isinstance(block, TaskScores)}
         assert {name: block.values.tolist() for name, block in result.items()} == {"accuracy": [0.125], "rouge1": [0.4]}
         assert result["accuracy"].tasks == ["only_accuracy"]
-        assert "accuracy 12.5 became 0.125, rouge1 40 became 0.4" in noted(reading, "proportions")
-        assert noted(reading, "passed over").endswith("n, note")
+        assert "accuracy 12.5 to 0.125, rouge1 40 to 0.4" in noted(reading, "proportions")
+        assert noted(reading, "skipped").endswith("n, note")
 
     def test_a_report_without_percentages_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInputError, match="holds no details and no percentages"):
+        with pytest.raises(BadInputError, match="holds neither details nor percentages"):
             read(put(tmp_path, "d.json", {"total": 5, "accuracy": 500}))
 
 
@@ -251,19 +251,19 @@ class TestErrors:
         path = put(tmp_path, "d.json", json.dumps(DETAILS)[:-120])
         reading = parse_file(path, ReadOptions(), partial=True)
         assert scores(reading) == {"accuracy": {("0", 0): 1}}
-        assert "ends too early" in reading.damage
+        assert "truncated" in reading.damage
 
     def test_a_number_that_stands_twice_with_other_answers_is_refused(self, tmp_path: Path) -> None:
         rows = [{"idx": 0, "prediction": output, "gold": "a"} for output in ("a", "b")]
         path = put(tmp_path, "tmp_d.jsonl", "".join(json.dumps(row) + "\n" for row in rows), "predictions")
-        with pytest.raises(BadInputError, match="'0' stands there twice"):
+        with pytest.raises(BadInputError, match="'0' is a duplicate"):
             read(path)
 
     @pytest.mark.parametrize(
         ("name", "text", "problem"),
         [
-            ("d.json", '{"0": {"prediction": "a"}, "x": {}}', "'x' is no prediction of OpenCompass"),
-            ("d.json", '{"0": {"prediction": "a"}, "1": []}', "'1' is no prediction of OpenCompass"),
+            ("d.json", '{"0": {"prediction": "a"}, "x": {}}', "'x' is not a prediction of OpenCompass"),
+            ("d.json", '{"0": {"prediction": "a"}, "1": []}', "'1' is not a prediction of OpenCompass"),
             ("tmp_d.jsonl", '{"idx": 0, "prediction": "a"}\n{"prediction": "b"}\n', "line 2: .* it has no idx"),
         ],
     )

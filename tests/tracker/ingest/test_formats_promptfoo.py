@@ -66,7 +66,7 @@ class TestScores:
         }
         assert scores(reading, "score")["openai:gpt", PLAIN[1]] == {("0+1", 0): 1.0, ("1+1", 0): 0.25}
         assert set(scores(reading, "tone")["local:llama", PLAIN[1]].values()) == {0.5}
-        assert reading.warnings == ["1 results are errors of the provider; they count as missing (--errored missing)"]
+        assert reading.warnings == ["1 results are provider errors; they count as missing (--errored missing)"]
 
     def test_the_statistics_of_the_file_come_out(self, tmp_path: Path) -> None:
         passed = scores(read(write(tmp_path, SEVERAL)), "pass")
@@ -91,7 +91,7 @@ class TestScores:
         rows = [result(0), result(1, False, response={"output": " "})]
         reading = read(write(tmp_path, rows), empty=counts_as)
         assert len(scores(reading, "pass")["openai:gpt", ""]) == n
-        assert any("1 answers hold nothing" in warning for warning in reading.warnings)
+        assert any("1 answers are empty" in warning for warning in reading.warnings)
 
     def test_version_2_reports_the_same_of_what_it_holds(self, tmp_path: Path) -> None:
         new = read(write(tmp_path, SEVERAL))
@@ -118,7 +118,7 @@ class TestScores:
     def test_what_is_no_score_is_missing_and_reported(self, tmp_path: Path, value: Any) -> None:
         reading = read(write(tmp_path, [result(0), result(1, score=value)]))
         assert scores(reading, "score") == {("openai:gpt", ""): {("0+1", 0): 1.0}}
-        assert "score: 1 values that are no number were passed over" in reading.warnings
+        assert "score: 1 values that are not numbers were skipped" in reading.warnings
 
 
 class TestTrials:
@@ -137,7 +137,7 @@ class TestTrials:
     def test_of_a_test_that_was_tried_again_the_later_result_counts(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [failed(0), result(1), result(0)], errors=0, successes=3))
         assert len(scores(reading, "pass")["openai:gpt", ""]) == 2
-        assert "1 results stand twice, for the same test and column; the later one of each counts" in reading.warnings
+        assert "1 results are duplicates of the same test and column; the last one counts" in reading.warnings
 
 
 class TestRuns:
@@ -214,7 +214,7 @@ class TestPrompts:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("rows", "words"), [([3], "result 1 is no result"), ([result(), []], "result 2 is no result")]
+        ("rows", "words"), [([3], "result 1 is not a result"), ([result(), []], "result 2 is not a result")]
     )
     def test_what_is_no_result_is_refused(self, tmp_path: Path, rows: list[Any], words: str) -> None:
         path = tmp_path / "x.json"
@@ -228,7 +228,7 @@ class TestErrors:
         path.write_text(text[: text.index('"testIdx": 2')])
         blocks = promptfoo.read(path, ReadOptions())
         assert [len(item.values) for item in itertools.islice(blocks, 3) if isinstance(item, Scores)] == [2, 2, 2]
-        with pytest.raises(BadInputError, match="ends too early"):
+        with pytest.raises(BadInputError, match="truncated"):
             list(blocks)
 
     def test_results_of_old_versions_are_not_ingested_for_those_of_another_harness(self, tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ class TestLeaderboards:
         reading = read(write("model,ARC,MMLU\nA,1,2\nA,1,2\nA,1,3\n"))
         assert [block.run.label for block in reading.measurements] == ["", "entry 2"]
         assert "'A' (line 2, line 4) is listed with different scores" in reading.warnings[0]
-        assert reading.warnings[1].endswith("left out: 'A' (line 3)")
+        assert reading.warnings[1].endswith("skipped duplicate rows of models: 'A' (line 3)")
 
     def test_one_row_per_model_and_task(self, write: Write) -> None:
         text = "model,task,metric,score,stderr,n\nA,x,acc,0.5,0.1,10\nA,y,acc,0.7,,\nB,x,acc,0.1,0.1,10\n"
@@ -332,32 +332,32 @@ class TestErrors:
             ("id,A\n1,1\n2,9\n", {"upper": 5.0}, "line 3, column 'A': 9 is outside [-inf, 5]"),
             ("id,A\n1,1\n1,0\n", {}, "line 3, column 'A': prompt '1' has 0.0 here and 1.0 in line 2"),
             ("id,A\n1,1\n,0\n", {}, "line 3, column 'id': the prompt has no name"),
-            ("id,A,A\n1,1,0\n", {}, "line 1: there is more than one column 'A'"),
+            ("id,A,A\n1,1,0\n", {}, "line 1: duplicate column 'A'"),
             ("id,A\n1,1,1\n2,0\n3\n", {}, "2 problems, nothing was stored:\n  line 2: 3 fields"),
             ("id,A\n", {}, "has a header but no rows"),
             ("id,,A\n1,1,0\n2,0,1\n", {}, "column 2 has values but no name"),
             ("id|A|B\n1|1|0\n", {}, "has only one column, 'id|A|B'"),
             ("id;A\n1;0,5\n", {}, "no column holds numbers: 'A' has '0,5'"),
             ("", {}, "is empty"),
-            ("id,A,B\n1,1,1\n", {"model": "x"}, "--model names the model of a file of one"),
+            ("id,A,B\n1,1,1\n", {"model": "x"}, "--model applies to files with a single model"),
             ("id,A\n1,\n", {}, "holds no scores"),
             ("model,id,score\nA,1,1\nA,1,0\n", {}, "line 3, column 'score': another score for prompt '1' of 'A'"),
             ("model,id,score\n,1,1\n", {}, "line 2, column 'model': the model has no name"),
-            ("model,id,score,condition\nA,1,1,half\n", {}, "line 2, column 'condition': no condition 'half'"),
-            ("model,id,score,trial\nA,1,1,-1\n", {}, "line 2, column 'trial': -1 is no trial"),
-            ("model,id,score,trial\nA,1,1,0.5\n", {}, "line 2, column 'trial': 0.5 is no trial"),
+            ("model,id,score,condition\nA,1,1,half\n", {}, "line 2, column 'condition': unknown condition 'half'"),
+            ("model,id,score,trial\nA,1,1,-1\n", {}, "line 2, column 'trial': -1 is not a trial"),
+            ("model,id,score,trial\nA,1,1,0.5\n", {}, "line 2, column 'trial': 0.5 is not a trial"),
             ("model,id,score,gold_probability\nA,1,1,0.5\n", {}, "add --probability-kind letters"),
             ("model,id,score,gold_probability\nA,1,1,2\n", {"probability_kind": "letters"}, "2 is outside [0, 1]"),
             ("model,id,predicted\nA,1,x\nA,1,y\n", {}, "another answer for prompt '1'"),
-            ("model,id,score\nA,1,1\nB,1,1\n", {"model": "x"}, "holds 2 models; --model names"),
+            ("model,id,score\nA,1,1\nB,1,1\n", {"model": "x"}, "holds 2 models; --model applies"),
             ("model,id,text,score\nA,1,Why?,1\nB,1,How?,1\n", {}, "the text of prompt '1' is 'How?' here"),
-            ("id,text,choices\n1,Why?,a|b\n", {}, "line 2, column 'choices': options are a JSON list"),
-            ("id,text,choices\n1,Why?,\"[1, null]\"\n", {}, "line 2, column 'choices': options are a JSON list"),
+            ("id,text,choices\n1,Why?,a|b\n", {}, "line 2, column 'choices': write the options as a JSON list"),
+            ("id,text,choices\n1,Why?,\"[1, null]\"\n", {}, "line 2, column 'choices': write the options as"),
             ("id,text\n1,Why?\n1,How?\n", {}, "line 3, column 'text': the text of prompt '1'"),
             ("model,ARC\nA,1\n,2\n", {}, "line 3, column 'model': the model has no name"),
             ("model,ARC\nA,1\nB,x\n", {}, "line 3, column 'ARC': 'x' is not a number"),
-            ("model,task,score\nA,x,1\nA,x,2\n", {}, "line 3, column 'score': the task has another score"),
-            ("model,q1,q2\nA,1,0\nA,0,0\n", {"orient": "models"}, "line 3, column 'model': 'A' stands in an"),
+            ("model,task,score\nA,x,1\nA,x,2\n", {}, "line 3, column 'score': the task has a different score"),
+            ("model,q1,q2\nA,1,0\nA,0,0\n", {"orient": "models"}, "line 3, column 'model': 'A' has different values"),
         ],
     )  # fmt: skip
     def test_what_is_wrong_is_reported_with_its_place(
@@ -398,7 +398,7 @@ class TestErrors:
 
     def test_files_that_end_too_early(self, write: Write, tmp_path: Path) -> None:
         zipped = gzip.compress(b"id,A\n" + b"".join(b"%d,1\n" % row for row in range(5000)))
-        assert "gzip data end too early" in error(write(zipped[:-20], "cut.csv.gz"))
+        assert "gzip data are truncated" in error(write(zipped[:-20], "cut.csv.gz"))
         pa.parquet.write_table(pa.table({"id": [1, 2], "A": [1, 0]}), tmp_path / "whole.parquet")
         cut = (tmp_path / "whole.parquet").read_bytes()[:-30]
         assert "Parquet" in error(write(cut, "cut.parquet"))

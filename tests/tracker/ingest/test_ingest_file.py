@@ -43,6 +43,6 @@ class TestLaws:
 class TestErrors:
     def test_what_the_store_rejects_is_not_stored(self, store: sa.Engine, table: Path) -> None:
         before = all_rows(store)
-        with pytest.raises(BadInputError, match="which benchmark"):
+        with pytest.raises(BadInputError, match="the benchmark is unknown"):
             ingest_file(store, table)
         assert all_rows(store) == before

@@ -1,1 +1,1 @@
-"""Archives of a store: catalogue and measurements in one file, to be taken in again as they were."""
+"""Import of archives: a store's catalogue and measurements in one file."""

@@ -1,7 +1,6 @@
-"""An archive, opened and checked: every byte is as it was written, every row can be stored.
+"""Archive files: opening them, and validation of their checksums and rows.
 
-What is checked here is what no store would have written. Whether it agrees with what another store holds is checked
-when it is stored.
+Validation covers what a store never writes. Conflicts with the target store are detected when the archive is stored.
 """
 
 from __future__ import annotations
@@ -33,26 +32,26 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 MAX_MANIFEST_BYTES = 1 << 20
 LOCAL_HEADER = 30
-NEWER = "It was written by a newer program: pip install --upgrade suffrage"
-AGAIN = "Copy or download it again, or write it again with `suffrage export archive`."
+NEWER = "A newer version of Suffrage wrote it. Run: pip install --upgrade suffrage"
+AGAIN = "Copy or download it again, or export it again with `suffrage export archive`."
 YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""First and last microsecond that a moment may have: those of the years 1 and 9999."""
+"""Smallest and largest valid time in microseconds, from year 1 to year 9999."""
 
 
 def starts_like_archive(head: bytes) -> bool:
-    """Whether a file's first bytes are those of an archive."""
+    """Return whether a file's first bytes are those of an archive."""
     return head.startswith(b"PK\x03\x04") and head[LOCAL_HEADER : LOCAL_HEADER + len(MARK)] == MARK.encode()
 
 
 @dataclass(frozen=True, eq=False)
 class StoreArchive:
-    """An archive whose bytes have been checked.
+    """An archive with verified checksums.
 
     Attributes:
         path: the file.
-        file: the same, open; whoever opened the archive closes it.
-        places: where each table starts and how many bytes it has.
-        n_rows: rows of each table.
+        file: the open file; the caller that opened it closes it.
+        places: start and length of each table in bytes.
+        n_rows: number of rows of each table.
     """
 
     path: Path
@@ -61,14 +60,14 @@ class StoreArchive:
     n_rows: Mapping[str, int]
 
     def close(self) -> None:
-        """Give up the file."""
+        """Release the file."""
         self.file.close()
 
     def batches(self, table: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table, each of them fit to be stored.
+        """Return the validated rows of a table in batches.
 
         Raises:
-            BadInputError: one is not.
+            BadInputError: a row is invalid.
         """
         import pyarrow as pa
 
@@ -88,21 +87,21 @@ class StoreArchive:
             raise self._damaged(f"{member_name(table)} cannot be read ({first_line(error)}).") from error
 
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
-        """The same, a mapping for each row: for small tables."""
+        """Return the rows of a small table as mappings."""
         for batch in self.batches(table):
             yield from batch.to_pylist()
 
     def error(self, table: str, row: int, problem: str) -> BadInputError:
-        """What is wrong with a row, as an error to be raised."""
+        """Return the error for a row."""
         return BadInputError(
             self.path, f"{member_name(table)}, row {row + 1}: {problem}.", advice="Nothing was stored."
         )
 
     def check_tables(self) -> None:
-        """Look whether each table has the columns and the number of rows that it should.
+        """Check that each table has the expected columns and number of rows.
 
         Raises:
-            BadInputError: one has not.
+            BadInputError: a table differs.
         """
         import pyarrow as pa
 
@@ -116,14 +115,14 @@ class StoreArchive:
             unknown = [name for name in schema.names if name not in expected]
             if unknown or len(set(schema.names)) < len(schema.names):
                 names = ", ".join(map(repr, unknown or schema.names))
-                raise BadInputError(
-                    self.path, f"{member_name(table)} has the columns {names}, unknown here.", advice=NEWER
-                )
+                raise BadInputError(self.path, f"{member_name(table)} has the unknown columns {names}.", advice=NEWER)
             for name, column in expected.items():
                 if name not in schema.names and not column.nullable:
                     raise self._damaged(f"{member_name(table)} has no column {name!r}.")
                 if name in schema.names and schema.field(name).type != column.arrow:
-                    raise self._damaged(f"{member_name(table)}, column {name!r}: holds {schema.field(name).type}.")
+                    raise self._damaged(
+                        f"{member_name(table)}, column {name!r}: has the type {schema.field(name).type}."
+                    )
             if n_rows != self.n_rows[table]:
                 raise self._damaged(f"{member_name(table)} has {n_rows:,} rows, not {self.n_rows[table]:,}.")
 
@@ -137,7 +136,7 @@ class StoreArchive:
         return BadInputError(self.path, problem, advice=AGAIN)
 
     def _check(self, table: str, batch: pa.RecordBatch, first: int) -> None:
-        """Reject nulls, references, texts and numbers that no store has."""
+        """Reject nulls, references, texts and numbers that no store writes."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -148,32 +147,32 @@ class StoreArchive:
             elif column.refers_to is not None:
                 known = self.n_rows[column.refers_to]
                 wrong = (
-                    f"is none of the {known:,} rows of {column.refers_to}",
+                    f"is not one of the {known:,} rows of {column.refers_to}",
                     pc.or_(pc.less(values, 0), pc.greater_equal(values, known)),
                 )
             elif pa.types.is_string(values.type):
-                wrong = "holds a zero byte", pc.match_substring(values, "\0")
+                wrong = "contains a zero byte", pc.match_substring(values, "\0")
             elif pa.types.is_floating(values.type):
-                wrong = "is no finite number", pc.invert(pc.is_finite(values))
+                wrong = "is not a finite number", pc.invert(pc.is_finite(values))
             elif pa.types.is_timestamp(values.type):
                 instants = pc.cast(values, pa.int64())
-                wrong = "is no moment", pc.or_(pc.less(instants, YEARS[0]), pc.greater(instants, YEARS[1]))
+                wrong = "is not a valid time", pc.or_(pc.less(instants, YEARS[0]), pc.greater(instants, YEARS[1]))
             elif pa.types.is_date(values.type):
                 days = pc.cast(pc.cast(values, pa.int32()), pa.int64())
                 low, high = (year // 86_400_000_000 for year in YEARS)
-                wrong = "is no day", pc.or_(pc.less(days, low), pc.greater(days, high))
+                wrong = "is not a valid date", pc.or_(pc.less(days, low), pc.greater(days, high))
             elif column.name in ("trial", "occurrence", "dimensions", "n_scores"):
                 wrong = "is negative", pc.less(values, 0)
             if wrong is not None and pc.any(wrong[1]).as_py():
                 row = pc.index(pc.fill_null(wrong[1], False), True).as_py()
-                raise self.error(table, first + row, f"its {column.name} {wrong[0]}")
+                raise self.error(table, first + row, f"{column.name} {wrong[0]}")
 
 
 def open_archive(path: Path) -> StoreArchive:
-    """Open an archive, and check every byte of it.
+    """Open an archive and verify its checksums.
 
     Raises:
-        BadInputError: it is no archive, is damaged, or was written by a newer program.
+        BadInputError: the file is not an archive, is damaged, or was written by a newer version.
     """
     try:
         file = path.open("rb")
@@ -193,7 +192,7 @@ def open_archive(path: Path) -> StoreArchive:
                 remaining -= len(chunk)
             n_table_rows, expected_hash = tables[table]
             if hashed.hexdigest() != expected_hash:
-                raise BadInputError(path, f"{member_name(table)} is not as it was written.", advice=AGAIN)
+                raise BadInputError(path, f"{member_name(table)} does not match its checksum.", advice=AGAIN)
             n_rows[table] = n_table_rows
         archive = StoreArchive(path, file, {table: places[member_name(table)] for table in ROW_ORDER}, n_rows)
         archive.check_tables()
@@ -204,33 +203,33 @@ def open_archive(path: Path) -> StoreArchive:
 
 
 def _members(path: Path, file: IO[bytes]) -> dict[str, tuple[int, int]]:
-    """Where the bytes of each member are, and how many."""
+    """Return the start and length of each member in bytes."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, OverflowError) as error:
-        raise BadInputError(path, f"is no whole archive ({first_line(error)}).", advice=AGAIN) from error
+        raise BadInputError(path, f"is not a complete archive ({first_line(error)}).", advice=AGAIN) from error
     size = file.seek(0, io.SEEK_END)
     places: dict[str, tuple[int, int]] = {}
     for info in members:
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            text = f"its member {info.filename!r} is compressed, so another program has packed it."
+            text = f"member {info.filename!r} is compressed, so another program has repacked it."
             raise BadInputError(path, text, advice=AGAIN)
         file.seek(max(info.header_offset, 0))
         header = file.read(LOCAL_HEADER)
         start = info.header_offset + LOCAL_HEADER
         start += int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
         if info.header_offset < 0 or len(header) < LOCAL_HEADER or start + info.file_size > size:
-            raise BadInputError(path, "is no whole archive.", advice=AGAIN)
+            raise BadInputError(path, "is not a complete archive.", advice=AGAIN)
         places[info.filename] = start, info.file_size
     expected = {MARK, MANIFEST, *map(member_name, ROW_ORDER)}
     if lacking := sorted(expected - places.keys()):
-        raise BadInputError(path, f"lacks {', '.join(lacking)}.", advice=AGAIN)
+        raise BadInputError(path, f"lacks the members {', '.join(lacking)}.", advice=AGAIN)
     return places
 
 
 def _manifest(path: Path, file: IO[bytes], places: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, str]]:
-    """Rows and SHA-256 of each table."""
+    """Return the number of rows and the SHA-256 of each table."""
     start, size = places[MANIFEST]
     file.seek(start)
     try:
@@ -239,23 +238,25 @@ def _manifest(path: Path, file: IO[bytes], places: Mapping[str, tuple[int, int]]
         assert manifest["format"] == MARK
         assert isinstance(version, int)
     except (ValueError, RecursionError, KeyError, TypeError, AssertionError) as error:
-        raise BadInputError(path, f"{MANIFEST} is not as it was written.", advice=AGAIN) from error
+        raise BadInputError(path, f"{MANIFEST} does not match its checksum.", advice=AGAIN) from error
     if version > VERSION:
-        raise BadInputError(path, f"is an archive of version {version}; this program knows {VERSION}.", advice=NEWER)
+        raise BadInputError(
+            path, f"is an archive of version {version}; this version of Suffrage reads {VERSION}.", advice=NEWER
+        )
     try:
         tables = {
             table: (manifest["tables"][table]["rows"], manifest["tables"][table]["sha256"]) for table in ROW_ORDER
         }
         assert all(isinstance(rows, int) and 0 <= rows < 2**40 for rows, _ in tables.values())
     except (KeyError, TypeError, AssertionError) as error:
-        raise BadInputError(path, f"{MANIFEST} is not as it was written.", advice=AGAIN) from error
+        raise BadInputError(path, f"{MANIFEST} does not match its checksum.", advice=AGAIN) from error
     if more := sorted(set(manifest["tables"]) - set(ROW_ORDER)):
-        raise BadInputError(path, f"holds tables unknown here: {', '.join(more)}.", advice=NEWER)
+        raise BadInputError(path, f"holds unknown tables: {', '.join(more)}.", advice=NEWER)
     return tables
 
 
 def _completed(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with all columns in their order; those that came later than the archive are null."""
+    """Return a batch with all columns in order; columns that are newer than the archive are null."""
     import pyarrow as pa
 
     columns = [
@@ -266,7 +267,7 @@ def _completed(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class _Part(io.RawIOBase):
-    """A part of a file as a file of its own."""
+    """A part of a file as a file object."""
 
     def __init__(self, file: IO[bytes], start: int, size: int) -> None:
         self._file, self._start, self._size, self._at = file, start, size, 0

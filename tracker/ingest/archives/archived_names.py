@@ -1,4 +1,4 @@
-"""Benchmarks, tasks, metrics, models and files of an archive, resolved to keys; those that are new are made."""
+"""Benchmarks, tasks, metrics, models and sources of an archive, resolved to keys of the store."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tracker.schema.table import Table
 
 @dataclass(eq=False)
 class ArchivedNames:
-    """What the rows of an archive are by_name, and their keys in the store.
+    """Resolves the named rows of an archive to keys of the store.
 
     Attributes:
         session: the store.
         archive: the archive.
-        catalogue: the names of the store's benchmarks.
-        keys: by table, ``(n,)`` int64 key of each row.
-        model_names: of each model of the archive.
-        warnings: what the reader should know.
-        n_other_names: names of models that were added.
+        catalogue: resolver of the store's names.
+        keys: for each table, the ``(n,)`` int64 key of each row.
+        model_names: name of each model in the archive.
+        warnings: messages for the user.
+        n_other_names: number of model aliases that were added.
     """
 
     session: Session
@@ -43,14 +43,14 @@ class ArchivedNames:
     n_other_names: int = 0
 
     def resolve(self, benchmark: str | None = None) -> None:
-        """Find or add everything that has a name.
+        """Find or add all named rows.
 
         Args:
-            benchmark: what the user calls the only benchmark of the archive.
+            benchmark: new name of the only benchmark of the archive.
 
         Raises:
-            BadInputError: the archive names something twice, or a benchmark is renamed and there are several.
-            ConflictError: the store says something else of a metric, or its models are others.
+            BadInputError: a name occurs twice, or a benchmark is renamed although there are several.
+            ConflictError: the store defines a metric or its models differently.
         """
         self._benchmarks(benchmark)
         self._tasks()
@@ -62,7 +62,7 @@ class ArchivedNames:
     def _benchmarks(self, renamed: str | None) -> None:
         rows = self._unique("benchmark", "name", "revision")
         if renamed is not None and len(rows) != 1:
-            text = f"holds {len(rows)} benchmarks; --benchmark names the benchmark of an archive of one."
+            text = f"holds {len(rows)} benchmarks; --benchmark applies to archives with a single benchmark."
             raise BadInputError(self.archive.path, text)
         if renamed is not None:
             name, _, revision = renamed.partition("@")
@@ -86,7 +86,7 @@ class ArchivedNames:
             self.catalogue.task_names[key] = name
 
     def _models(self) -> None:
-        """A model is known by any of its names; facts that the store lacks are filled in, none is overwritten."""
+        """Find models by any of their names. Missing facts are added to the store, none is overwritten."""
         rows = self._unique("model", "name")
         aliases: list[list[str]] = [[] for _ in rows]
         for row in self._unique("model_alias", "name"):
@@ -102,8 +102,8 @@ class ArchivedNames:
             if len(known) > 1:
                 stored_names = " and ".join(sorted(scalar.name for scalar in known.values()))
                 raise ConflictError(
-                    f"{self.archive.path}: {', '.join(names)} are names of one model there, and of {stored_names} in "
-                    "the store. Keep them apart in another --database."
+                    f"{self.archive.path}: the archive has {', '.join(names)} as names of one model, the store of "
+                    f"{stored_names}. Import the archive into another --database."
                 )
             if known:
                 (model,) = known.values()
@@ -129,13 +129,13 @@ class ArchivedNames:
         self.session.flush()
         self.n_other_names = len(fresh)
         if n_different:
-            self.warnings.append(f"{n_different:,} facts of models differ from those stored, which were kept")
+            self.warnings.append(f"{n_different:,} model facts differ from the stored ones; the stored ones were kept")
 
     def _check_aliases(self, fresh: Sequence[tuple[str, Model]], rows: Sequence[dict[str, Any]]) -> None:
         names = {row["name"] for row in rows}
         for name, model in fresh:
             if name in names and self.model_names[[row["name"] for row in rows].index(name)] != model.name:
-                raise BadInputError(self.archive.path, f"{name!r} is a model there and another name of {model.name!r}.")
+                raise BadInputError(self.archive.path, f"{name!r} is both a model and an alias of {model.name!r}.")
 
     def _sources(self) -> None:
         rows = self._unique("source", "identity")
@@ -143,13 +143,13 @@ class ArchivedNames:
         self.keys["source"] = self._add_new([stored.get(row["identity"]) or Source(**row) for row in rows])
 
     def _unique(self, table: str, *names: str) -> list[dict[str, Any]]:
-        """The rows of a small table, no two of which have the same name."""
+        """Return the rows of a small table after checking that their names are unique."""
         rows = list(self.archive.rows(table))
         names_seen: set[tuple[Any, ...]] = set()
         for place, row in enumerate(rows):
             name = tuple(row[part] for part in names)
             if name in names_seen:
-                raise self.archive.error(table, place, f"{name[-1]!r} is there already")
+                raise self.archive.error(table, place, f"{name[-1]!r} is a duplicate")
             names_seen.add(name)
         return rows
 

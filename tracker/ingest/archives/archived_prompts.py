@@ -1,8 +1,8 @@
-"""Prompts of an archive, with all their names, found in the store or added to it.
+"""Prompts of an archive, found in the store or added to it.
 
-A prompt is known by any of its names, else by its content: the first prompt of its task with this content that the
-same family of files does not name otherwise. What the store lacks of it is filled in, and contradictions are reported,
-as of any file.
+A prompt is found by any of its names, else by its content: the first prompt of its task with the same content and
+without a different name in the same namespace. Missing content is added to the store, and contradictions are reported,
+as for any file.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from tracker.ingest.write.bulk_rows import fetch_raw_rows, reserve_keys
 from tracker.schema import Prompt
 
 Name = tuple[str, str]
-"""Who calls a prompt so, and how."""
+"""Namespace and name of a prompt."""
 ROWS_PER_BATCH = 4096
 KEYS_PER_QUERY = 1000
 
 
 class ArchivedPrompts:
-    """The prompts of an archive on their way into the store.
+    """Resolves the prompts of an archive to keys of the store.
 
     Args:
-        names: the names of the archive, resolved.
-        on_conflict: what becomes of a gold answer that contradicts the stored one.
+        names: resolved names of the archive.
+        on_conflict: what to do if a reference answer contradicts the stored one.
 
     Attributes:
         keys: ``(n,)`` int64 key of each prompt.
-        n_new: prompts that were added.
-        n_names_added: names that stored prompts did not have.
-        warnings: what the reader should know.
+        n_new: number of prompts added.
+        n_names_added: number of names added to stored prompts.
+        warnings: messages for the user.
     """
 
     def __init__(self, names: ArchivedNames, on_conflict: str) -> None:
@@ -53,7 +53,7 @@ class ArchivedPrompts:
         self.n_new = self.n_names_added = 0
         self.warnings: list[str] = []
         self._was_stored = np.zeros(n, dtype=np.bool_)
-        """Which of them the store had."""
+        """Return which prompts were in the store before."""
         owners = self.names.keys["benchmark"]
         self._owners = [int(owners[row["benchmark"]]) for row in self.archive.rows("task")]
         self._claimed: set[int] = set()
@@ -61,7 +61,7 @@ class ArchivedPrompts:
         self._first_new = 1 + (self.session.scalar(sa.select(sa.func.max(PROMPT.c.id))) or 0)
 
     def store(self) -> None:
-        """Find or make them all.
+        """Find or add all prompts.
 
         Raises:
             BadInputError: the archive contradicts itself or a stored prompt.
@@ -72,7 +72,7 @@ class ArchivedPrompts:
             self._complete()
 
     def _with_names(self) -> Iterator[tuple[int, list[dict[str, Any]], list[list[Name]]]]:
-        """Rows of prompts, the place of the first, and the names of each."""
+        """Return batches of prompts, the index of the first, and the names of each."""
         first = 0
         reader = _NameReader(self.archive)
         for batch in self.archive.batches("prompt"):
@@ -100,7 +100,7 @@ class ArchivedPrompts:
                 self._claimed.add(key)
             for name in names:
                 if index.names.setdefault((task, name), key) != key:
-                    raise self.archive.error("prompt", first + at, f"{name[1]!r} is another prompt's name too")
+                    raise self.archive.error("prompt", first + at, f"{name[1]!r} is also the name of another prompt")
                 if (task, name) not in index.stored:
                     index.stored.add((task, name))
                     aliases.append({"task_id": task, "namespace": name[0], "key": name[1], "prompt_id": key})
@@ -116,14 +116,14 @@ class ArchivedPrompts:
     def _find(
         self, place: int, row: dict[str, Any], task: int, names: Sequence[Name], index: _StoredPrompts
     ) -> int | None:
-        """The stored prompt that is meant; None where there is none."""
+        """Return the key of the stored prompt that a row means; None if there is none."""
         candidates = {index.names[task, name] for name in names if (task, name) in index.names}
         if len(candidates) > 1:
-            text = f"{names[0][1]!r} and its other names mean {len(candidates)} prompts of the store"
+            text = f"{names[0][1]!r} and its other names match {len(candidates)} prompts of the store"
             raise self.archive.error("prompt", place, text)
         key = next(iter(candidates), None)
         if key is not None and (key >= self._first_new or key in self._claimed):
-            raise self.archive.error("prompt", place, f"{names[0][1]!r} means a prompt that another row means too")
+            raise self.archive.error("prompt", place, f"{names[0][1]!r} matches the same prompt as another row")
         if key is None and row["content_hash"] is not None:
             return index.find_equal(task, row["content_hash"], row["occurrence"], names, self._claimed)
         if key is None and not names and self._nameless[task]:
@@ -141,11 +141,11 @@ class ArchivedPrompts:
     def _parse(self, place: int, row: dict[str, Any], name: str, kind: type) -> Any:
         value = parse_cell(self.archive, "prompt", place, name, row[name], kind)
         if name == "choices" and value is not None and not all(isinstance(option, str) for option in value):
-            raise self.archive.error("prompt", place, "its choices are no texts")
+            raise self.archive.error("prompt", place, "its choices are not texts")
         return value
 
     def _complete(self) -> None:
-        """Complete prompts that were stored before, as from any file."""
+        """Add missing content to stored prompts."""
         path = self.archive.path
         resolver = PromptResolver(self.session, self.names.catalogue, path, self.on_conflict)
         for first, rows, row_names in self._with_names():
@@ -171,7 +171,7 @@ class ArchivedPrompts:
         self.warnings += [*resolver.warnings, *resolver.details.warnings]
 
     def _without_names(self) -> dict[int, list[int]]:
-        """Stored prompts that have neither name nor text, by task: only their order distinguishes them."""
+        """Return the stored prompts without name and text by task; only their order distinguishes them."""
         by_task: dict[int, list[int]] = defaultdict(list)
         has_name = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.prompt_id == PROMPT.c.id).exists()
         query = sa.select(PROMPT.c.task_id, PROMPT.c.id).where(PROMPT.c.content_hash.is_(None), sa.not_(has_name))
@@ -181,28 +181,28 @@ class ArchivedPrompts:
 
 
 def parse_cell(archive: StoreArchive, table: str, place: int, name: str, text: str | None, kind: type) -> Any:
-    """What a cell of JSON holds, in a form that can be stored.
+    """Return the value of a JSON cell in a form that can be stored.
 
     Raises:
-        BadInputError: it is no JSON, or not of that kind.
+        BadInputError: the cell is not JSON of the expected type.
     """
     if text is None:
         return None
     try:
         value = make_storable_json(json.loads(text))
     except (ValueError, RecursionError):
-        raise archive.error(table, place, f"its {name} are no JSON") from None
+        raise archive.error(table, place, f"its {name} are not valid JSON") from None
     if value is not None and not isinstance(value, kind):
-        raise archive.error(table, place, f"its {name} are no JSON {kind.__name__}")
+        raise archive.error(table, place, f"its {name} are not a JSON {kind.__name__}")
     return value
 
 
 class _StoredPrompts:
-    """What the store holds that some prompts of an archive may be.
+    """Stored prompts that may match prompts of an archive.
 
     Attributes:
-        names: prompt by task and name.
-        stored: names that the store has.
+        names: keys of prompts by task and name.
+        stored: names in the store.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class _StoredPrompts:
     ) -> None:
         self.names: dict[tuple[int, Name], int] = {}
         self._equal: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
-        """Occurrence and key of the prompts of a task with one content."""
+        """Return occurrence and key of the prompts of a task with the same content."""
         self._first_new = first_new
         task_ids = list(dict.fromkeys(tasks))
         for part in split_keys({key for names in row_names for _, key in names}):
@@ -232,7 +232,7 @@ class _StoredPrompts:
             ):
                 self._equal[task, hashed][occurrence] = prompt
         self._spaces: dict[int, set[str]] = defaultdict(set)
-        """Who names each of those that were there before."""
+        """Return the namespaces of the prompts that were stored before."""
         earlier = {key for equal in self._equal.values() for key in equal.values() if key < first_new}
         for part in split_keys(earlier):
             spaces: sa.Select[Any] = sa.select(ALIAS.c.prompt_id, ALIAS.c.namespace)
@@ -242,7 +242,7 @@ class _StoredPrompts:
     def find_equal(
         self, task: int, hashed: str, occurrence: int, names: Sequence[Name], claimed: Collection[int]
     ) -> int | None:
-        """A prompt with this content that was there before, best the same occurrence, and that nobody means yet."""
+        """Return a stored prompt with this content that no row has matched yet, preferably of the same occurrence."""
         spaces = {namespace for namespace, _ in names}
         free = [
             (nth != occurrence, nth, key)
@@ -252,7 +252,7 @@ class _StoredPrompts:
         return min(free)[2] if free else None
 
     def put(self, key: int, task: int, hashed: str | None, occurrence: int) -> int:
-        """Place a new prompt; its occurrence, the next free one where that is taken."""
+        """Add a new prompt; return its occurrence, or the next free one."""
         if hashed is None:
             return occurrence
         equal = self._equal[task, hashed]
@@ -267,7 +267,7 @@ def _select_tasks(session: Session, query: sa.Select[Any], table: sa.Table, task
 
 
 class _NameReader:
-    """The names of prompts, which stand in the order of the prompts."""
+    """Names of prompts, in the order of the prompts."""
 
     def __init__(self, archive: StoreArchive) -> None:
         self._archive = archive
@@ -276,16 +276,16 @@ class _NameReader:
         self._n = 0
 
     def read(self, prompt: int) -> list[Name]:
-        """The names of the prompt at a place; places must be read in order.
+        """Return the names of the prompt at an index; indices must increase.
 
         Raises:
-            BadInputError: the names are not in order.
+            BadInputError: the names are not sorted.
         """
         names: list[Name] = []
         while self._next is not None and self._next[0] <= prompt:
             place, namespace, key = self._next
             if place < prompt:
-                raise self._archive.error("prompt_alias", self._n, "is not in its place")
+                raise self._archive.error("prompt_alias", self._n, "is out of order")
             names.append((namespace, key))
             self._next = next(self._rows, None)
             self._n += 1
@@ -295,10 +295,10 @@ class _NameReader:
         """Check that all names have been read.
 
         Raises:
-            BadInputError: names are left.
+            BadInputError: unread names remain.
         """
         if self._next is not None:
-            raise self._archive.error("prompt_alias", self._n, "is not in its place")
+            raise self._archive.error("prompt_alias", self._n, "is out of order")
 
     def _all(self) -> Iterator[tuple[int, str, str]]:
         for batch in self._archive.batches("prompt_alias"):

@@ -1,4 +1,4 @@
-"""Runs of an archive, one at a time: which stored run each is, what it adds to it, and what it contradicts."""
+"""Runs of an archive, one at a time: matching stored runs, new values and conflicts."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Identity = tuple[int, int, str, str]
 
 @dataclass(eq=False)
 class _Difference:
-    """A run of the archive compared with a stored one: values that are new, and values that differ."""
+    """Difference between a run of the archive and a stored one: new and conflicting values."""
 
     new: RunContent
     changed: RunContent
     n_unchanged: int = 0
     lacking: dict[AnswerKey, AnswerValue] = field(default_factory=dict)
-    """Answers whose probability the store lacks."""
+    """Answers whose probability is missing in the store."""
 
 
 @dataclass(kw_only=True)
 class ValueCounts:
-    """What was done with the values of runs; as in `tracker.ingest.write.store_changes.StoreChanges`."""
+    """Counts of the written values, as in `tracker.ingest.write.store_changes.StoreChanges`."""
 
     n_scores: int = 0
     n_task_scores: int = 0
@@ -49,17 +49,17 @@ class ValueCounts:
 
 
 class ArchivedRuns:
-    """The runs of an archive on their way into the store.
+    """Stores the runs of an archive.
 
     Args:
-        names: the names of the archive, resolved.
-        prompts: the prompts, stored already.
-        on_conflict: how to resolve scores that contradict stored ones.
+        names: resolved names of the archive.
+        prompts: resolved prompts.
+        on_conflict: what to do if scores contradict stored ones.
 
     Attributes:
-        new, extended, unchanged: runs of the store, with the model's name as the archive has it.
-        counts: of their values.
-        warnings: what the reader should know.
+        new, extended, unchanged: runs of the store, with the model names of the archive.
+        counts: counts of their values.
+        warnings: messages for the user.
     """
 
     def __init__(self, names: ArchivedNames, prompts: ArchivedPrompts, on_conflict: OnConflict) -> None:
@@ -76,11 +76,11 @@ class ArchivedRuns:
         self._evaluations: dict[int, str] = {}
 
     def store(self) -> None:
-        """Find or add them all, and write what the store lacks of them.
+        """Find or add all runs, and write missing values.
 
         Raises:
-            BadInputError: the archive contradicts itself, or a metric's bounds.
-            ConflictError: it contradicts stored runs.
+            BadInputError: the archive contradicts itself or the bounds of a metric.
+            ConflictError: the archive contradicts stored runs.
         """
         self._metrics = {
             scalar.id: scalar for scalar in self.session.scalars(sa.select(Metric)) if scalar.id is not None
@@ -112,13 +112,13 @@ class ArchivedRuns:
                 run.superseded_by = keys[after]
         self.session.flush()
 
-    # --- which run it is ---
+    # --- matching stored runs ---
 
     def _store_run(self, place: int, row: Mapping[str, Any], content: RunContent) -> tuple[Run, bool]:
-        """The run of the store that a row is, with what it brings; whether it is new."""
+        """Return the store's run for a row with its new values, and whether it is new."""
         for name, words in (("condition", CONDITIONS), ("status", RUN_STATUSES)):
             if row[name] not in words:
-                raise self.archive.error("run", place, f"its {name} is {row[name]!r}")
+                raise self.archive.error("run", place, f"unknown {name} {row[name]!r}")
         identity = (
             int(self.names.keys["benchmark"][row["benchmark"]]),
             int(self.names.keys["model"][row["model"]]),
@@ -130,34 +130,36 @@ class ArchivedRuns:
         row = {**row, "settings": parse_cell(self.archive, "run", place, "settings", row["settings"], dict)}
         evaluation = evaluation_identity(row["settings"])
         labels = {name: key for name, key in every.items() if self._evaluations.get(key) == evaluation}
-        if evaluation is not None and label not in labels:  # the same evaluation may have come to another label here
+        if evaluation is not None and label not in labels:  # the same evaluation may have another label in this store
             label = next((name for name, key in labels.items() if key not in self._claimed), label)
         key = labels.get(label)
         if key is not None and key in self._claimed and not OUR_LABEL.match(label):
-            raise self.archive.error("run", place, f"the run {label!r} of {model} is there twice")
+            raise self.archive.error("run", place, f"the run {label!r} of {model} is a duplicate")
         if key is None:
             fresh = make_next_label(every) if label in every else label
             if fresh != label:
-                self.warnings.append(f"{model}: the store has another run {label!r}: stored as a new run, {fresh}")
+                self.warnings.append(
+                    f"{model}: the store has a different run {label!r}; this one was stored as a new run, {fresh}"
+                )
             return self._add(row, identity, fresh, content), True
         difference = self._compare(key, content)
         different = difference.changed.n_values
         if not different and key not in self._claimed:
             return self._extend(key, row, difference, model), False
-        text = f"{model}: {different:,} of {different + difference.n_unchanged:,} values differ from those stored"
+        text = f"{model}: {different:,} of {different + difference.n_unchanged:,} values differ from the stored ones"
         if OUR_LABEL.match(label) and self.on_conflict == "rerun":
             for earlier in sorted((key for name, key in labels.items() if OUR_LABEL.match(name)), reverse=True):
                 rerun = self._compare(earlier, content) if earlier not in self._claimed else None
                 if rerun is not None and not rerun.changed.n_values and not rerun.new.n_values and rerun.n_unchanged:
                     return self._extend(earlier, row, rerun, model), False
             fresh = make_next_label(every)
-            self.warnings.append(f"{text}: stored as a new run, {fresh}")
+            self.warnings.append(f"{text}; stored as a new run, {fresh}")
             return self._add(row, identity, fresh, content), True
         if self.on_conflict in ("rerun", "error") or key in self._claimed:
             named_run = f" for the run {label!r}" if label else ""
             raise ConflictError(
-                f"{self.archive.path}: {text}{named_run}. Keep what is stored with --on-conflict skip, or overwrite it "
-                "with --on-conflict update."
+                f"{self.archive.path}: {text}{named_run}. Keep the stored values with --on-conflict skip, or overwrite "
+                "them with --on-conflict update."
             )
         self.warnings.append(f"{text}: {'the stored ones were kept' if self.on_conflict == 'skip' else 'overwritten'}")
         return self._extend(key, row, difference, model), False

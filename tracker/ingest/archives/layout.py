@@ -1,8 +1,8 @@
-"""What stands where in an archive: a zip of Parquet tables, one for each table of catalogue and measurements.
+"""Layout of an archive: a zip of Parquet tables, one for each table of catalogue and measurements.
 
-The columns are those of the schema. Keys of the store stay behind: a row is known by its place in its table, from 0,
-and what refers to it gives that place, in a column named without ``_id``. Rows are in the order of the keys, those
-without a key of their own in the order of the rows that they belong to.
+The columns are those of the schema, without keys. A row is identified by its index in its table, starting at 0.
+References are such indices, in columns named without ``_id``. Rows are sorted by key; rows without a key follow the
+order of the rows that they belong to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MARK = "suffrage-archive"
-"""Name of the first member, which holds the version; by it a file is recognised."""
+"""Name of the first member, which holds the version and identifies the format."""
 MANIFEST = "manifest.json"
 VERSION = 1
 
@@ -44,19 +44,19 @@ ROW_ORDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "embedding": ("encoder_id", "prompt_id"),
     }
 )
-"""The tables, each after those that it refers to, and the columns that order its rows."""
+"""The tables, each after those that it refers to, with the columns that sort its rows."""
 
 DERIVED_COLUMNS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "run": frozenset({"checksum"}),  # of keys; computed anew of the same rows
-        "prompt_alias": frozenset({"task_id"}),  # the prompt's
+        "run": frozenset({"checksum"}),  # hash of keys; computed again from the same rows
+        "prompt_alias": frozenset({"task_id"}),  # the task of the prompt
         "embedding": frozenset({"id"}),
     }
 )
-"""Columns that follow from others."""
+"""Columns that are derived from others."""
 
 TABLES_BY_RUN = ("score", "answer", "task_score", "run_source")
-"""Tables whose rows are read run by run."""
+"""Tables that are read run by run."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class ArchiveColumn:
     """A column of an archive.
 
     Attributes:
-        name: as in the archive.
-        stored: as in the store.
-        kind: its type.
-        nullable: whether it may be null.
-        refers_to: the table among whose rows its numbers are places; None for a value.
+        name: name in the archive.
+        stored: name in the store.
+        kind: type of its values.
+        nullable: whether its values may be null.
+        refers_to: table that its row indices refer to; None for a value.
     """
 
     name: str
@@ -79,7 +79,7 @@ class ArchiveColumn:
 
     @property
     def arrow(self) -> pa.DataType:
-        """Its type in the file."""
+        """Return its type in the file."""
         import pyarrow as pa
 
         if self.refers_to is not None:
@@ -100,13 +100,13 @@ class ArchiveColumn:
 
     @property
     def is_json(self) -> bool:
-        """Whether its texts are JSON."""
+        """Return whether its texts are JSON."""
         return isinstance(self.kind, sa.JSON)
 
 
 @lru_cache
 def archive_columns(table: str) -> tuple[ArchiveColumn, ...]:
-    """The columns of a table in an archive, in the order of the schema."""
+    """Return the columns of a table in an archive, in the order of the schema."""
     described = metadata.tables[table]
     has_key = ROW_ORDER[table] == ("id",)
     columns = []
@@ -120,7 +120,7 @@ def archive_columns(table: str) -> tuple[ArchiveColumn, ...]:
 
 
 def archive_schema(table: str) -> pa.Schema:
-    """The columns of a table as they stand in its Parquet file."""
+    """Return the columns of a table as they are in its Parquet file."""
     import pyarrow as pa
 
     return pa.schema(
@@ -129,5 +129,5 @@ def archive_schema(table: str) -> pa.Schema:
 
 
 def member_name(table: str) -> str:
-    """Name of a table's file in the archive."""
+    """Return the name of a table's file in the archive."""
     return f"{table}.parquet"

@@ -1,4 +1,4 @@
-"""What an archive holds of its runs, one at a time: scores, answers and scores of whole tasks, by keys of the store."""
+"""Values of an archive's runs, one run at a time: scores, answers and task scores, by keys of the store."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class RunContent:
 
     Attributes:
         columns: its scores, one for each metric.
-        answers: what was extracted from the responses.
-        task_scores: of whole tasks.
+        answers: extracted answers.
+        task_scores: scores of whole tasks.
     """
 
     columns: list[ScoreColumn]
@@ -47,16 +47,16 @@ class RunContent:
 
     @property
     def n_values(self) -> int:
-        """How many there are."""
+        """Return the number of values."""
         return sum(map(len, self.columns)) + len(self.answers) + len(self.task_scores)
 
 
 class RunContents:
-    """The values of the runs of an archive.
+    """Reads the values of an archive's runs.
 
     Args:
-        names, prompts: what its rows are in the store.
-        metrics: those of the store, by key.
+        names, prompts: resolved rows of the archive.
+        metrics: metrics of the store by key.
     """
 
     def __init__(self, names: ArchivedNames, prompts: ArchivedPrompts, metrics: Mapping[int, Metric]) -> None:
@@ -66,14 +66,14 @@ class RunContents:
         )
 
     def read_run(self, place: int, n_scores: int) -> RunContent:
-        """The values of the run at a place; places must be read in order.
+        """Return the values of the run at an index; indices must increase.
 
         Args:
-            place: of the run.
-            n_scores: how many scores of prompts it should have.
+            place: index of the run.
+            n_scores: expected number of prompt scores.
 
         Raises:
-            BadInputError: they contradict each other, the metric's bounds, or that number.
+            BadInputError: the values contradict each other, the metric's bounds or the expected number.
         """
         content = RunContent(
             self._columns(place, self._score_rows.read_run(place)),
@@ -81,11 +81,11 @@ class RunContents:
             self._task_scores(place, self._task_rows.read_run(place)),
         )
         if sum(map(len, content.columns)) != n_scores:
-            raise self.archive.error("run", place, f"it has not the {n_scores:,} scores that it should")
+            raise self.archive.error("run", place, f"its number of scores is not {n_scores:,}")
         return content
 
     def sources(self, place: int) -> list[int]:
-        """Keys of the files that the run at a place came from."""
+        """Return the keys of the sources of the run at an index."""
         rows = self._source_rows.read_run(place)
         return [] if rows is None else self.names.keys["source"][read_numbers(rows, "source")].tolist()
 
@@ -93,7 +93,7 @@ class RunContents:
         """Check that all runs have been read.
 
         Raises:
-            BadInputError: rows are left.
+            BadInputError: unread rows remain.
         """
         for reader in (self._score_rows, self._answer_rows, self._task_rows, self._source_rows):
             reader.check_end(n_runs)
@@ -106,17 +106,17 @@ class RunContents:
         keys, values = (
             pack(prompts, read_numbers(rows, "trial")),
             read_numbers(rows, "value", np.float64) + 0.0,
-        )  # no -0.0
+        )  # -0.0 becomes 0.0
         columns = []
         for metric in sorted(set(metrics.tolist())):
             of = metrics == metric
             order = np.argsort(keys[of])
             column = ScoreColumn(metric, keys[of][order], values[of][order])
             if (column.keys[1:] == column.keys[:-1]).any():
-                raise self.archive.error("run", place, "it has two scores for the same prompt, metric and trial")
+                raise self.archive.error("run", place, "two scores for the same prompt, metric and trial")
             known = self.metrics[metric]
             if wrong := int(find_out_of_bounds(column.values, known.lower, known.upper).sum()):
-                text = f"{wrong:,} of its scores are outside the bounds of {known.name}"
+                text = f"{wrong:,} scores are outside the bounds of {known.name}"
                 raise self.archive.error("run", place, text)
             columns.append(column)
         return columns
@@ -129,11 +129,11 @@ class RunContents:
             rows[name].to_pylist() for name in ("extraction", "trial", "text", "probability", "status")
         )
         if unknown := set(status) - set(ANSWER_STATUSES):
-            raise self.archive.error("run", place, f"an answer has the status {unknown.pop()!r}")
+            raise self.archive.error("run", place, f"an answer has the unknown status {unknown.pop()!r}")
         keys, values = zip(prompts, extraction, trial, strict=True), zip(text, probability, status, strict=True)
         answers = dict(zip(keys, values, strict=True))
         if len(answers) < len(prompts):
-            raise self.archive.error("run", place, "it has two answers to the same prompt and trial")
+            raise self.archive.error("run", place, "two answers to the same prompt and trial")
         return answers
 
     def _task_scores(self, place: int, rows: pa.Table | None) -> dict[TaskKey, TaskValue]:
@@ -146,13 +146,13 @@ class RunContents:
             if find_out_of_bounds(np.array([row["value"]]), metric.lower, metric.upper).any():
                 raise self.archive.error("run", place, f"a score is outside the bounds of {metric.name}")
             if key in scores:
-                raise self.archive.error("run", place, "it has two scores for the same task and metric")
+                raise self.archive.error("run", place, "two scores for the same task and metric")
             scores[key] = row["value"], row["stderr"], row["n_prompts"]
         return scores
 
 
 class RunRowReader:
-    """The rows of a table that stands in the order of its runs, run by run."""
+    """Reads a table that is sorted by run, run by run."""
 
     def __init__(self, archive: StoreArchive, table: str) -> None:
         self._archive, self._table = archive, table
@@ -162,10 +162,10 @@ class RunRowReader:
         self._n = 0
 
     def read_run(self, run: int) -> pa.Table | None:
-        """The rows of the run at a place, None where it has none; places must be read in order.
+        """Return the rows of the run at an index, None if it has none; indices must increase.
 
         Raises:
-            BadInputError: the rows are not in order.
+            BadInputError: the rows are not sorted.
         """
         import pyarrow as pa
 
@@ -191,13 +191,13 @@ class RunRowReader:
         """Check that all runs have been read.
 
         Raises:
-            BadInputError: rows are left.
+            BadInputError: unread rows remain.
         """
         if self.read_run(n_runs) is not None or self._ends:
             raise self._order_error()
 
     def _runs(self, batch: pa.RecordBatch) -> list[tuple[int, int, int]]:
-        """Run, first row and row after the last, of each part of a batch."""
+        """Return run, first row and end row of each part of a batch."""
         if not batch.num_rows:
             return []
         runs = read_numbers(batch, "run")
@@ -205,10 +205,10 @@ class RunRowReader:
         return [(int(runs[first]), first, stop) for first, stop in pairwise(starts)]
 
     def _order_error(self) -> BadInputError:
-        return BadInputError(self._archive.path, f"{self._table}: its rows are not in the order of the runs.")
+        return BadInputError(self._archive.path, f"{self._table}: the rows are not sorted by run.")
 
 
 def read_numbers(rows: pa.Table | pa.RecordBatch, name: str, kind: Any = np.int64) -> NDArray[Any]:
-    """A column without nulls."""
+    """Return a column without nulls as an array."""
     column = rows.column(name)
     return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), kind)

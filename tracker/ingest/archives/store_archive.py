@@ -1,4 +1,4 @@
-"""Store an archive: as it was where the store is empty, else merged with what is there."""
+"""Storage of an archive, in an empty store or merged with stored data."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ def store_archive(
     *,
     on_conflict: OnConflict = "rerun",
 ) -> StoreChanges:
-    """Store an archive.
+    """Store the content of an archive.
 
-    Its files count as ingested; it makes no row of its own, so that the store holds what the other held.
+    The archive's sources count as ingested. The archive itself gets no source row, so that both stores hold the same
+    data.
 
     Args:
-        session: an open transaction that writes; on PostgreSQL an exclusive one.
-        parsed: the file.
-        archive: what it holds.
-        options: what the user said of it; the name of the benchmark is heeded where there is one.
+        session: an open write transaction; exclusive on PostgreSQL.
+        parsed: the parsed file.
+        archive: the open archive.
+        options: read options; only the name of the benchmark is used.
         on_conflict: see `tracker.ingest.write.writer.store_file`.
 
     Raises:
-        BadInputError: it contradicts itself, a stored prompt, or a metric's bounds.
-        ConflictError: it contradicts what is stored.
+        BadInputError: the archive contradicts itself, a stored prompt or the bounds of a metric.
+        ConflictError: the archive contradicts stored data.
     """
     catalogue = CatalogueResolver(session, archive.path)
     names = ArchivedNames(session, archive, catalogue)
@@ -57,9 +58,9 @@ def store_archive(
     n_vectors = _store_vectors(session, archive, prompts)
     session.flush()
     additions = (
-        (n_vectors, "vectors of prompts"),
-        (prompts.n_names_added, "other names of stored prompts"),
-        (names.n_other_names, "other names of models"),
+        (n_vectors, "prompt vectors"),
+        (prompts.n_names_added, "aliases of stored prompts"),
+        (names.n_other_names, "aliases of models"),
     )
     warnings = (*parsed.warnings, *names.warnings, *prompts.warnings, *limit_warnings(runs.warnings))
     return replace(
@@ -91,10 +92,10 @@ def _count_changes(runs: ArchivedRuns, catalogue: CatalogueResolver) -> StoreCha
 
 
 def _store_vectors(session: Session, archive: StoreArchive, prompts: ArchivedPrompts) -> int:
-    """Store the vectors that are not there; the number of them.
+    """Store missing vectors; return their number.
 
     Raises:
-        ConflictError: stored vectors of an encoder are others, or of another length.
+        ConflictError: stored vectors of an encoder differ in value or length.
     """
     encoders = [
         (EncoderName(name=row["name"], revision=row["revision"], template=row["template"]), row["dimensions"])
@@ -111,17 +112,17 @@ def _store_vectors(session: Session, archive: StoreArchive, prompts: ArchivedPro
             encoder, dimensions = encoders[place]
             wrong = [row for row in rows if len(vectors[row]) != 4 * dimensions]
             if wrong:
-                raise archive.error("embedding", first + wrong[0], f"its vector has not {dimensions} numbers")
+                raise archive.error("embedding", first + wrong[0], f"its vector does not have {dimensions} numbers")
             prompts_of_rows = prompt_ids[rows].tolist()
             if len(set(prompts_of_rows)) < len(prompts_of_rows):
-                raise archive.error("embedding", first + rows[0], "a prompt has two vectors by one encoder")
+                raise archive.error("embedding", first + rows[0], "a prompt has two vectors of the same encoder")
             stored = _find_vectors(session, keys[place], prompts_of_rows)
             pairs = list(zip(rows, prompts_of_rows, strict=True))
             different = [row for row, prompt in pairs if stored.get(prompt, vectors[row]) != vectors[row]]
             if different:
                 raise ConflictError(
-                    f"{archive.path}: {len(different):,} vectors differ from those stored by {encoder.label}. Take the "
-                    "archive in to another --database."
+                    f"{archive.path}: {len(different):,} vectors differ from the stored ones of {encoder.label}. "
+                    "Import the archive into another --database."
                 )
             fresh = [row for row, prompt in pairs if prompt not in stored]
             if fresh:

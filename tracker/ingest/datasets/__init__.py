@@ -1,1 +1,1 @@
-"""Published data sets as prompts: presets for known ones, a mapping of fields for the others."""
+"""Import of published data sets as prompts, by presets or by a mapping of fields."""

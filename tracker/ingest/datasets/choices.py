@@ -1,4 +1,4 @@
-"""The options of a published prompt, and what its gold option is called."""
+"""Options of a published prompt, and the name of the correct one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tracker.option_labels import option_letter, option_name
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Options.
+    """Options of a prompt.
 
     Attributes:
-        texts: the options.
-        labels: what the data set calls them; A, B, C, ... where it does not say.
+        texts: texts of the options.
+        labels: labels in the data set; A, B, C, ... by default.
     """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
 
     def place(self, label: object) -> int | None:
-        """Place of the option with a label, None where there is none; letter case counts only if it must."""
+        """Return the index of the option with a label; None if there is none. Exact letter case has priority."""
         name = str(label).strip()
         if name in self.labels:
             return self.labels.index(name)
@@ -33,19 +33,19 @@ class Choices:
 
 
 def parse_choices(value: Any) -> Choices:
-    """Options in any of the shapes in which they are published.
+    """Parse options in any of the published shapes.
 
-    A list of texts; a list of objects with ``text`` and ``label``; an object of two lists ``text`` and ``label``; an
-    object with a text for each label; any of these as JSON.
+    Accepts a list of texts; a list of objects with ``text`` and ``label``; an object with two lists ``text`` and
+    ``label``; an object that maps labels to texts; or any of these as JSON.
 
     Raises:
-        RowError: it is none of them, or has fewer than two options.
+        RowError: the shape is unknown, or there are fewer than two options.
     """
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            raise RowError('the options are no JSON list of texts, such as ["Paris", "Rome"]') from None
+            raise RowError('the options are not a JSON list of texts, such as ["Paris", "Rome"]') from None
     texts: Sequence[Any]
     labels: Sequence[Any] | None = None
     if isinstance(value, Mapping) and isinstance(value.get("text"), (list, tuple)):
@@ -58,20 +58,20 @@ def parse_choices(value: Any) -> Choices:
     elif isinstance(value, (list, tuple)):
         texts = value
     else:
-        raise RowError("the options are no list of texts")
+        raise RowError("the options are not a list of texts")
     if any(text is None or isinstance(text, (Mapping, list, tuple)) for text in texts):
-        raise RowError("one of the options is no text")
+        raise RowError("one of the options is not a text")
     if len(texts) < 2:
-        raise RowError(f"{len(texts)} options, where there must be two or more")
+        raise RowError(f"only {len(texts)} options; two or more are needed")
     if labels is None:
         labels = [option_letter(place) for place in range(len(texts))]
     if len(labels) != len(texts) or len(set(map(str, labels))) != len(labels):
-        raise RowError("the options and their labels do not go together")
+        raise RowError("the numbers of options and labels differ")
     return Choices(tuple(str(text).strip() for text in texts), tuple(str(label).strip() for label in labels))
 
 
 def name_reference_answer(choices: Choices, label: Any) -> str | None:
-    """Name of the option that a label means; None where there is no label: unpublished answers are empty.
+    """Return the name of the option with a label; None without a label, as in unpublished answers.
 
     Raises:
         RowError: no option has this label.
@@ -80,5 +80,5 @@ def name_reference_answer(choices: Choices, label: Any) -> str | None:
         return None
     place = choices.place(label)
     if place is None:
-        raise RowError(f"the answer {str(label)!r} is none of the labels {', '.join(choices.labels)}")
+        raise RowError(f"the answer {str(label)!r} is not one of the labels {', '.join(choices.labels)}")
     return option_name(place, choices.texts)

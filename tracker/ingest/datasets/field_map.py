@@ -1,4 +1,4 @@
-"""A data set without a preset: which of its fields play which part."""
+"""Field mapping of a data set without a preset."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from tracker.ingest.files.tabular.headings import assign_roles
 from tracker.option_labels import option_name
 
 ALL_ANSWERS = "accepted_answers"
-"""The detail that lists all answers of which any is right."""
+"""Detail that lists all accepted answers."""
 PARTS = ("text", "choices", "answer", "task", "split", "id")
 ROLES = {"text": "text", "choices": "choices", "answer": "answer", "task": "task", "split": "split", "prompt": "id"}
-"""What headings of prompt tables are called here."""
+"""Parts of a prompt by heading of prompt tables."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldMap:
-    """Which fields play which part.
+    """Maps the fields of a data set to the parts of a prompt.
 
     Attributes:
-        parts: fields of each of `PARTS`; several of ``text`` are joined by line breaks, several of ``choices`` are an
-            option each; the others have one. ``a.b`` is field b of field a.
-        answer_is: how answers are written: one of `NOTATIONS`; '' where it is not known, or the answer is a text.
+        parts: fields of each part in `PARTS`. Several fields of ``text`` are joined by line breaks; several fields of
+            ``choices`` are one option each; other parts have one field. ``a.b`` is field b of field a.
+        answer_is: notation of the answers, one of `NOTATIONS`; '' if it is unknown or the answer is a text.
     """
 
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     answer_is: str = ""
 
     def read(self, row: DatasetRow) -> PublishedPrompt | str:
-        """The prompt of a row."""
+        """Return the prompt of a row."""
         choices = self.choices(row)
         answers = self.answers(row)
         if choices is None:
@@ -42,7 +42,7 @@ class FieldMap:
         elif not answers:
             answer = None
         elif len(answers) > 1:
-            raise RowError(f"{len(answers)} right options, where there must be one")
+            raise RowError(f"{len(answers)} correct options; exactly one is needed")
         else:
             place = parse_reference(self.answer_is, answers[0], choices)
             if place is None:
@@ -63,7 +63,7 @@ class FieldMap:
         )
 
     def choices(self, row: DatasetRow) -> Choices | None:
-        """The options of a row; None where it has none."""
+        """Return the options of a row; None if it has none."""
         names = self.parts.get("choices", ())
         values = [row.value(name) for name in names]
         if len(names) != 1:
@@ -71,13 +71,13 @@ class FieldMap:
             while cells and not cells[-1]:
                 cells.pop()
             if "" in cells:
-                raise RowError(f"the option in the field {names[cells.index('')]!r} is empty, and one after it is not")
+                raise RowError(f"the option in the field {names[cells.index('')]!r} is empty, but a later one is not")
             return parse_choices(cells) if cells else None
         empty = values[0] is None or values[0] == "" or values[0] == []
         return None if empty else parse_choices(values[0])
 
     def answers(self, row: DatasetRow) -> list[Any]:
-        """The gold answers of a row: none where they are not published, several where any of several is right."""
+        """Return the reference answers of a row: none if unpublished, several if any of them is correct."""
         value = row.value(*self.parts.get("answer", ()))
         values = value if isinstance(value, list) else [value]
         return [answer for answer in values if answer is not None and str(answer).strip()]
@@ -88,44 +88,44 @@ class FieldMap:
 
 
 def make_field_map(fields: Mapping[str, str], answer_is: str | None, first: DatasetRow) -> FieldMap:
-    """What the user says about fields; where they say nothing, what the names of the fields say.
+    """Return the mapping chosen by the user; by default, fields are recognized by their names.
 
     Args:
-        fields: fields by part, with commas where a part has several.
-        answer_is: one of `NOTATIONS`; None where it is not said.
+        fields: fields of each part, separated by commas.
+        answer_is: one of `NOTATIONS`; None to detect it.
         first: the first row of the data set.
 
     Raises:
-        SelectionError: there is no such part or way, or no field for the text.
+        SelectionError: unknown part or notation, or no field for the text.
     """
     if wrong := [part for part in fields if part not in PARTS]:
-        raise SelectionError(f"--map {wrong[0]}=…: there is no such part. Known: {', '.join(PARTS)}.")
+        raise SelectionError(f"--map {wrong[0]}=…: unknown part. Choose from: {', '.join(PARTS)}.")
     if answer_is is not None and answer_is not in NOTATIONS:
-        raise SelectionError(f"--answer-is {answer_is}: it must be one of: {', '.join(NOTATIONS)}.")
+        raise SelectionError(f"--answer-is {answer_is}: unknown notation. Choose from: {', '.join(NOTATIONS)}.")
     parts = {part: tuple(name.strip() for name in names.split(",")) for part, names in fields.items()}
     if not fields:
         parts = {ROLES[role]: (name,) for role, name in assign_roles(list(first.fields)).items() if role in ROLES}
     if several := [part for part, names in parts.items() if len(names) > 1 and part not in ("text", "choices")]:
-        raise SelectionError(f"--map {several[0]}=… takes one field; only text and choices take several.")
+        raise SelectionError(f"--map {several[0]}=… accepts one field; only text and choices accept several.")
     if "text" not in parts:
         raise SelectionError(
-            f"No field is known to hold the question; {first.place} has {first.names}. Say which with "
-            "--map text=FIELD, or name a --preset."
+            f"No field looks like the question; {first.place} has {first.names}. Name it with "
+            "--map text=FIELD, or choose a --preset."
         )
     return FieldMap(parts=parts, answer_is=answer_is or "")
 
 
 def guess_answer_notation(mapped: FieldMap, rows: Iterable[DatasetRow]) -> FieldMap:
-    """The same, with the way in which answers are written, where all rows leave only one.
+    """Return the mapping with the only notation of answers that fits all rows.
 
     Raises:
-        SelectionError: they leave none, or several.
+        SelectionError: none or several fit.
     """
     guess = Guess()
     for row in rows:
         try:
             choices, answers = mapped.choices(row), mapped.answers(row)
-        except RowError:  # told with its place when the rows are read
+        except RowError:  # reported with its place when the rows are read
             continue
         if choices is not None and answers:
             guess.add(answers[0], choices, row.place)

@@ -1,4 +1,4 @@
-"""The rows of JSON Lines, JSON, CSV, Parquet and Arrow files, read as streams where the format allows it."""
+"""Rows of JSON Lines, JSON, CSV, Parquet and Arrow files, streamed if the format allows it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ARROW_FILE = b"ARROW1"
 
 
 def read_file_rows(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[DatasetRow]:
-    """The rows of a file.
+    """Yield the rows of a file.
 
     Args:
-        file: the file.
-        columns: names for the columns of a CSV file that has no header; none means that there is one.
+        file: the data file.
+        columns: column names of a CSV file without a header; empty if it has one.
 
     Raises:
-        BadInputError: it cannot be read, with the line; after the rows before it have been yielded.
+        BadInputError: the file is invalid, with the line; raised after the valid rows before it.
     """
     suffix = get_suffix(file.path)
     if suffix == ".json":
@@ -48,12 +48,12 @@ def _row(file: SourceFile, number: int, fields: Mapping[str, Any], where: str, s
 def _lines(path: Path) -> Numbered:
     for number, value in iterate_json_lines(path):
         if not isinstance(value, dict):
-            raise BadInputError(path, f"line {number}: is no JSON object.")
+            raise BadInputError(path, f"line {number}: is not a JSON object.")
         yield number, value
 
 
 def _json(file: SourceFile) -> Iterator[DatasetRow]:
-    """A list of objects; or an object with such a list for each split."""
+    """Yield the objects of a list, or of an object with one list per split."""
     value = read_json(file.path)
     if isinstance(value, dict) and value and all(name.lower() in SPLITS for name in value):
         parts = [(SPLITS[name.lower()], f"{name}, ", part) for name, part in value.items()]
@@ -61,10 +61,10 @@ def _json(file: SourceFile) -> Iterator[DatasetRow]:
         parts = [(file.split, "", value)]
     for split, prefix, rows in parts:
         if not isinstance(rows, list):
-            raise BadInputError(file.path, "is no JSON list of objects.")
+            raise BadInputError(file.path, "is not a JSON list of objects.")
         for number, fields in enumerate(rows, start=1):
             if not isinstance(fields, dict):
-                raise BadInputError(file.path, f"{prefix}entry {number}: is no JSON object.")
+                raise BadInputError(file.path, f"{prefix}entry {number}: is not a JSON object.")
             yield _row(file, number, fields, f"{prefix}entry {number}", split)
 
 
@@ -95,7 +95,7 @@ def _csv(path: Path, columns: Sequence[str]) -> Numbered:
                         continue
                     names = list(columns)
                 if len(record) != len(names):
-                    raise BadInputError(path, f"line {number}: {len(record)} fields, where there must be {len(names)}.")
+                    raise BadInputError(path, f"line {number}: {len(record)} fields; the header has {len(names)}.")
                 yield number, dict(zip(names, record, strict=True))
         except csv.Error as error:
             raise BadInputError(path, f"line {number}: {error}.") from error
@@ -112,7 +112,7 @@ def _parquet(path: Path) -> Numbered:
         with pq.ParquetFile(path) as file:
             yield from _batches(file.iter_batches(batch_size=ROWS_AT_ONCE))
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise BadInputError(path, f"is no readable Parquet file ({first_line(error)}).") from error
+        raise BadInputError(path, f"is not a readable Parquet file ({first_line(error)}).") from error
 
 
 def _arrow(path: Path) -> Numbered:
@@ -128,7 +128,7 @@ def _arrow(path: Path) -> Numbered:
                 batches = iter(pa.ipc.open_stream(memory))
             yield from _batches(batches)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise BadInputError(path, f"is no readable Arrow file ({first_line(error)}).") from error
+        raise BadInputError(path, f"is not a readable Arrow file ({first_line(error)}).") from error
 
 
 def _batches(batches: Iterator[Any]) -> Numbered:

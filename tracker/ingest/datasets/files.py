@@ -1,4 +1,4 @@
-"""The files of a published data set: a file, a folder of files, or what the package `datasets` saves to disk."""
+"""Files of a published data set: a file, a folder, or a data set saved by the package `datasets`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from tracker.errors import BadInputError
 from tracker.ingest.datasets.row import split_named
 
 SUFFIXES = (".jsonl", ".json", ".parquet", ".pq", ".arrow", ".csv", ".tsv")
-"""Of files that differ in this alone, the first is read: ARC is published as JSON Lines and as CSV, side by side."""
+"""If files differ only in these suffixes, the first is read: ARC is published as both JSON Lines and CSV."""
 STATE = "state.json"
 BOOKKEEPING = (STATE, "dataset_dict.json", "dataset_info.json", "dataset_infos.json")
 ORDER = ("test", "validation", "dev", "train")
-"""Splits in the order in which they are read: of prompts with equal content, the tested one is stored first."""
+"""Splits in reading order: of prompts with equal content, that of the test split is stored first."""
 MAX_HINTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
-    """A file with rows.
+    """A data file.
 
     Attributes:
         path: the file.
-        name: what it is called in messages: its path below the source.
-        split: as its name or its folders' names tell; '' where they do not.
-        hints: names that may tell the task: the file without its ending, then folders from the inside out.
+        name: path below the source, for messages.
+        split: split in the name of the file or its folders; '' if there is none.
+        hints: names that may contain the task: the file name without suffix, then folders from the innermost to the
+            outermost.
     """
 
     path: Path
@@ -38,10 +39,10 @@ class SourceFile:
 
 
 def list_source_files(source: Path) -> list[SourceFile]:
-    """The files of a data set, those of tested splits first; files of other kinds are passed over.
+    """Return the files of a data set, test splits first. Files of other types are skipped.
 
     Raises:
-        BadInputError: it does not exist, or holds no file that could be read.
+        BadInputError: the source does not exist or holds no supported file.
     """
     if not source.exists():
         raise BadInputError(source, "does not exist.")
@@ -49,7 +50,7 @@ def list_source_files(source: Path) -> list[SourceFile]:
     kinds = ", ".join(SUFFIXES)
     if not source.is_dir():
         if get_suffix(source) not in SUFFIXES:
-            raise BadInputError(source, f"the name ends in none of {kinds} (also with .gz).")
+            raise BadInputError(source, f"its file type is not supported. Supported: {kinds} (also with .gz).")
         stem = _stem(source.name)
         return [
             SourceFile(
@@ -64,12 +65,12 @@ def list_source_files(source: Path) -> list[SourceFile]:
         hints = (stem, *folders, *above[:MAX_HINTS])
         files.append(SourceFile(path=path, name=str(below), split=split_named([stem, *folders, hint]), hints=hints))
     if not files:
-        raise BadInputError(source, f"this folder holds no files of prompts (names that end in {kinds}).")
+        raise BadInputError(source, f"this folder holds no files of the types {kinds}.")
     return sorted(files, key=lambda file: (ORDER.index(file.split) if file.split in ORDER else len(ORDER), file.name))
 
 
 def get_suffix(path: Path) -> str:
-    """The ending of a file's name, in lower case, without .gz."""
+    """Return the suffix of a file name in lower case, without .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
@@ -78,7 +79,7 @@ def _stem(name: str) -> str:
 
 
 def _list_folder(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a folder, and the split that the bookkeeping beside them tells."""
+    """Yield the files of a folder, and the split in its state file."""
 
     def raise_error(error: OSError) -> None:
         raise BadInputError(error.filename or folder, f"cannot be opened: {error.strerror}.") from error
@@ -98,14 +99,14 @@ def _list_folder(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _state(path: Path) -> tuple[list[str], str]:
-    """The data files of one saved split, in its folder beside files that are only cached; and the split's name."""
+    """Return the data files of a saved split without cache files, and the name of the split."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         names = [str(entry["filename"]) for entry in state["_data_files"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInputError(path, "is not what the package `datasets` writes beside its files.") from error
+        raise BadInputError(path, "is not a state file of the package `datasets`.") from error
     if state.get("_indices_data_files"):
         raise BadInputError(
-            path, "the rows are chosen by a file of indices.", advice="Save it again: flatten_indices()."
+            path, "the data set has an indices mapping.", advice="Call flatten_indices() and save it again."
         )
     return names, str(state.get("_split") or "")

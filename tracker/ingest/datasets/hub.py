@@ -1,4 +1,4 @@
-"""Data sets of the hub, by the package `datasets`, which is imported here alone."""
+"""Data sets of the Hugging Face Hub; the only importer of the package `datasets`."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
 def is_hub_name(source: str) -> bool:
-    """Whether a source that is no path here could be a name on the hub."""
+    """Return whether a source that is not a local path can be a name on the hub."""
     return NAME.fullmatch(source) is not None
 
 
 def load(name: str, configs: Sequence[str]) -> dict[str, Any]:
-    """The splits of each configuration, downloaded unless they were before.
+    """Return the splits of each configuration; they are downloaded if they are not cached.
 
     Raises:
         MissingExtraError: the package is not installed.
-        BadInputError: the hub cannot be reached, or has no such data set.
+        BadInputError: the hub is unreachable or has no such data set.
     """
     try:
         import datasets
     except ImportError as error:
-        raise MissingExtraError(f"The data set {name} of the hub", EXTRA) from error
+        raise MissingExtraError(f"The data set {name} of the Hugging Face Hub", EXTRA) from error
     if not _hub_answers():
         raise BadInputError(
             name,
-            "is no file or folder here, and the hub cannot be reached.",
-            advice="Get the data set where there is a network, as files, or by the package `datasets` with "
-            "save_to_disk, and give the folder.",
+            "is not a local path, and the Hugging Face Hub cannot be reached.",
+            advice="Download the data set on a machine with network access, "
+            "for example with save_to_disk of the package `datasets`, and pass its folder.",
         )
     data_sets = {}
     for config in configs or ("",):
@@ -49,12 +49,14 @@ def load(name: str, configs: Sequence[str]) -> dict[str, Any]:
             data_sets[config] = datasets.load_dataset(name, config or None)
         except Exception as error:
             suffix = f" (configuration {config})" if config else ""
-            raise BadInputError(name, f"cannot be had from the hub{suffix}: {first_line(error)}.") from error
+            raise BadInputError(
+                name, f"cannot be loaded from the Hugging Face Hub{suffix}: {first_line(error)}."
+            ) from error
     return data_sets
 
 
 def iterate_split_rows(data_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[DatasetRow]:
-    """The rows of loaded data sets, those of tested splits first."""
+    """Yield the rows of loaded data sets, test splits first."""
     splits = [(config, name, rows) for config, parts in data_sets.items() for name, rows in parts.items()]
 
     def order(split_rows: tuple[str, str, Any]) -> int:
@@ -74,7 +76,7 @@ def iterate_split_rows(data_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[D
 
 
 def hash_rows(rows: Iterator[DatasetRow]) -> str:
-    """SHA-256 of all rows with their splits."""
+    """Return the SHA-256 of all rows with their splits."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(json.dumps([row.split, row.hints, row.fields], default=str).encode())
@@ -82,7 +84,7 @@ def hash_rows(rows: Iterator[DatasetRow]) -> str:
 
 
 def _hub_answers() -> bool:
-    """Whether the hub can be reached: its own client would ask for minutes before it says no."""
+    """Return whether the hub is reachable, without the long timeout of its client."""
     import requests
 
     try:

@@ -1,4 +1,4 @@
-"""A published data set into the store, in one transaction: all of it, or nothing."""
+"""Import of a published data set in one transaction."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ MAX_NAMES = 6
 
 @dataclass(frozen=True, kw_only=True)
 class PromptIngestResult:
-    """What became of a published data set.
+    """Result of importing a published data set.
 
     Attributes:
-        benchmark: what its prompts belong to.
-        source: the file, folder or name on the hub.
-        changes: what storing them changed; with ``dry_run``, what it would have changed.
-        counts: prompts by split and task; '' where there is none.
-        skipped: rows that were left out, by the reason.
-        warnings: what the reader should be told.
+        benchmark: name of the benchmark.
+        source: file, folder or name on the hub.
+        changes: changes of the store; with ``dry_run``, the changes that would be made.
+        counts: number of prompts by split and task; '' if there is none.
+        skipped: number of skipped rows by reason.
+        warnings: messages for the user.
         dry_run: whether nothing was stored.
     """
 
@@ -58,11 +58,11 @@ class PromptIngestResult:
 
     @property
     def n_prompts(self) -> int:
-        """Prompts that the data set holds, those left out aside."""
+        """Number of prompts, without skipped rows."""
         return sum(self.counts.values())
 
     def summary(self) -> str:
-        """What it holds and what changed, in one line."""
+        """Return the content and the changes in one line."""
         by_split: Counter[str] = Counter()
         for (split, _), n in self.counts.items():
             by_split[split or "no split"] += n
@@ -74,23 +74,23 @@ class PromptIngestResult:
 
 
 class _PromptDryRunError(Exception):
-    """Undoes the transaction of a dry run."""
+    """Rolls back the transaction of a dry run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptOptions:
-    """How published data become prompts.
+    """Options for importing prompts.
 
     Attributes:
-        preset: name of a known data set; by default the benchmark's name where that is one, and no fields are given.
-        fields: without a preset, the fields of each part, such as ``text``: see `tracker.ingest.datasets.field_map`.
-        answer_is: without a preset, how options are named as answers: see `tracker.ingest.datasets.reference_parser`.
-        task_names: other names for tasks, such as those of a harness whose scores are of the same prompts; ``*`` stands
-            for any name, on both sides.
-        splits: the published splits to ingest; none means all.
-        test_fraction: of the prompts, drawn by ``seed``, become the split test, and the rest train.
-        seed: of that draw.
-        configs: of a data set of the hub, which configurations; none means the preset's.
+        preset: name of a known data set. Defaults to the benchmark's name if that is a preset and no fields are set.
+        fields: without a preset, the fields of each part, such as ``text``; see `tracker.ingest.datasets.field_map`.
+        answer_is: without a preset, the notation of answers; see `tracker.ingest.datasets.reference_parser`.
+        task_names: new names of tasks, such as those of a harness; ``*`` matches any name and stands for it in the new
+            name.
+        splits: published splits to import; empty for all.
+        test_fraction: fraction of the prompts that ``seed`` assigns to the split test; the others become train.
+        seed: random seed of that assignment.
+        configs: configurations of a data set on the hub; empty for those of the preset.
     """
 
     preset: str | None = None
@@ -103,7 +103,7 @@ class PromptOptions:
     configs: Sequence[str] = ()
 
     def digest(self, benchmark: str, source: DatasetSource) -> str:
-        """Hash of everything that decides which prompts are stored."""
+        """Return a hash of everything that decides which prompts are stored."""
         decisive = {
             "benchmark": benchmark, "names": source.names, "preset": self.preset, "fields": self.fields,
             "answer_is": self.answer_is, "task_names": self.task_names, "splits": list(self.splits),
@@ -122,22 +122,22 @@ def ingest_prompts(
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> PromptIngestResult:
-    """Ingest a benchmark's prompts from published data; the same again changes nothing.
+    """Import a benchmark's prompts from published data. Importing the same data again changes nothing.
 
     Args:
         engine: the store.
-        benchmark: what they belong to; ``name@revision`` is one version of it.
+        benchmark: name of the benchmark; ``name@revision`` is one version of it.
         source: a file, a folder of files, or a name on the hub.
-        options: how the data become prompts.
-        on_conflict: what becomes of reference answers that contradict the stored ones.
-        dry_run: report what would change, and change nothing.
-        progress: receives how much is done, and of how much.
+        options: how to read the data.
+        on_conflict: what to do if reference answers contradict the stored ones.
+        dry_run: report the changes without storing them.
+        progress: receives the amount done and the total.
 
     Raises:
-        BadInputError: the source is not there, or some of it is not sound; then nothing is stored.
+        BadInputError: the source does not exist or is invalid; nothing is stored.
         NotFoundError: no such preset or split.
-        SelectionError: the choices contradict each other, or do not suffice.
-        ConflictError: prompts are stored already, in other splits than are drawn now.
+        SelectionError: the options contradict each other or are incomplete.
+        ConflictError: prompts are stored in other splits than the drawn ones.
         MissingExtraError: the package for the hub is not installed.
     """
     options = options or PromptOptions()
@@ -174,19 +174,19 @@ def ingest_prompts(
 
 
 def _collect_warnings(options: PromptOptions, tasks: set[str], *, introduces_dry_run: bool) -> list[str]:
-    """Of names for tasks that the data do not have, and, before the store's own warnings, of a dry run."""
+    """Return warnings about unused task names and about a dry run."""
     warnings = []
     if unused := sorted(set(options.task_names or {}) - {"*"} - tasks):
-        warnings.append(f"no task is called {', '.join(map(repr, unused))}: --task-name changed nothing there")
+        warnings.append(f"--task-name has no effect for {', '.join(map(repr, unused))}: no such task")
     if introduces_dry_run:
-        warnings.append("nothing was stored; what follows is what would have been")
+        warnings.append("dry run: nothing was stored")
     return warnings
 
 
 def _open_source(
     benchmark: str, source: str | Path, options: PromptOptions, progress: Callable[[int, int], None] | None
 ) -> tuple[PublishedPrompts, DatasetSource, list[str]]:
-    """The prompts of a source, the source, and warnings."""
+    """Return the prompts of a source, the source, and warnings."""
     if not benchmark.partition("@")[0].strip():
         raise SelectionError("The name of the benchmark is empty.")
     known, warnings = _preset(benchmark, options.preset, options.fields, options.answer_is)
@@ -204,11 +204,13 @@ def _preset(
 ) -> tuple[Preset | None, list[str]]:
     if preset is not None:
         if fields or answer_is:
-            raise SelectionError("A preset knows its fields and answers. Leave out --preset, or --map and --answer-is.")
+            raise SelectionError(
+                "A preset defines its fields and answers. Omit --preset, or omit --map and --answer-is."
+            )
         return find_preset(preset), []
     name = benchmark.partition("@")[0].lower().replace("-", "_")
     if name in load_presets() and not fields and not answer_is:
-        return load_presets()[name], [f"read with the preset {name}, after the benchmark's name"]
+        return load_presets()[name], [f"used the preset {name}, which has the benchmark's name"]
     return None, []
 
 
@@ -222,21 +224,21 @@ def _mapped(
     warnings = []
     if not fields:
         read_as = ", ".join(f"{part}={','.join(names)}" for part, names in mapped.parts.items())
-        warnings.append(f"fields taken by their names: {read_as}; --map says otherwise")
+        warnings.append(f"fields chosen by their names: {read_as}; change them with --map")
     if not answer_is and "choices" in mapped.parts and "answer" in mapped.parts:
         mapped = guess_answer_notation(mapped, data.rows())
         if mapped.answer_is:
-            warnings.append(f"answers read as --answer-is {mapped.answer_is}, the only way that fits them all")
+            warnings.append(f"answers read as --answer-is {mapped.answer_is}, the only notation that fits all of them")
     return mapped.read, warnings
 
 
 def _check_splits(
     session: Session, benchmark: str, path: Path, blocks: Sequence[object], warnings: list[str], *, drawn: bool
 ) -> None:
-    """Tell where prompts were stored in another split before, which the store keeps.
+    """Warn about prompts that keep their stored split.
 
     Raises:
-        ConflictError: the splits were to be drawn.
+        ConflictError: the splits are drawn by a seed.
     """
     name, _, revision = make_storable(benchmark).partition("@")
     of, task, alias, prompt = (sa.inspect(table).columns for table in (Benchmark, Task, PromptAlias, Prompt))
@@ -262,10 +264,10 @@ def _check_splits(
     moves = join_names((f"{count:,} as {stored}, here {split}" for (stored, split), count in moved.items()), MAX_NAMES)
     if drawn:
         raise ConflictError(
-            f"{path}: {n:,} of these prompts are stored in another split already ({moves}). "
-            f"Take them in as a version of their own, such as {name}@drawn."
+            f"{path}: {n:,} of these prompts are stored in another split ({moves}). "
+            f"Import them as a separate version, such as {name}@drawn."
         )
-    warnings.append(f"{n:,} prompts stay in the split in which they were stored before ({moves})")
+    warnings.append(f"{n:,} prompts keep the split that is stored ({moves})")
 
 
 def _named_splits(blocks: Sequence[object]) -> Iterator[tuple[str, str, str | None, str | None]]:

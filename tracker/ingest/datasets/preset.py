@@ -1,4 +1,4 @@
-"""What a preset is, and which there are."""
+"""Presets: definition and discovery."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """How the rows of a known data set become prompts.
+    """Definition of how to read a known data set.
 
     Attributes:
-        read: the prompt of a row, or in words why such rows are left out; raises `RowError` for a row that is wrong.
+        read: returns the prompt of a row, or the reason for skipping such rows; raises `RowError` for an invalid row.
         hub: its name on the hub.
-        configs: its configurations there that are taken by default; none means that it has only one.
-        columns: names for the columns of its CSV files without a header.
+        configs: configurations that are loaded by default; empty if there is only one.
+        columns: column names of its CSV files without a header.
     """
 
     read: Callable[[DatasetRow], PublishedPrompt | str]
@@ -33,17 +33,17 @@ class Preset:
 
 @lru_cache(maxsize=1)
 def load_presets() -> Mapping[str, Preset]:
-    """Every preset by name: the modules of the folder."""
+    """Return every preset by name; each module of the folder is one."""
     names = sorted(info.name for info in pkgutil.iter_modules(folder.__path__))
     modules = {name: importlib.import_module(f"{folder.__name__}.{name}") for name in names}
     return MappingProxyType({name: module.PRESET for name, module in modules.items()})
 
 
 def find_preset(name: str) -> Preset:
-    """The preset of that name; dashes are underscores.
+    """Return the preset with a name; dashes count as underscores.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: no such preset.
     """
     preset = load_presets().get(name.replace("-", "_"))
     if preset is None:

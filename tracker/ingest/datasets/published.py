@@ -1,4 +1,4 @@
-"""The prompts of a published data set: chosen, named, counted, and put into blocks for the store."""
+"""Prompts of a published data set: selection, names, counts and blocks."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, n
 from tracker.ingest.measurement import PROMPTS_PER_BLOCK, Prompts
 
 BY_ID, BY_CONTENT = "", "content"
-"""Namespaces of prompts: by the data set's own names, which tables of scores use too; by their content."""
+"""Namespaces of prompts: names of the data set, which score tables use too, and content hashes."""
 DIGITS = 16
 TEST, TRAIN = "test", "train"
-UNANSWERED = "without a published answer, which neither a test nor worked examples can use"
-EQUAL = "that stand there twice under one name"
+UNANSWERED = "without a published reference answer"
+EQUAL = "listed twice under the same name"
 
 
 @dataclass(kw_only=True)
 class PublishedPrompts:
-    """The prompts of a data set, read as often as needed.
+    """The prompts of a data set; they can be read repeatedly.
 
     Attributes:
         path: the data set, for messages.
-        rows: its rows, from the first, each time it is called.
-        read: the prompt of a row, or why such rows are left out.
-        task_names: other names for tasks; ``*`` stands for any.
-        splits: the splits that are taken; none means all.
-        test_fraction: of the prompts, drawn by ``seed``, become the split test, and the rest train; None keeps the
-            published splits.
-        counts: prompts by split and task, after `blocks` has ended.
-        skipped: rows left out, by the reason.
-        tasks: as the data set calls them.
+        rows: returns an iterator over the rows, from the first, on each call.
+        read: returns the prompt of a row, or the reason for skipping such rows.
+        task_names: new names of tasks; ``*`` matches any name.
+        splits: splits to read; empty for all.
+        test_fraction: fraction of the prompts that ``seed`` assigns to the split test; the others become train. None
+            keeps the published splits.
+        counts: number of prompts by split and task, after `blocks` has ended.
+        skipped: number of skipped rows by reason.
+        tasks: names of tasks in the data set.
     """
 
     path: Path
@@ -53,12 +53,12 @@ class PublishedPrompts:
     tasks: set[str] = field(default_factory=set)
 
     def blocks(self) -> Iterator[Prompts]:
-        """The prompts, in blocks.
+        """Yield the prompts in blocks.
 
         Raises:
-            BadInputError: some rows are no prompts, or none is left.
-            NotFoundError: no prompt is of a split that was asked for.
-            SelectionError: the fraction is not one.
+            BadInputError: rows are invalid, or no prompt is left.
+            NotFoundError: no prompt has a selected split.
+            SelectionError: the fraction is invalid.
         """
         last = None
         if self.test_fraction is not None:
@@ -81,7 +81,7 @@ class PublishedPrompts:
         return hash_prompt(self.seed, numbered.prompt.id, numbered.content, numbered.n_before)
 
     def _prompts(self) -> Iterator[_NumberedPrompt]:
-        """The chosen prompts; what is wrong with rows is raised at the end, all of it at once."""
+        """Yield the selected prompts; raise one error for all invalid rows at the end."""
         self.skipped.clear()
         problems: list[str] = []
         n_problems = n_prompts = 0
@@ -103,7 +103,7 @@ class PublishedPrompts:
                 content = _content(prompt)
                 before, where = contents_by_id.setdefault((prompt.task, prompt.id), (content, row.place))
                 if prompt.id and before != content:
-                    raise RowError(f"the name {prompt.id!r} is that of another prompt too, at {where}")
+                    raise RowError(f"the name {prompt.id!r} also belongs to another prompt, at {where}")
             except RowError as error:
                 n_problems += 1
                 problems += [f"{row.place}: {error}"] if len(problems) < BadInputError.MAX_LISTED else []
@@ -127,7 +127,7 @@ class PublishedPrompts:
             raise NotFoundError("split", unknown[0], sorted(filter(None, seen)))
         if not n_prompts:
             reasons = "; ".join(f"{n:,} {reason}" for reason, n in self.skipped.items())
-            raise BadInputError(self.path, f"holds no prompts{f': left out were {reasons}' if reasons else ''}.")
+            raise BadInputError(self.path, f"holds no prompts{f': skipped were {reasons}' if reasons else ''}.")
 
     def _task(self, name: str) -> str:
         self.tasks.add(name)
@@ -137,7 +137,7 @@ class PublishedPrompts:
 
 @dataclass(frozen=True, kw_only=True)
 class _NumberedPrompt:
-    """A prompt with its name, the hash of its content, and how many before it have the same, their splits aside."""
+    """Return a prompt with its name, content hash and the number of earlier prompts with the same content."""
 
     line: int
     key: str
@@ -154,7 +154,7 @@ def _content(prompt: PublishedPrompt) -> bytes:
 
 
 def _block(namespace: str, numbered: Sequence[_NumberedPrompt]) -> Prompts:
-    """One block; where no prompt has a task, they are looked for in all tasks of the benchmark."""
+    """Return a block. If no prompt has a task, prompts are searched in all tasks of the benchmark."""
     prompts = [entry.prompt for entry in numbered]
     return Prompts(
         keys=[entry.key for entry in numbered],

@@ -1,4 +1,4 @@
-"""How a data set writes which option is right: its letter, its text, or its place counted from 0 or from 1."""
+"""Notation of reference answers in a data set: letter, text, or index from 0 or 1."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tracker.ingest.datasets.choices import Choices
 NOTATIONS = {
     "letter": "the letter or label of the option",
     "text": "the text of the option",
-    "index": "the place of the option, counted from 0",
-    "index1": "the place of the option, counted from 1",
+    "index": "the index of the option, counted from 0",
+    "index1": "the index of the option, counted from 1",
 }
 
 
 def parse_reference(notation: str, answer: Any, choices: Choices) -> int | None:
-    """Place of the option that an answer means, read in one of the ways; None where it means none."""
+    """Return the index of the option that an answer means in a notation; None if there is none."""
     answer_text = str(answer).strip()
     if notation == "letter":
         return choices.place(answer_text)
@@ -32,17 +32,17 @@ def parse_reference(notation: str, answer: Any, choices: Choices) -> int | None:
 
 
 class Guess:
-    """Which of the ways reads every answer of a data set; it is told of all of them, one after the other."""
+    """Detects the notation of a data set's answers from all of them."""
 
     def __init__(self) -> None:
         self.n_answers = 0
         self.failed: dict[str, str] = {}
         """Place of the first answer that each notation cannot read."""
         self.differ: dict[tuple[str, str], str] = {}
-        """Place of the first answer that two ways read differently."""
+        """Place of the first answer that two notations read differently."""
 
     def add(self, answer: Any, choices: Choices, where: str) -> None:
-        """One more answer."""
+        """Add an answer."""
         self.n_answers += 1
         places = {
             notation: parse_reference(notation, answer, choices)
@@ -55,20 +55,20 @@ class Guess:
                 self.differ.setdefault(pair, where)
 
     def notation(self) -> str:
-        """The only notation that reads them all, or the first of several that read them all alike.
+        """Return the only notation that reads all answers, or the first of several that agree.
 
         Raises:
-            SelectionError: no notation does, or several do and do not agree.
+            SelectionError: no notation reads all answers, or several do and disagree.
         """
         left = [notation for notation in NOTATIONS if notation not in self.failed]
         if not left:
             reasons = "; ".join(f"not {notation}: {place}" for notation, place in self.failed.items())
-            raise SelectionError(f"The answers cannot be read in one way throughout ({reasons}). Correct the data.")
+            raise SelectionError(f"No notation fits all answers ({reasons}). Correct the data.")
         unclear = [pair for pair in combinations(left, 2) if pair in self.differ]
         if unclear:
             first, second = unclear[0]
             raise SelectionError(
-                f"The answers could be {first} ({NOTATIONS[first]}) or {second} ({NOTATIONS[second]}), which differ "
-                f"first at {self.differ[first, second]}. Say which with --answer-is."
+                f"The answers could be {first} ({NOTATIONS[first]}) or {second} ({NOTATIONS[second]}), which first "
+                f"differ at {self.differ[first, second]}. Choose with --answer-is."
             )
         return left[0]

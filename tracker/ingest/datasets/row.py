@@ -1,4 +1,4 @@
-"""One row of a published data set, and the prompt that it becomes."""
+"""A row of a published data set, and the prompt read from it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ SPLITS: Mapping[str, str] = {
     "dev": "dev",
     "train": "train",
 }
-"""Words for splits, as they are stored. ``dev`` stays what it is: MMLU has both."""
+"""Standard names of splits. ``dev`` is kept because MMLU has both dev and validation."""
 MISSING = object()
 MAX_FIELD_NAMES = 8
 
 
 class RowError(ValueError):
-    """A row that is no prompt; says why, and is told with its place."""
+    """A row that is not a valid prompt; the caller adds its place."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetRow:
-    """A row as it is published, nothing interpreted yet.
+    """A published row, not interpreted yet.
 
     Attributes:
-        fields: what it holds, by name.
-        place: where it stands, for messages, such as ``R1/test.jsonl, line 3``.
-        line: number of the line, or of the row counted from 1.
-        split: what the names of file and folders say; '' where they do not.
-        hints: names that may tell the task: file without its ending, folders from the inside out, configuration.
+        fields: values by field name.
+        place: location for messages, such as ``R1/test.jsonl, line 3``.
+        line: number of the line, or of the row, from 1.
+        split: split in the names of file and folders; '' if there is none.
+        hints: names that may contain the task: file name without suffix, folders from the innermost to the outermost,
+            configuration.
     """
 
     fields: Mapping[str, Any]
@@ -45,7 +46,7 @@ class DatasetRow:
     hints: Sequence[str] = ()
 
     def value(self, *names: str) -> Any:
-        """What the first of some fields that is there holds, None where none is; ``a.b`` is field b of field a."""
+        """Return the value of the first existing field; None if there is none. ``a.b`` is field b of field a."""
         for name in names:
             value = get_value(self.fields, name)
             if value is not MISSING and value is not None:
@@ -53,16 +54,16 @@ class DatasetRow:
         return None
 
     def text(self, *names: str) -> str:
-        """The same as a text, without space around it.
+        """Return the same value as a text, without surrounding space.
 
         Raises:
-            RowError: none of them is there, or it holds no text.
+            RowError: no such field, or it holds no text.
         """
         value = self.value(*names)
         if value is None:
             raise RowError(f"no field {' or '.join(map(repr, names))}; it has {self.names}")
         if isinstance(value, (Mapping, list, tuple)):
-            raise RowError(f"the field {names[0]!r} holds no text")
+            raise RowError(f"the field {names[0]!r} is not a text")
         text = str(value).strip()
         if not text:
             raise RowError(f"the field {names[0]!r} is empty")
@@ -70,7 +71,7 @@ class DatasetRow:
 
     @property
     def names(self) -> str:
-        """Names of its fields, for messages."""
+        """Return the names of its fields, for messages."""
         return join_names(self.fields, MAX_FIELD_NAMES) or "none"
 
 
@@ -79,13 +80,13 @@ class PublishedPrompt:
     """A prompt of a published data set.
 
     Attributes:
-        text: what a person would read as the question.
-        choices: the options; none where the answer is written.
-        answer: the gold answer: name of the option (see `tracker.option_labels.option_name`), or the text; None
-            where it is not published.
-        task: '' where there is none.
-        split: '' where the row does not say.
-        id: what the data set calls it, unique in its task; '' where it has no names.
+        text: the question.
+        choices: the options; empty for open questions.
+        answer: reference answer: name of the option (see `tracker.option_labels.option_name`) or text; None if
+            unpublished.
+        task: '' if there is none.
+        split: '' if unknown.
+        id: name in the data set, unique in its task; '' if it has no names.
         details: further fields.
     """
 
@@ -99,7 +100,10 @@ class PublishedPrompt:
 
 
 def get_value(fields: Mapping[str, Any], name: str) -> Any:
-    """What a field holds; ``a.b`` is field b of field a where no field is called so; `MISSING` where there is none."""
+    """Return the value of a field.
+
+    ``a.b`` is field b of field a if no field has that name; `MISSING` if there is none.
+    """
     if name in fields:
         return fields[name]
     outer, dot, inner = name.partition(".")
@@ -108,7 +112,7 @@ def get_value(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def split_named(names: Iterable[str]) -> str:
-    """The split that the first of some names tells which tells any: its last word that is one; '' where none does."""
+    """Return the split in the first of some names that contains one (its last such word); '' if there is none."""
     for name in names:
         words = [SPLITS[word] for word in re.split(r"[^a-z0-9]+", name.lower()) if word in SPLITS]
         if words:
@@ -117,5 +121,5 @@ def split_named(names: Iterable[str]) -> str:
 
 
 def normalize_split(name: str) -> str:
-    """A split as it is stored: val and valid are validation, other names are kept."""
+    """Return the standard name of a split: val and valid become validation; other names are kept."""
     return SPLITS.get(name.strip().lower(), name.strip())

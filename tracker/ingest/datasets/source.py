@@ -1,4 +1,4 @@
-"""Where published prompts come from: files here, or the hub. Rows can be read as often as needed."""
+"""Sources of published prompts: local files or the hub."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class DatasetSource:
     """A published data set.
 
     Attributes:
-        path: the file or folder; of the hub, the name.
+        path: the file or folder, or the name on the hub.
         files: all files that are read.
-        names: of files and folders, which tell splits and tasks; the same bytes under others are other prompts.
-        rows: its rows, from the first, each time it is called.
+        names: names of files and folders, which determine splits and tasks; renamed files are different prompts.
+        rows: returns an iterator over the rows, from the first, on each call.
         digest: SHA-256 of the files' bytes, or of the rows.
     """
 
@@ -37,10 +37,10 @@ class DatasetSource:
 def find_source(
     name: str | Path, preset: Preset | None, configs: Sequence[str], progress: Callable[[int, int], None] | None
 ) -> DatasetSource:
-    """The data set that a word stands for: a path that is here, else a name on the hub.
+    """Return the data set at a local path, else on the hub.
 
     Raises:
-        BadInputError: there is no such path, it holds no prompts, or the hub does not have it.
+        BadInputError: the path does not exist or holds no prompts, or the hub has no such data set.
         MissingExtraError: the package for the hub is not installed.
     """
     path = Path(name).expanduser()
@@ -54,7 +54,7 @@ def find_source(
             digest=hub.hash_rows(hub.iterate_split_rows(data_sets)),
         )
     if configs:
-        raise BadInputError(path, "is not of the hub, so it has no configurations.", advice="Leave --config out.")
+        raise BadInputError(path, "is a local path, which has no configurations.", advice="Omit --config.")
     files = list_source_files(path)
     columns = preset.columns if preset else ()
     try:

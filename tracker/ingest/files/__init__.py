@@ -1,1 +1,1 @@
-"""Bytes to rows: compression, JSON, CSV, Parquet."""
+"""Reading of files: compression, JSON, CSV, Parquet."""

@@ -1,4 +1,4 @@
-"""Prompts, scores and answers as they come out of a stream, gathered into blocks."""
+"""Builder of blocks from streamed prompts, scores and answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ERRORED, EMPTY = "errored", "empty"
 
 @dataclass
 class PromptContent:
-    """What a file says of one prompt."""
+    """Content of a prompt in a file."""
 
     text: str | None = None
     choices: Sequence[str] | None = None
@@ -35,7 +35,7 @@ class PromptContent:
 
 @dataclass
 class _ExtractedRows:
-    """Answers of one extraction, by row."""
+    """Answers of one extraction by row."""
 
     rows: dict[int, tuple[str | None, str, float]] = field(default_factory=dict)
 
@@ -45,13 +45,13 @@ NOTHING = PromptContent()
 
 @dataclass
 class BlockBuilder:
-    """Rows of one run, each a prompt and a trial, on their way into a block.
+    """Collects the rows of one run, each a prompt and a trial, into a block.
 
     Attributes:
-        run: whose they are.
-        namespace: who calls the prompts so.
-        places: where they stand, for messages.
-        disambiguated_by: the detail that tells apart prompts that are called alike; see `Prompts`.
+        run: the run.
+        namespace: namespace of the prompt names.
+        places: location of the values, for messages.
+        disambiguated_by: detail that disambiguates prompts of the same name; see `Prompts`.
     """
 
     run: RunDescription
@@ -66,11 +66,11 @@ class BlockBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to ask for the blocks."""
+        """Return whether the blocks should be written."""
         return len(self._rows) >= PROMPTS_PER_BLOCK
 
     def row(self, task: str, key: str, trial: int = 0, content: PromptContent = NOTHING, line: int = 0) -> int:
-        """The row of a prompt and trial; the first content given to it stands."""
+        """Return the row of a prompt and trial; its first content is kept."""
         row = self._rows.setdefault((task, key, trial), len(self._rows))
         if row == len(self._contents):
             self._contents.append(content)
@@ -80,29 +80,29 @@ class BlockBuilder:
         return row
 
     def score(self, row: int, metric: MetricDescription, value: float) -> None:
-        """A score of a row.
+        """Add a score to a row.
 
         Raises:
-            ValueError: the message says that the row has another score under the metric.
+            ValueError: the row has a different score for the metric.
         """
         first = self._scores.setdefault(metric, {}).setdefault(row, value)
         if first != value and not (math.isnan(first) and math.isnan(value)):
-            raise ValueError(f"it has the score {first:g} and the score {value:g} under {metric.name}, in one trial")
+            raise ValueError(f"two scores for {metric.name} in the same trial: {first:g} and {value:g}")
 
     def answer(self, row: int, text: str | None, *, extraction: str = "", status: str | None = None,
                probability: float = math.nan) -> None:  # fmt: skip
-        """An answer of the model in a row.
+        """Add an answer to a row.
 
         Raises:
-            ValueError: it has another answer there, extracted alike; the message says which.
+            ValueError: the row has a different answer of the same extraction.
         """
         status = status or ("ok" if text is not None else EMPTY)
         first = self._answers.setdefault(extraction, _ExtractedRows()).rows.setdefault(row, (text, status, probability))
         if first[:2] != (text, status):
-            raise ValueError(f"it was answered {_shorten_answer(first[0])} and {_shorten_answer(text)}, in one trial")
+            raise ValueError(f"two answers in the same trial: {_shorten_answer(first[0])} and {_shorten_answer(text)}")
 
     def blocks(self) -> Iterator[Measurement]:
-        """What has been gathered, and from then on nothing is."""
+        """Return the collected blocks and reset the builder."""
         if not self._rows:
             return
         n = len(self._rows)
@@ -147,19 +147,19 @@ class BlockBuilder:
 
 
 def describe_policy(n: int, kind: str, policy: str, noun: str) -> str:
-    """The warning on answers that failed, or hold nothing, and what they counted as.
+    """Return the warning about failed or empty answers and how they count.
 
     Args:
-        n: how many.
+        n: number of answers.
         kind: `ERRORED` or `EMPTY`.
         policy: ``missing`` or ``wrong``.
-        noun: what they are, singular first: ``answer failed|answers failed``.
+        noun: singular and plural, such as ``answer failed|answers failed``.
     """
     singular, _, plural = noun.partition("|")
     alternative = "wrong" if policy == "missing" else "missing"
     event = singular if n == 1 else plural
-    return f"{n:,} {event}: counted as {policy} (--{kind} {alternative} counts them as {alternative})"
+    return f"{n:,} {event}: counted as {policy} (change with --{kind} {alternative})"
 
 
 def _shorten_answer(text: str | None) -> str:
-    return "with nothing" if text is None else repr(text[:40])
+    return "empty" if text is None else repr(text[:40])

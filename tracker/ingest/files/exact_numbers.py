@@ -1,4 +1,4 @@
-"""Numbers of files that a float keeps as they are."""
+"""Conversion of numbers to floats without loss."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 BEYOND = 2**64
-"""Whole numbers from here on are floats already when a fast reader of JSON has read them."""
+"""Fast JSON readers return integers from here on as floats."""
 
 
 def to_exact_float(value: Any) -> float:
-    """A number as a float.
+    """Return a number as a float.
 
     Raises:
-        ValueError: it is no finite number, or a whole number of more digits than a float keeps; says which.
+        ValueError: the number is not finite, or an integer too large for a float.
     """
     if isinstance(value, bool):
         return float(value)
@@ -23,7 +23,7 @@ def to_exact_float(value: Any) -> float:
         except OverflowError:
             number = math.inf
         if not math.isfinite(number) or int(number) != value:
-            raise ValueError(f"{_describe(value)}, which has more digits than a score can keep")
+            raise ValueError(f"{_describe(value)}, which has too many digits for a 64-bit float")
         return number
     if not isinstance(value, float):
         raise ValueError(f"{str(value)[:40]!r}, not a number")

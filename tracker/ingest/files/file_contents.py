@@ -1,4 +1,4 @@
-"""The bytes of a file: without gzip, and as text where they should be text."""
+"""File contents: decompression and text decoding."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _LISTENER: ContextVar[Callable[[int], None] | None] = ContextVar("listener", def
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file's bytes, without gzip.
+    """Return a file's bytes after decompression.
 
     Raises:
-        BadInputError: it is empty, cannot be opened, or its gzip is damaged or ends too early.
+        BadInputError: the file is empty or unreadable, or its gzip data are damaged or truncated.
     """
     try:
         data = path.read_bytes()
@@ -41,9 +41,9 @@ def read_bytes(path: Path) -> bytes:
         try:
             data = gzip.decompress(data)
         except EOFError as error:
-            raise BadInputError(path, "the gzip data end too early; copy or download the file again.") from error
+            raise BadInputError(path, "the gzip data are truncated; copy or download the file again.") from error
         except (OSError, zlib.error) as error:
-            raise BadInputError(path, f"the gzip data are damaged ({error}); get the file again.") from error
+            raise BadInputError(path, f"the gzip data are damaged ({error}); download the file again.") from error
     if not data.strip():
         raise BadInputError(path, "is empty.")
     return data
@@ -51,10 +51,10 @@ def read_bytes(path: Path) -> bytes:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file's bytes as a stream, without gzip; how far it has been read moves the progress of `report_progress_to`.
+    """Open a file as a decompressed byte stream; reading reports to the listener of `report_progress_to`.
 
     Raises:
-        BadInputError: it cannot be opened; while it is read: its gzip is damaged or ends too early.
+        BadInputError: the file is unreadable, or its gzip data are damaged or truncated.
     """
     try:
         with path.open("rb") as raw:
@@ -67,18 +67,18 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             else:
                 yield io.BufferedReader(counted, READ_BYTES)
     except EOFError as error:
-        raise BadInputError(path, "the gzip data end too early; copy or download the file again.") from error
+        raise BadInputError(path, "the gzip data are truncated; copy or download the file again.") from error
     except zlib.error as error:
-        raise BadInputError(path, f"the gzip data are damaged ({error}); get the file again.") from error
+        raise BadInputError(path, f"the gzip data are damaged ({error}); download the file again.") from error
     except gzip.BadGzipFile as error:
-        raise BadInputError(path, f"the gzip data are damaged ({error}); get the file again.") from error
+        raise BadInputError(path, f"the gzip data are damaged ({error}); download the file again.") from error
     except OSError as error:
         raise explain_unreadable(path, error) from error
 
 
 @contextmanager
 def report_progress_to(listener: Callable[[int], None] | None) -> Iterator[None]:
-    """Send the numbers of bytes read of every file that `open_file` opens meanwhile to ``listener``, as they come."""
+    """Report the bytes read by every `open_file` in the context to ``listener``."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -87,12 +87,12 @@ def report_progress_to(listener: Callable[[int], None] | None) -> Iterator[None]
 
 
 def is_named_like_a_table(path: Path) -> bool:
-    """Whether the name says that a file is CSV or Parquet."""
+    """Return whether the name is that of a CSV or Parquet file."""
     return Path(path.name.removesuffix(".gz")).suffix.lower() in TABLE_SUFFIXES
 
 
 def find_damage(path: Path) -> str | None:
-    """Why a file that is named like results cannot hold any: empty, UTF-16, gzip or Parquet that breaks off."""
+    """Return why a data file is damaged: empty, UTF-16, or truncated gzip or Parquet; None if it is not."""
     if Path(path.name.removesuffix(".gz")).suffix.lower() not in (*TABLE_SUFFIXES, *RECORD_SUFFIXES):
         return None
     first, last, holds_something = b"", b"", False
@@ -108,19 +108,19 @@ def find_damage(path: Path) -> str | None:
         return "is empty."
     if first.startswith(UTF16):
         return "is UTF-16 text; save it as UTF-8."
-    return "the Parquet data end too early." if first == PARQUET and last != PARQUET else None
+    return "the Parquet data are truncated." if first == PARQUET and last != PARQUET else None
 
 
 def check_text(path: Path, data: bytes) -> None:
-    """Rejects bytes that are not UTF-8 text.
+    """Reject bytes that are not UTF-8 text.
 
     Raises:
-        BadInputError: with the line of the first wrong byte.
+        BadInputError: with the line of the first invalid byte.
     """
     if data.startswith(UTF16):
         raise BadInputError(path, "is UTF-16 text; save it as UTF-8.")
     if (position := data.find(b"\0")) >= 0:
-        raise BadInputError(path, f"line {_line_at(data, position)}: holds a zero byte, so this is not a text file.")
+        raise BadInputError(path, f"line {_line_at(data, position)}: contains a zero byte, so this is not a text file.")
     if data.isascii():
         return
     try:
@@ -132,7 +132,7 @@ def check_text(path: Path, data: bytes) -> None:
 
 
 def read_first_records(data: bytes, whole: bool) -> list[list[str]] | str:
-    """The first rows of a CSV file, the header among them, or why there are none."""
+    """Return the first rows of a CSV file with its header, or why there are none."""
     text = data.decode("utf-8-sig", errors="replace")
     if not whole:
         text = text[: text.rfind("\n") + 1] or text
@@ -140,23 +140,23 @@ def read_first_records(data: bytes, whole: bool) -> list[list[str]] | str:
     try:
         return list(islice((record for record in records if record), HEAD_ROWS + 1)) or "is empty"
     except csv.Error as error:
-        return f"is no CSV file ({error})"
+        return f"is not a valid CSV file ({error})"
 
 
 def detect_delimiter(text: str) -> str:
-    """The delimiter most frequent in the header, outside quotes; a comma where there is none."""
+    """Return the most frequent delimiter of the header outside quotes; a comma by default."""
     line = text.lstrip("\r\n").partition("\n")[0]
     bare = "".join(line.split('"')[::2])
     return max(DELIMITERS, key=lambda mark: (bare.count(mark), mark == ","))
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """Return the first line of an error message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 class _CountedReader(io.RawIOBase):
-    """A file that reports how many of its bytes have been read; reading the same again counts again."""
+    """A file that reports the number of bytes read; bytes that are read again count again."""
 
     def __init__(self, raw: IO[bytes], listener: Callable[[int], None] | None) -> None:
         self._raw, self._listener = raw, listener

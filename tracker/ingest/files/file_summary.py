@@ -1,4 +1,4 @@
-"""One-line description of what a file holds, for messages about files that no format matches."""
+"""Description of a file's content, for messages about files that no format matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as harnesses write it: one value in a file, or one in each line; what is broken is told with its place."""
+"""JSON files of harnesses, with one value in the file or one per line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MAX_LINE_BYTES = 64 << 20
 
 
 def read_json(path: Path) -> Any:
-    """The one value of a file, gzipped or not; NaN and infinity are taken as Python writes them.
+    """Return the value of a JSON file, gzipped or not. NaN and infinity are accepted, as Python writes them.
 
     Raises:
-        BadInputError: it cannot be read, is no UTF-8, or its JSON is broken, with line and column.
+        BadInputError: the file is unreadable, not UTF-8, or invalid JSON, with line and column.
     """
     data = read_bytes(path)
     check_text(path, data)
@@ -27,35 +27,35 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(path: Path, data: bytes, where: str = "") -> Any:
-    """The value that some bytes of a file spell.
+    """Parse a JSON value.
 
     Args:
         path: the file, for messages.
         data: UTF-8 text.
-        where: the part of the file that they are, for messages, such as a member of an archive.
+        where: part of the file for messages, such as a member of an archive.
 
     Raises:
-        BadInputError: they spell none.
+        BadInputError: the data are not JSON.
     """
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         pass
     place = f"{where}, " if where else ""
-    try:  # Python's own reader takes what Python's own writer writes: NaN, and halves of surrogate pairs.
+    try:  # json accepts what Python writes: NaN and lone surrogates.
         return json.loads(data.decode("utf-8"))
     except json.JSONDecodeError as error:
-        text = f"{place}line {error.lineno}, column {error.colno}: the JSON is broken or ends too early ({error.msg})."
+        text = f"{place}line {error.lineno}, column {error.colno}: the JSON is invalid or truncated ({error.msg})."
         raise BadInputError(path, text) from error
     except (RecursionError, ValueError) as error:
         raise BadInputError(path, f"{place}the JSON cannot be read ({error}).") from error
 
 
 def iterate_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Number (from 1) and value of each line that is not empty, read as a stream.
+    """Yield number (from 1) and value of each non-empty line.
 
     Raises:
-        BadInputError: at the first line that is no JSON, after the lines before it have been yielded.
+        BadInputError: a line is not JSON; raised after the lines before it.
     """
     for number, line in read_lines(path):
         try:
@@ -65,10 +65,10 @@ def iterate_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Number (from 1) and bytes of each line that is not empty, read as a stream.
+    """Yield number (from 1) and bytes of each non-empty line.
 
     Raises:
-        BadInputError: the file cannot be read, is UTF-16, or has a line that no harness writes.
+        BadInputError: the file is unreadable or UTF-16, or a line is too long.
     """
     with open_file(path) as file:
         number = 0
@@ -85,18 +85,18 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(line: bytes) -> Any:
-    """The value that a line spells; NaN and infinity are taken as Python writes them.
+    """Parse a line of JSON. NaN and infinity are accepted, as Python writes them.
 
     Raises:
-        ValueError: it spells none; says why.
+        ValueError: the line is not JSON.
     """
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         pass
-    try:  # Python's own reader takes what Python's own writer writes: NaN, and halves of surrogate pairs.
+    try:  # json accepts what Python writes: NaN and lone surrogates.
         return json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start + 1}, 0x{line[error.start]:02x}, is not UTF-8 text") from error
     except (RecursionError, ValueError) as error:
-        raise ValueError(f"the JSON is broken or ends too early ({error})") from error
+        raise ValueError(f"the JSON is invalid or truncated ({error})") from error

@@ -1,8 +1,7 @@
-"""One JSON value of any size as a stream of parts: the elements of one list in it, and what stands beside that list.
+"""Streaming of one large JSON value: the elements of one list, and the members beside that list.
 
-Nothing is parsed here: brackets, commas and quotes are counted, many at once, and a part is a slice of the bytes, which
-the caller parses or drops. What is wrong inside a part is therefore kinds by whoever parses it. (Readers that parse
-JSON as a stream refuse NaN, which harnesses write.)
+This module only counts brackets, commas and quotes, many at a time. Parts are slices of bytes; the caller parses or
+drops them, and reports errors inside them. Streaming JSON parsers reject NaN, which harnesses write.
 """
 
 from __future__ import annotations
@@ -35,28 +34,27 @@ def stream_parts(
     beside: Collection[str] | None = None,
     where: str = "",
 ) -> Iterator[tuple[str | None, bytes]]:
-    """The elements of a list inside a JSON value, and the members of the objects that it stands in.
+    """Yield the elements of a list inside a JSON value, and the members of the objects around the list.
 
     Args:
-        chunks: the bytes, as they come.
+        chunks: the bytes in chunks.
         path: the file, for messages.
-        of: names that lead from the outermost object to the list; none means that the value is the list.
-        only: members of the elements to keep; the others are dropped as they are read, so that they cost no memory.
-            None named means all.
-        beside: the same of the objects that the list stands in; None means all.
-        where: the part of the file that this is, for messages.
+        of: keys from the outermost object to the list; empty if the value is the list.
+        only: members of the elements to keep; the others are dropped while reading to save memory. Empty for all.
+        beside: members of the objects around the list to keep; None for all.
+        where: part of the file, for messages.
 
     Yields:
-        ``(None, element)``, and ``(name, value)`` of the members of the objects, both as JSON.
+        ``(None, element)`` for elements and ``(name, value)`` for members, both as JSON.
 
     Raises:
-        BadInputError: it breaks off, or brackets close that were not opened; after what precedes has been yielded.
+        BadInputError: the JSON is truncated or its brackets do not match; raised after the valid parts.
     """
     place = f"{where}: " if where else ""
     try:
         yield from _parts(chunks, list(of), frozenset(only), None if beside is None else frozenset((*of, *beside)))
     except _BrokenError as error:
-        raise BadInputError(path, f"{place}the JSON is broken or ends too early ({error}).") from None
+        raise BadInputError(path, f"{place}the JSON is invalid or truncated ({error}).") from None
 
 
 class _BrokenError(Exception):
@@ -67,10 +65,10 @@ def _parts(
     chunks: Iterable[bytes], names: list[str], only: frozenset[str], beside: frozenset[str] | None
 ) -> Iterator[tuple[str | None, bytes]]:
     the_list = len(names) + 1
-    level = 0  # of the containers that lead to the list, how many are open, the list itself included
+    level = 0  # number of open containers on the way to the list, including the list
     done = dropping = False
-    pieces: list[bytes] = []  # of the member or element that is being read
-    mark: int | None = None  # where in it a member begins of which is not known yet whether it is wanted
+    pieces: list[bytes] = []  # of the current member or element
+    mark: int | None = None  # start of a member that may be dropped
     for text, token, depth in _shallow(chunks, the_list + bool(only)):
         if text and not dropping:
             pieces.append(text)
@@ -80,7 +78,7 @@ def _parts(
                 dropping = name is not None and name not in (only if level == the_list else beside or only)
                 if dropping:
                     del pieces[mark:]
-                # Names are sought in what is short only, or a long member would be joined again with each chunk.
+                # Search names in short pieces only; otherwise long members are joined again for each chunk.
                 mark = None if name is not None or len(start) > MAX_NAME_LENGTH else mark
         if token is None:
             continue
@@ -94,11 +92,11 @@ def _parts(
             mark = 0 if beside is not None and 0 < level < the_list else None
         elif opens and depth == level + 1 <= the_list and _leads(b"".join(pieces).strip(SPACE), token, names, level):
             if done:
-                raise _BrokenError("there is more after its end")
+                raise _BrokenError("extra data after its end")
             pieces, level = [], level + 1
             mark = 0 if beside is not None and level < the_list else None
         elif level == 0:
-            raise _BrokenError("there is more after its end" if done else "it does not begin as it should")
+            raise _BrokenError("extra data after its end" if done else "it does not start with the expected bracket")
         elif only and level == the_list and depth == level + 1:
             if dropping and not opens and token != b"," and pieces[-1] == b",":
                 pieces.pop()
@@ -108,13 +106,13 @@ def _parts(
         elif not dropping:
             pieces.append(token)
     if not done:
-        raise _BrokenError("it ends before its last bracket closes")
+        raise _BrokenError("it ends before its last bracket is closed")
     if b"".join(pieces).strip(SPACE):
-        raise _BrokenError("there is more after its end")
+        raise _BrokenError("extra data after its end")
 
 
 def _leads(text: bytes, token: bytes, names: list[str], level: int) -> bool:
-    """Whether a bracket opens the next container on the way to the list."""
+    """Return whether a bracket opens the next container on the way to the list."""
     kind = b"[" if level == len(names) else b"{"
     return token == kind and (not text if level == 0 else _name(text) == names[level - 1])
 
@@ -130,7 +128,7 @@ def _part(data: bytes, *, is_element: bool) -> Iterator[tuple[str | None, bytes]
 
 
 def _name(text: bytes) -> str | None:
-    """The name that a member begins with; None where there is none yet."""
+    """Return the name at the start of a member; None if it is incomplete."""
     start = text.lstrip(SPACE)
     if not start.startswith(b'"'):
         return None
@@ -145,7 +143,7 @@ def _name(text: bytes) -> str | None:
 
 
 def _end_of_name(start: bytes) -> int:
-    """The place after the quote that closes the text which the bytes begin with; 0 where it does not close."""
+    """Return the index after the closing quote of the text at the start; 0 if it is not closed."""
     place = 1
     while (place := start.find(b'"', place)) > 0:
         before = start[:place]
@@ -156,16 +154,17 @@ def _end_of_name(start: bytes) -> int:
 
 
 def _shallow(chunks: Iterable[bytes], deepest: int) -> Iterator[tuple[bytes, bytes | None, int]]:
-    """The brackets and commas down to some depth, each with the bytes since the one before.
+    """Yield the brackets and commas down to some depth, each with the bytes before it.
 
     Yields:
-        Bytes, bracket or comma, and its depth: 1 for the outermost brackets and the commas between them. At the end
-        of each chunk the bytes since, with None.
+        Bytes, bracket or comma, and its depth, which is 1 for the outermost brackets and their commas. At the end of
+        each chunk,
+        the remaining bytes with None.
     """
     depth, in_string, kept = 0, 0, b""
     for number, chunk in enumerate(chunks):
         data = kept + (chunk.removeprefix(b"\xef\xbb\xbf") if number == 0 else chunk)
-        # A backslash at the end may escape what the next chunk begins with.
+        # A backslash at the end may escape the start of the next chunk.
         n_slashes = len(data) - len(data.rstrip(b"\\"))
         kept = b"\\" if n_slashes % 2 else b""
         data = data[: len(data) - len(kept)]
@@ -186,8 +185,8 @@ def _shallow(chunks: Iterable[bytes], deepest: int) -> Iterator[tuple[bytes, byt
         for place, level in zip(at[chosen].tolist(), levels[chosen].tolist(), strict=True):
             if level < 1:
                 text = data[start:place].strip(SPACE)
-                raise _BrokenError("there is more after its end" if data[place : place + 1] == b"," or text
-                                   else "a bracket closes that was not opened")  # fmt: skip
+                raise _BrokenError("extra data after its end" if data[place : place + 1] == b"," or text
+                                   else "unexpected closing bracket")  # fmt: skip
             yield data[start:place], data[place : place + 1], level
             start = place + 1
         yield data[start:], None, 0

@@ -1,4 +1,4 @@
-"""What harnesses write into JSON, taken for what it is: numbers, texts, times; nothing is rounded or guessed."""
+"""Typed values of harness JSON: numbers, texts and times, without rounding or guessing."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 from tracker.ingest.files.file_contents import GZIP
 
 EXACT = 2**53
-"""Whole numbers up to here are floats without rounding."""
+"""Integers up to here are exact as floats."""
 MAX_SETTING_LENGTH = 2000
-"""Letters, as JSON, up to which something counts as a setting of a run."""
+"""Maximal length of a setting as JSON."""
 MAX_BRACKETS = 50
-"""Opening brackets, as JSON, below which it does: so it is nested less deeply than any reader of JSON refuses."""
+"""Maximal number of opening brackets of a setting, which keeps it within the nesting limit of JSON readers."""
 ROUNDED_TO = 3
-"""Decimals that a reported number is held to at least, though it be written with fewer."""
+"""Minimal number of decimals at which reported numbers are compared."""
 
 
 def score(value: Any) -> float:
-    """A score; NaN where it is null or NaN: not measured. True is 1, false is 0.
+    """Return a score; NaN if it is null or NaN. True is 1, False is 0.
 
     Raises:
-        ValueError: in words: it is no number, or none that a float holds.
+        ValueError: the value is not a number, or too large for a float.
     """
     if value is None:
         return math.nan
@@ -42,34 +42,34 @@ def score(value: Any) -> float:
 
 
 def number(value: Any) -> float | None:
-    """A finite number of which nothing depends; None for anything else."""
+    """Return a finite number for information only; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= EXACT:
         return None
     return float(value)
 
 
 def count(value: Any) -> int | None:
-    """A whole number from 0 to 2³¹ − 1; None for anything else."""
+    """Return an integer from 0 to 2³¹ − 1; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
 
 
 def text(value: Any) -> str | None:
-    """A text that holds something; None for anything else."""
+    """Return a non-empty text; None for anything else."""
     return value if isinstance(value, str) and value.strip() else None
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """An object; empty where it is anything else."""
+    """Return an object; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def texts(value: Any) -> list[str]:
-    """The texts of a list, numbers among them as texts; empty where it is no list."""
+    """Return the texts of a list, with numbers as texts; empty if it is not a list."""
     return [item for element in value if (item := words(element)) is not None] if isinstance(value, list) else []
 
 
 def words(value: Any) -> str | None:
-    """A text, number or truth value as text; what is nested as JSON; None where it is null or too deep."""
+    """Return a text, number or boolean as text, and nested values as JSON; None if it is null or too deep."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -79,7 +79,7 @@ def words(value: Any) -> str | None:
 
 
 def setting(value: Any) -> Any:
-    """A setting that is short and not deeply nested, as it is; None for anything else."""
+    """Return a setting that is short and not deeply nested; None for anything else."""
     serialized = words(value)
     if serialized is None or len(serialized) > MAX_SETTING_LENGTH:
         return None
@@ -89,14 +89,14 @@ def setting(value: Any) -> Any:
 
 
 def identity(value: Any) -> str | None:
-    """What something is called: a text, or a whole number; None for anything else, a rounded number too."""
+    """Return a name: a text or an integer as text; None for anything else, such as rounded numbers."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if abs(value) <= EXACT else None
     return text(value)
 
 
 def instant(value: Any) -> datetime | None:
-    """A time in words or in seconds since 1970, UTC where it names no time zone; None where it is none."""
+    """Parse a time as text or in seconds since 1970, UTC by default; None if it is not a time."""
     seconds = number(value)
     if seconds is None and isinstance(value, str):
         with contextlib.suppress(ValueError):
@@ -111,14 +111,14 @@ def instant(value: Any) -> datetime | None:
 
 
 def contradicts(reported: float, computed: float) -> bool:
-    """Whether a number differs from a reported one by more than the rounding of its last decimal."""
+    """Return whether a number differs from a reported one by more than the rounding of its last decimal."""
     _, _, decimals = f"{reported!r}".partition(".")
     digits = max(ROUNDED_TO, len(decimals)) if decimals.isdigit() else 12
     return not abs(reported - computed) <= 0.5 * 10.0**-digits + 1e-9 * max(1.0, abs(reported))
 
 
 def first_bytes(path: Path, n: int = 1 << 16) -> bytes | str:
-    """The first bytes of a file, without gzip and byte order mark, or why there are none."""
+    """Return the first bytes of a file after decompression and without byte order mark, or why there are none."""
     try:
         if not path.is_file():
             return "is not a file"

@@ -1,4 +1,4 @@
-"""Vectors made elsewhere: a Parquet table or an npz file, one row for each prompt."""
+"""External vectors: a Parquet table or an npz file with one row per prompt."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ZIP = b"PK"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VectorFile:
-    """Vectors as a file has them.
+    """Vectors of a file.
 
     Attributes:
         table: its rows, for messages.
-        keys: what it calls the prompt of each row.
-        tasks: the task of each; None where it names none.
-        vectors: ``(n, n_dimensions)`` float32, finite, none zero.
+        keys: name of each row's prompt.
+        tasks: task of each row; None if the file has no tasks.
+        vectors: ``(n, n_dimensions)`` float32, finite, nonzero.
     """
 
     table: FileTable
@@ -44,7 +44,7 @@ class VectorFile:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Return the path of the file."""
         return self.table.path
 
 
@@ -52,20 +52,22 @@ def read_vectors(path: Path) -> VectorFile:
     """Read a file of vectors.
 
     Raises:
-        BadInputError: it is neither Parquet nor npz, lacks a column, or holds a vector that is none.
+        BadInputError: the file is neither Parquet nor npz, lacks a column, or holds an invalid vector.
     """
     start = read_bytes(path)[:4]
     if not start.startswith((PARQUET, ZIP)):
-        raise BadInputError(path, "is neither Parquet nor npz.", advice="Vectors are read from these two only.")
+        raise BadInputError(
+            path, "is neither a Parquet nor an npz file.", advice="Save the vectors as .parquet or .npz."
+        )
     table = read_table(path) if start.startswith(PARQUET) else _read_npz(path)
     role = assign_roles(table.names)
     vector_column = next((name for name in table.names if normalize_heading(name) in VECTOR), None)
     if "prompt" not in role or vector_column is None:
         part, names = ("prompts", "prompt_id") if "prompt" not in role else ("vectors", "vector")
-        raise BadInputError(path, f"no column {names} holds the {part}; it has: {', '.join(table.names)}.")
+        raise BadInputError(path, f"no column {names} for the {part}. Its columns: {', '.join(table.names)}.")
     problems = TableProblems(table)
     keys = read_strings(table, role["prompt"]).to_pylist()
-    problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["names no prompt"])
+    problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["does not name a prompt"])
     vectors = _vectors(table, vector_column, problems)
     problems.check()
     tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
@@ -73,7 +75,7 @@ def read_vectors(path: Path) -> VectorFile:
 
 
 def _vectors(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float32]:
-    """The column as ``(n, n_dimensions)``; rows that are no vectors are noted, and zero."""
+    """Return the column as ``(n, n_dimensions)``; invalid rows are reported and set to zero."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -89,15 +91,15 @@ def _vectors(table: FileTable, name: str, problems: TableProblems) -> NDArray[np
         return np.zeros((len(lengths), 0), dtype=np.float32)
     usual = Counter(lengths[lengths > 0].tolist()).most_common(1)[0][0]
     odd = np.flatnonzero((lengths != usual) & (lengths > 0))
-    problems.add(odd, name, [f"{lengths[row]} numbers, where most rows have {usual}" for row in odd])
+    problems.add(odd, name, [f"{lengths[row]} numbers; most rows have {usual}" for row in odd])
     whole = lengths == usual
     numbers = pc.list_flatten(column.filter(pa.array(whole)))
     vectors = np.zeros((len(lengths), usual), dtype=np.float32)
-    with np.errstate(over="ignore"):  # what float32 cannot hold is noted below
+    with np.errstate(over="ignore"):  # overflow of float32 is reported below
         vectors[whole] = np.asarray(pc.cast(numbers, pa.float64(), safe=False).to_numpy()).reshape(-1, usual)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    problems.add(broken, name, ["NaN, infinity, nothing, or a number beyond float32 in the vector"])
-    problems.add(np.flatnonzero(whole & ~vectors.any(axis=1)), name, ["the vector is zero: it has no direction"])
+    problems.add(broken, name, ["the vector contains NaN, infinity, null or a number beyond float32"])
+    problems.add(np.flatnonzero(whole & ~vectors.any(axis=1)), name, ["the vector is zero, so it has no direction"])
     return vectors
 
 
@@ -108,12 +110,14 @@ def _read_npz(path: Path) -> FileTable:
         with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as arrays:
             columns = {PLURALS.get(normalize_heading(name), name): arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise BadInputError(path, f"is no readable npz file of plain arrays ({first_line(error)}).") from error
+        raise BadInputError(path, f"is not a readable npz file of plain arrays ({first_line(error)}).") from error
     try:
         table = pa.table({name: _column(array) for name, array in columns.items()})
     except (pa.ArrowException, ValueError, TypeError) as error:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in columns.items())
-        text = f"its arrays do not make a table: {shapes}; give prompt_id (n,), vector (n, d), and perhaps task (n,)."
+        text = (
+            f"its arrays have the wrong shapes: {shapes}. Save prompt_id (n,), vector (n, d) and optionally task (n,)."
+        )
         raise BadInputError(path, text) from error
     if table.num_rows == 0:
         raise BadInputError(path, "holds no rows.")

@@ -1,4 +1,4 @@
-"""Weights of prompts made elsewhere: a table of prompt_id, weight and perhaps task."""
+"""External weights of prompts: a table of prompt_id, weight and, optionally, task."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ JSON_LINES = ".jsonl"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightsInFile:
-    """Weights as a file has them, for prompts that the store knows.
+    """Weights of prompts in the store.
 
     Attributes:
-        prompt_ids: ``(n,)`` int64, ascending, each once.
-        values: ``(n,)`` float64, finite, not negative, some positive.
+        prompt_ids: ``(n,)`` int64, strictly increasing.
+        values: ``(n,)`` float64, finite, nonnegative, at least one positive.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -39,12 +39,12 @@ def read_weights(session: Session, path: Path, benchmark_id: int, benchmark: str
     Args:
         session: the store.
         path: the file.
-        benchmark_id: whose prompts it weighs.
-        benchmark: its label, for messages.
+        benchmark_id: key of the benchmark.
+        benchmark: its name, for messages.
 
     Raises:
-        BadInputError: the file cannot be read, lacks a column, names a prompt that is unknown or named before, or
-            has a weight that is no number from 0 up; or all of them are 0.
+        BadInputError: the file is unreadable, lacks a column, names an unknown or duplicate prompt, has an invalid
+            weight, or all weights are 0.
         AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
     """
     is_json = path.name.removesuffix(".gz").endswith(JSON_LINES)
@@ -53,10 +53,10 @@ def read_weights(session: Session, path: Path, benchmark_id: int, benchmark: str
     weight = next((name for name in table.names if normalize_heading(name) in WEIGHT), None)
     if "prompt" not in role or weight is None:
         lacking = "prompt_id" if "prompt" not in role else "weight"
-        raise BadInputError(path, f"there is no column {lacking}; it has: {', '.join(table.names) or 'none'}.")
+        raise BadInputError(path, f"no column {lacking}. Its columns: {', '.join(table.names) or 'none'}.")
     problems = TableProblems(table)
     keys = read_strings(table, role["prompt"]).to_pylist()
-    problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["names no prompt"])
+    problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["does not name a prompt"])
     tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
     values = _weights(table, weight, problems)
     prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, keys, tasks, problems)
@@ -71,7 +71,7 @@ def _weights(table: FileTable, name: str, problems: TableProblems) -> NDArray[np
     values = parse_numbers(table, name, problems)
     cells = table.arrow[name].to_pylist()
     empty = [row for row, cell in enumerate(cells) if cell is None or (isinstance(cell, str) and is_missing(cell))]
-    problems.add(empty, name, ["there is no weight; write 0, or leave the row out"])
+    problems.add(empty, name, ["no weight; write 0, or delete the row"])
     negative = np.flatnonzero(values < 0)
     problems.add(negative, name, [f"the weight {values[row]:g} is negative" for row in negative])
     return values + 0.0  # -0.0 becomes 0.0

@@ -1,22 +1,23 @@
-"""File formats; every module of this package is one.
+"""File formats; each module or subpackage is one format.
 
 A format is a module with
 
-- ``mismatch_reason(path, options) -> str | None``: why a file is none of this format, None where it is; looks at the
-  name and the first bytes only and never raises,
-- ``read(path, options)``: yields blocks of measurements, and sentences (str) that the reader should be told;
-  raises `tracker.errors.BadInputError` for a file that is not sound, after it has yielded what precedes the damage.
-  Files may be larger than memory: it reads them as streams (`tracker.ingest.files.file_contents.open_file`) and yields
-  what it has every `tracker.ingest.measurement.PROMPTS_PER_BLOCK` prompts,
+- ``mismatch_reason(path, options) -> str | None``: why a file is not of this format, None if it is. Looks only at the
+  name and the first bytes, and never raises. A `tracker.ingest.files.mismatch.Mismatch` also states how close the file
+  comes,
+- ``read(path, options)``: yields blocks of measurements, and warnings as str. Raises `tracker.errors.BadInputError` for
+  an invalid file after yielding the valid part. Files may be larger than memory: read them as streams
+  (`tracker.ingest.files.file_contents.open_file`), and yield a block every
+  `tracker.ingest.measurement.PROMPTS_PER_BLOCK` prompts,
 
-and, where it has them,
+and, optionally,
 
-- ``companion_files(path) -> Sequence[Path]``: other files that belong to this one and are read with it,
+- ``companion_files(path) -> Sequence[Path]``: other files that are read together with this one,
 - ``harness_name(path) -> str | None``: program and version that wrote the file,
-- ``SPECIFICITY``: where several formats recognise a file, the one with the largest number has it; 0 by default,
-- ``RECOGNIZED_BY``: in a few words, what a file is recognised by; `suffrage formats` shows it,
-- ``PROMPTS_ONLY``: true where the files hold nothing but prompts: they are stored before others of a folder.
+- ``SPECIFICITY``: if several formats match a file, the largest number wins; 0 by default,
+- ``RECOGNIZED_BY``: names or content that identify a file, for `suffrage formats`,
+- ``PROMPTS_ONLY``: True if the files hold only prompts; they are stored before other files of a folder,
 
-The first line of its docstring says what it is. Other packages bring formats through the entry-point group
-``suffrage.formats``: an entry names a module, or a package whose every module is one.
+The first line of the module's docstring describes the format. Other packages register formats in the entry-point group
+``suffrage.formats``; an entry names a module, or a package whose modules are all formats.
 """

@@ -1,7 +1,7 @@
-"""Results of EvalPlus: *_eval_results.json, each solution to a HumanEval+ or MBPP+ problem passed or not.
+"""Results of EvalPlus: *_eval_results.json, with a status for each solution to a HumanEval+ or MBPP+ problem.
 
-Several solutions of a problem are trials. `pass_base` says whether the problem's own tests passed, `pass_plus` whether
-the added ones passed as well; their means over problems are EvalPlus's pass@1.
+Several solutions of a problem are trials. `pass_base` is 1 if the original tests passed, `pass_plus` if the added tests
+passed too. Their means over problems are EvalPlus's pass@1.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ START = re.compile(rb'\s*\{\s*"(?:date|hash|eval)"\s*:')
 SETTINGS = re.compile(r"_(?P<backend>[a-z]+)_temp_(?P<temperature>\d+(?:\.\d+)?)")
 BENCHMARKS = {"HumanEval": "humaneval+", "Mbpp": "mbpp+"}
 PASSED = {"pass": True, "success": True, "fail": False, "failed": False, "timeout": False}
-"""What a status means; the words ending in -ed are those of versions before 0.2."""
+"""Meaning of each status; those ending in -ed are from versions before 0.2."""
 BASE, PLUS = (
     MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0) for name in ("pass_base", "pass_plus")
 )
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no output of EvalPlus."""
+    """Return why the file is not a result file of EvalPlus."""
     if not NAME.fullmatch(path.name):
         return "the name does not end in eval_results.json"
     data = first_bytes(path)
@@ -50,18 +50,18 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def harness_name(path: Path) -> str | None:
-    """The program; its results do not say which version."""
+    """Return the program; its results do not contain the version."""
     return "evalplus"
 
 
 @dataclass
 class _StatusCounts:
-    """What is counted while the problems pass by.
+    """Counts that are collected while reading.
 
     Attributes:
-        passed: sum of the problems' shares of passing solutions, and number of problems, by metric.
-        errored, empty: solutions without a status, and without a letter.
-        without_plus, with_plus: solutions that ran on the own tests alone, and on the added ones.
+        passed: by metric, the sum of the problems' shares of passing solutions and the number of problems.
+        errored, empty: number of solutions without a status, and of empty ones.
+        without_plus, with_plus: number of solutions run on the original tests only, and also on the added ones.
     """
 
     passed: dict[MetricDescription, tuple[float, int]] = field(default_factory=dict)
@@ -72,10 +72,10 @@ class _StatusCounts:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Two scores and the code of each solution.
+    """Yield two scores and the code of each solution.
 
     Raises:
-        BadInputError: it is no such file, its JSON is broken, or a status is unknown.
+        BadInputError: the file is not of EvalPlus, is invalid JSON, or has an unknown status.
     """
     run: RunDescription | None = None
     builder: BlockBuilder | None = None
@@ -101,19 +101,19 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
             yield from builder.blocks()
         raise
     if builder is None:
-        raise BadInputError(path, "holds no results of problems (its field eval), so EvalPlus did not write it.")
+        raise BadInputError(path, "has no results in the field eval, so it is not a result file of EvalPlus.")
     yield from builder.blocks()
     yield from _warnings(mapping(facts.get("pass_at_k")), counts, options)
 
 
 def _parts(path: Path) -> Iterator[tuple[str, Any]]:
-    """The fields of the file, each problem on its own as ``eval/<task id>``, pass_at_k last.
+    """Return the fields of the file, with each problem as ``eval/<task id>`` and pass_at_k last.
 
-    The file is read whole: a hundred solutions to every problem are some tens of megabytes.
+    The file is read whole: a hundred solutions per problem take some tens of megabytes.
     """
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("eval"), dict):
-        raise BadInputError(path, "holds no results of problems (its field eval), so EvalPlus did not write it.")
+        raise BadInputError(path, "has no results in the field eval, so it is not a result file of EvalPlus.")
     solved = content.pop("eval")
     yield from content.items()
     yield from ((f"eval/{name}", value) for name, value in solved.items())
@@ -128,7 +128,7 @@ def _run(path: Path, task_id: str, facts: Mapping[str, Any], options: ReadOption
     model = re.sub(r"[._-]?(samples|sanitized|raw)(?=$|[._-])", "", model).replace("--", "/").strip("._- ")
     if not model and not options.model:
         advice = "Name the model with --model NAME."
-        raise BadInputError(path, f"the name {path.name!r} does not say whose results these are.", advice=advice)
+        raise BadInputError(path, f"the file name {path.name!r} does not contain the model.", advice=advice)
     date = text(facts.get("date"))
     return RunDescription(
         model=options.model or model,
@@ -144,7 +144,7 @@ def _add(
 ) -> None:
     solutions = _old(value) if isinstance(value, dict) else value
     if not isinstance(solutions, list) or not all(isinstance(solution, dict) for solution in solutions):
-        raise BadInputError(path, f"{task_id}: its results are no list of solutions.")
+        raise BadInputError(path, f"{task_id}: its results are not a list of solutions.")
     scores_by_metric: dict[MetricDescription, list[float]] = {BASE: [], PLUS: []}
     for trial, solution in enumerate(solutions):
         base = _status(path, task_id, solution, "base_status")
@@ -184,12 +184,14 @@ def _status(path: Path, task_id: str, solution: Mapping[str, Any], name: str) ->
         return math.nan
     if not isinstance(status, str) or status not in PASSED:
         value = (words(status) or "nested too deeply")[:40]
-        raise BadInputError(path, f"{task_id}: {name} is {value!r}; known are pass, fail, timeout and null.")
+        raise BadInputError(
+            path, f"{task_id}: {name} has the unknown status {value!r}; expected pass, fail, timeout or null."
+        )
     return float(PASSED[status])
 
 
 def _old(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """The solutions as versions before 0.2 list them: statuses of the own and of the added tests side by side."""
+    """Return the solutions of versions before 0.2, which list the statuses of original and added tests separately."""
     base, plus = value.get("base"), value.get("plus")
     if not isinstance(base, list):
         return None
@@ -206,10 +208,10 @@ def _warnings(reported: Mapping[str, Any], counts: _StatusCounts, options: ReadO
     if counts.empty:
         yield describe_policy(counts.empty, EMPTY, options.empty or "wrong", "solution is empty|solutions are empty")
     if counts.without_plus and counts.with_plus:
-        yield f"{counts.without_plus:,} solutions were not run on the added tests: they have no pass_plus"
+        yield f"{counts.without_plus:,} solutions were not run on the added tests, so they have no pass_plus"
     for name, metric in (("base", BASE), ("plus", PLUS)):
         entry = mapping(reported.get(name)).get("pass@1", reported.get(name) if name in reported else None)
         value = number(entry)
         total, n = counts.passed.get(metric, (0.0, 0))
         if value is not None and n and contradicts(value, total / n):
-            yield f"the file reports pass@1 of {value:g} for {name}, its solutions give {total / n:g}"
+            yield f"the file reports pass@1 of {value:g} for {name}, but its solutions give {total / n:g}"

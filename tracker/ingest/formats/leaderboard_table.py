@@ -31,7 +31,7 @@ SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no leaderboard."""
+    """Return why the file is not a leaderboard."""
     top = read_head(path)
     if isinstance(top, str):
         return top
@@ -47,20 +47,20 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """A block per row: one model on all tasks."""
+    """Yield a block per row: one model on all tasks."""
     table = read_table(path)
     role = assign_roles(table.names)
     if "model" not in role:
-        raise BadInputError(path, "no column is called model.")
+        raise BadInputError(path, "no column model.")
     if options.model:
-        raise BadInputError(path, "--model names the model of a file of one; this is a leaderboard of several.")
+        raise BadInputError(path, "holds several models; --model applies to files with a single model.")
     problems = TableProblems(table)
     condition = options.condition_of_runs
     tasks, passed_over = _task_columns(table, role["model"])
     if passed_over:
-        yield f"columns that are no scores of a task were passed over: {', '.join(passed_over)}"
+        yield f"skipped columns without task scores: {', '.join(passed_over)}"
     if not tasks:
-        raise BadInputError(path, "no column beside the models holds numbers.")
+        raise BadInputError(path, "no column of numbers beside the models.")
     metric = metric_description(options.metric or "score", options)
     T = np.empty((len(tasks), len(table)))
     for place, name in enumerate(tasks):
@@ -71,7 +71,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         problems.add(np.flatnonzero(models.rows == models.names.index("")), role["model"], ["the model has no name"])
     problems.check()
     if T.size and np.isin(T[~np.isnan(T)], (0, 1)).all():
-        yield "every score is 0 or 1; if the columns are prompts, and not whole tasks, add --orient models"
+        yield "every score is 0 or 1; if the columns are prompts instead of tasks, add --orient models"
     runs: dict[int, list[int]] = {}
     repeated: dict[int, list[int]] = {}
     for row, code in enumerate(models.rows.tolist()):
@@ -86,14 +86,14 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if reruns := {code: rows for code, rows in runs.items() if len(rows) > 1}:
         yield (
             f"{_places(table, models, reruns)} {'is' if len(reruns) == 1 else 'are'} listed with different scores: "
-            "each row is a run, and analyses take the last one of a model unless --runs says otherwise"
+            "each row is stored as a run, and analyses use the last run of a model (choose with --runs)"
         )
     if repeated:
-        yield f"rows that repeat an earlier one of their model were left out: {_places(table, models, repeated)}"
+        yield f"skipped duplicate rows of models: {_places(table, models, repeated)}"
 
 
 def _places(table: FileTable, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
-    """Models, and the rows in which they stand."""
+    """Return the models and the rows in which they occur."""
     places = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
     return join_names(places, MAX_NAMES, noun="more models")
 
@@ -113,7 +113,7 @@ def _candidates(top: TableHead, model: str) -> list[str]:
 
 
 def _task_columns(table: FileTable, model: str) -> tuple[list[str], list[str]]:
-    """Columns that hold a number anywhere, and others; summaries of the row are no tasks."""
+    """Return the columns with numbers and the others; summaries of the row are excluded."""
     tasks: list[str] = []
     text_columns: list[str] = []
     for name in table.names:

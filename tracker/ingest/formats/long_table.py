@@ -1,4 +1,4 @@
-"""CSV, Parquet or JSON Lines with one row per answer: model, prompt, metric, score, and what else is known."""
+"""CSV, Parquet or JSON Lines with one row per answer: model, prompt, metric, score and further columns."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ FIELDS = frozenset(
     ("benchmark", "model", "prompt_id", "task", "metric", "score", "trial", "condition", "variant", "run", "few_shot",
      "predicted", "confidence", "text", "choices", "gold_answer", "split")
 )  # fmt: skip
-"""What a line of JSON may have."""
+"""Known fields of JSON Lines."""
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no long table."""
+    """Return why the file is not a long table."""
     if is_json_lines(path):
         names = first_names(path)
         return names if isinstance(names, str) else _lacks_in_lines(names)
@@ -48,7 +48,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Blocks of one run, metric and trial each; they share their prompts where they are asked most of them."""
+    """Yield blocks of one run, metric and trial each; runs on mostly the same prompts share them."""
     table = read_rows(path)
     role = assign_roles(table.names)
     scored = _score_columns(table.names)
@@ -70,7 +70,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     yield from blocks
     used = {*role.values(), *scored}
     if ignored := [name for name in table.names if name not in used and not is_row_number(name)]:
-        yield f"columns that mean nothing here were passed over: {', '.join(ignored)}"
+        yield f"skipped unknown columns: {', '.join(ignored)}"
 
 
 def _lacks_in_lines(names: Sequence[str]) -> str | None:
@@ -90,7 +90,7 @@ def _lacks_in_lines(names: Sequence[str]) -> str | None:
 
 
 def _score_columns(names: tuple[str, ...] | list[str]) -> dict[str, str | None]:
-    """Columns that hold scores, and the metric each names; None where a column metric, or nobody, names it."""
+    """Return the score columns and the metric that each names; None if a column metric or the options name it."""
     role = assign_roles(names)
     if "score" in role:
         return {role["score"]: "accuracy" if "correct" in normalize_heading(role["score"]) else None}
@@ -153,7 +153,7 @@ def _gold_probabilities(rows_of_runs: RowGrouper, role: Mapping[str, str], optio
         raise BadInputError(
             rows_of_runs.table.path,
             f"column {column!r}: add --probability-kind letters if the probabilities are those of the options' "
-            "letters, or --probability-kind likelihoods if they come from the likelihoods of the options' texts.",
+            "letters, or --probability-kind likelihoods if they are those of the options' texts.",
         )
     metric = metric_description(f"{PROBABILITY}_{options.probability_kind}")
     check_bounds(values, metric, column, rows_of_runs.problems)

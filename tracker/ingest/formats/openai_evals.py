@@ -1,7 +1,7 @@
-"""Logs of openai/evals: JSON Lines, a specification, events of samples, and the final report.
+"""Logs of openai/evals: JSON Lines with a specification, events of samples, and a final report.
 
-A ``match`` event is a score of 1 or 0 under the metric `match`; every number of a ``metrics`` event is one under its
-own name; several events of one sample are trials. A log without its final report is of a run that broke off.
+A ``match`` event is a score of 1 or 0 for the metric `match`; each number of a ``metrics`` event is a score of that
+name. Several events of a sample are trials. A log without a final report is of an interrupted run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SETTINGS = ("eval_name", "base_eval", "split", "run_config", "completion_fns", "
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no log of openai/evals."""
+    """Return why the file is not a log of openai/evals."""
     if not re.search(r"\.(jsonl|json|log)(\.gz)?$", path.name):
         return "the name does not end in .jsonl"
     data = first_bytes(path)
@@ -54,13 +54,13 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def harness_name(path: Path) -> str | None:
-    """The program; its logs do not say which version."""
+    """Return the program; its logs do not contain the version."""
     return "openai/evals"
 
 
 @dataclass
 class _Sample:
-    """What is known of a sample whose score has not come yet."""
+    """A sample without a score so far."""
 
     content: PromptContent = field(default_factory=PromptContent)
     sampled: str | None = None
@@ -69,12 +69,12 @@ class _Sample:
 
 
 class _Log:
-    """Events on their way to rows.
+    """Collects events into rows.
 
     Args:
-        run: whose they are.
-        options: what the user says.
-        name: of the file.
+        run: the run.
+        options: how to read the file.
+        name: name of the file.
     """
 
     def __init__(self, run: RunDescription, task: str, split: str | None, options: ReadOptions, name: str) -> None:
@@ -87,10 +87,10 @@ class _Log:
         self.n_empty = 0
 
     def event(self, kind: str, key: str, data: Mapping[str, Any], line: int) -> None:
-        """Take one event of a sample in.
+        """Add an event of a sample.
 
         Raises:
-            ValueError: in words: a score is no number.
+            ValueError: a score is not a number.
         """
         sample = self.waiting.get(key) or self.waiting.setdefault(key, _Sample(PromptContent(split=self.split)))
         if kind == "sampling":
@@ -146,12 +146,12 @@ class _Log:
         return self.metrics[name]
 
     def blocks(self) -> Iterator[Measurement]:
-        """What is known so far; samples that wait for their score go on waiting."""
+        """Yield the collected blocks; samples without a score are kept."""
         yield from self.builder.blocks()
         self.waiting = {key: sample for key, sample in self.waiting.items() if sample.was_sampled or sample.errored}
 
     def rest(self) -> Iterator[Measurement | str]:
-        """The samples that never got a score."""
+        """Add the samples that never got a score."""
         wrong = self.options.errored == "wrong"
         n_errored = n_unscored = 0
         scored = {key for counts in self.trials.values() for key in counts} if self.waiting else set()
@@ -174,32 +174,32 @@ class _Log:
             yield describe_policy(n_errored, ERRORED, self.options.errored or "missing", "sample failed|samples failed")
         if self.n_empty:
             policy = self.options.empty or "wrong"
-            message = describe_policy(self.n_empty, EMPTY, policy, "answer holds nothing|answers hold nothing")
+            message = describe_policy(self.n_empty, EMPTY, policy, "answer is empty|answers are empty")
             yield (
-                message if policy == "missing" else message.replace("counted as wrong", "their scores stand as logged")
+                message if policy == "missing" else message.replace("counted as wrong", "their logged scores are kept")
             )
         if n_unscored:
-            yield f"{n_unscored:,} samples were answered and have no score in the log: they are missing"
+            yield f"{n_unscored:,} samples have a response but no score in the log; they are missing"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The scores and answers of one run.
+    """Yield the scores and answers of one run.
 
     Raises:
-        BadInputError: the first line is no specification, or a later one no event or no JSON.
+        BadInputError: the first line is not a specification, or a later one is not an event.
     """
     log: _Log | None = None
     report: Mapping[str, Any] | None = None
     try:
         for line, event in iterate_json_lines(path):
             if not isinstance(event, dict):
-                raise BadInputError(path, f"line {line}: is no JSON object.")
+                raise BadInputError(path, f"line {line}: is not a JSON object.")
             if log is None:
                 log = _opened(path, line, event, options)
             elif isinstance(event.get("final_report"), dict):
                 report = event["final_report"]
             elif "spec" in event:
-                raise BadInputError(path, f"line {line}: a second run begins here; give each its own file.")
+                raise BadInputError(path, f"line {line}: a second run starts here; put each run into a separate file.")
             elif (key := identity(event.get("sample_id"))) is not None:
                 try:
                     log.event(str(event.get("type")), key, mapping(event.get("data")), line)
@@ -212,26 +212,26 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
             yield from log.blocks()
         raise
     if log is None:
-        raise BadInputError(path, "holds no specification of a run.")
+        raise BadInputError(path, "holds no run specification.")
     yield from log.blocks()
     yield from log.rest()
     if report is None:
-        yield "the log has no final report: the run broke off, or still goes on; what there is was taken"
+        yield "the log has no final report: the run was interrupted or is still running; its events were read"
         return
     for name, (total, n) in log.sums.items():
         reported = number(report.get("accuracy" if name == "match" else name))
         if reported is not None and contradicts(reported, total / n):
-            yield f"the final report says that {name} is {reported:g}, the events give {total / n:g}"
+            yield f"the final report has {name} = {reported:g}, but the events give {total / n:g}"
 
 
 def _opened(path: Path, line: int, event: Mapping[str, Any], options: ReadOptions) -> _Log:
     spec = event.get("spec")
     if not isinstance(spec, dict):
-        raise BadInputError(path, f"line {line}: is no specification of a run, with which a log begins.")
+        raise BadInputError(path, f"line {line}: is not a run specification, which must come first.")
     functions = spec.get("completion_fns")
     models = [name for function in functions if (name := text(function))] if isinstance(functions, list) else []
     if not options.model and not models:
-        raise BadInputError(path, f"line {line}: completion_fns names no model; add --model NAME.")
+        raise BadInputError(path, f"line {line}: completion_fns does not name a model; add --model NAME.")
     name = text(spec.get("base_eval")) or text(spec.get("eval_name")) or ""
     run = RunDescription(
         model=options.model or models[0],
@@ -244,7 +244,7 @@ def _opened(path: Path, line: int, event: Mapping[str, Any], options: ReadOption
 
 
 def _question(prompt: Any) -> str | None:
-    """What was asked: the text sent, or the last message of the user."""
+    """Return the question: the request, or the last message of the user."""
     if isinstance(prompt, str):
         return text(prompt)
     messages = [message for message in prompt if isinstance(message, dict)] if isinstance(prompt, list) else []
@@ -265,7 +265,7 @@ def _gold(content: PromptContent, expected: Any) -> None:
 
 
 def _first(*values: Any) -> str | None:
-    """The first thing said, of lists their first element."""
+    """Return the first response; of lists, the first element."""
     for value in values:
         first = value[0] if isinstance(value, list) and value else value
         if first is not None and not isinstance(first, list):

@@ -1,4 +1,4 @@
-"""CSV, Parquet or JSON Lines with one row per prompt: text, choices, gold answer, task."""
+"""CSV, Parquet or JSON Lines with one row per prompt: text, choices, reference answer, task."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 20
-RECOGNIZED_BY = "a column that names prompts, and text, choices, gold answer, task or split; no model, no score"
+RECOGNIZED_BY = "a column that names prompts, and text, choices, reference answer, task or split; no model, no score"
 PROMPTS_ONLY = True
 FIELDS = ("prompt_id", "text", "choices", "gold_answer")
-"""What the lines of JSON must have: most files of lines that hold texts are something else."""
+"""Required fields of JSON Lines; most other files of lines with texts have a different content."""
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no prompt table."""
+    """Return why the file is not a prompt table."""
     if is_json_lines(path):
         names = first_names(path)
         if isinstance(names, str):
@@ -60,7 +60,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The prompts, one block per benchmark."""
+    """Yield the prompts, one block per benchmark."""
     table = read_rows(path)
     role = _roles(table.names)
     if "prompt" not in role and "text" not in role:

@@ -1,4 +1,4 @@
-"""Archive of a store (`suffrage export archive`): prompts, models, runs, scores, answers and vectors as they were."""
+"""Archive of a store (`suffrage export archive`): prompts, models, runs, scores, answers and vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUPPORTS_SPLITS = True
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no archive of a store."""
+    """Return why the file is not an archive of a store."""
     try:
         with path.open("rb") as file:
             head = file.read(LOCAL_HEADER + len(MARK))
@@ -25,8 +25,8 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[StoreArchive | str]:
-    """The archive, once all of its bytes have been checked; its rows are read while they are stored."""
+    """Yield the archive after verifying its checksums; its rows are read while they are stored."""
     option_names = ("model", "metric", "condition", "splits")
     if ignored := [f"--{name.removesuffix('s')}" for name in option_names if getattr(options, name)]:
-        yield f"an archive says these itself; passed over: {', '.join(ignored)}"
+        yield f"an archive defines these itself; ignored: {', '.join(ignored)}"
     yield open_archive(path)

@@ -1,7 +1,7 @@
-"""Reports of SWE-bench: <model>.<run id>.json, which instances were resolved.
+"""Reports of SWE-bench: <model>.<run id>.json, with the resolved instances.
 
-Resolved is 1, unresolved 0; an empty patch is 0, or missing with ``--empty missing``; an instance whose evaluation
-failed is missing, or 0 with ``--errored wrong``; one that was not submitted is missing.
+Resolved is 1, unresolved 0. An empty patch is 0, or missing with ``--empty missing``. A failed evaluation is missing,
+or 0 with ``--errored wrong``. An instance that was not submitted is missing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ START = re.compile(rb'\s*\{\s*"(?:total|submitted|completed|resolved|unresolved|
 INSTANCE_START = re.compile(rb'\s*\{\s*"[^"]{1,200}"\s*:\s*\{\s*"(?:patch_is_None|patch_exists)"')
 INSTANCE = re.compile(r"(?P<owner>.+?)__(?P<repository>.+)-[^-]+")
 OUTCOMES = ("resolved", "unresolved", "empty_patch", "error", "incomplete")
-"""What becomes of an instance, one of these; `completed` and `submitted` are sums of them."""
+"""Outcomes of an instance; `completed` and `submitted` are sums of them."""
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no report of SWE-bench."""
+    """Return why the file is not a report of SWE-bench."""
     if not re.search(r"\.json(\.gz)?$", path.name):
         return "the name does not end in .json"
     data = first_bytes(path)
@@ -48,22 +48,22 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def harness_name(path: Path) -> str | None:
-    """The program; its reports do not say which version."""
+    """Return the program; its reports do not contain the version."""
     return "swebench"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """One score per instance.
+    """Yield one score per instance.
 
     Raises:
-        BadInputError: it is no such report, or its counts contradict its lists.
+        BadInputError: the file is not a report, or its counts contradict its lists.
     """
     report = read_json(path)
     if not isinstance(report, dict) or not any(f"{outcome}_ids" in report for outcome in OUTCOMES[:2]):
-        raise BadInputError(path, "lists no resolved or unresolved instances, so SWE-bench did not write it.")
+        raise BadInputError(path, "lists no resolved or unresolved instances, so it is not a report of SWE-bench.")
     if report.get("schema_version") not in VERSIONS:
         version = report.get("schema_version")
-        raise BadInputError(path, f"schema_version is {str(version)[:40]!r}; reports of version 2 can be read.")
+        raise BadInputError(path, f"schema_version is {str(version)[:40]!r}; supported: 2.")
     instances, differing = _instances(path, report)
     model, run_id = _names(path, options)
     run = RunDescription(model=model, benchmark=options.benchmark or BENCHMARK, label=run_id)
@@ -89,22 +89,22 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if counts["empty_patch"]:
         yield describe_policy(counts["empty_patch"], EMPTY, empty, "patch is empty|patches are empty")
     if not options.benchmark:
-        yield f"the report does not say which of SWE-bench's sets it is of: called {BENCHMARK}; --benchmark names it"
+        yield f"the report does not name its SWE-bench subset; stored as {BENCHMARK} (change with --benchmark)"
 
 
 def _instances(path: Path, report: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """What became of each instance, and notes on totals that say otherwise."""
+    """Return the outcome of each instance, and warnings about contradictory totals."""
     problems: list[str] = []
     outcomes: dict[str, str] = {}
     ids_by_list: dict[str, set[str]] = {}
     for name in (*OUTCOMES, "completed", "submitted"):
         ids = report.get(f"{name}_ids", [])
         if not isinstance(ids, list) or not all(isinstance(instance, str) and instance.strip() for instance in ids):
-            problems.append(f"{name}_ids is no list of names")
+            problems.append(f"{name}_ids is not a list of names")
             continue
         ids_by_list[name] = set(ids)
         if len(ids_by_list[name]) != len(ids):
-            problems.append(f"{name}_ids names an instance twice")
+            problems.append(f"{name}_ids lists an instance twice")
         count_field = report.get(f"{name}_instances")
         if count_field is not None and f"{name}_ids" in report and count(count_field) != len(ids):
             problems.append(f"{name}_instances is {str(count_field)[:40]}, but {name}_ids lists {len(ids):,}")
@@ -115,10 +115,10 @@ def _instances(path: Path, report: dict[str, Any]) -> tuple[dict[str, str], list
                 )
             outcomes.setdefault(instance, name)
     if problems:
-        raise BadInputError(path, problems, advice="Write the report again with SWE-bench.")
+        raise BadInputError(path, problems, advice="Create the report again with SWE-bench.")
     if lost := sorted(ids_by_list["completed"] - outcomes.keys()):
-        raise BadInputError(path, f"{lost[0]} is completed, but neither resolved nor unresolved.")
-    # Submitted, and then neither completed nor failed: the evaluation broke off before it.
+        raise BadInputError(path, f"{lost[0]} is completed but neither resolved nor unresolved.")
+    # Submitted, but neither completed nor failed: the evaluation was interrupted.
     outcomes.update(dict.fromkeys(sorted(ids_by_list["submitted"] - outcomes.keys()), "incomplete"))
     total = report.get("total_instances")
     differing = []
@@ -128,17 +128,17 @@ def _instances(path: Path, report: dict[str, Any]) -> tuple[dict[str, str], list
 
 
 def _names(path: Path, options: ReadOptions) -> tuple[str, str]:
-    """Model and run, from the file's name: <model>.<run id>.json, with two underscores for a slash."""
+    """Return model and run from the file name <model>.<run id>.json, with two underscores for a slash."""
     stem = re.sub(r"\.json(\.gz)?$", "", path.name)
     model, dot, run_id = stem.rpartition(".")
     model = options.model or model.replace("__", "/")
     if not model.strip():
-        problem = f"the name {path.name!r} is not <model>.<run id>.json, so it does not say whose report it is"
+        problem = f"the file name {path.name!r} is not <model>.<run id>.json, so the model is unknown"
         raise BadInputError(path, problem, advice="Name the model with --model NAME.")
     return model, run_id if dot else ""
 
 
 def _repository(instance: str) -> str:
-    """The repository of an instance: django/django for django__django-11099; '' where it names none."""
+    """Return the repository of an instance: django/django for django__django-11099; '' if it has none."""
     match = INSTANCE.fullmatch(instance)
     return f"{match['owner']}/{match['repository']}" if match else ""

@@ -1,4 +1,4 @@
-"""CSV or Parquet table with one row per model and task: scores of whole tasks, with standard errors."""
+"""CSV or Parquet table with one row per model and task: task scores with standard errors."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RECOGNIZED_BY = "columns for model, task and score, none for prompts"
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no table of task scores."""
+    """Return why the file is not a table of task scores."""
     top = read_head(path)
     return top if isinstance(top, str) else _lacks(assign_roles(top.names), options)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """A block per run and metric."""
+    """Yield a block per run and metric."""
     table = read_table(path)
     role = assign_roles(table.names)
     if lack := _lacks(role, options):
@@ -67,7 +67,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         kept = rows[np.sort(kept)]
         value_of = dict(zip(tasks.rows[kept].tolist(), values[kept].tolist(), strict=True))
         wrong = [row for row in rows.tolist() if values[row] != value_of[int(tasks.rows[row])]]
-        problems.add(wrong, role["score"], ["the task has another score in an earlier row"])
+        problems.add(wrong, role["score"], ["the task has a different score in an earlier row"])
         if len(kept):
             blocks.append(
                 TaskScores(
@@ -84,7 +84,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     problems.check()
     yield from blocks
     if ignored := [name for name in table.names if name not in role.values() and not is_row_number(name)]:
-        yield f"columns that mean nothing here were passed over: {', '.join(ignored)}"
+        yield f"skipped unknown columns: {', '.join(ignored)}"
 
 
 def _lacks(role: Mapping[str, str], options: ReadOptions) -> str | None:

@@ -40,11 +40,11 @@ from tracker.ingest.measurement import (
 RECOGNIZED_BY = "a column that names prompts; the other columns are models"
 
 Column = tuple[NDArray[Any], NDArray[np.bool_]]
-"""Cells of a column, and whether each says anything."""
+"""Cells of a column, and whether each is filled."""
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no wide table."""
+    """Return why the file is not a wide table."""
     top = read_head(path)
     if isinstance(top, str):
         return top
@@ -71,7 +71,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """A block per model; all share their prompts."""
+    """Yield a block per model; all share their prompts."""
     table = read_table(path)
     problems = TableProblems(table)
     metric = metric_description(
@@ -83,10 +83,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     prompts, columns = (_models_in_rows if turned else _prompts_in_rows)(table, options, problems, cells.column)
     problems.check(cells.advice(columns))
     if options.model and len(columns) > 1:
-        raise BadInputError(path, f"holds {len(columns)} models; --model names the model of a file of one.")
+        raise BadInputError(path, f"holds {len(columns)} models; --model applies to files with a single model.")
     empty = [name for name, (_, present) in columns.items() if not present.any()]
     if empty:
-        yield f"models without a single value were passed over: {', '.join(empty)}"
+        yield f"skipped models without scores: {', '.join(empty)}"
     for number, block in enumerate(prompts.blocks):
         part = slice(int(prompts.starts[number]), int(prompts.starts[number + 1]))
         for name, (values, present) in columns.items():
@@ -110,8 +110,8 @@ class _Numbers:
         if not wordy:
             return ""
         return (
-            f"No cell of {wordy[0]!r} is a number. Predicted answers are read with --values predictions, "
-            "tables with text beside the scores in their long form."
+            f"No cell of {wordy[0]!r} is a number. If the cells are answers, add --values predictions. "
+            "If it is a description, remove the column."
         )
 
     def block(
@@ -132,7 +132,7 @@ class _Answers:
         values = np.array(read_strings(table, name).to_pylist(), dtype=object)
         answered = np.array([cell is not None for cell in values], dtype=bool)
         missing = np.array([cell is not None and is_missing(cell) for cell in values], dtype=bool)
-        # A model that filled no cell at all was not asked; in any other column an empty cell is an empty answer.
+        # A model without any filled cell was not evaluated; otherwise, an empty cell is an empty answer.
         return values, ~missing & (answered & ~missing).any()
 
     def advice(self, columns: Mapping[str, Column]) -> str:
@@ -161,7 +161,7 @@ def _prompts_in_rows(
     first = zip(*([None if cell is None else str(cell) for cell in cells] for cells in rows.values()), strict=True)
     part = _parts(TableHead(tuple(table.names), tuple(first)))
     if isinstance(part, str):
-        raise BadInputError(table.path, f"{part}.", advice="Name the column that names the prompts prompt_id.")
+        raise BadInputError(table.path, f"{part}.", advice="Rename the column of prompt names to prompt_id.")
     prompts = parse_prompts(table, part, options, problems)
     columns = {}
     for name in _models(table.names, part):
@@ -182,7 +182,7 @@ def _models_in_rows(
     header = assign_roles(names).get("model", names[0])
     keys = [name for name in names if name != header]
     if not keys:
-        raise BadInputError(table.path, "there is only one column, so no prompts.")
+        raise BadInputError(table.path, "it has only one column, so there are no prompts.")
     models = factorize(table, header)
     if "" in models.names:
         problems.add(np.flatnonzero(models.rows == models.names.index("")), header, ["the model has no name"])
@@ -195,7 +195,7 @@ def _models_in_rows(
         if name not in columns_by_model:
             columns_by_model[name] = values[row], present[row]
         elif not np.array_equal(values[row][present[row]], columns_by_model[name][0][present[row]]):
-            problems.add([row], header, [f"{name!r} stands in an earlier row with other values"])
+            problems.add([row], header, [f"{name!r} has different values in an earlier row"])
     prompts = Prompts(keys=keys, benchmark=options.benchmark)
     return TablePrompts(np.arange(len(keys)), [prompts], np.array([0, len(keys)])), columns_by_model
 
@@ -203,7 +203,7 @@ def _models_in_rows(
 def _folded(
     values: NDArray[Any], present: NDArray[np.bool_], prompts: TablePrompts, name: str, problems: TableProblems
 ) -> Column:
-    """A column with one cell per prompt; rows of the same prompt must agree where both say something."""
+    """Return a column with one cell per prompt; filled rows of the same prompt must agree."""
     measured = np.flatnonzero(present)
     row_of_prompt = np.full(len(prompts), -1, dtype=np.int64)
     row_of_prompt[prompts.rows[measured[::-1]]] = measured[::-1]
@@ -220,7 +220,7 @@ def _folded(
 
 
 def _parts(top: TableHead) -> dict[str, str] | str:
-    """Which columns name prompts and say what they are, or why none names them."""
+    """Return the columns that name and describe prompts, or why no column names them."""
     role = {part: name for part, name in assign_roles(top.names).items() if part in ("prompt", *CONTENT)}
     if "prompt" in role or "text" in role:
         return role

@@ -1,1 +1,1 @@
-"""One file through the format that recognises it: its blocks, kept, counted and searched for duplicates."""
+"""Parsing of a file with the format that matches it: blocks, counts and duplicates."""

@@ -1,4 +1,4 @@
-"""The blocks of a file, in memory while they are small, else in a temporary file that vanishes with them."""
+"""Buffer for the blocks of a file, in memory if they are small, else in a temporary file."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from tracker.ingest.measurement import Answers, Measurement, MetricDescription, 
 from tracker.ingest.resolve.duplicates import MARK
 
 MAX_BYTES_IN_MEMORY = 48 << 20
-"""Bytes of blocks, roughly, from which on they are kept in a file."""
+"""Approximate size of blocks in bytes above which they are written to a file."""
 MAX_PROMPTS_LOADED = 4
 BYTES_PER_TEXT = 64
-"""Bytes that a text costs beside its letters."""
+"""Overhead of a text in bytes."""
 
 
 class BlockBuffer(Sequence[Measurement]):
-    """Blocks in order, to be read as often as needed; blocks that share their prompts still do when read back.
+    """Blocks in order, readable repeatedly; blocks that share their prompts still do when read back.
 
     Args:
-        limit: bytes of blocks that are kept in memory.
+        limit: size of blocks in bytes that are kept in memory.
     """
 
     def __init__(self, limit: int = MAX_BYTES_IN_MEMORY) -> None:
         self.limit = limit
         self.size = 0
         self.has_duplicates = False
-        """Whether prompts bear counted names, which `tracker.ingest.resolve.duplicates` disambiguates."""
+        """Return whether prompts have numbered names, which `tracker.ingest.resolve.duplicates` disambiguates."""
         self._blocks: list[Measurement] = []
         self._file: IO[bytes] | None = None
         self._places: list[tuple[int, int] | Measurement] = []
@@ -50,7 +50,7 @@ class BlockBuffer(Sequence[Measurement]):
         """Add a block.
 
         Raises:
-            OutputError: the folder of temporary files is full.
+            OutputError: the disk of temporary files is full.
         """
         prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
         if prompts is not None and prompts not in self._weighed:
@@ -70,7 +70,7 @@ class BlockBuffer(Sequence[Measurement]):
                 self._put(kept)
 
     def close(self) -> None:
-        """Give up the blocks and their file."""
+        """Release the blocks and their file."""
         if self._file is not None:
             self._file.close()
         self._blocks, self._places = [], []
@@ -99,7 +99,7 @@ class BlockBuffer(Sequence[Measurement]):
         sink = BytesIO()
         try:
             _Writer(self, sink).dump(block)
-        except (pickle.PicklingError, TypeError, AttributeError):  # what a plug-in made of parts that cannot be copied
+        except (pickle.PicklingError, TypeError, AttributeError):  # a plug-in may yield parts that cannot be copied
             self._places.append(block)
             return
         self._places.append(self._written(sink.getbuffer()))
@@ -115,8 +115,8 @@ class BlockBuffer(Sequence[Measurement]):
         except OSError as error:
             folder = tempfile.gettempdir()
             raise OutputError(
-                f"{folder}: {error.strerror or error}; large files are kept there while they are checked. Free some "
-                "space, or name another folder in the environment variable TMPDIR."
+                f"{folder}: {error.strerror or error}. Large files are buffered there. Free some "
+                "space, or set the environment variable TMPDIR to another folder."
             ) from error
         return start, len(packed)
 
@@ -128,7 +128,7 @@ class BlockBuffer(Sequence[Measurement]):
         return zstandard.ZstdDecompressor().decompress(self._file.read(place[1]))
 
     def _reference(self, thing: Any) -> tuple[str, int] | None:
-        """By what number a part that blocks share is referred to."""
+        """Return the number that identifies a part shared by blocks."""
         if isinstance(thing, Prompts):
             if thing not in self._numbers:
                 sink = BytesIO()
@@ -188,7 +188,7 @@ def _weight(block: Measurement) -> int:
 
 
 def _weight_of_texts(texts: Sequence[Any]) -> int:
-    """Roughly the bytes of some texts, lists or mappings, estimated from a few of them."""
+    """Return the approximate size of texts, lists or mappings in bytes, estimated from a sample."""
     step = max(1, len(texts) // 64)
     chosen = texts[::step]
     weight = sum(map(_weight_of_value, chosen))

@@ -1,4 +1,4 @@
-"""Search for result files, and their parsing."""
+"""Search for result files, and parsing of a file."""
 
 from __future__ import annotations
 

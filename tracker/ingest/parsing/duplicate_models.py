@@ -1,7 +1,7 @@
-"""What a file holds more than once: models with the same scores, tasks with the same scores, averages of tasks.
+"""Detection of duplicates in a file: models or tasks with the same scores, and averages of tasks.
 
-Nothing is left out for it: equal scores may be right. Whoever ranks models should know, since each copy is one more
-model to be ranked, or one more task that counts.
+Nothing is removed, because equal scores may be correct. The warnings matter for rankings: each duplicate is ranked as a
+model, or counts as a task.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tracker.ingest.measurement import Answers, Measurement, Prompts, RunDescrip
 from tracker.name_lists import join_names
 
 MIN_TASKS = 3
-"""Models that agree on fewer tasks, and tasks on which fewer models agree, are not reported."""
+"""Minimal number of common tasks of equal models, and of common models of equal tasks."""
 
 MIN_PROMPTS = 20
-"""Models that agree on fewer prompts are not reported: scores of 0 and 1 are, by chance."""
+"""Minimal number of common prompts of equal models; fewer scores of 0 and 1 agree by chance."""
 
 MAX_NAMES = 5
 MAX_GROUPS = 8
 
 Field = tuple[str | None, str, str]
-"""Benchmark, condition, variant: only runs that have them in common are compared."""
+"""Benchmark, condition, variant: only runs that share them are compared."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class _RunMarks:
 
 
 class DuplicateModels:
-    """Looks at the blocks of one file as they come, and keeps marks of them only."""
+    """Compares the blocks of a file as they come, and stores only their hashes."""
 
     def __init__(self) -> None:
         self._runs: dict[tuple[Field, str, str], _RunMarks] = {}
@@ -53,7 +53,7 @@ class DuplicateModels:
         self._tables: dict[tuple[Field, str], list[TaskScores]] = defaultdict(list)
 
     def add(self, block: Measurement) -> None:
-        """Look at one more block."""
+        """Add a block."""
         if isinstance(block, Prompts):
             return
         run = self._runs.setdefault((_field(block.run), block.run.model, block.run.label), _RunMarks(block.run.model))
@@ -81,7 +81,7 @@ class DuplicateModels:
             run.marks["answers", block.extraction, prompts, trials] = _digest(_answer_bytes(block))
 
     def warnings(self) -> Iterator[str]:
-        """Sentences about the models, then the tasks, with the same scores in all blocks."""
+        """Return warnings about models, then tasks, with the same scores in all blocks."""
         yield from self._models()
         several_metrics = len({metric for _, metric in self._tables}) > 1
         several_benchmarks = len({compared[0] for compared, _ in self._tables}) > 1
@@ -98,15 +98,15 @@ class DuplicateModels:
         names = [list(dict.fromkeys(run.model for run in group)) for group in groups.values()]
         if same := [models for models in names if len(models) > 1]:
             n = sum(map(len, same))
-            kinds = "" if len(same) == 1 else f", {len(same)} sorts of them"
+            kinds = "" if len(same) == 1 else f" in {len(same)} groups"
             yield (
-                f"{n} models have the same scores as another{kinds}: {_join_groups(map(_join_names, same))}. "
-                "Each is ranked as a model of its own; to rank one of a sort, choose with --models."
+                f"{n} models have the same scores as another model{kinds}: {_join_groups(map(_join_names, same))}. "
+                "Each is ranked separately; to rank one of each group, select with --models."
             )
 
 
 def _describe_tasks(blocks: Sequence[TaskScores]) -> Iterator[str]:
-    """Of whole tasks: which are equal, and which are means of others."""
+    """Return the equal task columns, and those that are means of others."""
     place: dict[str, int] = {}
     for block in blocks:
         for task in block.tasks:
@@ -126,10 +126,10 @@ def _describe_tasks(blocks: Sequence[TaskScores]) -> Iterator[str]:
     if same:
         n = sum(map(len, same))
         yield (
-            f"{n} tasks have the same scores as another: "
+            f"{n} tasks have the same scores as another task: "
             f"{_join_groups(_join_task_names([names[column] for column in group]) for group in same)}. "
-            f"{len(equal)} of {len(names)} tasks differ, and each copy counts as one more task; "
-            "to count one of a sort, choose with --tasks."
+            f"{len(equal)} of {len(names)} tasks differ, and each duplicate counts as another task; "
+            "to count one of each group, select with --tasks."
         )
     copied = {group[0]: group for group in equal}
     for mean in column_means(table, equal):
@@ -142,8 +142,8 @@ def _describe_mean(mean: ColumnMean, copies: Sequence[str], names: Sequence[str]
     rows = "" if mean.n_rows == n_rows else f", for the {mean.n_rows} models that have all of them"
     it, them = ("an average is", "it") if len(copies) == 1 else ("averages are", "them")
     return (
-        f"{_join_task_names(copies)} {verb} the mean of {of}, within rounding{rows}. Here {it} stored as any other "
-        f"task: to leave {them} out, choose the others with --tasks."
+        f"{_join_task_names(copies)} {verb} the mean of {of}, within rounding{rows}. Here {it} stored like any other "
+        f"task; to exclude {them}, select the others with --tasks."
     )
 
 
@@ -182,7 +182,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _join_task_names(names: Sequence[str]) -> str:
-    """Names one by one, or as 'Retrieval-1 … -15' where only a number at their end counts up."""
+    """Return names as a list, or as 'Retrieval-1 … -15' if only a trailing number increases."""
     parts = [re.fullmatch(r"(.*?\D)(\d+)", name) for name in names]
     if len(names) > 2 and all(parts):
         stems = {part[1] for part in parts if part}

@@ -1,4 +1,4 @@
-"""A file on its position through the format that recognised it."""
+"""Parsing of a file into blocks with a format, with progress and hashes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def parse_blocks(
     """Parse a file with its format.
 
     Returns:
-        Its blocks, the warnings on it, why it was read in part only, and the store that it holds.
+        Return its blocks, its warnings, the damage if only a part was read, and the archive that it holds.
 
     Raises:
-        BadInputError: it is not sound, or holds nothing.
+        BadInputError: the file is invalid, or holds nothing.
     """
     buffer, counter, duplicates, warnings, damage = BlockBuffer(), IngestCounter(), DuplicateModels(), list[str](), ""
     try:
@@ -48,7 +48,7 @@ def parse_blocks(
             raise
         if not partial:
             buffer.close()
-            advice = f"What could be read: {counts}\nNothing was stored; --partial stores this much."
+            advice = f"What could be read: {counts}\nNothing was stored. Add --partial to store this part."
             advice = f"{error.advice}\n{advice}" if error.advice else advice
             raise BadInputError(error.path, error.problems, count=error.count, advice=advice) from error
         damage = str(error)
@@ -62,7 +62,7 @@ def parse_blocks(
 
 
 def hash_files(files: Sequence[Path], position: ReadProgress) -> str:
-    """SHA-256 of a file, or of the SHA-256 of each of several."""
+    """Return the SHA-256 of a file, or of the SHA-256 of each of several."""
     digests = []
     for path in files:
         digest = hashlib.sha256()
@@ -75,32 +75,32 @@ def hash_files(files: Sequence[Path], position: ReadProgress) -> str:
 
 
 class ReadProgress:
-    """How much of a file has been read: its bytes are read twice, to hash and to parse them.
+    """Progress of reading a file; its bytes are read twice, for hashing and parsing.
 
     Args:
-        total: bytes of all its files.
-        progress: receives how many of them count as done.
+        total: number of bytes of all its files.
+        progress: receives the number of bytes done, and the total.
     """
 
     HASHING = 0.1
-    """Share of the time that the first reading takes."""
+    """Share of the time that hashing takes."""
 
     def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         self.total, self.progress = total, progress
         self.n_hashed = self.n_parsed = 0
 
     def add_hashed(self, n_bytes: int) -> None:
-        """More bytes have been read for the first time."""
+        """Add bytes that were hashed."""
         self.n_hashed += n_bytes
         self._report(self.HASHING * self.n_hashed)
 
     def add_parsed(self, n_bytes: int) -> None:
-        """More bytes have been read by the format."""
+        """Add bytes that were parsed."""
         self.n_parsed = min(self.n_parsed + n_bytes, self.total)
         self._report(self.HASHING * self.total + (1 - self.HASHING) * self.n_parsed)
 
     def end(self) -> None:
-        """All is done, however it was read."""
+        """Report that all is done."""
         self._report(self.total)
 
     def _report(self, done: float) -> None:

@@ -1,4 +1,4 @@
-"""Counts of what has been read of a file, and the mean of each run and metric."""
+"""Counts of the measurements read from a file, and the mean of each run and metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_NAMES = 10
 
 
 class IngestCounter:
-    """Counts of the blocks that were added."""
+    """Counts of the added blocks."""
 
     def __init__(self) -> None:
         self.n_prompts = self.n_scores = self.n_answers = self.n_task_scores = 0
@@ -43,12 +43,12 @@ class IngestCounter:
         total[1] += len(measured)
 
     def summary(self) -> str:
-        """The counts in one line, and a line for the mean of each run and metric; '' where there is nothing."""
+        """Return the counts in one line, and a line for the mean of each run and metric; '' if there is nothing."""
         counts = (
             (self.n_prompts, "prompt", "prompts"),
             (self.n_scores, "score", "scores"),
             (self.n_answers, "answer", "answers"),
-            (self.n_task_scores, "score of a whole task", "scores of whole tasks"),
+            (self.n_task_scores, "task score", "task scores"),
         )
         parts = [f"{n:,} {singular if n == 1 else plural}" for n, singular, plural in counts if n]
         if not parts:

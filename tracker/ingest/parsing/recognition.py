@@ -16,9 +16,7 @@ from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
 
-ADVICE = (
-    "Name the format with --format NAME; `suffrage formats list` and docs/reference/formats.md describe the formats."
-)
+ADVICE = "Name the format with --format NAME; see `suffrage formats list` and docs/reference/formats.md."
 
 
 @dataclass(frozen=True, kw_only=True)

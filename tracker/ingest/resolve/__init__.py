@@ -1,1 +1,1 @@
-"""Names and content hashes resolved to keys of the store."""
+"""Resolution of names and content hashes to keys of the store."""

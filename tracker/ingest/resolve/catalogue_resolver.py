@@ -1,4 +1,4 @@
-"""Which benchmark, task, model or metric a name means; those that are new are made."""
+"""Resolution of benchmarks, tasks, models and metrics; new ones are added."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL_FACTS = ("organization", "family", "parameters", "released", "open_weights
 
 
 class CatalogueResolver:
-    """The names that one file uses, resolved to keys.
+    """Resolves the names in one file to keys.
 
     Args:
         session: the store.
@@ -42,18 +42,16 @@ class CatalogueResolver:
         self._metrics: dict[str, Metric] = {}
 
     def benchmark(self, *names: str | None) -> int:
-        """Key of the benchmark called by the first name that is given; ``name@revision`` names one version.
+        """Return the key of the benchmark with the first name that is set; ``name@revision`` is one version.
 
         Raises:
-            BadInputError: none is given.
+            BadInputError: no name is set.
         """
         name = next((name for name in names if name), None)
         if name is None:
             known = self.session.scalars(select(Benchmark.name).distinct().order_by(Benchmark.name)).all()
             hint = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
-            raise BadInputError(
-                self.path, "it does not say which benchmark it holds.", advice=f"Name it with --benchmark NAME.{hint}"
-            )
+            raise BadInputError(self.path, "the benchmark is unknown.", advice=f"Name it with --benchmark NAME.{hint}")
         if name not in self._benchmarks:
             plain, _, revision = make_storable(name).partition("@")
             row = self.session.scalar(select(Benchmark).where(Benchmark.name == plain, Benchmark.revision == revision))
@@ -64,7 +62,7 @@ class CatalogueResolver:
         return self._benchmarks[name]
 
     def tasks(self, benchmark_id: int, names: Iterable[str] = ()) -> dict[str, int]:
-        """Keys of all tasks of a benchmark by name; those of ``names`` that are new are made."""
+        """Return the keys of all tasks of a benchmark by name, after adding the new ones."""
         if benchmark_id not in self._tasks:
             rows = self.session.execute(sa.select(Task.name, Task.id).where(Task.benchmark_id == benchmark_id))  # type: ignore[call-overload]
             self._tasks[benchmark_id] = {row[0]: row[1] for row in rows}
@@ -84,7 +82,7 @@ class CatalogueResolver:
         return known
 
     def model(self, name: str, facts: Mapping[str, Any]) -> int:
-        """Key of a model by name or alias; facts that the store lacks are filled in, none is overwritten."""
+        """Return the key of a model by name or alias. Missing facts are added, none is overwritten."""
         if self._models is None:
             pairs = [*self.session.execute(sa.select(ModelAlias.name, ModelAlias.model_id))]  # type: ignore[call-overload]
             pairs += [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
@@ -92,7 +90,7 @@ class CatalogueResolver:
         name = make_storable(name)
         new = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
         if name not in self._models:
-            maker, slash, _ = name.partition("/")  # names as on model hubs: organization/model
+            maker, slash, _ = name.partition("/")  # names on model hubs: organization/model
             if slash and name.count("/") == 1 and maker:
                 new = {"organization": maker, **new}
             model = self._add(Model(name=name, **new))
@@ -107,10 +105,10 @@ class CatalogueResolver:
         return self._models[name]
 
     def metric(self, description: MetricDescription) -> Metric:
-        """The metric of that name; bounds that the store lacks are filled in where its scores keep them.
+        """Return the metric with a name. Missing bounds are added if all stored scores lie within them.
 
         Raises:
-            ConflictError: the store holds another direction or another bound.
+            ConflictError: the store has another direction or bound.
         """
         name = make_storable(description.name)
         if name not in self._metrics:
@@ -124,10 +122,10 @@ class CatalogueResolver:
                 )
             )
         known = self._metrics[name]
-        advice = "Say what the store says, or give this metric another name with --metric."
+        advice = "Use the stored definition, or name this metric differently with --metric."
         if description.higher_is_better not in (None, known.higher_is_better):
             better = "higher" if known.higher_is_better else "lower"
-            raise ConflictError(f"{self.path}: the store holds that {better} {name} is better. {advice}")
+            raise ConflictError(f"{self.path}: in the store, {better} {name} is better. {advice}")
         for bound in ("lower", "upper"):
             new, stored = getattr(description, bound), getattr(known, bound)
             if new is None or new == stored:
@@ -135,7 +133,7 @@ class CatalogueResolver:
             if stored is not None or self._exceeds(known, bound, new):
                 known_bound = f"the {bound} bound {stored:g}" if stored is not None else f"scores beyond {new:g}"
                 raise ConflictError(
-                    f"{self.path}: the store holds {known_bound} for {name}, not the {bound} bound {new:g}. {advice}"
+                    f"{self.path}: the store has {known_bound} for {name}, not the {bound} bound {new:g}. {advice}"
                 )
             setattr(known, bound, new)
         return known
@@ -168,6 +166,6 @@ class CatalogueResolver:
             try:
                 return date.fromisoformat(str(value))
             except ValueError:
-                problem = f"{model} was released {str(value)!r}, which is no day such as 2024-05-31"
+                problem = f"the release date {str(value)!r} of {model} is not a date such as 2024-05-31"
                 raise BadInputError(self.path, problem) from None
         return make_storable(value) if isinstance(value, str) else value

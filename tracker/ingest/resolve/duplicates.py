@@ -1,7 +1,7 @@
-"""Prompts to which a harness gives the same name: disambiguated by their numbers, where file and store have them.
+"""Disambiguation of prompts to which a harness gives the same name, by their numbers.
 
-Such prompts of a task are called ``key``, ``key#1``, ``key#2``, … in the order in which a file has them. A file that
-has only some of them counts otherwise than one that has all.
+Such prompts of a task are named ``key``, ``key#1``, ``key#2``, … in the order of the file. A file with only some of
+them numbers them differently than one with all.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ MARK = "#"
 
 
 def strip_count(name: Name) -> Name:
-    """Remove the count of a duplicate name."""
+    """Return a name without the number of a duplicate."""
     return name[0], name[1].partition(MARK)[0]
 
 
 def disambiguate(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dict[Name, Name]:
-    """Return what the store calls prompts that a file counts otherwise.
+    """Return the stored names of prompts that a file numbers differently.
 
-    A prompt whose number is stored has the name that is stored with it. The others keep theirs, or take the first that
-    is free; where the numbers of some are stored, a name that is stored with another number is not free. Different
-    prompts have different names.
+    A prompt whose number is stored gets the stored name. The others keep their names, or get the first free one. A name
+    stored with another number is not free. Different prompts have different names.
 
     Args:
-        numbers: of the file's prompts, by name; each once in its task, None where unknown.
-        stored: of the store's prompts, by name; None where unknown.
+        numbers: numbers of the file's prompts by name, unique in their task; None if unknown.
+        stored: numbers of the store's prompts by name; None if unknown.
     """
     members: dict[Name, list[Name]] = defaultdict(list)
     for name in numbers:

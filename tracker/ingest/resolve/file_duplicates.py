@@ -1,4 +1,4 @@
-"""The prompts to which a file gives the same name, collected from all of its blocks."""
+"""Collects the prompts with the same name from all blocks of a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tracker.ingest.resolve.duplicates import MARK
 from tracker.ingest.resolve.prompt_texts import make_storable
 
 FileName = tuple[str | None, str, str, str]
-"""Benchmark, namespace, task and key, as a file has them."""
+"""Benchmark, namespace, task and key in the file."""
 
 
 def find_duplicates(measurements: Sequence[Measurement]) -> dict[FileName, dict[str, Any]]:
-    """Return the numbers of prompts with duplicate names, by their keys, by the name that they have in common."""
+    """Return the numbers of prompts with duplicate names by key, for each common name."""
 
     def parts() -> Iterator[tuple[Prompts, list[FileName]]]:
         seen: WeakSet[Prompts] = WeakSet()

@@ -1,4 +1,4 @@
-"""Further fields of prompts, completed file by file; the first file to say something of a prompt stands."""
+"""Further fields of prompts, added file by file; the value of the first file is kept."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_NAMES = 5
 
 
 class DetailsMerger:
-    """What one file adds to the details of stored prompts, and what it says otherwise."""
+    """Details that one file adds to stored prompts, and those that differ."""
 
     def __init__(self) -> None:
         self.added: Counter[str] = Counter()
         self.kept: Counter[str] = Counter()
 
     def merge(self, known: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The stored details with the fields that they lack; None where they lack none."""
+        """Return the stored details with the missing fields; None if there are none."""
         self.kept.update(name for name in new if name in known and known[name] != new[name])
         lacking = {name: value for name, value in new.items() if name not in known}
         self.added.update(lacking.keys())
@@ -27,10 +27,10 @@ class DetailsMerger:
 
     @property
     def warnings(self) -> Iterator[str]:
-        """Sentences on the fields that were added or kept, with the number of prompts behind each."""
+        """Return warnings about added and kept fields, with the number of prompts of each."""
         for counted, event in (
             (self.added, "details added to stored prompts"),
-            (self.kept, "details that differ from those stored, which were kept"),
+            (self.kept, "details that differ from the stored ones, which were kept"),
         ):
             if counted:
                 fields = join_names((f"{name} ({n:,})" for name, n in counted.most_common()), MAX_NAMES)

@@ -1,4 +1,4 @@
-"""What the store holds of one benchmark's prompts, looked up for the prompts that a block of a file is about."""
+"""Index of the stored prompts of a benchmark, limited to those that a block needs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TASK: sa.Table = Task.__table__  # type: ignore[attr-defined]
 
 KEYS_PER_QUERY = 1000
 MAX_READ_WHOLE = 20_000
-"""A benchmark of as many prompts is read whole, as is one of few times the prompts of the block."""
+"""Benchmarks up to this size, or up to a small multiple of the block, are loaded whole."""
 MAX_RATIO = 4
 
 
 @dataclass(slots=True)
 class IndexedPrompt:
-    """What the store holds of a prompt, or will hold at the end of `PromptResolver.resolve`."""
+    """A prompt as stored now, or at the end of `PromptResolver.resolve`."""
 
     task_id: int
     hash: str | None = None
@@ -37,11 +37,11 @@ class IndexedPrompt:
 
 
 class PromptIndex:
-    """The prompts of one benchmark, of which nothing is kept in memory but how many there are.
+    """The prompts of one benchmark; only their number is kept in memory.
 
     Args:
         session: the store.
-        benchmark_id: whose prompts.
+        benchmark_id: key of the benchmark.
     """
 
     def __init__(self, session: Session, benchmark_id: int) -> None:
@@ -52,18 +52,18 @@ class PromptIndex:
 
     @property
     def n_prompts(self) -> int:
-        """How many there are."""
+        """Return the number of prompts."""
         if self._n_prompts is None:
             query = sa.select(sa.func.count()).select_from(PROMPT).join(TASK, TASK.c.id == PROMPT.c.task_id)
             self._n_prompts = self.session.scalar(query.where(TASK.c.benchmark_id == self.benchmark_id)) or 0
         return self._n_prompts
 
     def load_names(self, namespace: str) -> dict[Name, int]:
-        """Every prompt of a namespace by task and key."""
+        """Return every prompt of a namespace by task and key."""
         return {(task, key): prompt for task, key, prompt in fetch_raw_rows(self.session, self._names(namespace))}
 
     def find(self, namespace: str, task_ids: Collection[int], keys: Collection[str]) -> dict[Name, int]:
-        """Prompts of a namespace that have one of some keys, in one of some tasks."""
+        """Return the prompts of a namespace with any of some keys, in any of some tasks."""
         prompts: dict[Name, int] = {}
         for part in split_keys(keys):
             query = self._names(namespace).where(ALIAS.c.task_id.in_(task_ids), ALIAS.c.key.in_(part))
@@ -71,7 +71,7 @@ class PromptIndex:
         return prompts
 
     def marked(self, namespace: str) -> dict[Name, set[str]]:
-        """The keys of prompts with a duplicate name, by the name that these have in common."""
+        """Return the keys of prompts with a duplicate name, by the common name."""
         if namespace not in self._marked:
             self._marked[namespace] = defaultdict(set)
             query = self._names(namespace).where(ALIAS.c.key.contains(MARK))
@@ -79,24 +79,24 @@ class PromptIndex:
         return self._marked[namespace]
 
     def add_marked(self, namespace: str, names: Collection[Name]) -> None:
-        """Add names of which some may be duplicates."""
+        """Add names, some of which may be duplicates."""
         if namespace in self._marked:
             for name in names:
                 if MARK in name[1]:
                     self._marked[namespace][strip_count(name)].add(name[1])
 
     def count_added(self, n: int) -> None:
-        """Count prompts that were added."""
+        """Add to the number of prompts."""
         if self._n_prompts is not None:
             self._n_prompts += n
 
     def load_slice(self, namespace: str, labelled: Sequence[Name], extra: Collection[int]) -> IndexSlice:
-        """The part that some names are about.
+        """Load the part of the index for some names.
 
         Args:
-            namespace: who calls them so.
-            labelled: task and key of each; the task is -1 where any of the benchmark's may be meant.
-            extra: tasks in which every key is looked up beside its own.
+            namespace: namespace of the names.
+            labelled: task and key of each prompt; -1 for any task of the benchmark.
+            extra: tasks in which every key is also searched.
         """
         whole = self.n_prompts <= max(MAX_READ_WHOLE, MAX_RATIO * len(labelled))
         if whole:
@@ -112,13 +112,13 @@ class PromptIndex:
         return IndexSlice(self, namespace, names, is_whole=False)
 
     def stored_details(self, prompt_ids: list[int]) -> Iterator[tuple[int, Any]]:
-        """Further fields of a few prompts."""
+        """Return further fields of a few prompts."""
         for part in split_keys(prompt_ids):
             query = sa.select(PROMPT.c.id, PROMPT.c.details)
             yield from self.session.execute(query.where(PROMPT.c.id.in_(part)))
 
     def stored_texts(self, prompt_ids: list[int]) -> Iterator[tuple[int, str | None, list[str] | None]]:
-        """Text and choices of a few prompts."""
+        """Return text and choices of a few prompts."""
         for part in split_keys(prompt_ids):
             query = sa.select(PROMPT.c.id, PROMPT.c.text, PROMPT.c.choices)
             yield from self.session.execute(query.where(PROMPT.c.id.in_(part)))
@@ -135,11 +135,11 @@ class PromptIndex:
 
 
 class IndexSlice:
-    """The part of an index that one block of prompts is about, kept up to date while the block comes in.
+    """The part of an index for one block of prompts, updated while the block is resolved.
 
     Attributes:
-        names: prompt by task and key: all of the namespace, or those that the block may mean.
-        prompts: what is stored of each prompt, of those that were looked up.
+        names: keys of prompts by task and name: all of the namespace, or those that the block may mean.
+        prompts: stored prompts by key, as far as they were loaded.
     """
 
     def __init__(self, index: PromptIndex, namespace: str, names: dict[Name, int], *, is_whole: bool) -> None:
@@ -149,11 +149,11 @@ class IndexSlice:
         self._looked_up: set[tuple[int, str]] = set()
 
     def load(self, task_ids: Collection[int], hashes: Collection[str]) -> None:
-        """Look up what the block may be compared with: the prompts of its names, and those with its contents.
+        """Load the prompts with the block's names or contents.
 
         Args:
-            task_ids: the tasks whose prompts may have the contents.
-            hashes: of the contents.
+            task_ids: tasks whose prompts may have the contents.
+            hashes: hashes of the contents.
         """
         if self.is_whole:
             self._load(self._query())
@@ -166,13 +166,13 @@ class IndexSlice:
         self._looked_up.update((task, hashed) for task in task_ids for hashed in all_hashes)
 
     def content(self, prompt_id: int) -> IndexedPrompt:
-        """What is held of a prompt."""
+        """Return the stored state of a prompt."""
         if prompt_id not in self.prompts:
             self._load(self._query().where(PROMPT.c.id == prompt_id))
         return self.prompts[prompt_id]
 
     def find_equal(self, task_id: int, hashed: str) -> list[int]:
-        """The prompts of a task with this content."""
+        """Return the prompts of a task with this content."""
         place = (task_id, hashed)
         if not self.is_whole and place not in self._looked_up:
             self._load(self._query().where(PROMPT.c.task_id == task_id, PROMPT.c.content_hash == hashed))
@@ -180,7 +180,7 @@ class IndexSlice:
         return self._same[place]
 
     def put(self, prompt_id: int, content: IndexedPrompt, task_id: int, hashed: str | None) -> None:
-        """Place a prompt in a task under a hash, with the next free occurrence."""
+        """Add a prompt to a task under a hash, with the next free occurrence."""
         if content.hash:
             self.find_equal(content.task_id, content.hash).remove(prompt_id)
         content.task_id, content.hash = task_id, hashed
@@ -192,7 +192,7 @@ class IndexSlice:
         self.prompts[prompt_id] = content
 
     def find_named(self, prompt_ids: Collection[int]) -> set[int]:
-        """Those of some prompts that have a name in the namespace already."""
+        """Return which prompts have a name in the namespace."""
         if self.is_whole:
             return set(self.names.values())
         with_names = set(self.names.values())
@@ -220,7 +220,7 @@ class IndexSlice:
 
 
 def split_keys(values: Collection[Any]) -> Iterator[list[Any]]:
-    """Values in parts that fit into one query each."""
+    """Yield values in chunks that fit into one query."""
     ordered = list(values)
     for first in range(0, len(ordered), KEYS_PER_QUERY):
         yield ordered[first : first + KEYS_PER_QUERY]

@@ -1,4 +1,4 @@
-"""Which prompt a file means: by the name it gives it, else by its content; those that are new are new."""
+"""Resolution of prompts by name, else by content; unknown prompts are added."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from tracker.schema import Prompt
 
 
 class PromptResolver:
-    """The prompts that one file names, resolved to keys.
+    """Resolves the prompts of one file to keys.
 
     Args:
         session: the store.
-        catalogue: the names of its benchmarks and tasks.
+        catalogue: resolver of benchmarks and tasks.
         path: the file, for messages.
-        on_conflict: what becomes of a gold answer that contradicts the stored one: ``update`` overwrites it,
-            ``skip`` keeps it, anything else is an error.
-        partial: whether prompts that contradict those stored are left out instead of rejected with the file.
+        on_conflict: what to do if a reference answer contradicts the stored one: ``update`` overwrites it, ``skip``
+            keeps it, any other value raises.
+        partial: whether to skip prompts that contradict stored ones, instead of rejecting the file.
 
     Attributes:
-        n_omitted: how many were.
+        n_omitted: number of skipped prompts.
         omitted: descriptions of the first of them.
     """
 
@@ -63,17 +63,17 @@ class PromptResolver:
         self._resolved: WeakKeyDictionary[Prompts, dict[int, NDArray[np.int64]]] = WeakKeyDictionary()
 
     def expect(self, measurements: Sequence[Measurement]) -> None:
-        """Look through a file for duplicate names; which prompt each means depends on all of them."""
+        """Collect the duplicate names of a file; their meaning depends on all of them."""
         if getattr(measurements, "has_duplicates", True):
             self.duplicates = find_duplicates(measurements)
 
     def resolve(self, prompts: Prompts, benchmark_id: int) -> NDArray[np.int64]:
-        """Keys of the prompts, ``(n,)`` int64, -1 for those left out; the same object is resolved once.
+        """Return the ``(n,)`` int64 keys of the prompts, -1 for skipped ones; the same object is resolved once.
 
         Raises:
             AmbiguousError: a key means several prompts, because tasks are missing.
-            BadInputError: text or gold answer contradict those stored.
-            ConflictError: a prompt cannot move to the task that the file names.
+            BadInputError: text or reference answer contradict the stored ones.
+            ConflictError: a prompt cannot move to the task in the file.
         """
         resolved = self._resolved.setdefault(prompts, {})
         if benchmark_id not in resolved:
@@ -82,13 +82,13 @@ class PromptResolver:
         return resolved[benchmark_id]
 
     def omit(self, problems: Sequence[str]) -> None:
-        """Count prompts that are left out, and keep the words of the first."""
+        """Count skipped prompts, and keep the first descriptions."""
         self.n_omitted += len(problems)
         self.omitted += problems[: BadInputError.MAX_LISTED - len(self.omitted)]
 
 
 class _BlockResolution:
-    """One block of prompts on its way into the store: changes are gathered, then written."""
+    """Resolves one block of prompts: collects the changes, then writes them."""
 
     def __init__(self, resolver: PromptResolver, index: PromptIndex, prompts: Prompts) -> None:
         self.resolver, self.index, self.prompts = resolver, index, prompts
@@ -121,7 +121,7 @@ class _BlockResolution:
         self.names = self.slice.names
 
     def resolve(self) -> list[int]:
-        """Resolve, write, and return the keys."""
+        """Resolve and write the prompts; return their keys."""
         if self.contents:
             self.slice.load(self.tasks, {content.hash for content in self.contents if content.hash})
         if self.prompts.tasks is None:
@@ -151,7 +151,7 @@ class _BlockResolution:
         return keys
 
     def _as_stored(self, labelled: list[Name]) -> list[Name]:
-        """The names of prompts; duplicate names as the store disambiguates them."""
+        """Return the names of prompts; duplicate names as disambiguated in the store."""
         field = self.prompts.disambiguated_by
         if field is None or not self.contents:
             return labelled
@@ -191,15 +191,13 @@ class _BlockResolution:
             self.resolver.renamed[self.index.benchmark_id, self.namespace, group] = new_names
 
     def _in_file(self, group: Name) -> FileName:
-        """What the file calls the prompts of a duplicate name."""
+        """Return the file's names of the prompts with a duplicate name."""
         return self.prompts.benchmark, self.namespace, self.resolver.catalogue.task_names[group[0]], group[1]
 
     def _advice(self) -> str:
-        gold = any("gold answer" in problem for problem in self.problems.values())
-        kept = (
-            " --on-conflict skip keeps the stored gold answers, --on-conflict update overwrites them." if gold else ""
-        )
-        return f"Correct the file, or take it in as another benchmark.{kept}"
+        gold = any("reference answer" in problem for problem in self.problems.values())
+        kept = " --on-conflict skip keeps the stored answers, --on-conflict update overwrites them." if gold else ""
+        return f"Correct the file, or ingest it as another benchmark.{kept}"
 
     def _without_tasks(self, labels: list[str]) -> list[int | None]:
         by_key: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -211,8 +209,8 @@ class _BlockResolution:
             tasks = sorted(repr(names[task]) for task, _ in by_key[unclear[0]])
             raise AmbiguousError(
                 f"{self.resolver.path}: the tasks {', '.join(tasks[:8])} all have a prompt {unclear[0]!r}"
-                f"{f', and {len(unclear) - 1} more are unclear' if len(unclear) > 1 else ''}. "
-                "Add a column 'task' that says which is meant."
+                f"{f', and {len(unclear) - 1} more are ambiguous' if len(unclear) > 1 else ''}. "
+                "Add a column 'task' to the file."
             )
         return [by_key[label][0][1] if label in by_key else None for label in labels]
 
@@ -254,7 +252,7 @@ class _BlockResolution:
             keys_of_rows[row] = self.names[task, label]
 
     def _find_unnamed(self, row: int, task: int, taskless: int | None, with_names: set[int]) -> int | None:
-        """The first prompt with this content that has no name here yet."""
+        """Return the first prompt with this content and without a name in this namespace."""
         hashed = self.contents[row].hash if self.contents else None
         if hashed is None:
             return None
@@ -288,7 +286,7 @@ class _BlockResolution:
         }  # fmt: skip
 
     def _check(self, row: int, key: int) -> None:
-        """Fill in what the store lacks of a prompt, and gather what contradicts it."""
+        """Add missing content to a prompt, and collect contradictions."""
         indexed = self.slice.content(key)
         content = self.contents[row]
         if content.hash is not None and indexed.hash is None:
@@ -308,7 +306,7 @@ class _BlockResolution:
             self.detailed.append((row, key))
 
     def _resolve_conflicts(self) -> None:
-        """A text without its choices does not contradict the text with them, nor a letter its option."""
+        """A text without choices does not contradict the text with them, nor a letter its option."""
         if not self.conflicting:
             return
         stored = {
@@ -328,7 +326,7 @@ class _BlockResolution:
                     occurrence = content.occurrence
                     self.filled[key] |= {"choices": choices, "content_hash": hashed, "occurrence": occurrence}
                 elif not is_same_text or choices is not None:
-                    self.problems[row] = f"{self._place(row)}: a prompt whose text contradicts the stored one"
+                    self.problems[row] = f"{self._place(row)}: its text contradicts the stored one"
                 continue
             gold = self.slice.content(key).answer or ""
             if answer is None or answer.strip() in list_accepted_answers(gold, choices or stored_choices):
@@ -340,11 +338,11 @@ class _BlockResolution:
                 self.n_answers_changed += 1
             else:
                 self.problems[row] = (
-                    f"{self._place(row)}: its gold answer {answer!r} contradicts the stored one, {gold!r}"
+                    f"{self._place(row)}: its reference answer {answer!r} contradicts the stored one, {gold!r}"
                 )
         if self.n_answers_changed:
-            done = "overwritten" if self.resolver.on_conflict == "update" else "kept, against this file"
-            self.resolver.warnings.append(f"{self.n_answers_changed} gold answers of the store were {done}")
+            done = "overwritten" if self.resolver.on_conflict == "update" else "kept, not replaced"
+            self.resolver.warnings.append(f"{self.n_answers_changed} stored reference answers were {done}")
 
     def _complete_details(self) -> None:
         indexed = self.slice.prompts
@@ -368,8 +366,8 @@ class _BlockResolution:
                 )
             except exc.IntegrityError as error:
                 raise ConflictError(
-                    f"{self.resolver.path}: it moves prompts that were stored without a task into tasks in which other "
-                    "prompts have their names already. Take it in as another benchmark."
+                    f"{self.resolver.path}: it assigns prompts without a task to tasks in which other prompts "
+                    "have their names. Ingest it as another benchmark."
                 ) from error
         if self.new:
             connection.execute(

@@ -1,4 +1,4 @@
-"""Which stored prompt each row of a file is about, where the file must not bring new ones."""
+"""Resolution of rows to stored prompts, for files that must not add new ones."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def find_prompt_rows(
     tasks: Sequence[str] | None,
     problems: TableProblems,
 ) -> NDArray[np.int64]:
-    """Key of each row's prompt, ``(n,)`` int64; -1 where there is none.
+    """Return the ``(n,)`` int64 key of each row's prompt; -1 if there is none.
 
     Args:
         session: the store.
-        benchmark_id: whose prompts.
-        benchmark: its label, for messages.
-        keys: what the file calls the prompt of each row; None where it does not say.
-        tasks: the task of each; None where the file names none.
-        problems: takes rows of unknown prompts, and of prompts that an earlier row is about.
+        benchmark_id: key of the benchmark.
+        benchmark: its name, for messages.
+        keys: name of each row's prompt; None if missing.
+        tasks: task of each row; None if the file has no tasks.
+        problems: collects rows of unknown prompts and duplicate rows.
 
     Raises:
         AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
@@ -49,7 +49,7 @@ def find_prompt_rows(
     labels = [None if key is None else make_storable(key) for key in keys]
     of_task = None if tasks is None else [known.get(make_storable(task), -1) for task in tasks]
     prompts: list[int | None] = [None] * len(keys)
-    for space in spaces:  # one family of files calls all of them so, or none
+    for space in spaces:  # one namespace names all of them, or none
         candidates = _look_up(index.load_names(space), labels, of_task, problems)
         if sum(key is not None for key in candidates) > sum(key is not None for key in prompts):
             prompts = candidates
@@ -58,15 +58,15 @@ def find_prompt_rows(
     problems.add(unknown, None, [f"{benchmark} has no prompt {keys[row]!r}{in_task[row]}" for row in unknown])
     first: dict[int, int] = {}
     repeated = [row for row, key in enumerate(prompts) if key is not None and first.setdefault(key, row) != row]
-    texts = [f"the prompt {keys[row]!r} again, after {table.place(first[prompts[row] or 0])}" for row in repeated]
+    texts = [f"duplicate prompt {keys[row]!r}, also in {table.place(first[prompts[row] or 0])}" for row in repeated]
     problems.add(repeated, None, texts)
     return np.array([-1 if key is None else key for key in prompts], dtype=np.int64)
 
 
 def advise_on_names(benchmark: str) -> str:
-    """What to do about unknown prompts."""
+    """Return the advice for unknown prompts."""
     quoted = shlex.quote(benchmark)
-    return f"Prompts are named as in the files that brought them: suffrage ingest … --benchmark {quoted}"
+    return f"Use the prompt names of the ingested files. To ingest one: suffrage ingest … --benchmark {quoted}"
 
 
 def _look_up(
@@ -80,7 +80,7 @@ def _look_up(
     unclear = next((key for key in keys if len(set(by_key.get(key, ()))) > 1), None)
     if unclear is not None:
         raise AmbiguousError(
-            f"{problems.table.path}: {unclear!r} names prompts of {len(by_key[unclear])} tasks. Add a column task to "
+            f"{problems.table.path}: {unclear!r} is a prompt of {len(by_key[unclear])} tasks. Add a column task to "
             "the file."
         )
     return [by_key[key][0] if key in by_key else None for key in keys]

@@ -1,4 +1,4 @@
-"""What text a store can hold, and the hash by which a prompt's content is known."""
+"""Normalization of text for storage, and hashes of prompt content."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True, slots=True)
 class PromptContents:
-    """The content of a prompt as a file has it, in a form that can be stored.
+    """Content of a prompt in a form that can be stored.
 
     Attributes:
-        hash: of text and choices; None where the file has no text.
+        hash: of text and choices; None if the file has no text.
     """
 
     text: str | None = None
@@ -35,7 +35,7 @@ class PromptContents:
 
 
 def normalize_prompts(prompts: Prompts) -> list[PromptContents]:
-    """The content of each prompt; empty where the file holds none at all."""
+    """Return the content of each prompt; empty if the file holds none."""
     columns = (prompts.text, prompts.choices, prompts.answer, prompts.split, prompts.details)
     if all(column is None for column in columns):
         return []
@@ -47,7 +47,7 @@ def normalize_prompts(prompts: Prompts) -> list[PromptContents]:
 
 
 def make_storable(text: str) -> str:
-    """The text without what no database stores: NUL and halves of surrogate pairs become U+FFFD."""
+    """Return the text with NUL and lone surrogates replaced by U+FFFD, which no database stores."""
     if text.isascii():
         return text.replace("\0", REPLACEMENT) if "\0" in text else text
     try:
@@ -58,7 +58,7 @@ def make_storable(text: str) -> str:
 
 
 def make_storable_json(value: Any) -> Any:
-    """The same for nested values; numbers that are not finite become null, unknown types their text."""
+    """Do the same for nested values; non-finite numbers become null, unknown types their text."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -75,16 +75,16 @@ def make_storable_json(value: Any) -> Any:
 
 
 def hash_content(text: str, choices: Sequence[str] | None) -> str:
-    """SHA-256 of a prompt's content: canonical JSON of text and choices, both in Unicode form NFC."""
+    """Return the SHA-256 of a prompt's content: canonical JSON of text and choices, in Unicode form NFC."""
     content = [_nfc(text), None if choices is None else [_nfc(choice) for choice in choices]]
     return hashlib.sha256(orjson.dumps(content)).hexdigest()
 
 
 def list_accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset[str]:
-    """What counts as the gold answer, once surrounding space is taken off.
+    """Return the accepted forms of a reference answer, without surrounding space.
 
-    The gold answer itself, letter case included. With choices, the letter of an option (A for the first)
-    and its text are the same answer, unless the text of an option is itself such a letter.
+    Letter case matters. With choices, the letter of an option (A for the first) and its text are the same answer,
+    unless the text of an option is itself such a letter.
     """
     gold = gold.strip()
     if not choices:

@@ -1,4 +1,4 @@
-"""A large table of whole numbers by whole numbers, in 16 bytes for each."""
+"""A large mapping from integers to integers that takes 16 bytes per entry."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ IntArray = NDArray[np.int64]
 
 
 class SortedIntMap:
-    """Values by key, looked up and set many at once: sorted arrays, of which those of similar size are merged."""
+    """Get and set many values at once. Values are stored in sorted arrays; arrays of similar size are merged."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[IntArray, IntArray]] = []
 
     def get(self, keys: IntArray, missing: int) -> IntArray:
-        """The value of each key, ``(n,)``; ``missing`` where it has none."""
+        """Return the value of each key, ``(n,)``; ``missing`` if it has none."""
         result = np.full(len(keys), missing, dtype=np.int64)
-        for known, values in self._parts:  # the oldest first: later ones go before
+        for known, values in self._parts:  # oldest first; later arrays override earlier ones
             at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
             present = known[at] == keys
             result[present] = values[at[present]]
         return result
 
     def put(self, keys: IntArray, values: IntArray) -> None:
-        """Set values; of a key that stands several times the last one holds."""
+        """Set values; of duplicate keys, the last one counts."""
         if not len(keys):
             return
         self._parts.append(_sorted(keys, values))

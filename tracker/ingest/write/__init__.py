@@ -1,1 +1,1 @@
-"""The only writer of measurements."""
+"""Storage of measurements."""

@@ -1,4 +1,4 @@
-"""Answers of models: rows for the store, and their scores against the gold answers it holds."""
+"""Answers of models in columns, and their scores against stored reference answers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ ROWS_PER_CHUNK = 10_000
 
 @dataclass(frozen=True, eq=False)
 class AnswerChunk:
-    """What one block of answers adds, in the file's order, without its texts.
+    """Answers that one block adds, in the file's order, without their texts.
 
     Attributes:
         block: number of the block among the file's measurements.
         prompt_ids: ``(n,)`` int64, aligned with the block's prompts.
         trials: ``(n,)`` int64, or one number for all.
-        extraction: how the answers were read off.
-        digests: ``(n,)`` int64 of text and status; the same in one process only.
-        probabilities: ``(n,)`` NaN where unknown.
+        extraction: name of the extraction method.
+        digests: ``(n,)`` int64 hash of text and status; stable within one process only.
+        probabilities: ``(n,)``, NaN if unknown.
         empty: ``(n,)`` whether nothing could be extracted.
-        predicted: ``(n,)`` whether the file holds an answer at all.
-        is_scored: whether the answers are to be compared with the gold ones.
+        predicted: ``(n,)`` whether the file holds an answer.
+        is_scored: whether to compare the answers with the reference answers.
     """
 
     block: int
@@ -52,7 +52,7 @@ class AnswerChunk:
 
     @classmethod
     def from_block(cls, number: int, block: Answers, prompt_ids: NDArray[np.int64]) -> AnswerChunk:
-        """Make a chunk of what has to be remembered of a block."""
+        """Return the chunk of a block."""
         texts, statuses = normalize_answers(block)
         n = len(texts)
         known = prompt_ids >= 0
@@ -87,21 +87,22 @@ class AnswerColumn:
         return len(self.keys)
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> AnswerColumn:
-        """The answers where ``chosen`` is true, or those in these places."""
+        """Return the answers where ``chosen`` is true, or at these indices."""
         return AnswerColumn(self.keys[chosen], self.digests[chosen], self.probabilities[chosen], self.empty[chosen])
 
 
 def normalize_answers(block: Answers) -> tuple[list[str | None], Sequence[str]]:
-    """The texts of a block as the store keeps them, and the status of each."""
+    """Return the texts of a block as stored, and the status of each."""
     texts = [None if text is None else make_storable(text) for text in block.text]
     return texts, block.status or ["empty" if text is None else "ok" for text in texts]
 
 
 def assemble_answers(chunks: Sequence[AnswerChunk]) -> tuple[AnswerColumn, NDArray[np.int64]]:
-    """Join the chunks of one extraction to a column; equal answers to the same prompt and trial count once.
+    """Join the chunks of one extraction; duplicate equal answers count once.
 
     Returns:
-        The column with the first answer to each prompt and trial, and the keys ``(m,)`` of those with different ones.
+        The column with the first answer to each prompt and trial, and the keys ``(m,)`` of those with contradictory
+        answers.
     """
     predicted = np.concatenate([chunk.predicted for chunk in chunks])
     whole = AnswerColumn(
@@ -122,7 +123,7 @@ def assemble_answers(chunks: Sequence[AnswerChunk]) -> tuple[AnswerColumn, NDArr
 
 
 def load_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
-    """The answers of a run by extraction."""
+    """Return the answers of a run by extraction."""
     a: Any = Answer
     query = (
         sa.select(a.extraction, a.prompt_id, a.trial, a.text, a.probability, a.status)
@@ -153,12 +154,12 @@ def load_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
 
 @dataclass(frozen=True, eq=False)
 class AnswerComparison:
-    """New answers beside the stored ones.
+    """Comparison of new answers with stored ones.
 
     Attributes:
-        new: ``(n,)`` whether the store holds none there yet.
-        different: ``(n,)`` whether it holds another one; a probability may be missing in one of them.
-        lacking: ``(n,)`` whether it holds the same one without its probability, which is known now.
+        new: ``(n,)`` whether no answer is stored.
+        different: ``(n,)`` whether a different answer is stored; a probability may be missing in one of them.
+        lacking: ``(n,)`` whether the stored answer is equal but lacks the known probability.
     """
 
     new: NDArray[np.bool_]
@@ -198,18 +199,18 @@ class ReferenceScorer:
     def score_answers(
         self, block: Answers, prompt_ids: NDArray[np.int64], benchmark_id: int, place: Callable[[int], str]
     ) -> NDArray[np.float64]:
-        """Score of each answer: 1 if it is the gold answer, 0 if not or if nothing could be extracted.
+        """Return the score of each answer: 1 if it equals the reference answer, else 0.
 
-        NaN where the file holds no answer, or where the model failed (status ``error``).
+        NaN if the file holds no answer, or the model failed (status ``error``).
 
         Args:
             block: the answers.
-            prompt_ids: ``(n,)`` keys of their prompts; negative for those that are left out.
-            benchmark_id: whose gold answers.
-            place: describes where the answer of a row stands, for messages.
+            prompt_ids: ``(n,)`` keys of their prompts; negative for skipped ones.
+            benchmark_id: benchmark of the reference answers.
+            place: returns the place of a row's answer, for messages.
 
         Raises:
-            BadInputError: the store lacks the gold answer of a prompt.
+            BadInputError: the store has no reference answer for a prompt.
         """
         accepted = self._load_references(benchmark_id)
         measured = np.ones(len(block.text), dtype=bool) if block.predicted is None else block.predicted.copy()
@@ -223,9 +224,9 @@ class ReferenceScorer:
         if lacking:
             raise BadInputError(
                 self.path,
-                [f"{place(row)}: the store holds no gold answer" for row in lacking[: BadInputError.MAX_LISTED]],
+                [f"{place(row)}: the store has no reference answer" for row in lacking[: BadInputError.MAX_LISTED]],
                 count=len(lacking),
-                advice="Ingest a prompt table with the gold answers first.",
+                advice="Ingest a prompt table with the reference answers first.",
             )
         for row in rows:
             text = block.text[row]
@@ -246,7 +247,7 @@ class ReferenceScorer:
 
 
 def _digests(texts: Sequence[str | None], statuses: Sequence[str]) -> NDArray[np.int64]:
-    """Of text and status: Python's own hash, which takes a moment and has 64 bits."""
+    """Return Python's hash of text and status, which is fast and has 64 bits."""
     return np.fromiter(map(hash, zip(texts, statuses, strict=True)), dtype=np.int64, count=len(texts))
 
 

@@ -1,4 +1,4 @@
-"""The texts of answers on their way into the store, block by block, so that they are never all in memory."""
+"""Storage of answer texts block by block, so that they are never all in memory."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def write_answers(
     measurements: Sequence[Measurement],
     updates: Sequence[tuple[RunUpdate, Sequence[AnswerChunk]]],
 ) -> None:
-    """Insert and overwrite the answers of updates.
+    """Insert and overwrite the answers of run updates.
 
     Args:
-        session: where to.
-        measurements: the file's blocks, which hold the texts.
-        updates: each with the answers of its run by block.
+        session: an open write transaction.
+        measurements: blocks of the file, which hold the texts.
+        updates: the updates, with the answers of each run by block.
     """
     added: dict[tuple[int, str], _PendingAnswers] = {}
     changed: dict[tuple[int, str], _PendingAnswers] = {}
@@ -56,14 +56,14 @@ def write_answers(
 
 
 class _PendingAnswers:
-    """The answers of a column that still have to be written; of equal keys the first is written."""
+    """Return the answers of a column that are still to be written; of duplicate keys, the first is written."""
 
     def __init__(self, column: AnswerColumn) -> None:
         self._keys = column.keys
         self._is_pending = np.ones(len(column), dtype=bool)
 
     def select_rows(self, chunk: AnswerChunk) -> NDArray[np.int64]:
-        """The rows of a block that are to be written, in the order of their keys."""
+        """Return the rows of a block to write, in the order of their keys."""
         rows = np.flatnonzero(chunk.predicted)
         keys = pack(chunk.prompt_ids, chunk.trials)[rows]
         keys, first = np.unique(keys, return_index=True)

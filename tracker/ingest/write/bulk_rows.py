@@ -1,8 +1,7 @@
-"""Rows in bulk, into the store and out of it, the fastest way of each engine that keeps its checks.
+"""Bulk inserts and reads, by the fastest method of each database that keeps its checks.
 
-All of it runs on the connection of the session, inside its transaction. SQLite takes many rows per
-statement: binding is then the cost, and values arrive bit for bit, which text would not promise.
-PostgreSQL takes binary COPY, packed as arrays.
+All statements use the connection of the session, inside its transaction. SQLite inserts many rows per statement, with
+bound values that keep every bit. PostgreSQL uses binary COPY with packed arrays.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ ROWS_PER_COPY = 1_000_000
 
 
 def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) -> None:
-    """Insert scores that the store does not hold yet.
+    """Insert new scores.
 
     Args:
-        session: where to.
-        columns: run and scores, best in ascending order of run and metric.
+        session: an open write transaction.
+        columns: run and scores, preferably sorted by run and metric.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a score exists, or its run, metric or prompt does not.
@@ -55,22 +54,22 @@ def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) 
 
 
 def insert_answers(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert answers that the store does not hold yet.
+    """Insert new answers.
 
     Args:
-        session: where to.
-        rows: run, prompt, extraction, trial, text, probability, status of each.
+        session: an open write transaction.
+        rows: run, prompt, extraction, trial, text, probability and status of each.
     """
     insert_rows(session, Answer, rows)
 
 
 def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows that the store does not hold yet.
+    """Insert new rows.
 
     Args:
-        session: where to.
-        table: as in the schema.
-        rows: every column of it in order; numbers, texts and None.
+        session: an open write transaction.
+        table: table of the schema.
+        rows: all columns in order; numbers, texts and None.
     """
     if not rows:
         return
@@ -92,9 +91,9 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
 
 
 def reserve_keys(session: Session, table: type[Any], n: int) -> range | list[int]:
-    """Keys for ``n`` new rows; nobody else can be given them before this transaction ends."""
+    """Return ``n`` new keys, which are reserved until this transaction ends."""
     name = table.__tablename__
-    if session.connection().dialect.name == "sqlite":  # the only writer, since BEGIN IMMEDIATE
+    if session.connection().dialect.name == "sqlite":  # the only writer, because of BEGIN IMMEDIATE
         last = session.scalar(sa.select(sa.func.max(table.id))) or 0
         return range(last + 1, last + 1 + n)
     drawn = sa.func.nextval(sa.func.pg_get_serial_sequence(name, "id"))
@@ -102,7 +101,7 @@ def reserve_keys(session: Session, table: type[Any], n: int) -> range | list[int
 
 
 def load_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
-    """The scores of a run by metric."""
+    """Return the scores of a run by metric."""
     statement = (
         sa.select(Score.metric_id, Score.prompt_id, Score.trial, Score.value)  # type: ignore[call-overload]
         .where(Score.run_id == run_id)
@@ -122,11 +121,11 @@ def load_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
 
 
 def fetch_raw_rows(session: Session, statement: sa.Select[Any]) -> list[tuple[Any, ...]]:
-    """Rows of a query as the driver gives them, several times faster than as objects.
+    """Return rows of a query as tuples of the driver, several times faster than objects.
 
     Args:
-        session: where from.
-        statement: a query whose columns are numbers and texts: nothing is converted.
+        session: an open transaction.
+        statement: query of numbers and texts, which are not converted.
     """
     result = session.connection().execute(statement)
     cursor: Any = result.cursor
@@ -136,12 +135,12 @@ def fetch_raw_rows(session: Session, statement: sa.Select[Any]) -> list[tuple[An
 
 
 def fetch_chunks(session: Session, statement: sa.Select[Any], n_rows: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows of a query as the driver gives them, some at a time.
+    """Yield rows of a query as tuples of the driver, in chunks.
 
     Args:
-        session: where from.
+        session: an open transaction.
         statement: as for `fetch_raw_rows`.
-        n_rows: how many at a time.
+        n_rows: number of rows per chunk.
     """
     result = session.connection().execute(statement)
     cursor: Any = result.cursor
@@ -152,7 +151,7 @@ def fetch_chunks(session: Session, statement: sa.Select[Any], n_rows: int) -> It
 
 @contextmanager
 def driver_cursor(session: Session) -> Iterator[Any]:
-    """The driver's own cursor inside the session's transaction; its errors become SQLAlchemy's."""
+    """Open the driver's cursor in the session's transaction; its errors become SQLAlchemy's."""
     connection = session.connection()
     dialect = connection.dialect
     cursor = connection.connection.cursor()

@@ -1,8 +1,7 @@
-"""A checksum of a run's scores: it finds what was changed behind the store's back.
+"""Checksums of runs' scores, which detect changes made outside Suffrage.
 
-Each row is hashed to 128 bits from metric, prompt, trial and the bits of the value; the checksum is
-the sum of the hashes, so that it does not depend on the order of the rows, and rows can be added and
-taken away without reading the others.
+Each row is hashed to 128 bits from metric, prompt, trial and the bits of the value. The checksum is the sum of the
+hashes, so it does not depend on the order, and rows can be added and removed without reading the others.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from tracker.schema import Run
 
 
 def compute_checksum(columns: Sequence[ScoreColumn]) -> str:
-    """The checksum of scores, 32 hexadecimal digits; of none it is all zeros."""
+    """Return the checksum of scores, 32 hexadecimal digits; all zeros without scores."""
     high, low = (sum(int(_hashes(column, seed).sum(dtype=np.uint64)) for column in columns) for seed in SEEDS)
     return f"{high % WORD:016x}{low % WORD:016x}"
 
 
 def combine_checksums(first: str, second: str, sign: int = 1) -> str:
-    """The checksum of two sets of rows together; with ``sign=-1`` of the first without the second."""
+    """Return the checksum of the union of two sets of rows; with ``sign=-1``, of the first without the second."""
     parts = ((int(first[i : i + 16], 16) + sign * int(second[i : i + 16], 16)) % WORD for i in (0, 16))
     return "".join(f"{part:016x}" for part in parts)
 
 
 def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> list[int]:
-    """The runs whose scores are not those that were stored.
+    """Return the runs whose scores differ from their checksums.
 
     Args:
         session: the store.
-        run_ids: which runs to look at; None means all.
+        run_ids: runs to check; None for all.
     """
     query = sa.select(Run.id, Run.n_scores, Run.checksum).order_by(Run.id)  # type: ignore[call-overload]
     if run_ids is not None:

@@ -1,6 +1,6 @@
-"""Facts of models from a file: who made them, how large they are, whether their weights are open; and other names.
+"""Import of model facts from a file: organization, size, open weights, aliases.
 
-A file is ingested whole or not at all, and concerns models that the store holds.
+A file is stored whole or not at all, and only concerns models in the store.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ YES, NO = ("yes", "true", "1"), ("no", "false", "0")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFactsFile:
-    """What a file says of models, each once.
+    """Facts of models in a file.
 
     Attributes:
         table: its rows, for messages.
-        facts: for each model the value and the row of each fact.
-        aliases: for each model its other names, and their rows.
-        passed_over: columns that say nothing of models.
+        facts: value and row of each fact, by model.
+        aliases: aliases of each model, and their rows.
+        passed_over: columns without facts.
     """
 
     table: FileTable
@@ -54,11 +54,11 @@ class ModelFactsFile:
 
 @dataclass(kw_only=True)
 class ModelFactsChanges:
-    """What ingesting a file of facts changed.
+    """Changes made by importing model facts.
 
     Attributes:
-        filled, changed, aliases: a text for each, such as ``org/m: parameters 7,000,000,000``.
-        n_unchanged: facts and names that were stored before.
+        filled, changed, aliases: one text per change, such as ``org/m: parameters 7,000,000,000``.
+        n_unchanged: number of facts and aliases that were stored before.
     """
 
     filled: list[str] = field(default_factory=list)
@@ -71,8 +71,8 @@ def read_model_facts(path: Path) -> ModelFactsFile:
     """Read facts of models from CSV, TSV, Parquet or JSON Lines.
 
     Raises:
-        BadInputError: the file cannot be read, has no column for the model or none for a fact, holds a value that is
-            none, or says two things of one model.
+        BadInputError: the file is unreadable, has no column for the model or for a fact, holds an invalid value, or
+            contradicts itself.
     """
     is_json = path.name.removesuffix(".gz").endswith(JSON_LINES)
     table = read_json_lines(path) if is_json else read_table(path)
@@ -81,16 +81,16 @@ def read_model_facts(path: Path) -> ModelFactsFile:
     columns = {part: by_plain[part] for part in (*MODEL_FACTS, ALIAS) if part in by_plain}
     if "model" not in role or not columns:
         columns_found = ", ".join(table.names) or "none"
-        lacking = "there is no column model" if "model" not in role else "no column says anything of the models"
+        lacking = "no column model" if "model" not in role else "no column holds facts of models"
         raise BadInputError(
             path,
-            f"{lacking}; it has: {columns_found}.",
-            advice=f"Facts are {', '.join(MODEL_FACTS)}; {ALIAS} is another name.",
+            f"{lacking}. Its columns: {columns_found}.",
+            advice=f"Columns of facts: {', '.join(MODEL_FACTS)}; {ALIAS} adds an alias.",
         )
     problems = TableProblems(table)
     models = read_strings(table, role["model"]).to_pylist()
     unnamed = [row for row, model in enumerate(models) if model is None]
-    problems.add(unnamed, role["model"], ["names no model"])
+    problems.add(unnamed, role["model"], ["does not name a model"])
     names = [make_storable(model or "") for model in models]
     facts: dict[str, dict[str, tuple[Fact, int]]] = {name: {} for name in names if name}
     aliases: dict[str, dict[str, int]] = {name: {} for name in names if name}
@@ -114,15 +114,15 @@ def read_model_facts(path: Path) -> ModelFactsFile:
 
 
 def store_model_facts(session: Session, file: ModelFactsFile, *, overwrite: bool = False) -> ModelFactsChanges:
-    """Fill in what the store lacks of its models, and change what it holds otherwise where that is asked for.
+    """Store missing facts of models; replace different ones if requested.
 
     Args:
-        session: an open transaction that writes; on PostgreSQL an exclusive one.
-        file: what is said.
-        overwrite: whether stored facts that differ are changed; else they are an error.
+        session: an open write transaction; exclusive on PostgreSQL.
+        file: the facts.
+        overwrite: replace stored facts that differ; otherwise they raise.
 
     Raises:
-        BadInputError: a model is not in the store, a stored fact differs, or a name is another model's.
+        BadInputError: a model is unknown, a stored fact differs, or an alias is the name of another model.
     """
     problems = TableProblems(file.table)
     models = {model.name: model for model in session.scalars(sa.select(Model))}
@@ -139,7 +139,7 @@ def store_model_facts(session: Session, file: ModelFactsFile, *, overwrite: bool
         for fact, (value, row) in file.facts[name].items():
             stored_value = getattr(model, fact)
             first_value, earlier = new_facts.setdefault((model.name, fact), (value, row))
-            if first_value != value:  # under another name of the model
+            if first_value != value:  # listed under an alias
                 where = f"{model.name} has {format_fact(first_value)} in {file.table.place(earlier)}"
                 problems.add([row], None, [f"{fact}: {where}"])
             elif stored_value == value:
@@ -153,26 +153,26 @@ def store_model_facts(session: Session, file: ModelFactsFile, *, overwrite: bool
                     stored.changed.append(f"{change}, before {format_fact(stored_value)}")
             else:
                 differing = True
-                text = f"the store holds {fact} {format_fact(stored_value)} of {model.name}, not {format_fact(value)}"
+                text = f"the store has {fact} {format_fact(stored_value)} for {model.name}, not {format_fact(value)}"
                 problems.add([row], None, [text])
         for alias, row in file.aliases[name].items():
             if alias not in by_name:
                 by_name[alias] = model
                 assert model.id is not None
                 session.add(ModelAlias(name=alias, model_id=model.id))
-                stored.aliases.append(f"{model.name}: also called {alias}")
+                stored.aliases.append(f"{model.name}: alias {alias}")
             elif by_name[alias] is model:
                 stored.n_unchanged += 1
             else:
-                text = f"{alias!r} cannot be another name of {model.name}: the model {by_name[alias].name} has it"
+                text = f"{alias!r} cannot be an alias of {model.name}: it names the model {by_name[alias].name}"
                 problems.add([row], None, [text])
-    problems.check("--overwrite changes what the store holds." if differing else "")
+    problems.check("Replace the stored facts with --overwrite." if differing else "")
     session.flush()
     return stored
 
 
 def format_fact(value: Fact) -> str:
-    """A fact for reading."""
+    """Return a fact as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else value.isoformat() if isinstance(value, date) else repr(value)
@@ -187,8 +187,8 @@ def _report_unknown(file: ModelFactsFile, known: Iterable[str], problems: TableP
     for name in file.facts:
         if name not in stored_names:
             near = get_close_matches(name, stored_names, n=3, cutoff=0.6)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "" if stored_names else "; it holds none yet"
-            problems.add([first[name]], None, [f"the store holds no model {name!r}{hint}"])
+            hint = f"; did you mean {' or '.join(near)}?" if near else "" if stored_names else "; it has none yet"
+            problems.add([first[name]], None, [f"the store has no model {name!r}{hint}"])
 
 
 def _text(cell: str) -> str:
@@ -196,9 +196,9 @@ def _text(cell: str) -> str:
 
 
 def _parameters(cell: str) -> int | None:
-    """A count, plain or with K, M, B, T behind it: 7000000000, 7,000,000,000, 7e9, 7B.
+    """Parse a count with an optional suffix K, M, B or T: 7000000000, 7,000,000,000, 7e9, 7B.
 
-    A small number is refused, since it is most likely meant in another unit.
+    Small numbers are rejected because their unit is probably different.
     """
     match = re.fullmatch(rf"({NUMBER})\s*([kmbt]?)", cell.strip().lower())
     if match is None:
@@ -227,7 +227,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "open_weights": _open_weights,
 }
 EXPECTATIONS = {
-    "parameters": "no number of parameters, such as 7000000000 or 7B",
-    "released": "no day such as 2024-05-31",
-    "open_weights": "neither yes nor no",
+    "parameters": "not a number of parameters, such as 7000000000 or 7B",
+    "released": "not a date such as 2024-05-31",
+    "open_weights": "not yes or no",
 }

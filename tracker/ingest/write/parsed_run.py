@@ -1,4 +1,4 @@
-"""One run as a file describes it, its names resolved to keys."""
+"""A run of a file with resolved names."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ TaskValue = tuple[float, float | None, int | None]
 
 @dataclass(eq=False)
 class ParsedRun:
-    """One run as a file describes it, not stored yet.
+    """A run of a file, not stored yet.
 
     Attributes:
-        benchmark_id, model_id: what was answered, and by which model.
-        model: name of the model as the file has it.
-        fields: how it was run, with texts as they are stored.
+        benchmark_id, model_id: keys of benchmark and model.
+        model: name of the model in the file.
+        fields: settings of the run, as stored.
         columns: its scores, one per metric, sorted by metric.
         answers: what was extracted from the responses, by extraction.
-        answer_metrics: keys of the metrics whose scores come from comparing answers with the gold ones.
+        answer_metrics: keys of the metrics that compare answers with reference answers.
         task_scores: value, standard error and number of prompts by metric and task.
-        chunks, answer_chunks: what each block adds.
-        blocks: number of each block of the run, and the keys of its prompts.
+        chunks, answer_chunks: values of each block.
+        blocks: index of each block of the run, and the keys of its prompts.
     """
 
     benchmark_id: int
@@ -45,26 +45,26 @@ class ParsedRun:
 
     @property
     def label(self) -> str:
-        """What the file calls it; '' where it does not name it."""
+        """Return its label in the file; '' if it has none."""
         return self.fields.label
 
     @property
     def identity(self) -> tuple[int, int, str, str]:
-        """What it shares with the other runs of its model."""
+        """Return what it shares with other runs of its model."""
         return self.benchmark_id, self.model_id, self.fields.condition, self.fields.variant
 
     def without_unevaluated(self, measured: NDArray[np.int64]) -> tuple[ParsedRun, int]:
-        """Return the run without empty answers to prompts that, as the store shows, were not evaluated.
+        """Return the run without empty answers to prompts that were not evaluated.
 
-        That shows where another metric has a score for every prompt that the file has an answer to: an empty answer to
-        a prompt without such a score then is no answer at all. Where those scores cover less than the answers, nothing
-        follows from them.
+        Prompts without a score under another metric were not evaluated if that metric has scores for all other prompts
+        with an answer. Their empty answers mean that there is no answer. If those scores cover less, nothing is
+        removed.
 
         Args:
-            measured: keys of the prompts that the run has scores for under other metrics.
+            measured: keys of the prompts with scores under other metrics.
 
         Returns:
-            The run, and how many prompts were removed.
+            The run, and the number of removed prompts.
         """
         if not self.answer_metrics or not self.answers:
             return self, 0

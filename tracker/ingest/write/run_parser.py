@@ -1,4 +1,4 @@
-"""From the blocks of a file to its runs; values that are wrong are an error, or left out."""
+"""Conversion of a file's blocks to runs; invalid values raise or are skipped."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tracker.schema import Metric
 
 
 class RunParser:
-    """Parses the blocks of a file into runs.
+    """Converts the blocks of a file to runs.
 
     Args:
         parsed: the file.
-        options: what the user said of it.
-        catalogue, prompts, scorer: how its names and answers are resolved.
-        partial: whether scores and answers that are wrong are left out instead of rejected with the file.
-        progress: receives how many blocks of how many have been looked at.
+        options: how to read the file.
+        catalogue, prompts, scorer: resolvers of names, and scorer of answers.
+        partial: whether to skip invalid scores and answers instead of rejecting the file.
+        progress: receives the number of blocks done, and the total.
 
     Attributes:
-        n_omitted: how many were.
+        n_omitted: number of skipped values.
         omitted: descriptions of the first of them.
     """
 
@@ -59,10 +59,10 @@ class RunParser:
         self._by_description: dict[tuple[int, str | None], tuple[RunDescription, ParsedRun]] = {}
 
     def parse_runs(self) -> list[ParsedRun]:
-        """The runs in the order in which the file names them; prompts and names are stored on the way.
+        """Return the runs in the order of the file; prompts and names are stored on the way.
 
         Raises:
-            BadInputError: a score outside its metric's bounds, or two different ones for the same prompt.
+            BadInputError: a score is outside its metric's bounds, or two scores of a prompt contradict each other.
         """
         measurements = self.parsed.measurements
         self.prompts.expect(measurements)
@@ -77,7 +77,7 @@ class RunParser:
                 self._add(number, block)
         for parsed_run in self._runs.values():
             self._assemble_answers(parsed_run)
-        self._check_omissions("Number repeated answers in a column 'trial'.")
+        self._check_omissions("Add a column 'trial' that numbers repeated answers.")
         for parsed_run in self._runs.values():
             self._score_answers(parsed_run)
             for metric_id, chunks in sorted(parsed_run.chunks.items()):
@@ -94,7 +94,7 @@ class RunParser:
         return list(self._runs.values())
 
     def prompt_names(self, parsed_run: ParsedRun, prompt_ids: Sequence[int]) -> list[str]:
-        """What the file calls some of a run's prompts, for messages."""
+        """Return the names of some of a run's prompts in the file, for messages."""
         names: dict[int, str] = {}
         for number, ids in parsed_run.blocks:
             rows = np.flatnonzero(np.isin(ids, prompt_ids)).tolist()
@@ -118,7 +118,7 @@ class RunParser:
         return block
 
     def _place(self, number: int, row: int) -> str:
-        """Describe where a value stands."""
+        """Return the place of a value, for messages."""
         block = self._block(number)
         parts = [block.places] if block.places else []
         if block.prompts.lines is not None:
@@ -126,7 +126,7 @@ class RunParser:
         return ", ".join([*parts, f"prompt {block.prompts.keys[row]!r}"])
 
     def _within_bounds(self, chunk: ScoreChunk, metric: Metric) -> ScoreChunk:
-        """A chunk without the scores that the metric's bounds do not allow."""
+        """Return a chunk without the scores outside the metric's bounds."""
         values = np.asarray(chunk.values, dtype=np.float64)
         wrong = find_out_of_bounds(values, metric.lower, metric.upper)
         if not wrong.any():
@@ -254,7 +254,7 @@ class RunParser:
 
 
 def _storable_values(run: RunDescription) -> RunFields:
-    """How a model was run, with texts, settings and moment as they are stored."""
+    """Return the settings of a run as stored, with texts and times normalized."""
     values = run_values(run)
     for name, value in values.items():
         if isinstance(value, datetime):
@@ -267,5 +267,5 @@ def _storable_values(run: RunDescription) -> RunFields:
 
 
 def _utc(moment: datetime) -> datetime:
-    """A moment in UTC; SQLite keeps the hour and forgets the zone."""
+    """Return a time in UTC; SQLite stores the hour without the time zone."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

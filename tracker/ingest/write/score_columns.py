@@ -1,4 +1,4 @@
-"""Scores of one run under one metric as sorted columns: put together, made unique, compared."""
+"""Scores of one run and metric as sorted columns: joining, deduplication, comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TRIAL_BITS = 31
 
 @dataclass(frozen=True, eq=False)
 class ScoreColumn:
-    """Scores of one run under one metric, in the order of the primary key.
+    """Scores of one run for one metric, in the order of the primary key.
 
     Attributes:
         metric_id: key of the metric.
@@ -29,18 +29,18 @@ class ScoreColumn:
         return len(self.keys)
 
     def where(self, chosen: NDArray[np.bool_]) -> ScoreColumn:
-        """The scores where ``chosen`` is true."""
+        """Return the scores where ``chosen`` is true."""
         return ScoreColumn(self.metric_id, self.keys[chosen], self.values[chosen])
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreChunk:
-    """What one block of a file adds to a column, in the file's order.
+    """Scores that one block adds to a column, in the file's order.
 
     Attributes:
         block: number of the block among the file's measurements.
         prompt_ids: ``(n,)`` int64, aligned with the block's prompts.
-        values: ``(n,)`` float64; NaN = not measured.
+        values: ``(n,)`` float64; NaN = missing.
         trials: ``(n,)`` int64, or one number for all.
     """
 
@@ -51,21 +51,21 @@ class ScoreChunk:
 
 
 def pack(prompt_ids: NDArray[np.int64], trials: NDArray[np.int64] | int) -> NDArray[np.int64]:
-    """Prompt and trial as one number that sorts as they do."""
+    """Return prompt and trial as one number with the same order."""
     return (prompt_ids.astype(np.int64) << TRIAL_BITS) | trials
 
 
 def unpack(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Prompts and trials of packed keys."""
+    """Return prompts and trials of packed keys."""
     return keys >> TRIAL_BITS, keys & ((1 << TRIAL_BITS) - 1)
 
 
 def assemble_scores(metric_id: int, pieces: Sequence[ScoreChunk]) -> tuple[ScoreColumn, NDArray[np.int64]]:
-    """One column of all pieces; what is said twice alike counts once.
+    """Join chunks to a column; duplicate equal scores count once.
 
     Returns:
-        The column, which holds the first score of each prompt and trial, and the keys ``(m,)`` of those that were given
-        different scores.
+        The column with the first score of each prompt and trial, and the keys ``(m,)`` of those with
+        contradictory scores.
     """
     keys = np.concatenate([pack(p.prompt_ids, p.trials) for p in pieces])
     values = np.concatenate([np.asarray(p.values, dtype=np.float64) for p in pieces]) + 0.0  # -0.0 becomes 0.0
@@ -84,7 +84,7 @@ def assemble_scores(metric_id: int, pieces: Sequence[ScoreChunk]) -> tuple[Score
 
 
 def find_out_of_bounds(values: NDArray[np.float64], lower: float | None, upper: float | None) -> NDArray[np.bool_]:
-    """Whether a metric's bounds do not allow each score, ``(n,)``; infinity is never allowed."""
+    """Return whether each score is outside a metric's bounds, ``(n,)``; infinity always is."""
     wrong = np.isinf(values)
     if lower is not None:
         wrong |= values < lower
@@ -95,12 +95,12 @@ def find_out_of_bounds(values: NDArray[np.float64], lower: float | None, upper: 
 
 @dataclass(frozen=True, eq=False)
 class ScoreComparison:
-    """A new column beside the stored one.
+    """Comparison of a new column with the stored one.
 
     Attributes:
-        new: ``(n,)`` whether the store holds no score there yet.
-        different: ``(n,)`` whether it holds another one.
-        stored: ``(n,)`` float64, the stored scores; NaN where there is none.
+        new: ``(n,)`` whether no score is stored.
+        different: ``(n,)`` whether a different score is stored.
+        stored: ``(n,)`` float64, the stored scores; NaN if there is none.
     """
 
     new: NDArray[np.bool_]
@@ -109,7 +109,7 @@ class ScoreComparison:
 
 
 def compare_scores(column: ScoreColumn, stored: ScoreColumn | None) -> ScoreComparison:
-    """What of a column the store holds already, and holds otherwise."""
+    """Compare a column with the stored one."""
     stored_values = np.full(len(column), np.nan)
     if stored is not None and len(stored):
         at = np.minimum(np.searchsorted(stored.keys, column.keys), len(stored) - 1)

@@ -1,4 +1,4 @@
-"""What storing a file changed: its runs, its counts and its warnings."""
+"""Changes made by storing a file: runs, counts and warnings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tracker.schema import Run
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run that a file belongs to.
+    """A run of a file in the store.
 
     Attributes:
         id: its key.
-        benchmark, model, condition, variant, label: which run it is.
+        benchmark, model, condition, variant, label: identity of the run.
     """
 
     id: int
@@ -26,7 +26,7 @@ class StoredRun:
 
     @classmethod
     def describe(cls, run: Run, model: str, benchmark_names: Mapping[int, str]) -> StoredRun:
-        """Describe a run of the store, with the model's name as the file has it."""
+        """Return the description of a stored run, with the model's name in the file."""
         assert run.id is not None
         return cls(
             id=run.id,
@@ -40,20 +40,20 @@ class StoredRun:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreChanges:
-    """What storing a file changed.
+    """Changes made by storing a file.
 
     Attributes:
-        source_id: key of the file; None where it leaves no row, as an archive does.
-        already_known: whether the same file was taken in before with the same options; then nothing changed.
-        benchmarks: names of those it concerns.
-        runs_new, runs_extended, runs_unchanged: its runs; extended ones gained or changed a value.
-        n_scores, n_task_scores: scores of prompts, and of whole tasks, written anew.
-        n_scores_unchanged, n_scores_skipped, n_scores_updated: of both kinds: stored before, different ones kept,
-            different ones overwritten.
-        n_answers: answers written anew.
-        n_runs_partial: how many of its runs are partial.
-        damage: why the file was stored in part only; '' where it was stored whole.
-        warnings: what the reader should be told.
+        source_id: key of the file; None for archives, which get no source row.
+        already_known: whether the same file was ingested before with the same options, so that nothing changed.
+        benchmarks: names of the file's benchmarks.
+        runs_new, runs_extended, runs_unchanged: runs of the file; extended ones gained or changed a value.
+        n_scores, n_task_scores: number of new prompt scores and task scores.
+        n_scores_unchanged, n_scores_skipped, n_scores_updated: number of scores of both types that were equal, that
+        were different and kept, and that were overwritten.
+        n_answers: number of new answers.
+        n_runs_partial: number of its runs that are partial.
+        damage: why only a part of the file was stored; '' if all of it was.
+        warnings: messages for the user.
     """
 
     source_id: int | None
@@ -76,22 +76,22 @@ class StoreChanges:
 
     @property
     def run_ids(self) -> list[int]:
-        """Keys of the runs that are new or were extended."""
+        """Return the keys of the new and extended runs."""
         return [run.id for run in (*self.runs_new, *self.runs_extended)]
 
     def summary(self) -> str:
-        """What changed, in one line."""
+        """Return the changes in one line."""
         if self.already_known:
-            return "taken in before, nothing changed"
+            return "ingested before, nothing changed"
         counts = (
             (self.n_prompts_new, "new prompt"),
             (self.n_models_new, "new model"),
             (len(self.runs_new), "new run"),
             (len(self.runs_extended), "extended run"),
             (self.n_scores, "score"),
-            (self.n_task_scores, "score of a whole task"),
+            (self.n_task_scores, "task score"),
             (self.n_scores_updated, "overwritten score"),
-            (self.n_scores_skipped, "score left as stored"),
+            (self.n_scores_skipped, "stored score kept"),
             (self.n_answers, "answer"),
         )
         parts = [_format_count(n, noun) for n, noun in counts if n]
@@ -101,5 +101,5 @@ class StoreChanges:
 def _format_count(n: int, noun: str) -> str:
     if n == 1:
         return f"{n:,} {noun}"
-    stem, mark, rest = noun.partition(" left")
-    return f"{n:,} {stem}s{mark}{rest}" if stem != "score of a whole task" else f"{n:,} scores of whole tasks"
+    stem, mark, rest = noun.partition(" kept")
+    return f"{n:,} {stem}s{mark}{rest}"

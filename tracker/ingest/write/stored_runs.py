@@ -1,4 +1,4 @@
-"""Which stored run a parsed run is, what it adds to it, and what it contradicts."""
+"""Matching of parsed runs with stored runs: new values and conflicts."""
 
 from __future__ import annotations
 
@@ -34,18 +34,17 @@ MAX_WARNINGS = 5
 
 @dataclass(eq=False)
 class RunUpdate:
-    """How a parsed run changes the store.
+    """Changes that a parsed run makes to the store.
 
     Attributes:
-        parsed: what the file says.
-        run: the run it goes to; not in the store yet where ``is_new``.
-        columns, answers, task_scores: what is inserted.
-        changed_columns, changed_answers, changed_task_scores: what overwrites stored values.
-        covers_stored: whether the file has a value, equal or different, for every stored value of the run.
-        n_unchanged, n_skipped: scores that were stored already, equal or different ones.
-        is_trusted: whether the scores stored of the run beside those of the file are as they were stored; known, and
-            of meaning, only where the file may overwrite them, None elsewhere.
-        warning: what the reader should know.
+        parsed: the parsed run.
+        run: the stored run; not in the store yet if ``is_new``.
+        columns, answers, task_scores: values to insert.
+        changed_columns, changed_answers, changed_task_scores: values to overwrite.
+        covers_stored: whether the file has a value for every stored value of the run.
+        n_unchanged, n_skipped: number of stored scores that are equal, and of different ones that are kept.
+        is_trusted: whether the checksum of the run's stored scores is valid; None unless the file may overwrite them.
+        warning: message for the user.
     """
 
     parsed: ParsedRun
@@ -64,12 +63,12 @@ class RunUpdate:
     warning: str = ""
 
     def warn(self, text: str) -> None:
-        """Put a warning before the one that there is."""
+        """Prepend a warning."""
         self.warning = f"{text}; {self.warning}" if self.warning else text
 
     @property
     def changes_something(self) -> bool:
-        """Whether an existing run gains or changes a value."""
+        """Return whether an existing run gains or changes a value."""
         parts: tuple[Any, ...] = (
             self.task_scores, self.changed_task_scores, *self.columns, *self.changed_columns,
             *self.answers.values(), *self.changed_answers.values(),
@@ -78,14 +77,14 @@ class RunUpdate:
 
 
 class StoredRuns:
-    """The runs of a file's models that the store holds.
+    """Stored runs of a file's models.
 
     Args:
         session: the store.
         parsed_runs: the runs of the file.
         path: the file, for messages.
-        prompt_names: returns what the file calls some of a run's prompts, for messages.
-        source_id: the file's key where it was ingested before: its runs then go before later ones.
+        prompt_names: returns the names of some of a run's prompts in the file, for messages.
+        source_id: key of the file if it was ingested before; its runs then match first.
     """
 
     def __init__(
@@ -114,12 +113,12 @@ class StoredRuns:
         self._linked = set(session.scalars(linked)) if source_id is not None else set()
 
     def plan_update(self, parsed: ParsedRun, on_conflict: OnConflict) -> RunUpdate:
-        """Find the stored run of a parsed run, compare them, and plan what is written.
+        """Find the stored run of a parsed run, compare them, and plan the changes.
 
-        A file never changes a run that was evaluated here: either it says nothing new of it, or it is another run.
+        A file never changes a run evaluated by Suffrage: it either adds nothing, or becomes another run.
 
         Raises:
-            ConflictError: stored values are contradicted, and that is not to be resolved.
+            ConflictError: stored values differ, and ``on_conflict`` does not resolve that.
         """
         labels = self._labels[parsed.identity]
         matches = re.compile(re.escape(parsed.label)).fullmatch if parsed.label else OUR_LABEL.match
@@ -131,9 +130,8 @@ class StoredRuns:
                 return update
         if evaluated and parsed.label:
             raise ConflictError(
-                f"{self.path}: run {evaluated[0]}, {parsed.label!r} of {parsed.model}, was evaluated here, and the "
-                "file says something else of it. Give the file's run another label, or take it in to another "
-                "--database."
+                f"{self.path}: run {evaluated[0]}, {parsed.label!r} of {parsed.model}, was evaluated by Suffrage, but "
+                "the file differs. Change the label of the file's run, or ingest it into another --database."
             )
         from_files = [run_id for run_id in candidates if run_id not in self._evaluated]
         chosen = max([run_id for run_id in from_files if run_id in self._linked] or from_files, default=None)
@@ -141,8 +139,8 @@ class StoredRuns:
             new = _new_run(parsed, parsed.label or make_next_label(labels))
             if evaluated:
                 new.warning = (
-                    f"{parsed.model}: run {evaluated[0]} was evaluated here, which no file changes: stored as a "
-                    f"new run, {new.run.label}"
+                    f"{parsed.model}: run {evaluated[0]} was evaluated by Suffrage, so files do not change it; "
+                    f"stored as a new run, {new.run.label}"
                 )
             return new
         update, different, n_compared = self._compare(parsed, self.session.get_one(Run, chosen), on_conflict)
@@ -151,20 +149,20 @@ class StoredRuns:
     def _resolve_conflict(
         self, update: RunUpdate, different: Sequence[int], n_compared: int, on_conflict: OnConflict
     ) -> RunUpdate:
-        """The update of a run whose stored values differ from those of the file, at some prompts."""
+        """Return the update of a run whose stored values differ at some prompts."""
         parsed, n_different = update.parsed, len(different)
         examples = ", ".join(map(repr, self.prompt_names(parsed, sorted(set(different))[:MAX_NAMES])))
-        conflict = f"{parsed.model}: {n_different} of {n_compared} values differ from those stored"
+        conflict = f"{parsed.model}: {n_different} of {n_compared} values differ from the stored ones"
         conflict += f" (prompts {examples}{', ...' if n_different > MAX_NAMES else ''})" if examples else ""
         if on_conflict == "error" or (on_conflict == "rerun" and parsed.label):
             label = f" for the run {parsed.label!r}" if parsed.label else ""
             raise ConflictError(
-                f"{self.path}: {conflict}{label}. Keep what is stored with --on-conflict skip, "
-                "or overwrite it with --on-conflict update."
+                f"{self.path}: {conflict}{label}. Keep the stored values with --on-conflict skip, "
+                "or overwrite them with --on-conflict update."
             )
         if on_conflict == "rerun":
             rerun = _new_run(parsed, make_next_label(self._labels[parsed.identity]))
-            rerun.warning = f"{conflict}: stored as a new run, {rerun.run.label}"
+            rerun.warning = f"{conflict}; stored as a new run, {rerun.run.label}"
             return rerun
         resolution = "the stored ones were kept" if on_conflict == "skip" else "overwritten"
         update.warn(f"{conflict}: {resolution}")
@@ -174,7 +172,8 @@ class StoredRuns:
         """Compare a parsed run with a stored one.
 
         Returns:
-            What is to be written, the prompts whose values differ (-1 for a whole task), and how many values both have.
+            The changes, the prompts with different values (-1 for a whole task), and the number of values that both
+            have.
         """
         assert run.id is not None
         overwrite = on_conflict == "update"
@@ -184,8 +183,8 @@ class StoredRuns:
         update = RunUpdate(evaluated, run, is_new=False)
         if n_removed:
             update.warning = (
-                f"{parsed.model}: {n_removed:,} empty answers are to prompts that this run has no other score for; "
-                "they count as not asked, not as wrong"
+                f"{parsed.model}: {n_removed:,} empty answers belong to prompts without any score in this run; "
+                "they count as missing, not as wrong"
             )
         different, n_compared = self._compare_scores(update, stored, overwrite)
         for differing, n_more in (
@@ -197,8 +196,8 @@ class StoredRuns:
         if run.status == "partial":
             update.covers_stored = n_compared >= self._n_stored(run)
         if run.status in ("hidden", "superseded"):
-            advice = f"to use it again: suffrage runs unhide {run.id}"
-            update.warn(f"{parsed.model}: run {run.id} is {run.status} and stays so; {advice}")
+            advice = f"show it again with suffrage runs unhide {run.id}"
+            update.warn(f"{parsed.model}: run {run.id} stays {run.status}; {advice}")
         return update, different, n_compared
 
     @staticmethod
@@ -255,7 +254,7 @@ class StoredRuns:
         return different, n_compared
 
     def _n_stored(self, run: Run) -> int:
-        """How many scores, answers and scores of whole tasks are stored of a run."""
+        """Return the number of stored scores, answers and task scores of a run."""
         counted = [
             self.session.scalar(sa.select(sa.func.count()).select_from(table).where(table.run_id == run.id)) or 0  # type: ignore[arg-type]
             for table in (Answer, TaskScore)
@@ -270,13 +269,13 @@ class StoredRuns:
 
 
 def limit_warnings(warnings: Sequence[str]) -> list[str]:
-    """Return warnings on runs; of many the first few, and how many more there are."""
+    """Return warnings about runs: the first few, and the number of further ones."""
     more = len(warnings) - MAX_WARNINGS
     return [*warnings[:MAX_WARNINGS], *([f"and {more} more runs like these"] if more > 0 else [])]
 
 
 def make_next_label(labels: Iterable[str]) -> str:
-    """The label of one more run of a model that its harness does not name: '' for the first, then #2, #3, ..."""
+    """Return the label of another run of a model: '' for the first, then #2, #3, ..."""
     numbers = [int(number.group(1) or 1) for number in map(OUR_LABEL.match, labels) if number]
     return f"#{max(numbers) + 1}" if numbers else ""
 

@@ -1,6 +1,6 @@
-"""The only writer of prompts' vectors: those of a file all or none, those of an encoder as they are made.
+"""Storage of prompt vectors, from files or computed by encoders.
 
-Nothing here commits: whoever opened the transaction does.
+Nothing here commits; the caller that opened the transaction does.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ENCODER: sa.Table = Encoder.__table__  # type: ignore[attr-defined]
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderName:
-    """What distinguishes an encoder.
+    """Identity of an encoder.
 
     Attributes:
         name: such as all-MiniLM-L6-v2.
-        revision: version of its weights; '' where unknown.
-        template: which text of the prompt goes in.
+        revision: version of its weights; '' if unknown.
+        template: text of the prompt that is encoded.
     """
 
     name: str
@@ -43,18 +43,18 @@ class EncoderName:
 
     @property
     def label(self) -> str:
-        """Such as ``all-MiniLM-L6-v2@1:question+choices``."""
+        """Return its label, such as ``all-MiniLM-L6-v2@1:question+choices``."""
         return f"{self.name}{'@' if self.revision else ''}{self.revision}:{self.template}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorIngestResult:
-    """What ingesting a file of vectors changed.
+    """Changes made by importing a file of vectors.
 
     Attributes:
-        n_new: vectors that were not stored before.
-        n_unchanged: those that were, and are the same.
-        dimensions: their length.
+        n_new: number of new vectors.
+        n_unchanged: number of vectors equal to stored ones.
+        dimensions: length of the vectors.
     """
 
     n_new: int
@@ -63,7 +63,7 @@ class VectorIngestResult:
 
 
 def find_or_add_encoder(session: Session, encoder: EncoderName, dimensions: int) -> int:
-    """Key of an encoder, which is added where it is missing.
+    """Return the key of an encoder, which is added if it is new.
 
     Raises:
         ConflictError: its stored vectors have another length.
@@ -75,20 +75,20 @@ def find_or_add_encoder(session: Session, encoder: EncoderName, dimensions: int)
     ).one()
     if row.dimensions != dimensions:
         raise ConflictError(
-            f"The stored vectors by {encoder.label} have {row.dimensions} numbers, these have {dimensions}. Tell "
-            "them apart with --revision, or by another name."
+            f"The stored vectors of {encoder.label} have {row.dimensions} numbers, these have {dimensions}. Set "
+            "another --revision or another name."
         )
     return int(row.id)
 
 
 def add_vectors(session: Session, encoder_id: int, prompt_ids: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-    """Store vectors; a prompt that has one of this encoder keeps it.
+    """Store vectors; prompts that already have one of this encoder keep it.
 
     Args:
-        session: an open transaction that writes; on PostgreSQL an exclusive one.
-        encoder_id: what made them.
-        prompt_ids: ``(n,)`` keys, each once.
-        vectors: ``(n, n_dimensions)``, of the encoder's length.
+        session: an open write transaction; exclusive on PostgreSQL.
+        encoder_id: key of the encoder.
+        prompt_ids: ``(n,)`` distinct keys.
+        vectors: ``(n, n_dimensions)``.
     """
     order = np.argsort(prompt_ids)
     stored = np.ascontiguousarray(vectors[order], dtype="<f4")
@@ -102,19 +102,19 @@ def add_vectors(session: Session, encoder_id: int, prompt_ids: NDArray[np.int64]
 def ingest_vectors(
     session: Session, file: VectorFile, benchmark_id: int, benchmark: str, encoder: EncoderName
 ) -> VectorIngestResult:
-    """Store the vectors of a file, all or none.
+    """Store the vectors of a file in one transaction.
 
     Args:
-        session: an open transaction that writes; on PostgreSQL an exclusive one.
-        file: as read.
-        benchmark_id: whose prompts they are of.
-        benchmark: its label, for messages.
-        encoder: what made them.
+        session: an open write transaction; exclusive on PostgreSQL.
+        file: the vectors.
+        benchmark_id: key of the benchmark.
+        benchmark: its name, for messages.
+        encoder: identity of the encoder.
 
     Raises:
-        BadInputError: a prompt is unknown, or there twice.
+        BadInputError: a prompt is unknown or a duplicate.
         AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
-        ConflictError: stored vectors of this encoder are others, or of another length.
+        ConflictError: stored vectors of this encoder differ in value or length.
     """
     problems = TableProblems(file.table)
     prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, file.keys, file.tasks, problems)
@@ -128,8 +128,8 @@ def ingest_vectors(
     if len(different):
         few = ", ".join(repr(file.keys[known[at]]) for at in different[:3])
         raise ConflictError(
-            f"{file.path}: {len(different):,} of {len(known):,} vectors differ from those stored by {encoder.label} "
-            f"(prompts {few}{', ...' if len(different) > 3 else ''}). Tell them apart with --revision, or by another "
+            f"{file.path}: {len(different):,} of {len(known):,} vectors differ from the stored ones of {encoder.label} "
+            f"(prompts {few}{', ...' if len(different) > 3 else ''}). Set another --revision or another "
             "--encoder name."
         )
     fresh = np.setdiff1d(np.arange(len(prompt_ids)), known)

@@ -1,7 +1,7 @@
-"""The only writer of measurements: a file is stored whole, or not at all.
+"""Storage of measurements in one transaction per file.
 
-`store_file` resolves the names in a parsed file, finds out what is new, and writes it. It never commits:
-whoever opened the transaction does.
+`store_file` resolves the names in a parsed file, compares it with the store, and writes the changes. It never commits;
+the caller that opened the transaction does.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def store_file(
     """Store the measurements of a file.
 
     Args:
-        session: an open transaction that writes; on PostgreSQL an exclusive one.
+        session: an open write transaction; exclusive on PostgreSQL.
         parsed: the file.
-        options: what the user said of it.
-        on_conflict: what becomes of scores that contradict the stored ones: ``rerun`` makes a new run of the model
-            (for runs that the file labels: an error), ``skip`` keeps the stored, ``update`` overwrites them.
-        partial: leave out what is wrong instead of rejecting the file for it. New runs of a file that is damaged, or of
-            which something was left out, are ``partial`` until a sound file holds all that is stored of them.
-        progress: receives how many blocks of how many have been looked at.
+        options: how the file was read.
+        on_conflict: what to do if scores contradict stored ones. ``rerun`` adds a new run of the model (runs with a
+            label in the file raise), ``skip`` keeps the stored scores, ``update`` overwrites them.
+        partial: skip invalid values instead of rejecting the file. New runs of a damaged file, or with skipped values,
+            are ``partial`` until a valid file covers all their stored values.
+        progress: receives the number of blocks done, and the total.
 
     Raises:
-        BadInputError: the file contradicts itself, a stored prompt, or a metric's bounds.
-        AmbiguousError: it is not clear which prompt is meant.
-        ConflictError: it contradicts what is stored.
+        BadInputError: the file contradicts itself, a stored prompt or the bounds of a metric.
+        AmbiguousError: a prompt cannot be identified.
+        ConflictError: the file contradicts stored scores.
     """
     source = session.scalar(select(Source).where(Source.identity == parsed.identity))
     if source is not None and on_conflict != "update" and not _lost_runs(session, source, parsed, options):
@@ -100,7 +100,7 @@ def _add_source(session: Session, parsed: ParsedFile) -> Source:
 
 
 def _count_changes(updates: Sequence[RunUpdate], catalogue: CatalogueResolver) -> StoreChanges:
-    """The runs of a file, and how many values of each kind were written, kept and left."""
+    """Return the runs of a file, and the number of values written, kept and skipped."""
 
     def describe(chosen: Iterable[RunUpdate]) -> tuple[StoredRun, ...]:
         return tuple(
@@ -124,10 +124,10 @@ def _count_changes(updates: Sequence[RunUpdate], catalogue: CatalogueResolver) -
 
 
 def _describe_omissions(prompts: PromptResolver, parser: RunParser) -> Iterator[str]:
-    """Describe what was left out as wrong."""
+    """Return the warning about skipped values."""
     for n, first, problem in (
-        (prompts.n_omitted, prompts.omitted, "prompts were left out"),
-        (parser.n_omitted, parser.omitted, "values were left out"),
+        (prompts.n_omitted, prompts.omitted, "prompts were skipped"),
+        (parser.n_omitted, parser.omitted, "values were skipped"),
     ):
         if n:
             more = [f"and {n - len(first):,} more"] if n > len(first) else []
@@ -135,7 +135,7 @@ def _describe_omissions(prompts: PromptResolver, parser: RunParser) -> Iterator[
 
 
 def _lost_runs(session: Session, source: Source, parsed: ParsedFile, options: ReadOptions) -> bool:
-    """Whether some of a file's runs were deleted since, so that it may come in again."""
+    """Return whether some of a file's runs were deleted, so that it can be stored again."""
     described = {
         (options.benchmark or run.benchmark, run.model, run.condition, run.variant, run.label)
         for run in (block.run for block in parsed.measurements if not isinstance(block, Prompts))
@@ -148,7 +148,7 @@ def _write(session: Session, updates: Sequence[RunUpdate], *, whole: bool) -> No
     for update in updates:
         run, fields = update.run, update.parsed.fields
         if evaluation_identity(run.settings) is not None:
-            continue  # the file says nothing new of it, and how it was run is known
+            continue  # the file adds nothing new, and the settings of the run are known
         if update.is_trusted is None:
             run.n_scores += sum(map(len, update.columns))
             run.checksum = combine_checksums(run.checksum, compute_checksum(update.columns))

@@ -91,7 +91,8 @@ class TestMerging:
         stored = took(two)
         assert [run.label for run in stored.runs_new] == ["#2", "#3"]
         assert any(
-            "1 of 2 values differ from those stored: stored as a new run, #2" in warning for warning in stored.warnings
+            "1 of 2 values differ from the stored ones; this one was stored as a new run, #2" in warning
+            for warning in stored.warnings
         )
         again = took(two)
         assert again.summary() == "nothing new"
@@ -116,7 +117,7 @@ class TestMerging:
         took(rows_of(1.0))
         harness = rows_of(0.0, model="n", prompt_alias=[{"prompt": 0, "namespace": "lm_eval", "key": "hash"}])
         stored = took(harness)
-        assert "1 other names of stored prompts added" in stored.warnings
+        assert "1 aliases of stored prompts added" in stored.warnings
         assert sorted(column(file_store, tables.prompt_alias.c.key)) == ["hash", "q0"]
         assert took(harness).summary() == "nothing new"
 
@@ -140,10 +141,10 @@ class TestMerging:
         self, took: Callable[..., Any], file_store: sa.Engine
     ) -> None:
         took(rows_of(1.0, prompt=[prompt(0, "0?", answer="A")]))
-        with pytest.raises(BadInputError, match="line 1, prompt 'q0': a prompt whose text contradicts the stored one"):
+        with pytest.raises(BadInputError, match="line 1, prompt 'q0': its text contradicts the stored one"):
             took(rows_of(1.0, prompt=[prompt(0, "another?")]))
         changed_rows = rows_of(1.0, prompt=[prompt(0, "0?", answer="B")])
-        with pytest.raises(BadInputError, match="gold answer 'B' contradicts the stored one, 'A'"):
+        with pytest.raises(BadInputError, match="reference answer 'B' contradicts the stored one, 'A'"):
             took(changed_rows)
         took(changed_rows, on_conflict="update")
         assert column(file_store, tables.prompt.c.answer) == ["B"]
@@ -154,23 +155,23 @@ class TestMerging:
         took(rows_of(1.0, model="m"))
         full = rows_of(1.0, model="org/m", model_alias=[{"model": 0, "name": "m"}])
         full["model"] = [{**full["model"][0], "family": "f"}]
-        assert "1 other names of models added" in took(full).warnings
+        assert "1 aliases of models added" in took(full).warnings
         assert column(file_store, tables.model.c.family) == ["f"]
         assert column(file_store, tables.model_alias.c.name) == ["org/m"]
         took(rows_of(1.0, model="x"))
-        with pytest.raises(ConflictError, match="x, m are names of one model there, and of m and x in the store"):
+        with pytest.raises(ConflictError, match="has x, m as names of one model, the store of m and x"):
             took(rows_of(1.0, model="x", model_alias=[{"model": 0, "name": "m"}]))
 
     def test_metrics_must_agree(self, took: Callable[..., Any]) -> None:
         took(rows_of(1.0))
         lower = {"name": "accuracy", "higher_is_better": False, "lower": 0.0, "upper": 1.0}
-        with pytest.raises(ConflictError, match="the store holds that higher accuracy is better"):
+        with pytest.raises(ConflictError, match="in the store, higher accuracy is better"):
             took(rows_of(1.0, metric=[lower]))
 
     def test_vectors_that_differ_are_refused(self, took: Callable[..., Any]) -> None:
         encoder = [{"name": "e", "revision": "", "template": "question", "dimensions": 1}]
         took(rows_of(1.0, encoder=encoder, embedding=[{"encoder": 0, "prompt": 0, "vector": bytes(4)}]))
-        with pytest.raises(ConflictError, match="1 vectors differ from those stored by e:question"):
+        with pytest.raises(ConflictError, match="1 vectors differ from the stored ones of e:question"):
             took(rows_of(1.0, encoder=encoder, embedding=[{"encoder": 0, "prompt": 0, "vector": b"abcd"}]))
 
     def test_a_benchmark_can_be_renamed_where_there_is_one(
@@ -218,13 +219,13 @@ class TestDamage:
     def test_a_file_that_breaks_off_or_was_packed_anew_is_refused(self, file_store: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "a.zip"
         path.write_bytes(packed(AWKWARD)[:-100])
-        with pytest.raises(BadInputError, match="is no whole archive"):
+        with pytest.raises(BadInputError, match="is not a complete archive"):
             ingest_file(file_store, path)
         whole = zipfile.ZipFile(io.BytesIO(packed(AWKWARD)))
         with whole, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as again:
             for name in whole.namelist():
                 again.writestr(name, whole.read(name))
-        with pytest.raises(BadInputError, match="another program has packed it"):
+        with pytest.raises(BadInputError, match="another program has repacked it"):
             ingest_file(file_store, path)
 
     def test_an_archive_of_a_newer_program_is_an_error_that_names_it(
@@ -233,8 +234,8 @@ class TestDamage:
         path = tmp_path / "a.zip"
         wider = pa.table({"name": ["b"], "revision": [""], "colour": ["red"]})
         for data, problem in (
-            (packed({}, manifest={"version": 2}), "is an archive of version 2; this program knows 1"),
-            (packed({}, change={"benchmark": wider}), "the columns 'colour', unknown here"),
+            (packed({}, manifest={"version": 2}), "is an archive of version 2; this version of Suffrage reads 1"),
+            (packed({}, change={"benchmark": wider}), "the unknown columns 'colour'"),
         ):
             path.write_bytes(data)
             with pytest.raises(BadInputError, match=problem) as caught:
@@ -256,21 +257,21 @@ class TestErrors:
         ("rows", "problem"),
         [
             ({"benchmark": [{"name": "b", "revision": ""}] * 2}, "benchmark.parquet, row 2: '' is there already"),
-            ({"benchmark": [{"name": "a\0", "revision": ""}]}, "its name holds a zero byte"),
+            ({"benchmark": [{"name": "a\0", "revision": ""}]}, "name contains a zero byte"),
             ({"task": [{"benchmark": 3, "name": ""}]}, "its benchmark is none of the 0 rows of benchmark"),
-            (rows_of(float("nan")), "score.parquet, row 1: its value is no finite number"),
-            (rows_of(2.0), "1 of its scores are outside the bounds of accuracy"),
-            (rows_of(1.0, prompt=[prompt(0, "x", details="{")]), "its details are no JSON"),
-            (rows_of(1.0, prompt=[prompt(0, "x", details="[1]")]), "its details are no JSON dict"),
+            (rows_of(float("nan")), "score.parquet, row 1: its value is not a finite number"),
+            (rows_of(2.0), "1 scores are outside the bounds of accuracy"),
+            (rows_of(1.0, prompt=[prompt(0, "x", details="{")]), "its details are not valid JSON"),
+            (rows_of(1.0, prompt=[prompt(0, "x", details="[1]")]), "its details are not a JSON dict"),
             (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "status": "odd"}]), "its status is 'odd'"),
-            (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "n_scores": 5}]), "it has not the 5 scores"),
+            (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "n_scores": 5}]), "its number of scores is not 5"),
             (rows_of(1.0, prompt_alias=[{"prompt": 0, "namespace": "", "key": "q"}] * 0, answer=[
                 {"run": 0, "prompt": 0, "extraction": "", "trial": 0, "text": "", "probability": None, "status": "?"}
             ]), "an answer has the status"),
             (rows_of(1.0, 1.0, prompt_alias=[{"prompt": n, "namespace": "", "key": "q"} for n in (0, 1)]),
-             "'q' means a prompt that another row means too"),
+             "'q' matches the same prompt as another row"),
             (rows_of(1.0, 1.0, prompt_alias=[{"prompt": n, "namespace": "", "key": str(n)} for n in (1, 0)]),
-             "is not in its place"),
+             "is out of order"),
         ],
     )  # fmt: skip
     def test_what_no_store_holds_is_refused_and_nothing_stored(

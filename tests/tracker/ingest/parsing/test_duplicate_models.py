@@ -63,7 +63,7 @@ class TestModels:
     def test_models_with_the_same_scores_are_named_together(self, write: Write) -> None:
         columns = {task: [*cells[:9], *[cells[9]] * 3] for task, cells in drawn(4).items()}
         (warning,) = read(write(leaderboard(columns)))
-        assert "3 models have the same scores as another: 'm9', 'm10', 'm11'." in warning
+        assert "3 models have the same scores as another model: 'm9', 'm10', 'm11'." in warning
         assert "--models" in warning
 
     def test_two_sorts_are_distinguished_and_many_names_are_cut_short(self) -> None:
@@ -71,7 +71,7 @@ class TestModels:
         blocks += [task_scores({"x": 1, "z": 3, "y": 4}, f"b{n}") for n in range(2)]
         (warning,) = describe_duplicates(blocks)
         assert (
-            "9 models have the same scores as another, 2 sorts of them: 'a0', 'a1', 'a2', 'a3', 'a4' and 2 more"
+            "9 models have the same scores as another model in 2 groups: 'a0', 'a1', 'a2', 'a3', 'a4' and 2 more"
             in warning
         )
         assert "'b0', 'b1'." in warning
@@ -124,7 +124,7 @@ class TestTasks:
         columns = drawn(2)
         table = {f"Retrieval-{n}": columns["task 0"] for n in range(1, 13)} | {"STS": columns["task 1"]}
         (warning,) = read(write(leaderboard(table)))
-        assert "12 tasks have the same scores as another: Retrieval-1 … -12. 2 of 13 tasks differ" in warning
+        assert "12 tasks have the same scores as another task: Retrieval-1 … -12. 2 of 13 tasks differ" in warning
         assert "--tasks" in warning
 
     def test_names_that_do_not_count_up_are_listed(self, write: Write) -> None:
@@ -229,7 +229,7 @@ class TestRealData:
         quiet = {name for name, texts in warnings.items() if not texts}
         assert "Classification-1 … -12; Clustering-1 … -11; " in warnings["cardinal_mteb"]
         assert "7 of 56 tasks differ" in warnings["cardinal_mteb"]
-        assert warnings["ordinal_heim_black_out"].startswith("14 models have the same scores as another: ")
+        assert warnings["ordinal_heim_black_out"].startswith("14 models have the same scores as another model: ")
         assert "'KerasNLP XLM-R', 'KerasNLP RoBERTa'" in warnings["cardinal_glue"]
         assert "'CultriX/MistralTrixTest' (line 48)" in warnings["cardinal_openllm"]
         assert quiet >= {"cardinal_vtab", "cardinal_superglue", "cardinal_bigbenchhard", "ordinal_bigcode"}

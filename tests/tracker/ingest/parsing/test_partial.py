@@ -66,10 +66,10 @@ class TestRefused:
         with pytest.raises(BadInputError) as refused:
             ingest_file(store, path, OPTIONS)
         message = str(refused.value)
-        assert "line 4: the JSON is broken or ends too early" in message
+        assert "line 4: the JSON is invalid or truncated" in message
         assert "What could be read: 3 prompts, 3 scores, 3 answers\n" in message
         assert "m (2026-01-02T03-04-05), acc: mean 0.333333 of 3" in message
-        assert "Nothing was stored; --partial stores this much." in message
+        assert "Nothing was stored. Add --partial to store this part." in message
         assert all_rows(store) == before
 
     def test_of_many_wrong_lines_ten_are_shown_with_the_count(self, store: sa.Engine, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ class TestLeftOut:
         of = prompts([("t", "q1"), ("t", "q2"), ("t", "q3"), ("t", "q3")])
         message = store_blocks(store, scores({"a": 1, "b": 7, "c": 0, "d": 1}, of=of), partial=True)
         assert (message.n_scores, message.n_runs_partial) == (1, 1)
-        assert "2 values were left out" in message.damage
+        assert "2 values were skipped" in message.damage
         assert "prompt 'q2': 7 is outside [0, 1]" in message.damage
         assert "prompt 'q3' has the score 0" in message.damage
 
@@ -150,7 +150,7 @@ class TestLeftOut:
         of = prompts([("t", "q1"), ("t", "q2")], text=["one?", "another?"])
         message = store_blocks(store, scores({"a": 1, "b": 1}, of=of), partial=True)
         assert message.n_scores == 1
-        assert re.search(r"(?s)1 prompts were left out:.*'q2': a prompt whose text contradicts", message.damage)
+        assert re.search(r"(?s)1 prompts were skipped:.*'q2': its text contradicts", message.damage)
 
 
 class TestCommand:

@@ -63,7 +63,7 @@ class TestFields:
         file = csv_file(tmp_path / "dev.csv", [["id", "question", "answer", "subject"], ["x", "2 + 2?", "4", "sums"]])
         outcome = ingest_prompts(engine, "b", file)
         assert outcome.warnings[0] == (
-            "fields taken by their names: id=id, task=subject, text=question, answer=answer; --map says otherwise"
+            "fields chosen by their names: id=id, task=subject, text=question, answer=answer; change them with --map"
         )
         (result,) = stored_prompts(engine, "b")
         assert (result["task"], result["key"], result["split"], result["answer"]) == ("sums", "x", "dev", "4")
@@ -108,7 +108,7 @@ class TestFields:
             (["x", "y"], "B"), (["x", "y", "z"], "C"),
         ]  # fmt: skip
         rows[1] = ["One?", "x", "", "y", "C"]
-        with pytest.raises(BadInputError, match="line 2: the option in the field 'B' is empty, and one"):
+        with pytest.raises(BadInputError, match="line 2: the option in the field 'B' is empty, but"):
             ingest_prompts(engine, "c", csv_file(tmp_path / "a.csv", rows), fields=fields)
 
 
@@ -124,14 +124,14 @@ class TestAnswers:
         file = json_lines(tmp_path / "colours.jsonl", rows)
         result = ingest_prompts(engine, "guessed", file, fields=FIELDS)
         ingest_prompts(engine, "said", file, fields=FIELDS, answer_is=method)
-        assert result.warnings == (f"answers read as --answer-is {method}, the only way that fits them all",)
+        assert result.warnings == (f"answers read as --answer-is {method}, the only notation that fits all of them",)
         assert {prompt["answer"] for prompt in stored_prompts(engine, "guessed")} <= {"A", "B", "C"}
         assert [prompt["answer"] for prompt in stored_prompts(engine, "guessed")] == [
             prompt["answer"] for prompt in stored_prompts(engine, "said")
         ]
 
     def test_numbers_that_fit_from_0_and_from_1_are_requested_about(self, engine: sa.Engine, tmp_path: Path) -> None:
-        with pytest.raises(SelectionError, match=r"could be index .* or index1 .*line 1. Say which with --answer-is"):
+        with pytest.raises(SelectionError, match=r"could be index .* or index1 .*line 1. Choose with --answer-is"):
             answers(engine, [row(1), row(2, 1)], tmp_path)
         assert answers(engine, [row(1), row(2, 1)], tmp_path, answer_is="index") == ["B", "C"]
 
@@ -147,7 +147,7 @@ class TestAnswers:
     def test_an_answer_that_is_not_what_it_is_reported_to_be_is_reported_with_its_line(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
-        with pytest.raises(BadInputError, match=r"line 2: the answer 3 is not the place of the option, counted from 0"):
+        with pytest.raises(BadInputError, match=r"line 2: the answer 3 is not the index of the option, counted from 0"):
             answers(engine, [row(0), row(3, 1)], tmp_path, answer_is="index")
         assert stored_prompts(engine, "colours") == []
 
@@ -215,11 +215,11 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("how", "words"),
         [
-            ({"fields": {"txt": "q"}}, "--map txt=…: there is no such part. Known: text, choices"),
-            ({"fields": {"choices": "o"}}, r"No field is known to hold the question; .*line 1 has q, o, a"),
-            ({"fields": {"text": "q", "id": "a,o"}}, "--map id=… takes one field"),
-            ({"fields": {"text": "q"}, "answer_is": "number"}, "must be one of: letter, text, index, index1"),
-            ({"preset": "anli", "answer_is": "letter"}, "Leave out --preset"),
+            ({"fields": {"txt": "q"}}, "--map txt=…: unknown part. Choose from: text, choices"),
+            ({"fields": {"choices": "o"}}, r"No field looks like the question; .*line 1 has q, o, a"),
+            ({"fields": {"text": "q", "id": "a,o"}}, "--map id=… accepts one field"),
+            ({"fields": {"text": "q"}, "answer_is": "number"}, "Choose from: letter, text, index, index1"),
+            ({"preset": "anli", "answer_is": "letter"}, "Omit --preset"),
         ],
     )
     def test_choices_that_do_not_go_together_are_refused(
@@ -239,31 +239,31 @@ class TestErrors:
         assert caught.value.problems == [
             "colours.jsonl, line 2: no field 'q'; it has o",
             "colours.jsonl, line 3: the field 'q' is empty",
-            'colours.jsonl, line 4: the options are no JSON list of texts, such as ["Paris", "Rome"]',
-            "colours.jsonl, line 5: 2 right options, where there must be one",
+            'colours.jsonl, line 4: the options are not a JSON list of texts, such as ["Paris", "Rome"]',
+            "colours.jsonl, line 5: 2 correct options; exactly one is needed",
         ]
         assert stored_prompts(engine, "colours") == []
 
     def test_a_name_that_two_prompts_bear_is_reported_with_both_places(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [row("red") | {"n": 1}, row("red", 1) | {"n": 1}]
-        with pytest.raises(BadInputError, match=r"line 2: the name '1' is that of another prompt too, at .*line 1"):
+        with pytest.raises(BadInputError, match=r"line 2: the name '1' also belongs to another prompt, at .*line 1"):
             answers(engine, rows, tmp_path, fields=FIELDS | {"id": "n"})
 
     @pytest.mark.parametrize(
         ("name", "content", "words"),
         [
-            ("a.jsonl", b'{"q": "x"}\n{"q": ', "line 2: the JSON is broken"),
-            ("a.jsonl", b"[1]\n", "line 1: is no JSON object"),
-            ("a.json", b'{"q": "x"}', "is no JSON list of objects"),
-            ("a.json", b'[{"q": "x"}, 3]', "entry 2: is no JSON object"),
-            ("a.csv", b"q,a\nx,y,z\n", "line 2: 3 fields, where there must be 2"),
+            ("a.jsonl", b'{"q": "x"}\n{"q": ', "line 2: the JSON is invalid or truncated"),
+            ("a.jsonl", b"[1]\n", "line 1: is not a JSON object"),
+            ("a.json", b'{"q": "x"}', "is not a JSON list of objects"),
+            ("a.json", b'[{"q": "x"}, 3]', "entry 2: is not a JSON object"),
+            ("a.csv", b"q,a\nx,y,z\n", "line 2: 3 fields; the header has 2"),
             ("a.csv", b"q,q\nx,y\n", "line 1: two columns have the same name"),
             ("a.csv", b"q,a\n\xff\xfe,y\n", "byte 0xff is not UTF-8 text"),
             ("a.csv", b"\xff\xfeq\x00", "is UTF-16 text"),
-            ("a.parquet", b"PAR1 no", "is no readable Parquet file"),
-            ("a.arrow", b"no arrow", "is no readable Arrow file"),
+            ("a.parquet", b"PAR1 no", "is not a readable Parquet file"),
+            ("a.arrow", b"no arrow", "is not a readable Arrow file"),
             ("a.jsonl", b"\n", "holds no rows"),
-            ("a.txt", b"q", r"the name ends in none of \.jsonl"),
+            ("a.txt", b"q", r"its file type is not supported. Supported: \.jsonl"),
         ],
     )
     def test_a_file_that_cannot_be_read_is_reported_with_its_place(
@@ -275,7 +275,7 @@ class TestErrors:
 
     def test_a_folder_without_files_of_prompts_is_refused(self, engine: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "readme.txt").write_text("x")
-        with pytest.raises(BadInputError, match="holds no files of prompts"):
+        with pytest.raises(BadInputError, match="holds no files of the types"):
             ingest_prompts(engine, "b", tmp_path)
 
     def test_halves_of_surrogate_pairs_are_stored_as_replacements(self, engine: sa.Engine, tmp_path: Path) -> None:

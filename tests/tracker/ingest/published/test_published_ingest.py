@@ -114,7 +114,7 @@ class TestStore:
         ingest_prompts(engine, "csqa", json_lines(tmp_path / "a.jsonl", [stem_and_options(0, "A")]),
                         preset="commonsense_qa")  # fmt: skip
         second = json_lines(tmp_path / "b.jsonl", [stem_and_options(0, "B")])
-        with pytest.raises(BadInputError, match="its gold answer 'B' contradicts the stored one, 'A'"):
+        with pytest.raises(BadInputError, match="its reference answer 'B' contradicts the stored one, 'A'"):
             ingest_prompts(engine, "csqa", second, preset="commonsense_qa")
         ingest_prompts(engine, "csqa", second, preset="commonsense_qa", on_conflict="update")
         assert stored_prompts(engine, "csqa")[0]["answer"] == "B"
@@ -214,9 +214,7 @@ class TestDraw:
         rows = [stem_and_options(n, "A") for n in range(2)]
         ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", rows))
         result = ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "validation.jsonl", rows))
-        assert result.warnings[-1] == (
-            "2 prompts stay in the split in which they were stored before (2 as dev, here validation)"
-        )
+        assert result.warnings[-1] == ("2 prompts keep the split that is stored (2 as dev, here validation)")
 
 
 class TestSavedToDisk:
@@ -242,7 +240,7 @@ class TestSavedToDisk:
 
     def test_bookkeeping_that_is_damaged_is_reported(self, engine: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "state.json").write_text("{}")
-        with pytest.raises(BadInputError, match="is not what the package `datasets` writes"):
+        with pytest.raises(BadInputError, match="is not a state file of the package `datasets`"):
             ingest_prompts(engine, "anli", tmp_path)
 
 
@@ -252,7 +250,9 @@ class TestHub:
     ) -> None:
         pytest.importorskip("datasets")
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-        with pytest.raises(BadInputError, match=r"allenai/ai2_arc: is no file or folder here, and the hub cannot be"):
+        with pytest.raises(
+            BadInputError, match=r"allenai/ai2_arc: is not a local path, and the Hugging Face Hub cannot be"
+        ):
             ingest_prompts(engine, "arc", "allenai/ai2_arc")
 
     def test_without_the_package_the_extra_is_named(self, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,5 +282,5 @@ class TestHub:
 
     def test_configurations_are_of_the_hub_alone(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = json_lines(tmp_path / "a.jsonl", anli_lines("a"))
-        with pytest.raises(BadInputError, match="Leave --config out"):
+        with pytest.raises(BadInputError, match="Omit --config"):
             ingest_prompts(engine, "anli", file, configs=["plain_text"])

@@ -108,7 +108,7 @@ class TestHellaSwag:
 
     def test_a_label_beyond_the_endings_is_reported_with_its_line(self, result: Result, tmp_path: Path) -> None:
         rows = [row | {"label": 4} if row["ind"] == 1 else row for row in hellaswag("val")]
-        with pytest.raises(BadInputError, match=r"val.jsonl, line 2: the label 4 is no place among 4 endings"):
+        with pytest.raises(BadInputError, match=r"val.jsonl, line 2: the label 4 is not the index of one of 4 endings"):
             result(json_lines(tmp_path / "val.jsonl", rows), "hellaswag")
 
 
@@ -161,7 +161,7 @@ class TestArc:
 
     def test_an_answer_that_is_no_label_is_reported_with_its_line(self, result: Result, tmp_path: Path) -> None:
         rows = [stem_and_options(0, "E", "ABCD")]
-        with pytest.raises(BadInputError, match=r"line 1: the answer 'E' is none of the labels A, B, C, D"):
+        with pytest.raises(BadInputError, match=r"line 1: the answer 'E' is not one of the labels A, B, C, D"):
             result(json_lines(tmp_path / "arc.jsonl", rows), "arc")
 
 
@@ -227,7 +227,7 @@ class TestMmlu:
 
     def test_a_row_of_another_length_is_reported_with_its_line(self, result: Result, tmp_path: Path) -> None:
         file = csv_file(tmp_path / "x_test.csv", [mmlu_row(1), mmlu_row(2)[:5]])
-        with pytest.raises(BadInputError, match=r"line 3: 5 fields, where there must be 6"):
+        with pytest.raises(BadInputError, match=r"line 3: 5 fields; the header has 6"):
             result(file, "mmlu")
 
 

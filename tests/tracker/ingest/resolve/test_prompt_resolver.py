@@ -135,7 +135,7 @@ class TestContent:
         assert rows_found == [{"source": "web", "level": 1, "number": 7}, {"number": 8}, {"level": 2}]
         assert changes.warnings == (
             "details added to stored prompts: number (2)",
-            "details that differ from those stored, which were kept: level (1), source (1)",
+            "details that differ from the stored ones, which were kept: level (1), source (1)",
         )
 
     def test_choices_may_arrive_after_the_text_and_may_be_left_out_later(self, store: sa.Engine) -> None:
@@ -160,7 +160,7 @@ class TestContradictions:
         keys = [("t", f"q{n}") for n in range(12)]
         store_blocks(store, prompts(keys, text=[f"text {n}" for n in range(12)]))
         before = all_rows(store)
-        expected = r"(?s)12 problems.*line 2, prompt 'q0': a prompt whose text contradicts the stored one.*2 more"
+        expected = r"(?s)12 problems.*line 2, prompt 'q0': its text contradicts the stored one.*2 more"
         with pytest.raises(BadInputError, match=expected):
             store_blocks(
                 store, scores(dict.fromkeys(keys, 1), of=prompts(keys, text=[f"other {n}" for n in range(12)]))
@@ -173,12 +173,12 @@ class TestContradictions:
             store_blocks(store, prompts([Q1], text=["one"], choices=[["x", "z"]]))
 
     def test_two_texts_for_one_prompt_in_a_file_are_refused(self, store: sa.Engine) -> None:
-        with pytest.raises(BadInputError, match="line 3, prompt 'q1': a prompt whose text contradicts"):
+        with pytest.raises(BadInputError, match="line 3, prompt 'q1': its text contradicts"):
             store_blocks(store, prompts([Q1, Q1], text=["one", "two"]))
 
     def test_another_gold_answer_is_refused(self, store: sa.Engine) -> None:
         store_blocks(store, prompts([Q1], answer=["A"]))
-        with pytest.raises(BadInputError, match="gold answer 'B' contradicts the stored one, 'A'"):
+        with pytest.raises(BadInputError, match="reference answer 'B' contradicts the stored one, 'A'"):
             store_blocks(store, prompts([Q1], answer=["B"]))
 
     @pytest.mark.parametrize(("on_conflict", "left"), [("skip", "A"), ("update", "B")])
@@ -188,7 +188,7 @@ class TestContradictions:
         store_blocks(store, prompts([Q1], answer=["A"]))
         changes = store_blocks(store, prompts([Q1], answer=["B"]), on_conflict=on_conflict)
         assert known(store)[0][3] == left
-        assert "1 gold answer" in changes.warnings[0]
+        assert "1 stored reference answers" in changes.warnings[0]
 
     def test_the_letter_of_the_gold_option_does_not_contradict_its_text(self, store: sa.Engine) -> None:
         store_blocks(store, prompts([Q1], text=["one"], choices=[["x", "y"]], answer=["B"]))
@@ -235,7 +235,7 @@ class TestAnswersScoredHere:
         store_blocks(store, prompts([Q1, Q2, Q3], answer=["A", "B", "C"]), scores({Q1: 1, Q2: 0}))
         changes = store_blocks(store, answers({Q1: "A", Q2: None, Q3: None}, scored_as=MATCH))
         assert (changes.n_scores, changes.n_answers) == (2, 2)
-        assert "1 empty answers are to prompts that this run has no other score for" in changes.warnings[-1]
+        assert "1 empty answers belong to prompts without any score in this run" in changes.warnings[-1]
 
     def test_scores_of_fewer_prompts_than_were_answered_leave_the_empty_ones(self, store: sa.Engine) -> None:
         store_blocks(store, prompts([Q1, Q2, Q3], answer=["A", "B", "C"]), scores({Q1: 1}))
@@ -247,7 +247,9 @@ class TestAnswersScoredHere:
         assert values(store) == {Q1: 1.0}
 
     def test_missing_gold_answers_are_requested(self, store: sa.Engine) -> None:
-        with pytest.raises(BadInputError, match=r"(?s)no gold answer.*Ingest a prompt table with the gold answers"):
+        with pytest.raises(
+            BadInputError, match=r"(?s)no reference answer.*Ingest a prompt table with the reference answers"
+        ):
             store_blocks(store, answers({Q1: "A"}, scored_as=ACCURACY))
 
     def test_different_answers_to_one_prompt_are_refused(self, store: sa.Engine) -> None:

@@ -20,7 +20,7 @@ def turn(text: str) -> list[dict[str, str]]:
 
 
 def written(text: str, output: Any, gold: Any = None) -> dict[str, Any]:
-    """A prediction that was written; a gold answer that is 0 or empty is not kept."""
+    """A prediction that was written; a reference answer that is 0 or empty is not kept."""
     return {"origin_prompt": turn(text), "prediction": output} | ({"gold": gold} if gold else {})
 
 

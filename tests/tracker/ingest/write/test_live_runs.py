@@ -203,7 +203,7 @@ class TestErrors:
             ScoredResponse(prompt_id=1, scores={}, answers=(("", "A", 0.6, "ok"),)),
         ):
             with (
-                pytest.raises(ConflictError, match=r"Run 1 of org/m holds other answers to 1 .*the first is prompt 1"),
+                pytest.raises(ConflictError, match=r"Run 1 of org/m has different answers to 1 .*first: prompt 1"),
                 transaction(store, exclusive=True) as session,
             ):
                 add_responses(session, key, [numbered(2, 0.25), other_run])
@@ -243,7 +243,7 @@ class TestErrors:
         with transaction(store) as session:
             session.execute(sa.delete(tables.run))
         for work in (lambda s: add_responses(s, key, portion(1)), lambda s: complete_run(s, key)):
-            with pytest.raises(NotFoundError, match="begin anew"), transaction(store, exclusive=True) as session:
+            with pytest.raises(NotFoundError, match="start over"), transaction(store, exclusive=True) as session:
                 work(session)
 
     def test_a_run_from_a_file_takes_no_portions(self, file: sa.Engine) -> None:

@@ -164,7 +164,7 @@ class TestFilesThatMeetIt:
         make_run(store, portion(1))
         stored = store_blocks(store, scores({"q3": 0}, model="org/m"))
         assert stored.warnings[-1] == (
-            "org/m: run 1 was evaluated here, which no file changes: stored as a new run, #2"
+            "org/m: run 1 was evaluated by Suffrage, so files do not change it; stored as a new run, #2"
         )
 
     def test_a_file_without_new_values_changes_nothing(self, store: sa.Engine) -> None:
@@ -237,7 +237,7 @@ class TestCarriedOff:
         output = run_command(file, "ingest", str(tmp_path / "all.suffrage.zip"), "--no-mlflow").stderr
         result = [(row.label, row.settings["identity"], row.n_scores) for row in all_runs(file)]
         assert result == [("", IDENTITY, 2), ("#2", OTHER_IDENTITY, 1)]
-        assert "org/m: the store has another run '': stored as a new run, #2" in output
+        assert "org/m: the store has a different run ''; this one was stored as a new run, #2" in output
 
     def test_a_copy_of_the_store_goes_on_as_the_original(self, file: sa.Engine, tmp_path: Path) -> None:
         make_run(file, portion(1, 2), settings=HALF)

@@ -141,7 +141,7 @@ class TestTasks:
         assert {row.prompt_id: row.vector for row in rows} == {1: E[0].tobytes(), 2: E[1].tobytes()}
 
     def test_without_it_the_name_is_refused(self, twice: sa.Engine, tmp_path: Path) -> None:
-        with pytest.raises(AmbiguousError, match=r"'p0' names prompts of 2 tasks\. Add a column task"):
+        with pytest.raises(AmbiguousError, match=r"'p0' is a prompt of 2 tasks\. Add a column task"):
             take(twice, npz(tmp_path / "v.npz", prompt_id=np.array(["p0"]), vector=E[:1]))
 
     def test_a_prompt_of_another_task_is_unknown(self, filled_file: sa.Engine, tmp_path: Path) -> None:
@@ -170,9 +170,9 @@ class TestRefused:
             "row 2, column 'vector': NaN, infinity",
             "row 3, column 'vector': NaN, infinity",
             "row 4, column 'vector': the vector is zero",
-            "row 5, column 'vector': 2 numbers, where most rows have 6",
+            "row 5, column 'vector': 2 numbers; most rows have 6",
             "row 6, column 'vector': no vector",
-            "row 7, column 'vector': NaN, infinity, nothing, or a number beyond float32",
+            "row 7, column 'vector': the vector contains NaN, infinity, null or a number beyond float32",
             "row 8, column 'vector': NaN",
         ):
             assert part in message
@@ -183,7 +183,7 @@ class TestRefused:
             take(filled, path)
         assert "2 problems, nothing was stored" in str(refused.value)
         assert "row 2: arithmetic has no prompt 'zz'" in str(refused.value)
-        assert "row 4: the prompt 'p0' again, after row 1" in str(refused.value)
+        assert "row 4: duplicate prompt 'p0', also in row 1" in str(refused.value)
         assert stored(filled) == {}
         assert n_encoders(filled) == 0
 
@@ -201,7 +201,9 @@ class TestRefused:
         before = stored(filled)
         changed = E.copy()
         changed[[2, 5]] += 1
-        with pytest.raises(ConflictError, match=r"2 of 9 vectors differ from those stored by ada-2:question \(prompts"):
+        with pytest.raises(
+            ConflictError, match=r"2 of 9 vectors differ from the stored ones of ada-2:question \(prompts"
+        ):
             take(filled, npz(tmp_path / "w.npz", prompt_id=np.array(KEYS), vector=changed))
         assert stored(filled) == before
 
@@ -214,8 +216,8 @@ class TestRefused:
         ("name", "content", "words"),
         [
             ("v.csv", b"prompt_id,vector\np0,1\n", "neither Parquet nor npz"),
-            ("v.npz", b"PK\x03\x04 and then nothing", "no readable npz file"),
-            ("v.parquet", b"PAR1 and then nothing", "no readable Parquet file"),
+            ("v.npz", b"PK\x03\x04 and then nothing", "not a readable npz file"),
+            ("v.parquet", b"PAR1 and then nothing", "not a readable Parquet file"),
             ("v.parquet", b"", "is empty"),
         ],
     )
@@ -231,18 +233,18 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("arrays", "words"),
         [
-            ({"vector": E}, "no column prompt_id holds the prompts; it has: vector"),
+            ({"vector": E}, "no column prompt_id for the prompts. Its columns: vector"),
             ({"prompt_id": np.array(KEYS)}, "no column vector holds the vectors"),
             ({"prompt_id": np.array(KEYS), "vector": E[:, 0]}, "holds float, not lists of numbers"),
             (
                 {"prompt_id": np.array(KEYS[:5]), "vector": E},
-                r"do not make a table: prompt_id \(5,\), vector \(40, 6\)",
+                r"have the wrong shapes: prompt_id \(5,\), vector \(40, 6\)",
             ),
             ({"prompt_id": np.array(KEYS), "vector": E[:, :, None]}, "do not make a table"),
             ({"prompt_id": np.array(KEYS[:0]), "vector": E[:0]}, "holds no rows"),
             ({"prompt_id": np.array(KEYS), "vector": E[:, :0]}, "do not make a table"),
-            ({"prompt_id": np.array(KEYS, dtype=object), "vector": E}, "no readable npz file of plain arrays"),
-            ({"prompt_id": np.array(["", *KEYS[1:]]), "vector": E}, "names no prompt"),
+            ({"prompt_id": np.array(KEYS, dtype=object), "vector": E}, "not a readable npz file of plain arrays"),
+            ({"prompt_id": np.array(["", *KEYS[1:]]), "vector": E}, "does not name a prompt"),
         ],
     )
     def test_arrays_that_do_not_fit_are_explained(self, tmp_path: Path, arrays: dict[str, object], words: str) -> None:

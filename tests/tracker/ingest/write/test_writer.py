@@ -248,7 +248,7 @@ class TestErrors:
         if stored_first:
             store_blocks(store, scores({Q1: 1}))
         known = "Known: b" if stored_first else "--benchmark NAME"
-        with pytest.raises(BadInputError, match=f"(?s)which benchmark.*{known}"):
+        with pytest.raises(BadInputError, match=f"(?s)the benchmark is unknown.*{known}"):
             store_blocks(store, scores({Q1: 1}), options=ReadOptions())
 
     def test_two_scores_for_one_prompt_are_named(self, store: sa.Engine) -> None:

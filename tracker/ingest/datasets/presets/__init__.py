@@ -1,1 +1,1 @@
-"""Data sets whose published shape is known, a module each: `PRESET` says how a row becomes a prompt."""
+"""Presets of known data sets, one module each; `PRESET` defines how to read a row."""

@@ -1,4 +1,4 @@
-"""ANLI: does a hypothesis follow from a premise? Three rounds, each a task."""
+"""ANLI: does a hypothesis follow from a premise? Each of its three rounds is a task."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ CHOICES = ("True", "Neither", "False")
 LABELS = {"0": "A", "1": "B", "2": "C", "e": "A", "n": "B", "c": "C",
           "entailment": "A", "neutral": "B", "contradiction": "C"}  # fmt: skip
 NO_LABEL = ("", "-1")
-"""How the hub writes that a label is not published."""
+"""Label of an unpublished answer on the hub."""
 
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
-    """The JSON Lines call the premise ``context``; the hub has the round in the name of the split: ``test_r3``."""
+    """The JSON Lines files name the premise ``context``. On the hub, the split contains the round: ``test_r3``."""
     premise, hypothesis = row.text("premise", "context"), row.text("hypothesis")
     label = row.value("label")
     label_text = "" if label is None else str(label).strip().lower()
     if label_text not in LABELS and label_text not in NO_LABEL:
-        raise RowError(f"the label {label!r} is none of 0, 1, 2, e, n, c")
+        raise RowError(f"the label {label!r} is not one of 0, 1, 2, e, n, c")
     reason = str(row.value("reason") or "").strip()
     return PublishedPrompt(
         text=f"{premise}\n{hypothesis}",

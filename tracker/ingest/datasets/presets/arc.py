@@ -1,4 +1,4 @@
-"""ARC: science questions of schools, Easy and Challenge, each a task; those without four options are left out."""
+"""ARC: school science questions. Easy and Challenge are tasks; questions without four options are skipped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N_OPTIONS = 4
 
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
-    """Labels are A to D, or 1 to 4; some questions have three options or five."""
+    """Labels are A to D or 1 to 4; some questions have three or five options."""
     choices = parse_choices(row.value("question.choices", "choices"))
     if len(choices.texts) != N_OPTIONS:
         return f"with {len(choices.texts)} options"

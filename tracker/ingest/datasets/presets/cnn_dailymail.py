@@ -1,4 +1,4 @@
-"""CNN/Daily Mail: news articles and the highlights that sum them up; the answer is written."""
+"""CNN/Daily Mail: news articles with highlights as reference summaries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
-    """The article is the text, the highlights are the answer."""
+    """The article is the text, and the highlights are the reference answer."""
     if not str(row.value("article") or "").strip() and "article" in row.fields:
         return "without an article"
     return PublishedPrompt(

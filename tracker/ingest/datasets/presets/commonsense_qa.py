@@ -8,7 +8,10 @@ from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
-    """The JSON Lines have stem and options in ``question``, the hub beside it; the test split has no answers."""
+    """In the JSON Lines files, ``question`` holds stem and options; on the hub they are separate.
+
+    The test split has no answers.
+    """
     concept = row.value("question.question_concept", "question_concept")
     choices = parse_choices(row.value("question.choices", "choices"))
     return PublishedPrompt(

@@ -1,4 +1,4 @@
-"""HellaSwag: which ending goes on with what is described?"""
+"""HellaSwag: which ending continues a description?"""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ KEPT = ("activity_label", "ctx", "source_id", "split_type")
 
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
-    """Numbers (``ind``) begin anew in each split, so the published split is part of a prompt's name."""
+    """The numbers ``ind`` restart in each split, so names of prompts include the published split."""
     choices = parse_choices(row.value("endings"))
     label = row.value("label")
     label_text = "" if label is None else str(label).strip()
     if label_text and (not label_text.isdecimal() or int(label_text) >= len(choices.texts)):
-        raise RowError(f"the label {label!r} is no place among {len(choices.texts)} endings, counted from 0")
+        raise RowError(f"the label {label!r} is not the index of one of {len(choices.texts)} endings, counted from 0")
     split = row.split or normalize_split(str(row.value("split") or ""))
     number = row.value("ind")
     return PublishedPrompt(

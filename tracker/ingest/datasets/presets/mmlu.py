@@ -11,13 +11,18 @@ LETTERS = ("A", "B", "C", "D")
 
 
 def read(row: DatasetRow) -> PublishedPrompt | str:
-    """CSV files have no header and a letter for an answer; the hub has a list of options and a place from 0."""
+    """CSV files have no header, and answers are letters.
+
+    The hub has lists of options, and answers are indices from 0.
+    """
     answer = row.value("answer")
     if "choices" in row.fields:
         choices = parse_choices(row.value("choices"))
         answer_text = "" if answer is None else str(answer).strip()
         if answer_text and (not answer_text.isdecimal() or int(answer_text) >= len(choices.texts)):
-            raise RowError(f"the answer {answer!r} is no place among {len(choices.texts)} options, counted from 0")
+            raise RowError(
+                f"the answer {answer!r} is not the index of one of {len(choices.texts)} options, counted from 0"
+            )
         option = option_name(int(answer_text), choices.texts) if answer_text else None
     else:
         choices = parse_choices([row.value(letter) for letter in LETTERS])
@@ -31,7 +36,7 @@ def read(row: DatasetRow) -> PublishedPrompt | str:
 
 
 def _subject(row: DatasetRow) -> str:
-    """The file's name without its split: ``abstract_algebra_test``; where it is only a split, the folder's."""
+    """Return the file name without its split, such as ``abstract_algebra``; else the name of the folder."""
     for hint in row.hints:
         words = hint.split("-")[0].split("_")
         if split_named(words[-1:]):

@@ -1,4 +1,4 @@
-"""The cells of a table's columns as numbers, names, texts and codes; what is wrong is noted with its place."""
+"""Cells of table columns as numbers, names, texts and codes; invalid cells are reported with their place."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 MISSING = ("", "na", "n/a", "<na>", "null", "none", "-", "--")
 BOOLEANS = {"true": 1.0, "false": 0.0}
 WHOLE = 2.0**53
-"""Floats from here on do not tell every two whole numbers apart."""
-NOT_FINITE = "is not a finite number; leave the cell empty where nothing was measured"
+"""Floats from here on cannot represent every integer."""
+NOT_FINITE = "is not a finite number; leave the cell empty if there is no score"
 
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """A column of names as numbers.
+    """A column of names encoded as integers.
 
     Attributes:
-        rows: ``(n,)`` int64, the place of each row's name in ``names``.
-        names: each different name once; '' for an empty cell.
+        rows: ``(n,)`` int64, index of each row's name in ``names``.
+        names: distinct names; '' for an empty cell.
     """
 
     rows: NDArray[np.int64]
@@ -39,12 +39,12 @@ class Codes:
 
 
 def is_missing(cell: str | None) -> bool:
-    """Whether a cell says that there is nothing: empty, NA, N/A, <NA>, null, None, - or --, in any letter case."""
+    """Return whether a cell is missing: empty, NA, N/A, <NA>, null, None, - or --, in any letter case."""
     return cell is None or cell.strip().lower() in MISSING
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell holds a number, or true or false."""
+    """Return whether a cell is a number or a boolean."""
     try:
         float(cell)
     except ValueError:
@@ -53,9 +53,9 @@ def is_number(cell: str) -> bool:
 
 
 def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float64]:
-    """A column as ``(n,)`` float64, NaN where a cell is missing.
+    """Return a column as ``(n,)`` float64, with NaN for missing cells.
 
-    Whatever else is no finite number is noted: words, and NaN or infinity spelled out or stored as such.
+    Other values that are not finite numbers are reported, including NaN and infinity.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -124,7 +124,7 @@ def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> N
 
 
 def _check_digits(table: FileTable, name: str, values: NDArray[np.float64], problems: TableProblems) -> None:
-    """Notes whole numbers that have more digits than a float keeps."""
+    """Report integers with more digits than a float keeps."""
     column = table.arrow[name]
     wrong = []
     for row in np.flatnonzero(np.abs(values) >= WHOLE).tolist():
@@ -136,17 +136,20 @@ def _check_digits(table: FileTable, name: str, values: NDArray[np.float64], prob
             wrong.append(row)
     if wrong:
         first = wrong[: BadInputError.MAX_LISTED]
-        texts = [f"{column[row].as_py()} has more digits than a score can keep" for row in first]
+        texts = [f"{column[row].as_py()} has too many digits for a 64-bit float" for row in first]
         problems.add(np.array(wrong), name, texts)
         values[wrong] = np.nan
 
 
 def parse_whole_numbers(table: FileTable, name: str, problems: TableProblems, *, noun: str) -> NDArray[np.int64]:
-    """A column of counts as ``(n,)`` int64, -1 where a cell is missing; negative or broken numbers are noted."""
+    """Return a column of counts as ``(n,)`` int64, -1 for missing cells; report negative numbers and fractions."""
     values = parse_numbers(table, name, problems)
     wrong = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values) | (values > 2**53))
     if len(wrong):
-        texts = [f"{values[row]:g} is no {noun}: a whole number from 0 up" for row in wrong[: BadInputError.MAX_LISTED]]
+        texts = [
+            f"{values[row]:g} is not a {noun}: use a whole number, 0 or larger"
+            for row in wrong[: BadInputError.MAX_LISTED]
+        ]
         problems.add(wrong, name, texts)
         values[wrong] = np.nan
     return np.nan_to_num(values, nan=-1).astype(np.int64)
@@ -154,7 +157,7 @@ def parse_whole_numbers(table: FileTable, name: str, problems: TableProblems, *,
 
 def check_bounds(values: NDArray[np.float64], metric: MetricDescription, name: str, problems: TableProblems,
                  rows: NDArray[np.int64] | None = None) -> None:  # fmt: skip
-    """Notes values outside the metric's bounds; ``rows`` says where they stand, where not in all rows."""
+    """Report values outside the metric's bounds; ``rows`` are their rows, by default all."""
     low = -math.inf if metric.lower is None else metric.lower
     high = math.inf if metric.upper is None else metric.upper
     wrong = np.flatnonzero((values < low) | (values > high))
@@ -165,7 +168,7 @@ def check_bounds(values: NDArray[np.float64], metric: MetricDescription, name: s
 
 
 def read_strings(table: FileTable, name: str, *, trim: bool = True) -> pa.Array:
-    """A column as texts, null where a cell is empty; whole numbers stored as 70.0 are '70'."""
+    """Return a column as texts, null for empty cells; integers stored as 70.0 become '70'."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -198,7 +201,7 @@ def read_strings(table: FileTable, name: str, *, trim: bool = True) -> pa.Array:
 
 
 def factorize(table: FileTable, name: str, *, trim: bool = True) -> Codes:
-    """A column of names as numbers."""
+    """Return a column of names encoded as integers."""
     import pyarrow.compute as pc
 
     encoded = pc.dictionary_encode(pc.fill_null(read_strings(table, name, trim=trim), ""))
@@ -206,7 +209,7 @@ def factorize(table: FileTable, name: str, *, trim: bool = True) -> Codes:
 
 
 def parse_choices(cell: str) -> list[str] | None:
-    """The options that a cell lists; None where it is no JSON list of texts."""
+    """Return the options in a cell; None if it is not a JSON list of texts."""
     try:
         options = json.loads(cell)
     except (ValueError, RecursionError):
@@ -217,10 +220,10 @@ def parse_choices(cell: str) -> list[str] | None:
 
 
 def compress_codes(rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers below ``size`` renumbered from 0 without gaps, in the same order.
+    """Renumber integers below ``size`` from 0 without gaps, in the same order.
 
     Returns:
-        the new number of each row, and the first row of each new number.
+        New number of each row, and first row of each new number.
     """
     if size > 8 * len(rows) + 1024:
         _, first, renumbered = np.unique(rows, return_index=True, return_inverse=True)
@@ -232,14 +235,14 @@ def compress_codes(rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64
 
 
 def parse_condition(word: str) -> str | None:
-    """The condition a cell names; None where it names none that is known."""
+    """Return the condition that a cell names; None if it is unknown."""
     plain = word.strip().lower().replace("-", "_").replace(" ", "_")
     plain = {"": "full", "choices_only": "answer_only", "answers_only": "answer_only"}.get(plain, plain)
     return plain if plain in CONDITIONS else None
 
 
 def shorten(text: str, width: int = 60) -> str:
-    """A text cut to a length that fits a message."""
+    """Return a text cut to a length that fits a message."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""Columns of a table that are the mean of others: an average of tasks that passes for one more task."""
+"""Detection of columns that are the mean of others, such as an average of tasks."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 MIN_ROWS = 3
 MAX_DECIMALS = 12
 WHOLE = 2.0**53
-"""Floats from here on have no digits after the point."""
+"""Floats from here on have no decimals."""
 MIN_EVIDENCE = 6
-"""A column counts as a mean where unrelated columns would look so in less than one of 10 to this power of tables."""
+"""Negative decimal logarithm of the accepted chance that unrelated columns look like a mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnMean:
-    """A column that is the mean of others, within the rounding of both.
+    """A column that is the mean of others within rounding.
 
     Attributes:
-        column: its place.
-        of: places of the others.
-        is_of_all: whether they are all others, or one of each kind of equal ones among them.
-        n_rows: rows that say so: all of these columns have a value there.
+        column: its index.
+        of: indices of the averaged columns.
+        is_of_all: whether it averages all other columns, or one of each group of equal columns.
+        n_rows: number of rows in which all of these columns have a value.
     """
 
     column: int
@@ -35,21 +35,20 @@ class ColumnMean:
 
 
 def column_means(table: NDArray[np.float64], equal: Sequence[Sequence[int]]) -> list[ColumnMean]:
-    """The columns that are the mean of all others, or of two or more that stand beside them.
+    """Return the columns that are the mean of all others, or of two or more adjacent ones.
 
-    Columns found to be means are no part of further means, so that an average of tasks is known beside averages of
-    some of them.
+    Means are excluded from further means, so that an overall average is detected beside partial ones.
 
     Args:
-        table: ``(n_rows, n_columns)``; NaN where nothing was measured.
-        equal: places of equal columns; each column is in one of these groups.
+        table: ``(n_rows, n_columns)``; NaN for missing scores.
+        equal: groups of indices of equal columns; each column is in one group.
     """
     decimals = [_decimals(column[~np.isnan(column)]) for column in table.T]
     scale, exponent = frexp(float(np.nanmax(np.abs(table), initial=0.0)))
-    # Means are compared in units in which no sum or square overflows.
+    # Scale the values so that no sum or square overflows.
     table = np.ldexp(table, -exponent)
     half_digits = np.ldexp([0.5 * 10.0**-digits for digits in decimals], -exponent)
-    # Half a unit of the last digit, and what sums of floats are off by.
+    # Half a unit of the last digit, plus the rounding error of float sums.
     rounding = half_digits * (1 + 1e-9) + 1e-12 * scale
     means: dict[int, ColumnMean] = {}
     remaining = list(equal)
@@ -96,7 +95,7 @@ def _mean(
 
 
 def _decimals(values: NDArray[np.float64]) -> int:
-    """Digits after the point with which all values can be written."""
+    """Return the number of decimals with which all values can be written."""
     values = values[np.abs(values) < WHOLE]
     for digits in range(MAX_DECIMALS):
         if np.array_equal(np.round(values, digits), values):

@@ -1,4 +1,4 @@
-"""What the columns of a table are, told from their names."""
+"""Roles of table columns, derived from their names."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ ROW_NUMBERS = ("", "unnamed:_0", "__index_level_0__")
 
 
 def normalize_heading(name: str) -> str:
-    """A column's name in lower case, with underscores for spaces and dashes."""
+    """Return a column's name in lower case, with underscores for spaces and dashes."""
     return re.sub(r"[\s\-]+", "_", name.strip().lower())
 
 
 def assign_roles(names: Sequence[str]) -> dict[str, str]:
-    """Which column plays which part; of several synonyms the first listed is it, and no column plays two."""
+    """Return the column of each role. The first listed synonym wins, and each column has one role."""
     by_plain: dict[str, str] = {}
     for name in names:
         by_plain.setdefault(normalize_heading(name), name)
@@ -61,5 +61,5 @@ def assign_roles(names: Sequence[str]) -> dict[str, str]:
 
 
 def is_row_number(name: str) -> bool:
-    """Whether a column is the unnamed index that pandas writes."""
+    """Return whether a column is the unnamed index that pandas writes."""
     return normalize_heading(name) in ROW_NUMBERS

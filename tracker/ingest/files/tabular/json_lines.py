@@ -1,4 +1,4 @@
-"""JSON Lines as a table: an object a line, its fields the columns, every cell a text."""
+"""JSON Lines as a table: one object per line, with fields as columns of text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tracker.ingest.resolve.prompt_texts import make_storable
 
 
 def is_json_lines(path: Path) -> bool:
-    """Whether the name says that a file is JSON Lines."""
+    """Return whether the name is that of a JSON Lines file."""
     return path.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
 def first_names(path: Path) -> list[str] | str:
-    """The fields of the first object of a file, or why there are none; reads at most a megabyte."""
+    """Return the fields of the first object of a file, or why there are none; reads at most 1 MB."""
     data = first_bytes(path, HEAD_BYTES)
     if isinstance(data, str):
         return data
@@ -27,19 +27,19 @@ def first_names(path: Path) -> list[str] | str:
         row = json.loads(data.lstrip().partition(b"\n")[0].decode("utf-8-sig"))
     except (ValueError, RecursionError):
         row = None
-    return list(row) if isinstance(row, dict) else "its first line is no JSON object"
+    return list(row) if isinstance(row, dict) else "its first line is not a JSON object"
 
 
 def read_rows(path: Path) -> FileTable:
-    """A table in whatever of its formats: CSV, Parquet or JSON Lines; see `read_table` and `read_json_lines`."""
+    """Read a table in CSV, Parquet or JSON Lines; see `read_table` and `read_json_lines`."""
     return read_json_lines(path) if is_json_lines(path) else read_table(path)
 
 
 def read_json_lines(path: Path) -> FileTable:
-    """A file of one JSON object in each line, gzipped or not; a field that is absent or null is an empty cell.
+    """Read a file of one JSON object per line, gzipped or not; missing and null fields are empty cells.
 
     Raises:
-        BadInputError: it cannot be read, or a line is no object.
+        BadInputError: the file is unreadable, or a line is not an object.
     """
     import pyarrow as pa
 
@@ -47,7 +47,7 @@ def read_json_lines(path: Path) -> FileTable:
     check_text(path, data)
     rows: list[dict[str, Any]] = []
     problems = []
-    # Texts may hold other characters at which Python would break lines.
+    # Python's splitlines would also break lines at other characters inside texts.
     for number, line in enumerate(data.decode("utf-8-sig").split("\n"), start=1):
         if not line.strip():
             continue
@@ -58,7 +58,7 @@ def read_json_lines(path: Path) -> FileTable:
         if isinstance(row, dict):
             rows.append(row)
         else:
-            problems.append(f"line {number}: is no JSON object")
+            problems.append(f"line {number}: is not a JSON object")
     if problems:
         raise BadInputError(path, problems)
     names = list(dict.fromkeys(name for row in rows for name in row))

@@ -1,4 +1,4 @@
-"""The prompts that a table names, each once, with as much of their content as its columns hold."""
+"""Prompts of a table, each once, with the content in its columns."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class TablePrompts:
     """The prompts of a table.
 
     Attributes:
-        rows: ``(n,)`` int64, number of the prompt that each row is about.
-        blocks: the prompts of each benchmark, in the order in which the file names them first.
-        starts: ``(n_blocks + 1,)`` number of each block's first prompt.
+        rows: ``(n,)`` int64, index of the prompt of each row.
+        blocks: prompts of each benchmark, in order of first appearance.
+        starts: ``(n_blocks + 1,)`` index of each block's first prompt.
     """
 
     rows: NDArray[np.int64]
@@ -34,7 +34,7 @@ class TablePrompts:
         return int(self.starts[-1])
 
     def name(self, number: int) -> str:
-        """What the file calls a prompt."""
+        """Return the name of a prompt in the file."""
         block = int(np.searchsorted(self.starts, number, side="right")) - 1
         return self.blocks[block].keys[number - int(self.starts[block])]
 
@@ -47,16 +47,16 @@ def parse_prompts(
     *,
     further: Sequence[str] = (),
 ) -> TablePrompts:
-    """The prompts of a table with one row per prompt, or several.
+    """Read the prompts of a table with one or more rows per prompt.
 
     Args:
         table: the table.
-        role: name of the column that plays each part.
-        options: what the user says.
-        problems: takes rows without a prompt, and rows that contradict earlier ones.
+        role: column of each role.
+        options: how to read the file.
+        problems: collects rows without a prompt and contradictory rows.
         further: columns kept as details.
 
-    A table without names for its prompts calls them by the hash of text and choices.
+    Without a column of names, prompts are named by the hash of text and choices.
     """
     keys = _keys(table, role, problems)
     task = factorize(table, role["task"]) if "task" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
@@ -100,7 +100,7 @@ def parse_prompts(
 
 
 def select_prompts(prompts: Prompts, rows: NDArray[np.int64]) -> Prompts:
-    """Some of the prompts, in the order of ``rows``."""
+    """Return some of the prompts, in the order of ``rows``."""
     row_list = rows.tolist()
 
     def chosen(column: Sequence[Any] | None) -> list[Any] | None:
@@ -151,7 +151,7 @@ def _keys(table: FileTable, role: Mapping[str, str], problems: TableProblems) ->
 def _unite_rows(
     table: FileTable, column: str, part: str, rows: NDArray[np.int64], names: Sequence[str], problems: TableProblems
 ) -> list[str | None]:
-    """The value of each prompt in a column; rows that are empty there do not count."""
+    """Return the value of each prompt in a column; empty rows are ignored."""
     coded = factorize(table, column)
     empty = coded.names.index("") if "" in coded.names else -1
     filled = np.flatnonzero(coded.rows != empty)
@@ -180,7 +180,7 @@ def _choices(
     choices = [None if cell is None else parse_choices(cell) for cell in cells]
     wrong = [first[at] for at, cell in enumerate(cells) if cell is not None and choices[at] is None]
     if wrong:
-        problems.add(wrong, role["choices"], ['options are a JSON list of texts, such as ["Paris", "Rome"]'])
+        problems.add(wrong, role["choices"], ['write the options as a JSON list of texts, such as ["Paris", "Rome"]'])
     return [options or None for options in choices]
 
 

@@ -1,4 +1,4 @@
-"""The rows of a long table as blocks: which run each is of, and which prompts each run answered."""
+"""Rows of a long table as blocks of runs and prompts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class TableRuns:
     """The runs of a long table.
 
     Attributes:
-        rows: ``(n,)`` int64, number of the run that each row is of.
-        described: the runs.
+        rows: ``(n,)`` int64, index of the run of each row.
+        described: descriptions of the runs.
     """
 
     rows: NDArray[np.int64]
@@ -30,7 +30,7 @@ class TableRuns:
 
 
 def parse_runs(table: FileTable, role: Mapping[str, str], options: ReadOptions, problems: TableProblems) -> TableRuns:
-    """Which run each row is of: benchmark, model, condition, variant, name of the run and shots."""
+    """Return the run of each row: benchmark, model, condition, variant, run name and few-shot examples."""
     parts = [part for part in ("benchmark", "model", "condition", "variant", "run", "few_shot") if part in role]
     if options.benchmark and "benchmark" in parts:
         parts.remove("benchmark")
@@ -47,16 +47,18 @@ def parse_runs(table: FileTable, role: Mapping[str, str], options: ReadOptions, 
                 np.flatnonzero(columns["model"].rows == names.index("")), role["model"], ["the model has no name"]
             )
         if options.model and len(names) > 1:
-            text = f"holds {len(names)} models; --model names the model of a file of one."
+            text = f"holds {len(names)} models; --model applies to files with a single model."
             raise BadInputError(table.path, text)
     if "condition" in columns:
         column = columns["condition"]
         for code, name in enumerate(column.names):
             if parse_condition(name) is None:
-                unknown = f"no condition {shorten(name)!r}; known: {', '.join(CONDITIONS)}"
+                unknown = f"unknown condition {shorten(name)!r}; choose from: {', '.join(CONDITIONS)}"
                 problems.add(np.flatnonzero(column.rows == code), role["condition"], [unknown])
     few_shot = (
-        parse_whole_numbers(table, role["few_shot"], problems, noun="number of shots") if "few_shot" in role else None
+        parse_whole_numbers(table, role["few_shot"], problems, noun="number of few-shot examples")
+        if "few_shot" in role
+        else None
     )
     default_condition = options.condition_of_runs
     described = []
@@ -100,17 +102,17 @@ class RowGrouper:
         noun: str,
         column: str,
     ) -> Iterator[tuple[int, RunDescription, int, NDArray[np.int64], Prompts, NDArray[np.int64]]]:
-        """Rows grouped by run, kind and trial, each prompt once.
+        """Yield rows grouped by run, kind and trial, each prompt once.
 
         Args:
-            rows: those that hold a value.
-            kinds: ``(len(rows),)`` what they hold, such as the metric, below ``n_kinds``.
-            differ: whether rows contradict other rows, pairwise.
-            noun: what they would contradict, for messages.
-            column: where they stand, for messages.
+            rows: rows that hold a value.
+            kinds: ``(len(rows),)`` kind of each value, such as the metric, below ``n_kinds``.
+            differ: returns whether pairs of rows contradict each other.
+            noun: kind of value, for messages.
+            column: column of the values, for messages.
 
         Yields:
-            kind, run, trial, rows, their prompts, and the place of each row among the prompts.
+            Kind, run, trial, rows, their prompts, and the index of each row's prompt.
         """
         n_trials = int(self.trials.max(initial=0)) + 1
         code = (self.runs.rows[rows] * n_kinds + kinds) * n_trials + self.trials[rows]
@@ -152,7 +154,9 @@ class RowGrouper:
             self.problems.add(later, column, texts)
 
     def _prompts_of(self, rows: NDArray[np.int64]) -> tuple[Prompts, NDArray[np.int64]]:
-        """The prompts of a benchmark, all where half of them are among the rows, and the rows' places in them."""
+        """Return the prompts of a benchmark (all if at least half occur in the rows), and the indices of the rows in
+        them.
+        """
         numbers = self.prompts.rows[rows]
         starts = self.prompts.starts
         block = int(np.searchsorted(starts, numbers[0], side="right")) - 1

@@ -1,6 +1,6 @@
-"""CSV and Parquet files as one kind of table: columns of text or numbers, and where each row stands.
+"""CSV and Parquet files as one type of table: columns of text or numbers, and the place of each row.
 
-CSV is UTF-8 with a header row; comma, semicolon or tab is told from the header. Either kind may be gzipped.
+CSV is UTF-8 with a header row; comma, semicolon or tab is detected from the header. Both may be gzipped.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FileTable:
-    """A table as it stands in a file, nothing interpreted yet.
+    """A table as read from a file, not interpreted yet.
 
     Attributes:
         path: the file.
-        arrow: its columns; those of a CSV file are texts, in which an empty cell is null.
-        csv: the bytes of a CSV file without gzip; None for Parquet.
+        arrow: its columns; columns of a CSV file are texts with null for empty cells.
+        csv: bytes of a CSV file after decompression; None for Parquet.
     """
 
     path: Path
@@ -49,12 +49,12 @@ class FileTable:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Return the names of the columns."""
         return list(self.arrow.column_names)
 
     @cached_property
     def lines(self) -> NDArray[np.int64]:
-        """``(n,)`` line of each row; rows counted from 1 for Parquet, and where quotes are unbalanced."""
+        """Return the ``(n,)`` line of each row; for Parquet or unbalanced quotes, the row number from 1."""
         lines = self._lines
         return np.arange(1, len(self) + 1, dtype=np.int64) if lines is None else lines
 
@@ -66,13 +66,13 @@ class FileTable:
         return lines if len(lines) == len(self) else None
 
     def place(self, row: int, column: str | None = None) -> str:
-        """Where a row, or a cell of it, stands."""
+        """Return the place of a row or cell, for messages."""
         word = "row" if self._lines is None else "line"
         return f"{word} {self.lines[row]}" + (f", column {column!r}" if column is not None else "")
 
 
 class TableProblems:
-    """What is wrong with a table: the first ten places are kept, all are counted."""
+    """Collector of problems in a table; all are counted, the first ten are kept."""
 
     def __init__(self, table: FileTable) -> None:
         self.table = table
@@ -80,7 +80,9 @@ class TableProblems:
         self._kept: list[tuple[int, str]] = []
 
     def add(self, rows: Iterable[int] | NDArray[np.int64], column: str | None, texts: Sequence[str]) -> None:
-        """Adds rows of a column; a text for each, or one for all; only the first ten rows are worded."""
+        """Add problems in rows of a column, with one text for all or one for each row; texts after the tenth are
+        ignored.
+        """
         row_list = [int(row) for row in rows]
         self.count += len(row_list)
         for index, row in enumerate(row_list[: BadInputError.MAX_LISTED]):
@@ -88,30 +90,30 @@ class TableProblems:
             self._kept.append((row, f"{self.table.place(row, column)}: {text}"))
 
     def check(self, advice: str = "") -> None:
-        """Raises BadInputError when anything was noted."""
+        """Raise `BadInputError` if there are problems."""
         if self.count:
             texts = [text for _, text in sorted(self._kept, key=lambda kept: kept[0])]
             raise BadInputError(self.table.path, texts, count=self.count, advice=advice)
 
 
 def read_table(path: Path) -> FileTable:
-    """A CSV or Parquet file, gzipped or not.
+    """Read a CSV or Parquet file, gzipped or not.
 
     Raises:
-        BadInputError: it cannot be read, has rows of the wrong length, a column twice, or no rows.
+        BadInputError: the file is unreadable or empty, or has rows of different lengths or duplicate columns.
     """
     data = read_bytes(path)
     table = _read_parquet(path, data) if data.startswith(PARQUET) else _read_csv(path, data)
     blank = [at for at, column in enumerate(table.arrow.columns) if at and not table.names[at]]
     if blank and (unnamed := [at for at in blank if table.arrow.column(at).null_count < len(table)]):
-        raise BadInputError(path, f"column {unnamed[0] + 1} has values but no name; name it, or drop it.")
-    if blank:  # what a spreadsheet leaves behind the last column
+        raise BadInputError(path, f"column {unnamed[0] + 1} has values but no name; name the column or delete it.")
+    if blank:  # left by spreadsheets after the last column
         kept = [at for at in range(len(table.names)) if at not in blank]
         table = FileTable(path, table.arrow.select(kept), table.csv)
     twice = [repr(name) for name, times in Counter(table.names).items() if times > 1]
     if twice:
         where = "" if table.csv is None else "line 1: "
-        raise BadInputError(path, f"{where}there is more than one column {', '.join(twice[:10])}; rename or drop one.")
+        raise BadInputError(path, f"{where}duplicate column {', '.join(twice[:10])}; rename or delete one.")
     if len(table) == 0:
         raise BadInputError(path, "has a header but no rows.")
     return table
@@ -130,7 +132,7 @@ def _read_parquet(path: Path, data: bytes) -> FileTable:
         ]
         table = FileTable(path, pa.table(columns, names=[str(name) for name in arrow.column_names]), None)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        text = f"is no readable Parquet file, or not a whole one ({first_line(error)})."
+        text = f"is not a readable Parquet file, or is truncated ({first_line(error)})."
         raise BadInputError(path, text) from error
     return table
 
@@ -171,7 +173,7 @@ def _read_csv(path: Path, data: bytes) -> FileTable:
         except pa.ArrowException:
             wrong.clear()
         if not wrong:
-            raise BadInputError(path, f"is no CSV file ({first_line(error)}).") from error
+            raise BadInputError(path, f"is not a valid CSV file ({first_line(error)}).") from error
         lines = _record_lines(data)
         texts = [
             f"line {lines[min(row.number, len(lines)) - 1]}: {row.actual_columns} fields, "
@@ -183,7 +185,7 @@ def _read_csv(path: Path, data: bytes) -> FileTable:
 
 
 def _record_lines(data: bytes) -> NDArray[np.int64]:
-    """The line on which each record starts, the header's among them; blank lines are no records."""
+    """Return the line on which each record starts, including the header; blank lines are not records."""
     marks = np.frombuffer(data, dtype=np.uint8)
     newlines = np.flatnonzero(marks == ord("\n" if b"\n" in data else "\r"))
     ends = newlines

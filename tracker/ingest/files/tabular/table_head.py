@@ -1,4 +1,4 @@
-"""The first rows of a table, from which a format tells whether a file is its own."""
+"""First rows of a table, by which formats recognize their files."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tracker.ingest.files.file_contents import (
 
 @dataclass(frozen=True)
 class TableHead:
-    """The first rows of a table, as texts.
+    """First rows of a table as texts.
 
     Attributes:
-        names: the columns.
+        names: names of the columns.
         rows: up to fifty rows; None for an empty cell.
     """
 
@@ -34,13 +34,13 @@ class TableHead:
     rows: tuple[tuple[str | None, ...], ...]
 
     def column(self, name: str) -> list[str]:
-        """What its first rows hold under a name, without empty cells."""
+        """Return the non-empty cells of a column in the first rows."""
         place = self.names.index(name)
         return [cell for row in self.rows if (cell := row[place]) is not None]
 
 
 def read_head(path: Path) -> TableHead | str:
-    """The first rows of a table, or why the file is none; reads at most a megabyte of a CSV file."""
+    """Return the first rows of a table, or why the file is not one; reads at most 1 MB of a CSV file."""
     try:
         status = path.stat()
     except OSError as error:
@@ -54,7 +54,7 @@ def _head(path: Path, _changed: int, _size: int) -> TableHead | str:
         return "is not a file"
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in TABLE_SUFFIXES:
-        return f"the name ends in none of {', '.join(TABLE_SUFFIXES)} (also with .gz)"
+        return f"the name does not end in {', '.join(TABLE_SUFFIXES)} (also with .gz)"
     try:
         with path.open("rb") as file:
             data = file.read(HEAD_BYTES)
@@ -77,7 +77,7 @@ def _csv_head(data: bytes, whole: bool) -> TableHead | str:
     if data.startswith(UTF16):
         return "is UTF-16 text; save it as UTF-8"
     if b"\0" in data:
-        return "holds zero bytes, so it is no CSV file"
+        return "contains zero bytes, so it is not a CSV file"
     records = read_first_records(data, whole)
     if isinstance(records, str):
         return records
@@ -101,5 +101,5 @@ def _parquet_head(path: Path) -> TableHead | str:
     except BadInputError as error:
         return error.problems[0]
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        return f"is no readable Parquet file ({first_line(error)})"
+        return f"is not a readable Parquet file ({first_line(error)})"
     return TableHead(names, tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows))

@@ -1,6 +1,6 @@
-"""Every Eval Ever: an aggregate file, and the rows of its instances beside it where there are some.
+"""Every Eval Ever: an aggregate file, and the file of its instances if there is one.
 
-Results without instances give one score for a whole task.
+Results without instances become task scores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTANCE_FIELDS = (b'"schema_version"', b'"evaluation_id"', b'"evaluation_name"'
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is neither an aggregate nor instances of Every Eval Ever."""
+    """Return why the file is neither an aggregate nor an instance file of Every Eval Ever."""
     of_instances = SAMPLES_NAME.fullmatch(path.name)
     if not of_instances and not AGGREGATE_NAME.fullmatch(path.name):
         return "the name does not end in .json or _samples.jsonl"
@@ -55,7 +55,7 @@ def _explain_missing(missing: Sequence[bytes], n_fields: int) -> Mismatch:
 
 
 def companion_files(path: Path) -> Sequence[Path]:
-    """The instances of an aggregate, or the aggregate of instances."""
+    """Return the instance file of an aggregate, or the aggregate of an instance file."""
     name = SAMPLES_NAME.fullmatch(path.name)
     if name is not None:
         beside = (path.with_name(name["stem"] + end) for end in (".json", ".json.gz"))
@@ -73,7 +73,7 @@ def companion_files(path: Path) -> Sequence[Path]:
 
 
 def harness_name(path: Path) -> str | None:
-    """The library that evaluated, with its version, where the aggregate says so."""
+    """Return the evaluation library with its version, if the aggregate names it."""
     try:
         aggregate = _aggregate(path, ReadOptions())
     except BadInputError:
@@ -84,21 +84,21 @@ def harness_name(path: Path) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Scores and answers of the instances; scores of whole tasks for results without.
+    """Yield scores and answers of instances, and task scores of results without instances.
 
     Raises:
-        BadInputError: a file is no such file, or the instances are not those that the aggregate speaks of.
+        BadInputError: a file is invalid, or the instances do not belong to the aggregate.
     """
     aggregate = _aggregate(path, options)
     samples = path if SAMPLES_NAME.fullmatch(path.name) else next(iter(companion_files(path)), None)
     if aggregate is None:
         assert samples is not None
         yield from Instances(samples, None, options).blocks()
-        yield "no aggregate beside the instances: bounds and direction of the metrics are not known"
+        yield "the aggregate file is missing: bounds and directions of the metrics are unknown"
         return
     version = text(aggregate.data.get("schema_version")) or "nothing"
     if not version.startswith(READ_VERSIONS):
-        yield f"schema_version says {version[:40]}; read as {READ_VERSIONS[-1]}"
+        yield f"unknown schema_version {version[:40]}; read as {READ_VERSIONS[-1]}"
     results = aggregate.results
     reference = mapping(aggregate.data.get("detailed_evaluation_results"))
     sampled = []
@@ -107,28 +107,28 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         wrong = find_checksum_problem(samples, reference)
         yield from instances.blocks()
         if wrong is not None:
-            raise BadInputError(samples, wrong, advice="Get both files again.")
+            raise BadInputError(samples, wrong, advice="Download both files again.")
         total = count(reference.get("total_rows"))
         if total is not None and total != instances.n_rows:
-            problem = f"holds {instances.n_rows:,} rows, and {aggregate.path.name} says that there are {total:,}."
-            raise BadInputError(samples, problem, advice="Get both files again.")
+            problem = f"holds {instances.n_rows:,} rows, but {aggregate.path.name} reports {total:,}."
+            raise BadInputError(samples, problem, advice="Download both files again.")
         sampled = instances.sampled
         for result, mean in instances.means():
             if contradicts(result.value, mean):
                 label = f"{result.name} ({result.metric.name})"
-                yield f"{label}: the aggregate says {result.value:g}, its instances give {mean:g}"
+                yield f"{label}: the aggregate reports {result.value:g}, but its instances give {mean:g}"
     elif name := text(reference.get("file_path")):
-        yield f"the instances ({name[:200]}) are not beside the file: only its results for whole tasks were taken"
+        yield f"the instance file {name[:200]} is missing: only task scores were read"
     yield from aggregate.task_scores(without=sampled)
     yield from aggregate.warnings
     if percent := sorted({result.metric.name for result in results if result.scale != 1}):
-        yield f"{', '.join(percent)}: percent became proportions"
+        yield f"{', '.join(percent)}: percentages converted to proportions"
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # not a valid file name
         return False
 
 

@@ -1,4 +1,4 @@
-"""The aggregate file: whose results they are, of what, under which metrics."""
+"""The aggregate file: model, benchmark, metrics and results."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ READ_VERSIONS = ("0.2", "0.3")
 
 
 class Aggregate:
-    """An aggregate file, or as much of one as the rows of instances tell.
+    """An aggregate file, or the part of one that can be derived from instances.
 
     Args:
         path: the file, for messages.
         data: its content.
-        options: what the user says.
+        options: how to read the file.
     """
 
     def __init__(self, path: Path, data: Mapping[str, Any], options: ReadOptions) -> None:
@@ -42,40 +42,40 @@ class Aggregate:
 
     @classmethod
     def read(cls, path: Path, options: ReadOptions) -> Aggregate:
-        """Read a file.
+        """Read an aggregate file.
 
         Raises:
-            BadInputError: it is no JSON, or no aggregate.
+            BadInputError: the file is not JSON or not an aggregate.
         """
         data = read_json(path)
         if not isinstance(data, dict) or not isinstance(data.get("evaluation_results"), list):
-            raise BadInputError(path, "has no list evaluation_results, so it is no aggregate of Every Eval Ever.")
+            raise BadInputError(path, "has no list evaluation_results, so it is not an aggregate of Every Eval Ever.")
         return cls(path, data, options)
 
     @property
     def id(self) -> str | None:
-        """Its evaluation_id."""
+        """Return its evaluation_id."""
         return text(self.data.get("evaluation_id"))
 
     @property
     def model_id(self) -> str | None:
-        """What the file calls the model."""
+        """Return the name of the model in the file."""
         info = mapping(self.data.get("model_info"))
         return text(info.get("id")) or text(info.get("name"))
 
     @cached_property
     def added(self) -> Mapping[str, Any]:
-        """What was added to the source; our own words among it."""
+        """Return the additional details of the source, including those of Suffrage."""
         return mapping(mapping(self.data.get("source_metadata")).get("additional_details"))
 
     @property
     def is_ours(self) -> bool:
-        """Whether our export wrote it."""
+        """Return whether Suffrage exported the file."""
         return vocabulary.BENCHMARK in self.added
 
     @cached_property
     def benchmark(self) -> str | None:
-        """What the results are of: our own word, the first part of the evaluation_id, the source, the only name."""
+        """Return the benchmark: our own field, the first part of the evaluation_id, the source, or the only name."""
         parts = (self.id or "").split("/")
         names = {text(mapping(result).get("evaluation_name")) for result in self.data.get("evaluation_results") or ()}
         return (
@@ -88,14 +88,16 @@ class Aggregate:
 
     @cached_property
     def run(self) -> RunDescription:
-        """Who answered, and how.
+        """Return the run.
 
         Raises:
-            BadInputError: it does not name the model.
+            BadInputError: the file does not name the model.
         """
         model = self.options.model or self.model_id
         if model is None:
-            raise BadInputError(self.path, "model_info names no model.", advice="Name it with --model NAME.")
+            raise BadInputError(
+                self.path, "model_info does not name a model.", advice="Name the model with --model NAME."
+            )
         parts = (self.id or "").split("/")
         label = self.added.get(vocabulary.LABEL)
         n_examples = self.added.get(vocabulary.FEW_SHOT)
@@ -117,20 +119,20 @@ class Aggregate:
 
     @cached_property
     def results(self) -> list[EvaluationResult]:
-        """Its results; of several that would be one task and metric, each has a name of its own.
+        """Return its results with unique names for each task and metric.
 
         Raises:
-            BadInputError: one of them is none, or its score is no number.
+            BadInputError: a result is invalid, or its score is not a number.
         """
         results: list[EvaluationResult] = []
         for place, record in enumerate(self.data.get("evaluation_results") or ()):
             if not isinstance(record, dict):
-                raise BadInputError(self.path, f"evaluation_results[{place}] is no object.")
+                raise BadInputError(self.path, f"evaluation_results[{place}] is not an object.")
             results.append(self._result(place, record))
         return self._disambiguated(results)
 
     def task_scores(self, without: Sequence[EvaluationResult]) -> Iterator[TaskScores]:
-        """The results of which no instances are at hand, as scores of whole tasks."""
+        """Yield the results without instances as task scores."""
         whole_task_results = [
             result
             for result in self.results
@@ -150,7 +152,7 @@ class Aggregate:
             )
 
     def task(self, name: str) -> str:
-        """The task that an evaluation_name means: without the benchmark before it."""
+        """Return the task of an evaluation_name, without the name of the benchmark."""
         benchmark = self.benchmark or ""
         if (
             benchmark
@@ -188,7 +190,7 @@ class Aggregate:
         )
 
     def _disambiguated(self, results: list[EvaluationResult]) -> list[EvaluationResult]:
-        """The results with one description for each metric, and one metric for each result of a task."""
+        """Return the results with one description per metric, and one metric per result of a task."""
         same: dict[str, list[EvaluationResult]] = {}
         for result in results:
             same.setdefault(result.metric.name, []).append(result)
@@ -199,18 +201,18 @@ class Aggregate:
             metric = described[result.metric.name].get(result.metric.higher_is_better, result.metric)
             result = replace(result, metric=metric)
             before = seen.get((result.task, metric.name, result.is_summary))
-            # Published for whole tasks beside what the prompts give, as our export writes it, is no second metric.
+            # Our export writes published task scores beside those of the prompts; that is not a second metric.
             if before is not None and not (self.is_ours or are_duplicates(before, result)):
                 again = f"{metric.name}#{sum(key[0] == result.task for key in seen) + 1}"
                 new_name = result.id if result.id and result.id != before.id else again
                 result = replace(result, metric=replace(metric, name=new_name))
-                self.warnings.append(f"{result.name} has a second result under {metric.name}: it is called {new_name}")
+                self.warnings.append(f"{result.name} has a second result for {metric.name}; it is stored as {new_name}")
             seen.setdefault((result.task, result.metric.name, result.is_summary), result)
             distinct.append(result)
         return distinct
 
     def _agreed(self, descriptions: list[MetricDescription]) -> dict[bool | None, MetricDescription]:
-        """By direction: bounds on which all agree, and a name of its own for what is better the smaller it is."""
+        """Return bounds on which all results agree, with separate names for metrics where lower is better."""
         directions = {metric.higher_is_better for metric in descriptions}
         agreed = {}
         for better in directions:
@@ -229,7 +231,7 @@ class Aggregate:
             )
         if any(metric not in agreed.values() for metric in descriptions):
             self.warnings.append(
-                f"{descriptions[0].name}: its results disagree on bounds or direction; only what all say was taken"
+                f"{descriptions[0].name}: its results disagree on bounds or direction; only common values are stored"
             )
         return agreed
 

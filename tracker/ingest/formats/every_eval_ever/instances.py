@@ -1,4 +1,4 @@
-"""The instances: a row for each prompt, trial and result."""
+"""The instance file: a row for each prompt, trial and result."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ LETTERS = [chr(ord("A") + place) for place in range(26)]
 
 
 def find_checksum_problem(path: Path, reference: Mapping[str, Any]) -> str | None:
-    """Why the bytes are not those of which the aggregate gives a checksum; None where they are, or it gives none."""
+    """Return why the bytes do not match the checksum in the aggregate; None if they match or it has none."""
     checksum = text(reference.get("checksum"))
     if checksum is None:
         return None
     kind = {64: "sha256", 32: "md5"}.get(len(checksum))
     algorithm = text(reference.get("hash_algorithm")) or kind
     if algorithm not in ("sha256", "md5"):
-        return f"its checksum is of an unknown kind, {str(algorithm)[:40]!r}."
+        return f"unknown checksum algorithm {str(algorithm)[:40]!r}."
     digest = hashlib.new(algorithm, usedforsecurity=False)
     with open_file(path) as file:
         while chunk := file.read(CHUNK):
@@ -45,20 +45,20 @@ def find_checksum_problem(path: Path, reference: Mapping[str, Any]) -> str | Non
     return (
         None
         if actual == checksum.strip().lower()
-        else f"has the {algorithm} {actual}, and the aggregate says {checksum[:64]}."
+        else f"has the {algorithm} {actual}, but the aggregate reports {checksum[:64]}."
     )
 
 
 @dataclass
 class _Seen:
-    """Of one result, by the prompts' places: number of rows, and number and sum of scores."""
+    """For one result, by prompt index: number of rows, and number and sum of scores."""
 
     rows: array[int] = field(default_factory=lambda: array("i"))
     counts: array[int] = field(default_factory=lambda: array("i"))
     sums: array[float] = field(default_factory=lambda: array("d"))
 
     def reach(self, place: int) -> None:
-        """Have room for a prompt."""
+        """Make room for a prompt."""
         lacking = place + 1 - len(self.rows)
         if lacking > 0:
             self.rows.extend([0] * lacking)
@@ -66,19 +66,19 @@ class _Seen:
             self.sums.extend([0.0] * lacking)
 
     def mean(self) -> float:
-        """The mean over prompts, trials averaged; NaN where there is no score."""
+        """Return the mean over prompts, with trials averaged; NaN without scores."""
         means = [total / n for total, n in zip(self.sums, self.counts, strict=True) if n]
         return math.fsum(means) / len(means) if means else math.nan
 
 
 @dataclass
 class _Known:
-    """The prompts met so far, a number of 64 bits each, so that a million of them need little room.
+    """Index of the prompts read so far, which stores 64-bit hashes to save memory.
 
     Attributes:
-        places: by task and name, and by task, name and ordinal for further prompts of that name.
-        contents: hash of the content, by place.
-        further: hashes of the contents of further prompts of one name, by the first one's place.
+        places: index by task and name, and by task, name and number for further prompts of that name.
+        contents: content hash of each prompt.
+        further: content hashes of further prompts of one name, by index of the first.
     """
 
     places: dict[int, int] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class _Known:
     further: dict[int, list[int]] = field(default_factory=dict)
 
     def place_prompt(self, task: str, key: str, content: PromptContent) -> tuple[str, int]:
-        """Name and place of a prompt: the same name with other content is another prompt."""
+        """Return name and index of a prompt. The same name with different content is a different prompt."""
         content_number = hash_to_int(content.text or "", *(content.choices or ()), content.answer or "")
         place = self._place(content_number, task, key)
         if self.contents[place] == content_number:
@@ -105,12 +105,12 @@ class _Known:
 
 
 class Instances:
-    """A file of instances.
+    """An instance file.
 
     Args:
         path: the file.
-        aggregate: what they belong to; None where that is not at hand.
-        options: what the user says.
+        aggregate: the aggregate; None if the file is missing.
+        options: how to read the file.
     """
 
     def __init__(self, path: Path, aggregate: Aggregate | None, options: ReadOptions) -> None:
@@ -125,21 +125,21 @@ class Instances:
 
     @property
     def sampled(self) -> list[EvaluationResult]:
-        """The results that have instances."""
+        """Return the results that have instances."""
         return list(self._seen)
 
     def means(self) -> Iterator[tuple[EvaluationResult, float]]:
-        """Of each result with a reported score, the mean of its instances."""
+        """Return the mean of the instances of each result with a reported score."""
         for result, seen in self._seen.items():
             mean = seen.mean()
             if not math.isnan(result.value) and not math.isnan(mean):
                 yield result, mean
 
     def blocks(self) -> Iterator[Measurement | str]:
-        """The scores and answers, then what is to be said of them.
+        """Yield the scores and answers, then the warnings.
 
         Raises:
-            BadInputError: a line is no instance, or belongs to another evaluation or model.
+            BadInputError: a line is not an instance, or belongs to another evaluation or model.
         """
         if self.aggregate is not None and any(result.scale != 1 for result in self.aggregate.results):
             self._look_ahead()
@@ -171,17 +171,17 @@ class Instances:
                 self._n_errored, ERRORED, self.options.errored or "missing", "instance failed|instances failed"
             )
         if self._n_empty and self.options.empty == "missing":
-            yield describe_policy(self._n_empty, EMPTY, "missing", "answer holds nothing|answers hold nothing")
+            yield describe_policy(self._n_empty, EMPTY, "missing", "answer is empty|answers are empty")
         if self._n_orphans:
-            yield f"{self._n_orphans:,} instances point to no result of the aggregate; their evaluation_name was taken"
+            yield f"{self._n_orphans:,} instances match no result of the aggregate; they are named by evaluation_name"
         if self._n_other_split:
-            yield f"{self._n_other_split:,} instances are of splits that were not asked for (--split)"
+            yield f"{self._n_other_split:,} instances of other splits were skipped (--split)"
         if self._n_contrary:
-            yield f"{self._n_contrary:,} instances score 0 or 1, and is_correct says otherwise; the score was taken"
+            yield f"{self._n_contrary:,} instances have a score that contradicts is_correct; the score was used"
 
     def _checked(self, line: int, row: Any) -> Mapping[str, Any]:
         if not isinstance(row, dict):
-            raise BadInputError(self.path, f"line {line}: is no JSON object.")
+            raise BadInputError(self.path, f"line {line}: is not a JSON object.")
         if text(row.get("evaluation_name")) is None:
             raise BadInputError(self.path, f"line {line}: has no evaluation_name.")
         if self.aggregate is None:
@@ -191,7 +191,7 @@ class Instances:
         for name, expected in (("evaluation_id", self.aggregate.id), ("model_id", self.aggregate.model_id)):
             value = text(row.get(name))
             if value is not None and expected is not None and value != expected:
-                problem = f"line {line}: its {name} is {value[:80]!r}, that of the file is {expected[:80]!r}."
+                problem = f"line {line}: its {name} is {value[:80]!r}, but the file has {expected[:80]!r}."
                 raise BadInputError(self.path, problem)
         return row
 
@@ -224,7 +224,7 @@ class Instances:
         try:
             builder.score(at, result.metric, value)
             for extraction, (answer, status, probability) in answers_by_extraction.items():
-                # What was read off for one metric may differ from what was read off for another.
+                # Different metrics may extract different answers.
                 how = ",".join(filter(None, (extraction, result.metric.name))) if several else extraction
                 builder.answer(at, answer, extraction=how, status=status, probability=probability)
         except ValueError as error:
@@ -286,12 +286,12 @@ class Instances:
             return n_before
         if not isinstance(value, str) or not value.isdecimal() or len(value) > 10 or int(value) > MAX_TRIAL:
             raise BadInputError(
-                self.path, f"line {line}: {vocabulary.TRIAL} is {str(value)[:40]!r}, not a number from 0 up."
+                self.path, f"line {line}: {vocabulary.TRIAL} is {str(value)[:40]!r}, not a whole number of at least 0."
             )
         return int(value)
 
     def _look_ahead(self) -> None:
-        """Whether the instances of results in percent are percent too: where one of them is larger than 1."""
+        """Return whether instances of percentage results are percentages too, which holds if one is larger than 1."""
         largest: dict[EvaluationResult, float] = {}
         for line, row in iterate_json_lines(self.path):
             result = self._result(self._checked(line, row))

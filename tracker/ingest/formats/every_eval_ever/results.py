@@ -1,4 +1,4 @@
-"""One result of an aggregate: which task, which metric, on which scale."""
+"""A result of an aggregate: task, metric and scale."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ UNNAMED = "score"
 PERCENT = ("percent", "percentage", "percents", "%", "pct")
 NOT_PERCENT = ("proportion", "fraction", "probability", "ratio")
 BINARY_KINDS = ("accuracy", "exact_match", "f1", "pass_rate", "win_rate", "pass@1", "acc")
-"""Kinds of metrics that lie in [0, 1] wherever they are not given as percent."""
+"""Kinds of metrics that lie in [0, 1] unless they are percentages."""
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult:
-    """One of the results of an aggregate file.
+    """A result of an aggregate file.
 
     Attributes:
-        id: by which rows of instances point to it; None where it has none.
+        id: identifier to which instances refer; None if it has none.
         name: its evaluation_name.
-        task: the part of the benchmark it is about.
-        metric: how it was scored, on the scale that is stored.
-        scale: what a value of the file is multiplied with: 0.01 for percent.
-        value, stderr: as stored; NaN where not given.
-        n_prompts: behind it; None where not said.
-        split: of the prompts; None where not said.
-        is_summary: whether it sums up others of the file and is not one more.
+        task: name of the task.
+        metric: its metric, on the stored scale.
+        scale: factor from values of the file to stored values: 0.01 for percentages.
+        value, stderr: on the stored scale; NaN if missing.
+        n_prompts: number of prompts; None if unknown.
+        split: split of the prompts; None if unknown.
+        is_summary: whether it summarizes other results of the file.
     """
 
     id: str | None
@@ -48,13 +48,13 @@ class EvaluationResult:
 def describe_metric(
     config: Mapping[str, Any], scale: float, options: ReadOptions, *, as_written: bool
 ) -> MetricDescription:
-    """The metric of a result, on the scale that is stored.
+    """Return the metric of a result on the stored scale.
 
     Args:
         config: its metric_config.
-        scale: what the file's values are multiplied with.
-        options: what the user says.
-        as_written: whether our export wrote it, so that nothing known of the metric goes before it.
+        scale: factor from values of the file to stored values.
+        options: how to read the file.
+        as_written: whether Suffrage exported it, so that it overrides known metrics.
     """
     names = (text(config.get(name)) for name in ("metric_id", "metric_kind", "metric_name"))
     name = next(filter(None, names), None) or options.metric or UNNAMED
@@ -75,7 +75,7 @@ def describe_metric(
 
 
 def is_percent(config: Mapping[str, Any]) -> bool:
-    """Whether the unit says so; else whether a share, by its kind or name, is said to go from 0 to 100."""
+    """Return whether the unit is percent, or a proportion by kind or name has the range 0 to 100."""
     unit = (text(config.get("metric_unit")) or "").strip().lower()
     if unit in PERCENT or unit in NOT_PERCENT:
         return unit in PERCENT
@@ -85,5 +85,5 @@ def is_percent(config: Mapping[str, Any]) -> bool:
 
 
 def are_duplicates(first: EvaluationResult, second: EvaluationResult) -> bool:
-    """Whether a result is said twice: nothing could tell the instances of the two apart."""
+    """Return whether a result is a duplicate whose instances cannot be distinguished."""
     return first.value == second.value and second.id in (None, first.id)

@@ -1,4 +1,4 @@
-"""One instance: which prompt it is about, and what the model said."""
+"""One instance: its prompt and the model's answers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LETTERS = [chr(ord("A") + place) for place in range(26)]
 def content(
     input_fields: Mapping[str, Any], metadata: Mapping[str, Any], split: str | None, *, as_written: bool
 ) -> PromptContent:
-    """The prompt of a row.
+    """Return the prompt of a row.
 
     Args:
         input_fields: its input.
         metadata: further fields.
         split: that of the result.
-        as_written: whether our export wrote it, so that nothing is to be guessed.
+        as_written: whether Suffrage exported it, so that nothing is guessed.
     """
     choices = input_fields.get("choices")
     choices = (
@@ -51,7 +51,7 @@ def content(
 
 
 def answers(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, tuple[str | None, str, float]]:
-    """By extraction: what was read off, its status and probability."""
+    """Return answer, status and probability by extraction."""
     more = mapping(_parsed(metadata.get(vocabulary.ANSWERS)))
     answers_by_extraction: dict[str, tuple[str | None, str, float]] = {}
     attributions = row.get("answer_attribution")
@@ -85,7 +85,7 @@ def _answer(value: str, more: Any) -> tuple[str | None, str, float]:
 
 
 def _parsed(written: Any) -> Any:
-    """What a text spells in JSON; the text itself where it spells nothing."""
+    """Return the value of a JSON text; the text itself if it is not JSON."""
     if not isinstance(written, str):
         return None
     try:
@@ -95,6 +95,6 @@ def _parsed(written: Any) -> Any:
 
 
 def hash_to_int(*parts: str) -> int:
-    """Texts as one number, which others hardly share."""
+    """Return a hash of texts."""
     data = "\0".join(parts).encode("utf-8", errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

@@ -1,6 +1,6 @@
-"""Words of Every Eval Ever, and ours for what its schema has no field for: our export writes them, our reader reads.
+"""Field names of Every Eval Ever, and the additional ones that our export writes and our reader reads.
 
-The schema lets texts be added under any name in several places; ours begin with ``suffrage_``.
+The schema allows additional texts in several places; our names begin with ``suffrage_``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 VERSION = "0.3.0"
 NAMESPACE = "every_eval_ever"
 UNKNOWN = "unknown"
-"""The schema's word for what is not known; an extraction without a name is called so."""
+"""The schema's value for unknown; also the name of an unnamed extraction."""
 
 # Of a run, in source_metadata.additional_details.
 BENCHMARK, LABEL, CONDITION, VARIANT = (f"suffrage_{name}" for name in ("benchmark", "label", "condition", "variant"))
@@ -25,10 +25,10 @@ TRIAL, NAMED_BY, SPLIT, ANSWERS, AS_JSON = (
 )
 PREFIX = "suffrage_"
 ACCEPTED = "accepted_answers"
-"""The detail of a prompt that lists its right answers, where there are several."""
+"""Detail of a prompt that lists its accepted answers if there are several."""
 
 
 def sample_hash(raw: str, reference: Sequence[str]) -> str:
-    """The hash by which the schema's authors tell prompts: SHA-256 of canonical JSON of text and references."""
+    """Return the schema's prompt hash: SHA-256 of the canonical JSON of text and references."""
     content = json.dumps({"raw": raw, "reference": list(reference)}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(content.encode()).hexdigest()

@@ -1,8 +1,8 @@
 """Run folder of HELM: per_instance_stats.json, with run_spec.json, scenario_state.json and stats.json beside it.
 
-The scores are the statistics that judge an answer (`tracker.ingest.formats.helm.metrics`); counts, costs and
-probabilities that HELM keeps beside them are passed over. Of the splits the test split is taken, unless the user names
-others. Perturbed prompts are a run of their own; training trials are trials.
+Scores are the statistics that evaluate an answer (`tracker.ingest.formats.helm.metrics`); counts, costs and
+probabilities are skipped. The test split is read by default. Perturbed prompts form separate runs; training trials are
+trials.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ START = re.compile(rb'\s*\[\s*\{\s*"(?:instance_id|perturbation|train_trial_inde
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no per_instance_stats.json of HELM."""
+    """Return why the file is not a per_instance_stats.json of HELM."""
     if path.name.removesuffix(".gz") != "per_instance_stats.json":
         return "the name is not per_instance_stats.json"
     data = first_bytes(path, 4096)
@@ -35,20 +35,20 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def companion_files(path: Path) -> Sequence[Path]:
-    """The other files of the run."""
+    """Return the other files of the run."""
     return HelmRunFolder(path, ReadOptions()).companion_files
 
 
 def harness_name(path: Path) -> str | None:
-    """The program; its files do not say which version."""
+    """Return the program; its files do not contain the version."""
     return "helm"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The prompts and answers of scenario_state.json, then the scores.
+    """Yield the prompts and answers of scenario_state.json, then the scores.
 
     Raises:
-        BadInputError: a file of the run is not sound, or nothing says which model it is of.
+        BadInputError: a file of the run is invalid, or no file names the model.
     """
     folder = HelmRunFolder(path, options)
     yield from folder.warnings()

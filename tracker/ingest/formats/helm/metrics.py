@@ -1,7 +1,7 @@
-"""Which of HELM's statistics are scores.
+"""Selection of HELM's statistics that are scores.
 
-HELM keeps some thirty numbers per instance, most of them counts, costs and probabilities. A score is one that judges
-an answer; `describe_metric` knows them by name, the rest is passed over unless the user names it.
+HELM records about thirty numbers per instance, mostly counts, costs and probabilities. `describe_metric` knows the
+scores by name; other statistics are skipped unless the user names one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DISTANCES = frozenset({"absolute_value_difference", "ter_score", "mer_score", "c
 """From 0 up, lower is better."""
 OTHER_METRICS = re.compile(r"wildbench_score|safety_score|cider|tip_score|classification_\w+|ifeval_\w+|math_equiv\w*"
                     r"|\w*(?:accuracy|correctness|exact_match)")  # fmt: skip
-"""Higher is better, without bounds that are certain: what judging models say, and later kin of the rates."""
+"""Higher is better, with uncertain bounds: scores of judge models, and newer variants of the rates."""
 
 
 def describe_metric(name: str, options: ReadOptions) -> MetricDescription | None:
-    """What is known of a score; None for a statistic that is none."""
+    """Return the description of a score; None if the statistic is not a score."""
     plain = re.sub(r"@\d{1,4}$", "", name)
     description = metric_description(name, options)
     if plain in RATES:

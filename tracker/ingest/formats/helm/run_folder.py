@@ -1,4 +1,4 @@
-"""What a run folder of HELM says of the run: model, scenario, settings, splits."""
+"""Metadata of a HELM run folder: model, scenario, settings, splits."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CHUNK = 1 << 20
 MAX_NAME_LENGTH = 1 << 12
 NAME = rb'\s*:\s*"((?:[^"\\]|\\.){0,400})"'
 SPLIT, INSTANCE = re.compile(rb'"split"' + NAME), re.compile(rb'"instance_id"' + NAME)
-"""Names of splits and instances. No text can be taken for one: within a text a quote has a backslash before it."""
+"""Names of splits and instances. They never match inside a text, where quotes are escaped by backslashes."""
 PROMPT_ARGUMENTS = frozenset({
     "model", "model_deployment", "method", "data_augmentation", "max_train_instances", "max_eval_instances",
     "num_train_trials", "num_outputs", "num_train_instances", "train_trial_index", "temperature", "tokenizer",
     "instructions", "prompt", "stop", "seed", "groups", "eval_split", "train_split", "global_prefix",
     "output_format_instructions", "annotator_type", "max_tokens", "num_thinking_tokens",
 })  # fmt: skip
-"""Arguments of a run that say how, not what, was asked."""
+"""Arguments of a run that are settings and not part of the scenario."""
 MAX_SETTING_LENGTH = 200
 
 
@@ -38,7 +38,7 @@ class HelmRunFolder:
 
     Args:
         path: its per_instance_stats.json.
-        options: what the user says.
+        options: how to read the file.
     """
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
@@ -46,24 +46,24 @@ class HelmRunFolder:
         self._runs: dict[str, RunDescription] = {}
 
     def beside(self, name: str) -> Path | None:
-        """Another file of the run, gzipped or not; None where it is absent."""
+        """Return another file of the run, gzipped or not; None if it does not exist."""
         candidates = (self.path.with_name(name), self.path.with_name(f"{name}.gz"))
         return next((path for path in candidates if path.is_file()), None)
 
     @property
     def companion_files(self) -> Sequence[Path]:
-        """The other files of the run that are there."""
+        """Return the other existing files of the run."""
         return [path for name in OTHER_FILES if (path := self.beside(name)) is not None]
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        """The content of run_spec.json; empty where it is absent."""
+        """Return the content of run_spec.json; empty if it does not exist."""
         path = self.beside("run_spec.json")
         return {} if path is None else mapping(read_json(path))
 
     @cached_property
     def adapter(self) -> Mapping[str, Any]:
-        """How instances were made into requests."""
+        """Return the adapter settings, which turn instances into requests."""
         adapter = mapping(self.spec.get("adapter_spec"))
         path = self.beside("scenario_state.json")
         if adapter or path is None:
@@ -78,7 +78,9 @@ class HelmRunFolder:
 
     @cached_property
     def name(self) -> str:
-        """Scenario and arguments, as ``mmlu:subject=philosophy,model=org_model``; else the folder's name."""
+        """Return scenario and arguments, such as ``mmlu:subject=philosophy,model=org_model``; by default, the folder's
+        name.
+        """
         name = text(self.spec.get("name"))
         if name:
             return name
@@ -88,7 +90,7 @@ class HelmRunFolder:
 
     @property
     def benchmark(self) -> str:
-        """What the user says, else the scenario."""
+        """Return the benchmark named by the user, else the scenario."""
         return self.options.benchmark or self._scenario
 
     @property
@@ -97,7 +99,7 @@ class HelmRunFolder:
 
     @cached_property
     def task(self) -> str:
-        """The value of the scenario's argument, such as philosophy; of several, their names too."""
+        """Return the value of the scenario's argument, such as philosophy; with names if there are several."""
         arguments = [pair.strip().partition("=") for pair in self.name.partition(":")[2].split(",")]
         arguments_of_task = [(name, value) for name, _, value in arguments if name not in PROMPT_ARGUMENTS and value]
         return (
@@ -108,36 +110,36 @@ class HelmRunFolder:
 
     @property
     def method(self) -> str:
-        """How options are put to the model."""
+        """Return the adapter method."""
         return text(self.adapter.get("method")) or ""
 
     @property
     def is_multiple_choice(self) -> bool:
-        """Whether references are options."""
+        """Return whether references are options."""
         return self.method.startswith("multiple_choice")
 
     @property
     def scores_options_separately(self) -> bool:
-        """Whether each option was a request of its own."""
+        """Return whether each option is a separate request."""
         return self.method.startswith("multiple_choice_separate")
 
     @cached_property
     def model(self) -> str:
-        """Name of the model.
+        """Return the name of the model.
 
         Raises:
-            BadInputError: nothing says which.
+            BadInputError: no file names it.
         """
         names = (self.options.model, self.adapter.get("model"), self.adapter.get("model_deployment"))
         model = next((name for name in names if text(name)), None)
         if model is None:
             lack = "run_spec.json" if not self.spec else "its adapter_spec"
-            raise BadInputError(self.path, f"nothing says whose run this is ({lack} is missing); add --model NAME.")
+            raise BadInputError(self.path, f"does not name the model ({lack} is missing); add --model NAME.")
         return str(model)
 
     @cached_property
     def _splits_and_size(self) -> tuple[Sequence[str], int]:
-        """Splits, and the number of instances."""
+        """Return the splits and their numbers of instances."""
         splits: set[bytes] = set()
         instances: set[bytes] = set()
         kept = b""
@@ -151,37 +153,37 @@ class HelmRunFolder:
 
     @cached_property
     def splits(self) -> frozenset[str] | None:
-        """The splits to take; None for whatever there is.
+        """Return the splits to read; None for all.
 
         Raises:
-            BadInputError: the run has none of those that the user names.
+            BadInputError: the run has none of the selected splits.
         """
         splits, _ = self._splits_and_size
         if self.options.splits:
             if lacking := [split for split in self.options.splits if split not in splits]:
                 known = ", ".join(splits) or "none"
-                raise BadInputError(self.path, f"no split {lacking[0]!r}; this run has: {known}.")
+                raise BadInputError(self.path, f"no split {lacking[0]!r}. Splits of this run: {known}.")
             return frozenset(self.options.splits)
         return frozenset([TEST]) if TEST in splits else None
 
     def warnings(self) -> Iterator[str]:
-        """Which splits are taken."""
+        """Yield warnings on the splits that are read."""
         splits, _ = self._splits_and_size
         if self.splits is None and splits:
-            yield f"no test split, so these were taken: {', '.join(splits)}"
+            yield f"no test split; read the splits {', '.join(splits)}"
         elif self.splits is not None and (unused := [split for split in splits if split not in self.splits]):
             used = ", ".join(split for split in splits if split in self.splits)
-            yield f"of the splits {used} was taken and {', '.join(unused)} passed over (--split takes others)"
+            yield f"read the split {used}, skipped {', '.join(unused)} (choose with --split)"
 
     def takes(self, split: str | None) -> bool:
-        """Whether prompts of a split are taken."""
+        """Return whether prompts of a split are read."""
         return self.splits is None or split in self.splits
 
     def run(self, variant: str) -> RunDescription:
-        """The run with a perturbation; '' is without.
+        """Return the run of a perturbation; '' for none.
 
         Raises:
-            BadInputError: nothing says whose it is.
+            BadInputError: no file names the model.
         """
         if variant not in self._runs:
             most = count(self.adapter.get("max_eval_instances"))
@@ -198,7 +200,7 @@ class HelmRunFolder:
 
     @cached_property
     def _other_splits(self) -> str:
-        """What sets scores on splits that the user chose apart from those on the split that is taken by itself."""
+        """Return the variant of scores on splits that the user selected; '' for the default split."""
         splits, _ = self._splits_and_size
         usual = {TEST} if TEST in splits else set(splits)
         chosen = set(self.options.splits)
@@ -218,13 +220,13 @@ class HelmRunFolder:
 
 
 def read_pieces(path: Path, *names: str) -> Iterator[tuple[str | None, bytes]]:
-    """The elements of the list that names lead to in a file, as JSON, and what stands beside the list, with names."""
+    """Yield the elements of a list in a file as JSON, and the members beside the list with names."""
     with open_file(path) as file:
         yield from stream_parts(iter(lambda: file.read(CHUNK), b""), path, of=names)
 
 
 def parse_variant(perturbation: Any) -> str | None:
-    """What a perturbation is called, with its parameters; '' for none, None for what HELM computes over several."""
+    """Return the name of a perturbation with its parameters; '' for none, None for statistics over several."""
     fields = mapping(perturbation)
     if fields.get("computed_on") in ("worst", "original"):
         return None

@@ -1,4 +1,4 @@
-"""scenario_state.json: what was asked, and what the model said."""
+"""scenario_state.json: prompts and responses."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_PROBLEMS = 1000
 
 
 class ScenarioStates:
-    """The requests of a run.
+    """Reads the requests of a run.
 
     Attributes:
-        lacking: where the model gave no answer: ``errored`` or ``empty``.
+        lacking: ``errored`` or ``empty`` for each missing answer.
     """
 
     def __init__(self, folder: HelmRunFolder) -> None:
@@ -34,14 +34,14 @@ class ScenarioStates:
         self._gathered: dict[str, BlockBuilder] = {}
 
     def blocks(self) -> Iterator[Measurement | str]:
-        """Prompts and answers.
+        """Yield prompts and answers.
 
         Raises:
-            BadInputError: the file is not sound.
+            BadInputError: the file is invalid.
         """
         path = self.folder.beside("scenario_state.json")
         if path is None:
-            yield "no scenario_state.json beside the statistics: prompts have names, but no texts, and no answers"
+            yield "scenario_state.json is missing: prompts have no texts, and responses are missing"
             return
         number_of = 0
         try:
@@ -64,7 +64,7 @@ class ScenarioStates:
         key, perturbation = identity(instance.get("id")), parse_variant(instance.get("perturbation"))
         trial = count(state.get("train_trial_index", 0))
         if key is None or trial is None:
-            lack = "its instance has no id" if key is None else "its train_trial_index is no number from 0 up"
+            lack = "the instance has no id" if key is None else "train_trial_index is not a whole number of at least 0"
             self._add_problem(f"{where}: {lack}")
             return
         split = text(instance.get("split"))
@@ -74,7 +74,7 @@ class ScenarioStates:
             self._gathered[perturbation] = BlockBuilder(self.folder.run(perturbation), NAMESPACE, "scenario_state.json")
         builder = self._gathered[perturbation]
         options = _references(instance)
-        # A perturbed text is the same prompt in other words: the variant of the run says so.
+        # A perturbed text is the same prompt; the variant of the run marks the perturbation.
         content = PromptContent(split=split) if perturbation else self._content(instance, options, split)
         row = builder.row(self.folder.task, key, trial, content)
         result = mapping(state.get("result"))
@@ -130,27 +130,27 @@ class ScenarioStates:
     def _as_letter(
         self, completion: str | None, state: Mapping[str, Any], options: Sequence[tuple[str, bool]]
     ) -> str | None:
-        """The option that the answer names; the answer itself where it names none."""
+        """Return the option that the answer names; the answer itself if it names none."""
         mapped = mapping(state.get("output_mapping")).get(completion) if completion is not None else None
         matching = [place for place, (option, _) in enumerate(options) if option == mapped]
         return option_letter(matching[0]) if mapped is not None and len(matching) == 1 else completion
 
 
 def full(gathered: Iterable[BlockBuilder]) -> Iterator[Measurement]:
-    """Blocks of those whose time has come."""
+    """Yield the blocks that are full."""
     for builder in gathered:
         if builder.is_full:
             yield from builder.blocks()
 
 
 def rest(gathered: Iterable[BlockBuilder]) -> Iterator[Measurement]:
-    """Blocks of whatever has been gathered."""
+    """Yield all remaining blocks."""
     for builder in gathered:
         yield from builder.blocks()
 
 
 def _references(instance: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    """Text of each reference, and whether it is right."""
+    """Return text and correctness of each reference."""
     references = instance.get("references")
     parsed = []
     for reference in references if isinstance(references, list) else ():
@@ -163,7 +163,7 @@ def _references(instance: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 
 def _parse_question(instance: Mapping[str, Any]) -> str | None:
-    """The text of an instance: its own, that of its messages, or that of its media."""
+    """Return the text of an instance: its own, that of its messages, or that of its media."""
     source = mapping(instance.get("input"))
     if own_text := text(source.get("text")):
         return own_text
@@ -175,7 +175,7 @@ def _parse_question(instance: Mapping[str, Any]) -> str | None:
 
 
 def _parse_completion(result: Mapping[str, Any]) -> tuple[str | None, float]:
-    """The likeliest completion and its probability; HELM judges that one."""
+    """Return the most likely completion and its probability; HELM scores that one."""
     completions = result.get("completions")
     entries = [mapping(entry) for entry in completions] if isinstance(completions, list) else []
     likelihoods = [
@@ -184,5 +184,5 @@ def _parse_completion(result: Mapping[str, Any]) -> tuple[str | None, float]:
     if not likelihoods:
         return None, math.nan
     chance, completion = max(likelihoods, key=lambda pair: pair[0])
-    # Where a model tells no probabilities HELM writes 0, which would be certainty.
+    # HELM writes 0 for unknown log probabilities, which would mean certainty.
     return completion.strip() or None, math.exp(chance) if chance < 0 and completion.strip() else math.nan

@@ -1,4 +1,4 @@
-"""per_instance_stats.json: the scores; and stats.json, with which they are compared."""
+"""per_instance_stats.json: the scores; and stats.json, which is compared with them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tracker.ingest.measurement import Measurement, MetricDescription
 from tracker.option_labels import option_letter
 
 PREDICTED = "predicted_index"
-"""The statistic that says which option a model chose, where each was asked apart."""
+"""Statistic of the chosen option if each option is a separate request."""
 MAX_NAMES = 4
 
 
 class InstanceStatistics:
-    """The scores of a run.
+    """Reads the scores of a run.
 
     Args:
         folder: its files.
@@ -42,10 +42,10 @@ class InstanceStatistics:
         self._lacking: dict[str, set[tuple[str, str, int]]] = {ERRORED: set(), EMPTY: set()}
 
     def blocks(self) -> Iterator[Measurement | str]:
-        """Scores, then notes.
+        """Yield scores, then warnings.
 
         Raises:
-            BadInputError: the file is not sound.
+            BadInputError: the file is invalid.
         """
         path = self.folder.path
         try:
@@ -67,7 +67,9 @@ class InstanceStatistics:
         key, trial = identity(entry.get("instance_id")), count(entry.get("train_trial_index", 0))
         stats = entry.get("stats")
         if key is None or trial is None or not isinstance(stats, list):
-            lack = "it has no list of stats" if trial is not None else "its train_trial_index is no number from 0 up"
+            lack = (
+                "it has no list stats" if trial is not None else "train_trial_index is not a whole number of at least 0"
+            )
             lack = lack if key is not None else "it has no instance_id"
             self._add_problem(f"{where}: {lack}")
             return
@@ -76,7 +78,7 @@ class InstanceStatistics:
             stat_name = stat.get("name") if isinstance(stat, dict) else None
             name = stat_name.get("name") if isinstance(stat_name, dict) else None
             if isinstance(name, str) and name in self._passed:
-                continue  # most are such, and need not be looked at
+                continue  # most statistics are not scores and can be skipped
             self._add_stat(mapping(stat), key, trial, entry.get("perturbation"), where)
 
     def _add_stat(self, stat: Mapping[str, Any], key: str, trial: int, perturbation: Any, where: str) -> None:
@@ -123,7 +125,7 @@ class InstanceStatistics:
             total[1] += 1
 
     def _as_agreed(self, value: float, place: tuple[str, str, int]) -> float:
-        """The score, by what errored and empty answers count as."""
+        """Return the score after applying the policies for failed and empty answers."""
         lack = self.states.lacking.get(place)
         if lack is None:
             return value
@@ -133,7 +135,7 @@ class InstanceStatistics:
         return 0.0 if lack == ERRORED and math.isnan(value) else value
 
     def _score_failed(self) -> None:
-        """Zero for requests that failed and that HELM kept no statistics of."""
+        """Yield zeros for failed requests without statistics."""
         metrics = [metric for metric in self._metrics.values() if metric is not None]
         failed = [place for place, lack in self.states.lacking.items() if lack == ERRORED]
         for place in failed:
@@ -156,8 +158,8 @@ class InstanceStatistics:
         passed = [name for name, metric in self._metrics.items() if metric is None and name != PREDICTED]
         if passed:
             some = ", ".join(map(shorten, passed[:MAX_NAMES])) + (", …" if len(passed) > MAX_NAMES else "")
-            phrase = "statistic that is no score was" if len(passed) == 1 else "statistics that are no scores were"
-            yield f"{len(passed)} {phrase} passed over ({some}); --metric NAME takes one"
+            phrase = "statistic that is not a score was" if len(passed) == 1 else "statistics that are not scores were"
+            yield f"{len(passed)} {phrase} skipped ({some}); store one with --metric NAME"
         for kind, phrase in ((ERRORED, "request failed|requests failed"), (EMPTY, "answer is empty|answers are empty")):
             places = [place for place, lack in self.states.lacking.items() if lack == kind]
             if n := len(places if kind == ERRORED else self._lacking[kind]):
@@ -165,7 +167,7 @@ class InstanceStatistics:
         yield from self._differing()
 
     def _differing(self) -> Iterator[str]:
-        """Means that stats.json reports otherwise: over the instances of each trial, then over the trials."""
+        """Return the means that differ from stats.json: over the instances of each trial, then over the trials."""
         path = self.folder.beside("stats.json")
         if path is None:
             return
@@ -181,16 +183,16 @@ class InstanceStatistics:
             recomputed = math.fsum(total / n for total, n in trials.values()) / len(trials)
             if contradicts(reported, recomputed):
                 differing[str(name)] += 1
-                first = first or f"{name} is {reported:g} there and {recomputed:g} here"
+                first = first or f"{name} is {reported:g}, but the instances give {recomputed:g}"
         if differing:
-            yield f"stats.json reports other means than those of the instances for {len(differing)} metrics: {first}"
+            yield f"stats.json differs from the means of the instances for {len(differing)} metrics: {first}"
 
 
 def _mean(stat: Mapping[str, Any]) -> float:
-    """The statistic's mean, or sum over count; NaN where nothing was counted.
+    """Return the statistic's mean, or sum over count; NaN if the count is 0.
 
     Raises:
-        ValueError: in words: it is no number.
+        ValueError: the statistic is not a number.
     """
     if "mean" in stat:
         return score(stat["mean"])

@@ -1,7 +1,6 @@
 """Logs of Inspect AI: .eval archives, read from their summaries, and .json logs; transcripts are never read.
 
-A log is read as a stream, and a large one twice: first to learn which samples are of one prompt, which were asked again
-and which metrics there are, then for its measurements.
+A log is read as a stream, a large one twice: first to find prompts, retries and metrics, then for the measurements.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ JSON_START = re.compile(
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no log of Inspect AI."""
+    """Return why the file is not a log of Inspect AI."""
     if path.suffix not in (".eval", ".json"):
         return "the name does not end in .eval or .json"
     try:
@@ -46,7 +45,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def harness_name(path: Path) -> str | None:
-    """The program, with its version where the log names it."""
+    """Return the program, with its version if the log names it."""
     try:
         inspect_log = open_log(path)
         if isinstance(inspect_log, JsonLog):
@@ -58,35 +57,35 @@ def harness_name(path: Path) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The scores and answers of each scorer, or what the log reports of the whole task where it holds no samples."""
+    """Yield scores and answers of each scorer, or the reported task scores if the log has no samples."""
     inspect_log = open_log(path)
-    with report_progress_to(None):  # the second reading moves the progress
+    with report_progress_to(None):  # the second pass reports the progress
         index = InspectLogIndex.of(inspect_log.samples())
     header = _renamed(_header(inspect_log, options), index, options)
     if warning := header.warning:
         yield warning
     if header.data.get("invalidated") is True:
-        yield "the log says that some of its samples are invalid, and not which; they were taken like the others"
+        yield "the log marks some samples as invalid without naming them; all samples were read"
     blocks = InspectBlocks(inspect_log, header, index, options)
     if len(index):
         yield from blocks.read()
         yield from blocks.warnings()
     else:
         yield from header.task_scores()
-        yield from blocks.read()  # tells of damage, if there is any
+        yield from blocks.read()  # raises if the log is damaged
 
 
 def _header(inspect_log: InspectLog, options: ReadOptions) -> LogHeader:
     try:
         return inspect_log.header(options)
     except BadInputError:
-        for _ in inspect_log.samples():  # the damage that hides the head says more than that there is none
+        for _ in inspect_log.samples():  # damage of the header is more informative than a missing header
             pass
         raise
 
 
 def _renamed(header: LogHeader, index: InspectLogIndex, options: ReadOptions) -> LogHeader:
-    """The user's name of the metric goes to the first one that the log reports a mean of, else to its first."""
+    """Return the metric to rename: the first with a reported mean, else the first."""
     metrics = index.metrics or [reported.metric for reported in header.reported]
     if options.metric is None or options.metric in metrics or not metrics:
         return header

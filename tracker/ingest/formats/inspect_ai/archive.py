@@ -1,4 +1,4 @@
-"""The members of a zip archive as streams, zstd among them, and what can be saved of one that breaks off."""
+"""Members of a zip archive as streams, including zstd, with recovery of truncated archives."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ STORED, DEFLATED, ZSTD = 0, 8, 93
 ENCRYPTED, SIZES_FOLLOW = 0x1, 0x8
 CHUNK = 1 << 18
 MAX_PART_BYTES = 1 << 28
-AGAIN = "Copy the file again from where it was written."
+AGAIN = "Copy the file again from its source."
 
 
 @dataclass(frozen=True)
 class Member:
-    """One file in the archive.
+    """A member of the archive.
 
     Attributes:
-        method: how it is compressed, by its number in the zip format.
-        start: where its header begins.
-        size: of its compressed bytes.
+        method: compression method, as in the zip format.
+        start: offset of its header.
+        size: size of its compressed data in bytes.
         crc: CRC-32 of its content.
     """
 
@@ -48,8 +48,8 @@ class InspectArchive:
     """A zip archive.
 
     Attributes:
-        members: by name; of two with one name the later.
-        damage: what is wrong with it as a whole; '' where nothing is.
+        members: members by name; of duplicates, the last.
+        damage: damage of the archive; '' if it is intact.
     """
 
     path: Path
@@ -58,14 +58,15 @@ class InspectArchive:
 
     @classmethod
     def open(cls, path: Path, is_wanted: Callable[[str], bool]) -> InspectArchive:
-        """Read its table of contents, or where that is lost the headers before the members.
+        """Read the central directory, or the local headers if it is lost.
 
         Args:
             path: the file.
-            is_wanted: whether a member of some name will be read; of others nothing is kept, as there may be very many.
+            is_wanted: returns whether a member with this name is read; others are not kept because there may be very
+                many.
 
         Raises:
-            BadInputError: it holds nothing that can be read.
+            BadInputError: no member can be read.
         """
         try:
             with path.open("rb") as file:
@@ -77,14 +78,14 @@ class InspectArchive:
         except OSError as error:
             raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
         if not members:
-            raise BadInputError(path, f"is a damaged zip archive; nothing in it can be read ({reason}).", advice=AGAIN)
-        return cls(path, members, "the zip archive breaks off: its table of contents is missing or damaged")
+            raise BadInputError(path, f"is a damaged zip archive; no member can be read ({reason}).", advice=AGAIN)
+        return cls(path, members, "the zip archive is truncated: its central directory is missing or damaged")
 
     def read(self, name: str) -> bytes:
-        """All of a member.
+        """Return the content of a member.
 
         Raises:
-            BadInputError: it is damaged, or too large to be held whole.
+            BadInputError: the member is damaged or too large for memory.
         """
         content = bytearray()
         for chunk in self.stream(name):
@@ -94,10 +95,10 @@ class InspectArchive:
         return bytes(content)
 
     def stream(self, name: str) -> Iterator[bytes]:
-        """The content of a member, in chunks.
+        """Yield the content of a member in chunks.
 
         Raises:
-            BadInputError: it is damaged, after what precedes the damage has been yielded.
+            BadInputError: the member is damaged; raised after the valid part.
         """
         member = self.members[name]
         crc = 0
@@ -117,7 +118,7 @@ class _DamagedError(Exception):
 
 
 class _Compressed(io.RawIOBase):
-    """The compressed bytes of one member, and not one more."""
+    """Yield exactly the compressed bytes of one member."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file, self._left = file, size
@@ -128,7 +129,7 @@ class _Compressed(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(min(self._left, CHUNK if size < 0 else size))
         if not data and self._left:
-            raise _DamagedError("its data end too early")
+            raise _DamagedError("its data are truncated")
         self._left -= len(data)
         return data
 
@@ -139,7 +140,7 @@ def _content(file: IO[bytes], member: Member) -> Iterator[bytes]:
     try:
         file.seek(member.start)
     except (OSError, ValueError, OverflowError) as error:
-        raise _DamagedError("its place in the file is impossible") from error
+        raise _DamagedError("its offset is invalid") from error
     header = file.read(30)
     if len(header) < 30 or not header.startswith(LOCAL):
         raise _DamagedError("its header is damaged")
@@ -153,7 +154,7 @@ def _content(file: IO[bytes], member: Member) -> Iterator[bytes]:
     elif member.method == ZSTD:
         yield from _zstd(raw)
     else:
-        raise _DamagedError(f"is compressed in a way that is not known here (method {member.method})")
+        raise _DamagedError(f"uses an unsupported compression method ({member.method})")
 
 
 def _inflated(raw: _Compressed) -> Iterator[bytes]:
@@ -161,12 +162,12 @@ def _inflated(raw: _Compressed) -> Iterator[bytes]:
     try:
         while not machine.eof:
             data = machine.unconsumed_tail or raw.read(CHUNK)
-            # A bound on what comes out, since a few bytes may stand for very many.
+            # Limit the output, since a few bytes may expand to very many.
             chunk = machine.decompress(data, CHUNK) if data else machine.flush()
             if chunk:
                 yield chunk
             elif not data:
-                raise _DamagedError("its data end too early")
+                raise _DamagedError("its data are truncated")
     except zlib.error as error:
         raise _DamagedError(f"its data are damaged ({error})") from error
 
@@ -183,7 +184,7 @@ def _zstd(raw: _Compressed) -> Iterator[bytes]:
 
 
 def _table(file: IO[bytes]) -> Iterator[Member]:
-    """The members by the table of contents."""
+    """Return the members by the central directory."""
     size = file.seek(0, io.SEEK_END)
     tail_start = max(0, size - MAX_END_LENGTH)
     file.seek(tail_start)
@@ -193,7 +194,7 @@ def _table(file: IO[bytes]) -> Iterator[Member]:
         raise _DamagedError("its end is missing")
     n, length, offset = struct.unpack_from("<HII", tail, at + 10)
     end = tail_start + at
-    if at >= 20 and tail.startswith(LONG_LOCATOR, at - 20):  # for very many members, or very large ones
+    if at >= 20 and tail.startswith(LONG_LOCATOR, at - 20):  # zip64: very many or very large members
         (place,) = struct.unpack_from("<Q", tail, at - 12)
         record = _bytes_at(file, place, 56)
         if not record.startswith(LONG_END):
@@ -201,13 +202,13 @@ def _table(file: IO[bytes]) -> Iterator[Member]:
         n, length, offset = struct.unpack_from("<QQQ", record, 32)
         end = place
     if length > end:
-        raise _DamagedError("its table of contents is damaged")
-    shift = end - length - offset  # of an archive behind something else, all places are counted from its own start
+        raise _DamagedError("its central directory is damaged")
+    shift = end - length - offset  # if other data precede the archive, offsets start at the archive
     table = _bytes_at(file, end - length, length)
     at = 0
     for _ in range(n):
         if not table.startswith(ENTRY, at):
-            raise _DamagedError("its table of contents is damaged")
+            raise _DamagedError("its central directory is damaged")
         flags, method = struct.unpack_from("<HH", table, at + 8)
         crc, packed, plain, n_name, n_extra, n_comment = struct.unpack_from("<IIIHHH", table, at + 16)
         (start,) = struct.unpack_from("<I", table, at + 42)
@@ -219,7 +220,7 @@ def _table(file: IO[bytes]) -> Iterator[Member]:
 
 
 def _whole_members(file: IO[bytes]) -> Iterator[Member]:
-    """The members whose bytes are all there, by the headers before each, up to the first that cannot be told."""
+    """Return the complete members by their local headers, up to the first unreadable header."""
     size, place = file.seek(0, io.SEEK_END), 0
     while True:
         header = _bytes_at(file, place, 30)
@@ -235,7 +236,7 @@ def _whole_members(file: IO[bytes]) -> Iterator[Member]:
 
 
 def _long(extra: bytes, numbers: list[int]) -> list[int]:
-    """Numbers of 32 bits, those that are too large for that from the extension that holds them in 64."""
+    """Return 32-bit numbers, or their 64-bit values from the zip64 extra field."""
     if TOO_LARGE not in numbers:
         return numbers
     at = 0
@@ -253,5 +254,5 @@ def _bytes_at(file: IO[bytes], place: int, size: int) -> bytes:
     try:
         file.seek(place)
     except (OSError, ValueError, OverflowError) as error:
-        raise _DamagedError("its table of contents is damaged") from error
+        raise _DamagedError("its central directory is damaged") from error
     return file.read(size)

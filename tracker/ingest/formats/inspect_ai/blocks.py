@@ -1,4 +1,4 @@
-"""From the samples of a log to blocks of measurements, and the check against what the log itself reports."""
+"""Samples of a log as blocks of measurements, and the comparison with the metrics that the log reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tracker.ingest.measurement import (
 
 NAMESPACE = "inspect"
 LETTERS_PER_BLOCK = 8_000_000
-"""So that blocks of long texts stay small."""
+"""Keeps blocks of long texts small."""
 
 
 @dataclass(eq=False)
@@ -33,10 +33,10 @@ class _Rows:
     """The samples of one block.
 
     Attributes:
-        numbers: which sample of the log each is, from 1.
-        prompts: which prompt of the log, from 0.
-        scores: by metric, of the rows that have one.
-        answers: by scorer, of the rows that have one.
+        numbers: number of each sample in the log, from 1.
+        prompts: index of each prompt in the log.
+        scores: scores by metric.
+        answers: answers by scorer.
     """
 
     samples: list[InspectSample] = field(default_factory=list)
@@ -49,12 +49,12 @@ class _Rows:
 
 
 class InspectBlocks:
-    """One reading of the samples of a log, whose head and index are known.
+    """One pass over the samples of a log with known header and index.
 
     Args:
-        log: its samples.
-        header, index: its head, and what a first reading found.
-        options: what the user says.
+        log: the log.
+        header, index: its header, and the result of the first pass.
+        options: how to read the file.
     """
 
     def __init__(self, log: InspectLog, header: LogHeader, index: InspectLogIndex, options: ReadOptions) -> None:
@@ -66,10 +66,10 @@ class InspectBlocks:
         self.n_errored_scored = self.n_empty = 0
 
     def read(self) -> Iterator[Measurement]:
-        """The blocks.
+        """Yield the blocks.
 
         Raises:
-            BadInputError: the log is damaged; what precedes the damage has been yielded.
+            BadInputError: the log is damaged; raised after the valid part.
         """
         rows = _Rows()
         damage: BadInputError | None = None
@@ -166,38 +166,38 @@ class InspectBlocks:
         return self.header.metric(metric, min(low, 0.0) if self.index.n_errored else low, high)
 
     def warnings(self) -> Iterator[str]:
-        """What the reader should be parsed, once the blocks have been read."""
+        """Yield the warnings, after the blocks have been read."""
         index, options = self.index, self.options
         if n := index.n_errored:
-            scored = f" ({self.n_errored_scored:,} of them were scored nevertheless)" if self.n_errored_scored else ""
+            scored = f" ({self.n_errored_scored:,} of them have scores)" if self.n_errored_scored else ""
             counted = "wrong" if options.errored == "wrong" else "missing"
             yield f"{n:,} samples ended with an error{scored}; they count as {counted} (--errored {counted})"
         if index.n_unscored:
             yield f"{index.n_unscored:,} scores are missing: the scorer could not score the answer"
         if self.n_empty:
             counted = "missing (--empty missing)" if options.empty == "missing" else "scored by the harness"
-            yield f"{self.n_empty:,} answers hold nothing; they count as {counted}"
+            yield f"{self.n_empty:,} answers are empty; they count as {counted}"
         if n := int(self.places.superseded.sum()):
-            yield f"{n:,} samples were asked again, with the same id and epoch; the later one of each counts"
+            yield f"{n:,} samples were retried with the same id and epoch; the last attempt counts"
         if n := len(np.unique(self.places.prompt[self.places.numbers > 0])):
-            yield f"{n:,} prompts share their id with another and are called id#1, id#2, …"
+            yield f"{n:,} prompts share their id with another prompt; they are stored as id#1, id#2, …"
         if index.n_cut:
-            yield f"of {index.n_cut:,} samples the log holds only the beginning of the text; it was not taken"
+            yield f"the log truncates the text of {index.n_cut:,} samples; these texts were not stored"
         for metric, n in index.passed_over.items():
-            yield f"{metric}: {n:,} values that are no number were passed over, such as lists, mappings or words"
+            yield f"{metric}: {n:,} values that are not numbers were skipped, such as lists, mappings or words"
         if len(index.lows) > MAX_METRICS:
-            yield f"of {len(index.lows):,} metrics the first {MAX_METRICS} were taken"
+            yield f"the log has {len(index.lows):,} metrics; only the first {MAX_METRICS} were read"
         yield from self._differences()
 
     def _differences(self) -> Iterator[str]:
-        """Where what was read does not come to what the log reports."""
+        """Yield where the samples differ from the reported metrics."""
         for reported in self.header.reported:
             if reported.metric not in self.sums or reported.name not in MEANS:
                 continue
             if reported.reducer != "mean":
                 yield (
                     f"the log reports {reported.metric} {reported.name} = {reported.value:.6g} with "
-                    f"{reported.reducer} of the epochs; scores are stored for each epoch and averaged"
+                    f"{reported.reducer} over the epochs; scores are stored per epoch and averaged"
                 )
                 continue
             sums, counts = self.sums[reported.metric], self.counts[reported.metric]
@@ -208,7 +208,7 @@ class InspectBlocks:
             ]
             if not any(math.isclose(mean, reported.value, rel_tol=1e-9, abs_tol=1e-9) for mean in means):
                 yield (
-                    f"the log reports {reported.metric} {reported.name} = {reported.value:.6g}, and the mean of its "
-                    f"own samples, as they were taken, is {means[0]:.6g} over "
+                    f"the log reports {reported.metric} {reported.name} = {reported.value:.6g}, but the mean of its "
+                    f"samples is {means[0]:.6g} over "
                     f"{int(measured.sum()):,} prompts"
                 )

@@ -1,4 +1,4 @@
-"""What the head of a log says: who answered what, when and how, and what came out as a whole."""
+"""Header of a log: model, task, settings and reported metrics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tracker.ingest.measurement import (
 IN_UNIT_INTERVAL = (
     "match", "includes", "pattern", "exact", "f1", "choice", "model_graded_qa", "model_graded_fact",
 )  # fmt: skip
-"""Scorers of Inspect itself whose scores lie in [0, 1]."""
+"""Scorers of Inspect whose scores lie in [0, 1]."""
 MEANS = ("accuracy", "mean")
 SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
 FEW_SHOT_ARGUMENTS = ("fewshot", "num_fewshot", "n_shot", "n_shots", "num_shots")
 SECRET = re.compile(r"key|token|secret|password|credential|authorization|headers", re.IGNORECASE)
 UNFINISHED = {
-    "started": "the evaluation was still running, or was cut off",
+    "started": "the evaluation was still running or was interrupted",
     "cancelled": "the evaluation was cancelled",
     "error": "the evaluation ended with an error",
 }
@@ -39,14 +39,14 @@ UNFINISHED = {
 
 @dataclass(frozen=True)
 class ReportedScore:
-    """One number that the log itself reports.
+    """A number that the log reports.
 
     Attributes:
-        metric: name of the scores behind it, as the prompts have them.
-        name: of the number: accuracy, mean, …
-        reducer: how it made one score of the epochs of a prompt.
-        error: its standard error, NaN where there is none.
-        n_prompts: None where the log does not say.
+        metric: name of the metric of the underlying scores.
+        name: name of the statistic: accuracy, mean, …
+        reducer: how the scores of a prompt's epochs are combined.
+        error: its standard error, NaN if missing.
+        n_prompts: None if unknown.
     """
 
     metric: str
@@ -59,12 +59,12 @@ class ReportedScore:
 
 @dataclass(frozen=True, eq=False)
 class LogHeader:
-    """The head of a log.
+    """The header of a log.
 
     Attributes:
         path: the file, for messages.
         data: the log without its samples.
-        complete: whether the log was finished; one that was cut off has only what was known at the start.
+        complete: whether the log is finished; a truncated log holds only what was known at the start.
     """
 
     path: Path
@@ -75,16 +75,16 @@ class LogHeader:
 
     @property
     def version(self) -> str | None:
-        """Version of Inspect."""
+        """Return the version of Inspect."""
         version = _part(self._eval, "packages").get("inspect_ai")
         return version if isinstance(version, str) and version else None
 
     @cached_property
     def task(self) -> str:
-        """The task as Inspect shows it: without the package that it is from.
+        """Return the task as Inspect displays it, without its package.
 
         Raises:
-            BadInputError: the log does not name it.
+            BadInputError: the log does not name the task.
         """
         for value in (self._eval.get("task_display_name"), self._eval.get("task")):
             if isinstance(value, str) and (name := value.strip().rpartition("/")[2]):
@@ -95,7 +95,7 @@ class LogHeader:
 
     @cached_property
     def run(self) -> RunDescription:
-        """The run.
+        """Return the run.
 
         Raises:
             BadInputError: the log does not name the model.
@@ -120,24 +120,24 @@ class LogHeader:
 
     @property
     def status(self) -> str:
-        """``success``, ``started``, ``cancelled`` or ``error``."""
+        """Return ``success``, ``started``, ``cancelled`` or ``error``."""
         status = self.data.get("status")
         return status if isinstance(status, str) and status else "started"
 
     @property
     def warning(self) -> str | None:
-        """What is to be told of an evaluation that did not end well."""
+        """Return the warning about an evaluation that did not succeed."""
         if self.status == "success" and self.complete:
             return None
         problem = UNFINISHED.get(self.status, f"the evaluation has the status {self.status[:40]!r}")
-        return f"{problem}: its run counts as a part of the benchmark (limited)"
+        return f"{problem}; its run is stored as limited"
 
     @cached_property
     def reported(self) -> list[ReportedScore]:
-        """The numbers that the log reports of each scorer, without measures of spread."""
+        """Return the reported numbers of each scorer, without measures of spread."""
         results = _part(self.data, "results")
         scores = results.get("scores")
-        if not isinstance(scores, list):  # the first versions had one scorer
+        if not isinstance(scores, list):  # the first versions have one scorer
             only = results.get("scorer")
             scores = [{**only, "metrics": results.get("metrics")}] if isinstance(only, dict) else []
         reported = []
@@ -159,7 +159,7 @@ class LogHeader:
 
     @property
     def scorers(self) -> list[str]:
-        """Names of the scorers, where the log tells them."""
+        """Return the names of the scorers, if the log has them."""
         entries = self._eval.get("scorers")
         scorer_names = (
             [entry.get("name") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
@@ -169,11 +169,11 @@ class LogHeader:
         ]
 
     def metric(self, name: str, low: float = math.nan, high: float = math.nan) -> MetricDescription:
-        """A metric of the prompts.
+        """Return the description of a metric.
 
         Args:
-            name: as the log has it.
-            low, high: smallest and largest score of the log.
+            name: name in the log.
+            low, high: smallest and largest score in the log.
         """
         plain = self.renamed.get(name, name)
         known = metric_description(plain, self.options)
@@ -187,10 +187,10 @@ class LogHeader:
         )
 
     def task_scores(self) -> Iterator[TaskScores | str]:
-        """The numbers that the log reports, as scores of the whole task; for logs without samples."""
+        """Yield the reported numbers as task scores, for logs without samples."""
         seen: set[str] = set()
         for reported in self.reported:
-            # Accuracy or mean is what the scores of the prompts would come to; others are metrics of their own.
+            # Accuracy and mean correspond to the scores of prompts; others are separate metrics.
             name = reported.metric if reported.name in MEANS else f"{reported.metric}/{reported.name}"
             name = name if reported.reducer == "mean" else f"{name}/{reported.reducer}"
             if name in seen:
@@ -205,14 +205,14 @@ class LogHeader:
                 n_prompts=[reported.n_prompts or _count(_part(self.data, "results").get("completed_samples")) or None],
             )
         if seen:
-            yield "the log holds no samples: the numbers that it reports were taken as scores of the whole task"
+            yield "the log has no samples; its reported metrics were read as task scores"
 
     @property
     def _eval(self) -> Mapping[str, Any]:
         return _part(self.data, "eval")
 
     def _label(self, created: datetime | None) -> str:
-        """Time stamp and key: evaluations that were started in the same second have only their keys apart."""
+        """Return time stamp and key; evaluations started in the same second differ only in the key."""
         stamp = created.astimezone(UTC).isoformat() if created is not None else ""
         keys = (self._eval.get(name) for name in ("eval_id", "run_id"))
         return f"{stamp} {next((key for key in keys if isinstance(key, str) and key), '')}".strip()
@@ -250,7 +250,7 @@ class LogHeader:
 def _without_secrets(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         return {
-            str(name): "(left out)" if SECRET.search(str(name)) and isinstance(part, (str, dict, list)) else
+            str(name): "(omitted)" if SECRET.search(str(name)) and isinstance(part, (str, dict, list)) else
             _without_secrets(part, depth + 1)
             for name, part in value.items()
         } if depth < 20 else None  # fmt: skip

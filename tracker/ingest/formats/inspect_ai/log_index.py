@@ -1,4 +1,4 @@
-"""What must be known of all samples of a log before the first can be read: who is who, and which metrics there are."""
+"""Index of all samples of a log, which must be known before reading: prompts, retries and metrics."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tracker.ingest.formats.inspect_ai.samples import InspectSample, hash_to_int
 
 MAX_METRICS = 200
 KEPT = 64 << 20
-"""Bytes of samples, roughly, up to which they are kept from the first reading."""
+"""Samples up to about this many bytes are kept from the first pass."""
 
 
 @dataclass(eq=False)
 class InspectLogIndex:
-    """The samples of a log in a few bytes each, and the counts of what is peculiar.
+    """A compact index of the samples of a log, with counts of special cases.
 
     Attributes:
-        keys, contents: hashes of id and content, in the order of the log; content 0 is not known.
-        epochs: counted from 1.
-        lows, highs: smallest and largest score by metric; only metrics that have one.
-        passed_over: values that are no scores, by metric.
-        n_unscored: values that say that nothing was scored.
-        kept: the samples, so that small logs need not be read again; None of large ones and of damaged ones.
-        n_errored, n_cut: samples that ended with an error, and those of whose text the log holds only a part.
+        keys, contents: hashes of id and content, in the order of the log; 0 for unknown content.
+        epochs: epoch of each sample, from 1.
+        lows, highs: smallest and largest score of each metric with scores.
+        passed_over: number of values that are not scores, by metric.
+        n_unscored: number of values that mark missing scores.
+        kept: the samples of a small intact log, so that it is read once; None otherwise.
+        n_errored, n_cut: number of samples that ended with an error, and of those with truncated texts.
     """
 
     keys: array[int] = field(default_factory=lambda: array("q"))
@@ -46,7 +46,7 @@ class InspectLogIndex:
 
     @classmethod
     def of(cls, samples: Iterable[tuple[int, InspectSample]]) -> InspectLogIndex:
-        """The samples before the first damage; of that whoever reads them again is parsed again."""
+        """Yield the samples before the first damage; the second pass reports the damage."""
         index = cls()
         room = KEPT
         try:
@@ -66,17 +66,17 @@ class InspectLogIndex:
 
     @property
     def metrics(self) -> list[str]:
-        """Names of the metrics, in the order of the log."""
+        """Return the names of the metrics, in the order of the log."""
         return list(self.lows)[:MAX_METRICS]
 
     def places(self) -> PromptPlaces:
-        """Which samples are of one prompt, and which were superseded."""
+        """Return which samples belong to the same prompt, and which were superseded."""
         keys, contents = _column(self.keys, np.int64), _column(self.contents, np.int64)
         epochs = _column(self.epochs, np.int32).astype(np.int64)
         numbers = _numbered(keys, contents)
         _, prompt = np.unique(np.stack([keys, numbers]), axis=1, return_inverse=True)
         prompt = prompt.reshape(-1).astype(np.int64)
-        # The last of each prompt and epoch counts: the first, seen from the end.
+        # The last sample of each prompt and epoch counts: the first from the end.
         _, last = np.unique(np.stack([prompt, epochs])[:, ::-1], axis=1, return_index=True)
         superseded = np.ones(len(keys), dtype=bool)
         superseded[len(keys) - 1 - last] = False
@@ -102,12 +102,12 @@ class InspectLogIndex:
 
 @dataclass(frozen=True, eq=False)
 class PromptPlaces:
-    """Who is who among the samples, in the order of the log.
+    """Prompts of the samples, in the order of the log.
 
     Attributes:
-        prompt: ``(n,)`` int64 number of the prompt, from 0.
-        numbers: ``(n,)`` int64: 0, and 1, 2, … for further prompts of the same id with other content.
-        superseded: ``(n,)`` whether a later sample of the same prompt and epoch takes its place.
+        prompt: ``(n,)`` int64 index of the prompt.
+        numbers: ``(n,)`` int64: 0, and 1, 2, … for further prompts with the same id and different content.
+        superseded: ``(n,)`` whether a later sample of the same prompt and epoch replaces it.
     """
 
     prompt: NDArray[np.int64]
@@ -116,12 +116,14 @@ class PromptPlaces:
 
     @property
     def n_prompts(self) -> int:
-        """How many prompts there are."""
+        """Return the number of prompts."""
         return int(self.prompt.max()) + 1 if len(self.prompt) else 0
 
 
 def _numbered(keys: NDArray[np.int64], contents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which content of its id each sample has, in the order of appearance; one that is not known is the first."""
+    """Return the number of each sample's content within its id, by first appearance; unknown content counts as the
+    first.
+    """
     numbers = np.zeros(len(keys), dtype=np.int64)
     known = contents != 0
     pairs = np.unique(np.stack([keys[known], contents[known]]), axis=1)

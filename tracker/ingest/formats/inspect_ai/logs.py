@@ -1,4 +1,4 @@
-"""A log in either of its shapes: the head, and the samples as a stream that can be read twice."""
+"""A log in either format: its header, and its samples as a stream that can be read twice."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ class InspectLog(Protocol):
     path: Path
 
     def samples(self) -> Iterator[tuple[int, InspectSample]]:
-        """Number, from 1, and content of each sample, as logged.
+        """Yield number (from 1) and content of each sample.
 
         Raises:
-            BadInputError: at the first damage, after the samples before it have been yielded.
+            BadInputError: the log is damaged; raised after the samples before the damage.
         """
         ...
 
     def header(self, options: ReadOptions) -> LogHeader:
-        """The head; where it stands behind the samples, they must have been read before.
+        """Return the header. If it follows the samples, they must be read first.
 
         Raises:
-            BadInputError: it cannot be read.
+            BadInputError: the header cannot be read.
         """
         ...
 
 
 class EvalLog:
-    """A log in an archive, of which only the summaries of the samples are read."""
+    """A log in an archive, of which only the sample summaries are read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -84,11 +84,11 @@ class EvalLog:
             return LogHeader(self.path, self._head, options)
         if START in self.archive.members:
             return LogHeader(self.path, self._read(START), options, complete=False)
-        lacking = self.archive.damage or "is no log of Inspect"
-        raise BadInputError(self.path, f"{lacking}: neither {HEADER} nor {START} can be found in the archive.")
+        lacking = self.archive.damage or "is not a log of Inspect"
+        raise BadInputError(self.path, f"{lacking}: the archive has neither {HEADER} nor {START}.")
 
     def _summaries(self) -> list[str]:
-        """The members that hold them: one of a finished log, else those of its journal in their order."""
+        """Return the members with summaries: one of a finished log, else those of its journal in order."""
         if SUMMARIES in self.archive.members:
             return [SUMMARIES]
         numbered = [(int(match[1]), name) for name in self.archive.members if (match := JOURNAL.fullmatch(name))]
@@ -97,12 +97,12 @@ class EvalLog:
     def _read(self, name: str) -> dict[str, Any]:
         data = parse_json(self.path, self.archive.read(name), name)
         if not isinstance(data, dict):
-            raise BadInputError(self.path, f"{name}: is no head of a log.")
+            raise BadInputError(self.path, f"{name}: is not a log header.")
         return data
 
 
 class JsonLog:
-    """A log in one JSON object; the transcripts of the samples are dropped as they are read."""
+    """A log in one JSON object; transcripts of samples are dropped while reading."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -123,13 +123,11 @@ class JsonLog:
     def header(self, options: ReadOptions) -> LogHeader:
         """See `InspectLog`."""
         if not isinstance(self._head.get("eval"), dict):
-            raise BadInputError(
-                self.path, "is no log of Inspect, or breaks off in its head: it does not say what was run."
-            )
+            raise BadInputError(self.path, "is not a log of Inspect, or its header is truncated.")
         return LogHeader(self.path, self._head, options, complete="status" in self._head)
 
     def until_eval(self) -> None:
-        """Read no more of the head than what was run."""
+        """Read only the description of the run."""
         with open_file(self.path) as file:
             chunks = iter(lambda: file.read(CHUNK), b"")
             for name, data in stream_parts(chunks, self.path, of=("samples",), only=FIELDS, beside=HEAD):
@@ -141,10 +139,10 @@ class JsonLog:
 
 
 def open_log(path: Path) -> EvalLog | JsonLog:
-    """The log of a file.
+    """Open the log in a file.
 
     Raises:
-        BadInputError: it is an archive in which nothing can be read, or without a head that can.
+        BadInputError: the archive or its header cannot be read.
     """
     with open_file(path) as file:
         start = file.read(2)

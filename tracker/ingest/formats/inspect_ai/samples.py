@@ -1,4 +1,4 @@
-"""One sample of a log, as its summary or as a whole: which prompt it is, and what it scored."""
+"""A sample of a log, complete or as a summary: its prompt and scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from tracker.option_labels import option_letter
 
 FIELDS = ("id", "epoch", "input", "choices", "target", "metadata", "scores", "score", "error")
-"""What is read of a sample; its transcript is not."""
+"""Fields that are read of a sample; transcripts are not."""
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 CUT = "...\n(content truncated)"
@@ -22,24 +22,24 @@ MAX_DETAIL_LENGTH = 200
 MAX_ANSWER_LENGTH, ANSWER_BYTES_READ = 1024, 8192
 MAX_EPOCHS = 1_000_000
 PER_SAMPLE = 2_000
-"""Bytes of a sample beside its texts, its scores and what they hold included."""
+"""Approximate size of a sample without texts, including its scores."""
 
 
 class InvalidSampleError(Exception):
-    """What stands where a sample should; says what is wrong with it."""
+    """An entry that is not a valid sample, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class InspectSample:
-    """What is read of a sample.
+    """The data of a sample.
 
     Attributes:
-        key: the harness's id, as text.
-        epoch: counted from 1.
-        text: the question; None where the log holds only a part of it, or keeps it elsewhere.
-        cut: whether the log holds only a part of it.
+        key: id of the harness as text.
+        epoch: number of the epoch, from 1.
+        text: the question; None if the log truncates it or stores it elsewhere.
+        cut: whether the log truncates the text.
         errored: whether it ended with a technical error.
-        scores: by scorer, as logged.
+        scores: logged scores by scorer.
     """
 
     key: str
@@ -54,19 +54,19 @@ class InspectSample:
 
     @property
     def size(self) -> int:
-        """Bytes in memory, roughly."""
+        """Return the approximate size in bytes."""
         return PER_SAMPLE + len(self.text or "") + sum(map(len, self.choices or ()))
 
     @property
     def content(self) -> int:
-        """A number, 63 bits, by which contents are told apart; 0 where the text is not known."""
+        """Return a 63-bit hash of the content; 0 if the text is unknown."""
         if self.text is None:
             return 0
         return hash_to_int("\0".join((self.text, *(self.choices or ())))) or 1
 
 
 def hash_to_int(text: str) -> int:
-    """63 bits of a hash."""
+    """Return 63 bits of a hash."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
 
 
@@ -74,16 +74,16 @@ def sample(data: Any) -> InspectSample:
     """Read a sample.
 
     Raises:
-        NotASampleError: it is none.
+        NotASampleError: the entry is not a sample.
     """
     if not isinstance(data, dict):
-        raise InvalidSampleError("is no sample")
+        raise InvalidSampleError("is not a sample")
     key = data.get("id")
     if isinstance(key, bool) or not isinstance(key, (int, float, str)) or key == "":
         raise InvalidSampleError("has no id")
     epoch = data.get("epoch", 1)
     if isinstance(epoch, bool) or not isinstance(epoch, int) or not 1 <= epoch <= MAX_EPOCHS:
-        raise InvalidSampleError(f"its epoch is {str(epoch)[:40]!r}, not a number from 1 up")
+        raise InvalidSampleError(f"its epoch is {str(epoch)[:40]!r}, not a whole number of at least 1")
     text, cut = question(data.get("input"))
     choices = _choices(data.get("choices"))
     targets = _targets(data.get("target"))
@@ -91,7 +91,7 @@ def sample(data: Any) -> InspectSample:
     if len(targets) > 1 and sum(map(len, targets)) <= MAX_DETAIL_LENGTH:
         details["target"] = targets
     scores = data.get("scores")
-    if not isinstance(scores, dict):  # the first versions had one scorer
+    if not isinstance(scores, dict):  # the first versions have one scorer
         score = data.get("score")
         scores = {"score": score} if isinstance(score, dict) else {}
     return InspectSample(
@@ -108,7 +108,7 @@ def sample(data: Any) -> InspectSample:
 
 
 def question(messages: Any) -> tuple[str | None, bool]:
-    """The text that was asked, the user's messages where there are messages; and whether the log cut it short."""
+    """Return the prompt text, or the user's messages, and whether the log truncates it."""
     if isinstance(messages, str):
         cut = messages.endswith(CUT)
         return None if cut or messages.startswith(ELSEWHERE) else messages.strip() or None, cut
@@ -121,7 +121,7 @@ def question(messages: Any) -> tuple[str | None, bool]:
 
 
 def values(name: str, score: Any) -> Iterator[tuple[str, Any]]:
-    """The metrics of a score, each with its value as logged: one, or one for each key of a mapping."""
+    """Yield the metrics of a score with their values: one, or one for each key of a mapping."""
     value = score.get("value") if isinstance(score, dict) else score
     if isinstance(value, dict):
         for key, part in value.items():
@@ -131,9 +131,10 @@ def values(name: str, score: Any) -> Iterator[tuple[str, Any]]:
 
 
 def number(value: Any) -> float | None:
-    """A value as Inspect counts it: C, I, P and N are 1, 0, 0.5 and 0, yes and no 1 and 0.
+    """Convert a value as Inspect does: C, I, P and N are 1, 0, 0.5 and 0; yes and no are 1 and 0.
 
-    NaN means not scored; None is what cannot be a score: lists, mappings, other words, infinity, numbers beyond 2^53.
+    NaN means not scored. None means that the value is not a score: lists, mappings, other words, infinity, numbers
+    beyond 2^53.
     """
     if value is None:
         return math.nan
@@ -154,7 +155,7 @@ def number(value: Any) -> float | None:
 
 
 def parse_answer(score: Any) -> str | None:
-    """The answer that a scorer took from what the model parse_answer, in one line and cut as summaries have it."""
+    """Return the answer that a scorer extracted, on one line and truncated as in summaries."""
     answer = score.get("answer") if isinstance(score, dict) else None
     if not isinstance(answer, str):
         return None
@@ -173,7 +174,7 @@ def _user_texts(messages: Any) -> Iterator[str]:
             elif isinstance(part, dict):
                 kind = part.get("type")
                 part_text = part.get("text") if kind == "text" else None
-                # Summaries have the kind of a picture or a document in its place.
+                # Summaries contain the type of a picture or document instead of its content.
                 yield part_text if isinstance(part_text, str) else f"({str(kind).capitalize()})"
 
 
@@ -192,7 +193,7 @@ def _targets(value: Any) -> list[str]:
 
 
 def _gold(targets: list[str], choices: list[str] | None) -> str | None:
-    """The one right answer; of multiple choice, its letter."""
+    """Return the only reference answer; the letter for multiple choice."""
     if len(targets) != 1:
         return None
     (target,) = targets
@@ -202,7 +203,7 @@ def _gold(targets: list[str], choices: list[str] | None) -> str | None:
 
 
 def _details(metadata: Any) -> dict[str, Any]:
-    """Short fields of the metadata."""
+    """Return the short fields of the metadata."""
     return {
         str(name): value
         for name, value in (metadata.items() if isinstance(metadata, dict) else ())

@@ -1,7 +1,7 @@
 """Details of lighteval: details_<task>_<time>.parquet, or the results_<time>.json of a run with all its details.
 
-Both generations of columns are read: doc, metric and model_response (also with two underscores before and after), and
-the flat ones of earlier versions. Tasks of the results without details give one score for the whole task.
+Both generations of columns are supported: doc, metric and model_response (also with two underscores around them), and
+the flat columns of earlier versions. Tasks without details become task scores.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ START = re.compile(rb'\s*\{\s*"config_general"\s*:')
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is neither details nor results of lighteval."""
+    """Return why the file is neither details nor results of lighteval."""
     if RESULTS_NAME.fullmatch(path.name):
         data = first_bytes(path, 4096)
         if isinstance(data, str):
@@ -36,21 +36,21 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def companion_files(path: Path) -> Sequence[Path]:
-    """The details of the results."""
+    """Return the details of the results."""
     return LightevalResults.of(path, ReadOptions()).details() if RESULTS_NAME.fullmatch(path.name) else ()
 
 
 def harness_name(path: Path) -> str | None:
-    """The program, with the commit where the results name it."""
+    """Return the program, with the commit if the results name it."""
     commit = LightevalResults.of(path, ReadOptions()).commit
     return f"lighteval {commit}" if commit else "lighteval"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Per task: every metric, the gold option's probability, what the model said.
+    """Yield for each task: metrics, the probability of the reference option, and responses.
 
     Raises:
-        BadInputError: a file is not sound, or nothing says which model it is of.
+        BadInputError: a file is invalid, or no file names the model.
     """
     results = LightevalResults.of(path, options)
     files = results.details() if RESULTS_NAME.fullmatch(path.name) else [path]

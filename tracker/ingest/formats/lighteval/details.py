@@ -22,7 +22,7 @@ from tracker.option_labels import option_letter
 
 NAMESPACE = "lighteval"
 NUMBER = "lighteval_id"
-"""The detail that holds the harness's own number of a document."""
+"""Detail with the harness's number of a document."""
 PROBABILITY = "gold_probability_likelihoods"
 NESTED = ({"doc", "metric", "model_response"}, {"__doc__", "__metric__", "__model_response__"})
 FLAT = {"example", "metrics", "predictions"}
@@ -36,7 +36,7 @@ MAX_PROBLEMS = 1000
 
 
 def generation(names: Sequence[str]) -> str | None:
-    """Whether columns are ``nested`` or ``flat``; None where they are none of lighteval."""
+    """Return whether columns are ``nested`` or ``flat``; None if they are not of lighteval."""
     if any(columns <= set(names) for columns in NESTED):
         return "nested"
     return "flat" if set(names) >= FLAT else None
@@ -45,18 +45,18 @@ def generation(names: Sequence[str]) -> str | None:
 def read_details(
     path: Path, written: str | None, results: LightevalResults
 ) -> Generator[Measurement | str, None, TaskName]:
-    """The scores and answers of one task.
+    """Yield the scores and answers of one task.
 
     Args:
         path: the file.
-        written: the task in its name.
-        results: what is known of the run.
+        written: the task in the file name.
+        results: metadata of the run.
 
     Returns:
-        the task.
+        The task.
 
     Raises:
-        BadInputError: the Parquet is damaged, or a score is no number or out of bounds.
+        BadInputError: the Parquet data are damaged, or a score is invalid.
     """
     reading = _Reading(path, written, results)
     try:
@@ -75,7 +75,7 @@ def read_details(
 
 
 class _Reading:
-    """What has been read of a file."""
+    """Collects the rows of a file."""
 
     def __init__(self, path: Path, written: str | None, results: LightevalResults) -> None:
         self.path, self.results = path, results
@@ -93,7 +93,7 @@ class _Reading:
 
     @property
     def task(self) -> TaskName:
-        """The task of the file."""
+        """Return the task of the file."""
         return self._parse_task(self._written or self.path.stem)
 
     def _parse_task(self, written: str) -> TaskName:
@@ -102,7 +102,7 @@ class _Reading:
         return self._names[written]
 
     def add(self, doc: Document, line: int) -> None:
-        """Take in a row."""
+        """Add a row."""
         if self._written is None:
             self._written = doc.task
         if self.builder is None:
@@ -120,12 +120,12 @@ class _Reading:
             self._score(name, value, row, line, missing)
 
     def rest(self) -> Iterator[Measurement]:
-        """What is left."""
+        """Return the remaining blocks."""
         if self.builder is not None:
             yield from self.builder.blocks()
 
     def _key(self, doc: Document, line: int) -> str:
-        """The hash of what was asked; where it was asked before in this task, with a count."""
+        """Return the hash of the prompt; repeated prompts of a task get a number."""
         content: Any = [doc.text, list(doc.options)] if doc.text or doc.options else [line]
         hashed = hashlib.sha256(json.dumps(content).encode()).digest()[:16]
         occurrence = self._seen[hashed]
@@ -133,7 +133,7 @@ class _Reading:
         return f"{hashed.hex()}#{occurrence}" if occurrence else hashed.hex()
 
     def _answer(self, doc: Document, row: int, key: str, line: int) -> bool:
-        """Take in what the model said; returns whether it said nothing."""
+        """Add the response; return whether it is empty."""
         assert self.builder is not None
         if doc.options:
             shares = doc.shares
@@ -179,10 +179,10 @@ class _Reading:
             self.problems.append(problem)
 
     def warnings(self) -> Iterator[str]:
-        """What the reader should be told."""
+        """Return the warnings."""
         if self._passed_over:
             names = ", ".join(map(shorten, self._passed_over))
-            yield f"{self.task.task}: metrics without one number per prompt were passed over: {names}"
+            yield f"{self.task.task}: skipped metrics without one number per prompt: {names}"
         if self._n_empty:
             phrase = "answer is empty|answers are empty"
             yield f"{self.task.task}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', phrase)}"
@@ -199,7 +199,7 @@ def _content(doc: Document) -> PromptContent:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows with the columns that are used, a few hundred in memory at a time."""
+    """Yield the rows with the needed columns, a few hundred at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -210,7 +210,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         with pq.ParquetFile(source) as parquet:
             names = parquet.schema_arrow.names
             if generation(names) is None:
-                raise BadInputError(path, f"has no columns of lighteval's details; it has {', '.join(names[:8])}.")
+                raise BadInputError(
+                    path, f"lacks the columns of lighteval details. Its columns: {', '.join(names[:8])}."
+                )
             paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
             columns = [path for path in paths if _is_wanted(path.split("."))]
             for batch in parquet.iter_batches(batch_size=ROWS, columns=columns):
@@ -218,7 +220,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, BadInputError):
             raise
-        raise BadInputError(path, f"the Parquet data are damaged ({first_line(error)}); get the file again.") from error
+        raise BadInputError(
+            path, f"the Parquet data are damaged ({first_line(error)}); download the file again."
+        ) from error
 
 
 def _is_wanted(column_path: Sequence[str]) -> bool:

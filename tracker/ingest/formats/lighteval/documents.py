@@ -1,4 +1,4 @@
-"""One row of details, whichever columns it came in: what was asked, and what the model said."""
+"""One row of details in any version: prompt and response."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ MAX_LITERAL_LENGTH = 1 << 20
 
 @dataclass(frozen=True)
 class Document:
-    """A row.
+    """A row of details.
 
     Attributes:
-        name: the harness's own number of the document, where it has one.
-        task: as the row names it, where it does.
-        text: the question; None where there is none.
-        options: texts of the options; empty where the model was to write.
-        gold: places of the right options, or of the right ones among ``accepted``.
-        accepted: right answers in words, where the model was to write.
-        loglikelihoods: one for each option; empty where they are not known.
-        written: what the model wrote, one text for each sample.
-        scores: by metric, as they stand there.
+        name: the harness's number of the document; may be missing.
+        task: the task in the row; may be missing.
+        text: the question; None if there is none.
+        options: texts of the options; empty for generated answers.
+        gold: indices of the correct options, or of the correct answers in ``accepted``.
+        accepted: correct texts of generated answers.
+        loglikelihoods: one for each option; empty if unknown.
+        written: the model's text for each sample.
+        scores: scores by metric.
     """
 
     name: str | None
@@ -44,21 +44,21 @@ class Document:
 
     @property
     def answer(self) -> str | None:
-        """The letter of the right option, where there is one; else the first right answer."""
+        """Return the letter of the correct option, or the first accepted answer."""
         if self.options:
             return option_letter(self.gold[0]) if len(self.gold) == 1 else None
         return next((answer.strip() for answer in self.accepted if answer.strip()), None)
 
     @property
     def shares(self) -> list[float] | None:
-        """The options' likelihoods as shares of their sum."""
+        """Return the options' likelihoods, normalized to sum 1."""
         if len(self.loglikelihoods) != len(self.options):
             return None
         return probabilities(Requests((), self.options, self.loglikelihoods))
 
 
 def parse_document(row: Mapping[str, Any]) -> Document:
-    """What a row says, in the columns of either generation."""
+    """Parse a row in the columns of either generation."""
     parts = {str(name).strip("_"): value for name, value in row.items()}
     return _nested(parts) if "model_response" in parts else _flat(parts)
 
@@ -106,7 +106,7 @@ def _flat(parts: Mapping[str, Any]) -> Document:
 
 
 def _question(query: Any, instruction: Any) -> str | None:
-    """The question without the instruction that stands before it."""
+    """Return the question without the preceding instruction."""
     if not isinstance(query, str):
         return None
     before = instruction if isinstance(instruction, str) else ""
@@ -119,7 +119,7 @@ def _places(value: Any, n_choices: int) -> list[int]:
 
 
 def _loglikelihoods(value: Any) -> list[float]:
-    """Numbers of a list, or first numbers of its pairs; empty where it holds anything else."""
+    """Return the numbers of a list, or the first numbers of its pairs; empty for anything else."""
     firsts = [entry[0] if isinstance(entry, (list, tuple)) and entry else entry for entry in _parse_list(value)]
     if any(isinstance(first, bool) or not isinstance(first, (int, float)) for first in firsts):
         return []
@@ -130,7 +130,7 @@ def _loglikelihoods(value: Any) -> list[float]:
 
 
 def _texts(value: Any) -> list[str | None]:
-    """What was written, sample by sample; of a sample that is itself a list, the first text."""
+    """Return the response of each sample; of a nested list, the first text."""
     if isinstance(value, str):
         value = _parse_list(value) or [value]
     parsed = []
@@ -148,7 +148,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _parse_list(value: Any) -> list[Any]:
-    """A list, also one spelled out as text, as some versions wrote columns of mixed kinds."""
+    """Return a list, also if it is stored as text, as some versions do."""
     if isinstance(value, str) and value.startswith("["):
         value = _spell_label(value)
     return value if isinstance(value, list) else []

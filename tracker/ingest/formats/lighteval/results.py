@@ -1,4 +1,4 @@
-"""results_<time>.json, and what the names of files say: model, task, settings, scores of whole tasks."""
+"""Metadata from results_<time>.json and from file names: model, task, settings, task scores."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ MAX_SETTING_LENGTH = 200
 
 @dataclass(frozen=True)
 class TaskName:
-    """A task as lighteval writes it: ``suite|name:part|shots``; newer versions leave out the suite.
+    """A task name of lighteval: ``suite|name:part|shots``; newer versions omit the suite.
 
     Attributes:
-        suite: '' where there is none.
-        benchmark, task: name and part; where there is no part, both are the name.
-        few_shot: worked examples; None where it is not said.
+        suite: '' if there is none.
+        benchmark, task: name and part; without a part, both are the name.
+        few_shot: number of few-shot examples; None if unknown.
     """
 
     suite: str
@@ -49,7 +49,7 @@ class TaskName:
 
     @classmethod
     def parsed(cls, written: str) -> TaskName:
-        """The parts of a written name."""
+        """Parse a task name."""
         parts = [part.strip() for part in written.split("|")]
         numbers = [part for part in parts if re.fullmatch(r"\d{1,4}", part)]
         words = [part for part in parts if part and not re.fullmatch(r"\d{1,4}", part)] or [written.strip() or "task"]
@@ -60,13 +60,13 @@ class TaskName:
 
 @dataclass(frozen=True, eq=False)
 class LightevalResults:
-    """The facts of one run of the harness.
+    """Metadata of one run of the harness.
 
     Attributes:
-        path: the file that is read, which a missing fact is blamed on.
-        file: the results, where they are at hand.
-        stamp: the time in the files' names, '' without.
-        options: what the user says.
+        path: the file that is read, for messages.
+        file: the results file; may be missing.
+        stamp: the time in the file names, '' without.
+        options: how to read the file.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class LightevalResults:
 
     @classmethod
     def of(cls, path: Path, options: ReadOptions) -> LightevalResults:
-        """The results themselves, or those that belong to details."""
+        """Return the results file itself, or that of some details."""
         if name := RESULTS_NAME.fullmatch(path.name):
             return cls(path, path, name["stamp"], options)
         name = DETAILS_NAME.fullmatch(path.name)
@@ -93,16 +93,16 @@ class LightevalResults:
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """The content of the results; empty without.
+        """Return the content of the results; empty without.
 
         Raises:
-            BadInputError: it is no JSON, or none of lighteval.
+            BadInputError: the file is not JSON or not of lighteval.
         """
         if self.file is None:
             return {}
         content = read_json(self.file)
         if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
-            raise BadInputError(self.file, "holds no results of tasks, so lighteval did not write it.")
+            raise BadInputError(self.file, "has no task results, so it is not a result file of lighteval.")
         return content
 
     @property
@@ -111,12 +111,12 @@ class LightevalResults:
 
     @property
     def commit(self) -> str | None:
-        """Commit of the harness."""
+        """Return the commit of the harness."""
         sha = text(self._general.get("lighteval_sha"))
         return sha if sha is not None and re.fullmatch(r"[0-9a-f]{7,40}", sha) else None
 
     def details(self) -> Sequence[Path]:
-        """The details of the same time."""
+        """Return the details of the same time."""
         split = self._below("results")
         folders = [self.path.parent, self.path.parent / self.stamp]
         if split is not None:
@@ -132,7 +132,7 @@ class LightevalResults:
         return ()
 
     def _below(self, folder: str) -> tuple[Path, Path] | None:
-        """The folder that holds the folder of this name, and the way from there to the file, without the time."""
+        """Return the parent of the folder with this name, and the path from there to the file without the time."""
         parents = list(self.path.absolute().parents)
         for place, parent in enumerate(parents):
             if parent.name == folder and place:
@@ -142,10 +142,10 @@ class LightevalResults:
 
     @cached_property
     def model(self) -> str:
-        """Name of the model: what the user says, else the results, else the folders of the details.
+        """Return the model: from the options, the results, or the folders of the details.
 
         Raises:
-            BadInputError: nothing says it.
+            BadInputError: none of them names it.
         """
         if self.options.model:
             return self.options.model
@@ -162,15 +162,13 @@ class LightevalResults:
         old = (OLD_FOLDER.fullmatch(parent.name) for parent in self.path.absolute().parents)
         if match := next((match for match in old if match is not None), None):
             return f"{match['organization']}/{match['model']}"
-        raise BadInputError(
-            self.path, "no folder details/<model>/<time>/ and no results say whose they are; add --model NAME."
-        )
+        raise BadInputError(self.path, "neither its folder nor a results file names the model; add --model NAME.")
 
     def run(self, task: TaskName) -> RunDescription:
-        """The run that a task belongs to.
+        """Return the run of a task.
 
         Raises:
-            BadInputError: the model is not known.
+            BadInputError: the model is unknown.
         """
         label = self._label(task)
         if (task, label) not in self._runs:
@@ -186,7 +184,7 @@ class LightevalResults:
         return self._runs[task, label]
 
     def _label(self, task: TaskName) -> str:
-        """The time; with suite and shots where the same task was asked in several ways at that time."""
+        """Return the time; with suite and few-shot examples if the task was evaluated with several settings."""
         same = {
             task_name
             for task_name in self._evaluated_tasks
@@ -217,7 +215,7 @@ class LightevalResults:
 
     @property
     def _tasks(self) -> Mapping[str, Mapping[str, Any]]:
-        """Reported numbers by task, without averages."""
+        """Return the reported numbers by task, without averages."""
         return {
             name: values
             for name, values in mapping(self.data.get("results")).items()
@@ -225,7 +223,7 @@ class LightevalResults:
         }
 
     def differing(self, task: TaskName, means: Mapping[str, float]) -> Iterator[str]:
-        """A note on means that the results report otherwise."""
+        """Return a warning about means that differ from the results."""
         reported = next((values for name, values in self._tasks.items() if TaskName.parsed(name) == task), {})
         differing = {
             name: (value, mean)
@@ -236,12 +234,12 @@ class LightevalResults:
             first = next(iter(differing))
             value, mean = differing[first]
             yield (
-                f"{task.task}: of {len(differing)} metrics the results report other numbers than the means of the "
-                f"details; {shorten(first)} is {value:g} there, {mean:g} here"
+                f"{task.task}: for {len(differing)} metrics, the results differ from the means of the "
+                f"details; {shorten(first)} is reported as {value:g}, but is {mean:g}"
             )
 
     def task_scores(self, *, without: Sequence[TaskName]) -> Iterator[TaskScores | str]:
-        """Scores of whole tasks, for those of which no details are at hand.
+        """Yield the task scores of tasks without details.
 
         Raises:
             BadInputError: a score is outside its metric's bounds.
@@ -279,4 +277,4 @@ class LightevalResults:
             )
         if tasks:
             names = ", ".join(map(shorten, tasks))
-            yield f"no details beside the results for {names}: the scores of the whole tasks were taken"
+            yield f"no details for {names}: the task scores were read"

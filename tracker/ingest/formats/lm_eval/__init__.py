@@ -1,7 +1,7 @@
 """Output of lm-evaluation-harness: results_*.json with samples_*.jsonl, or either alone.
 
-A file of samples is read with the results beside it that bear the same time stamp, and results with
-all their samples. Tasks without samples give one score for the whole task.
+A samples file is read with the results file of the same time stamp, and a results file with all its samples. Tasks
+without samples become task scores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SAMPLES_START = re.compile(rb'\s*\{\s*"doc_id"\s*:')
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no output of lm-evaluation-harness."""
+    """Return why the file is not output of lm-evaluation-harness."""
     if SAMPLES_NAME.fullmatch(path.name):
         start, reason = SAMPLES_START, 'the first line does not start with {"doc_id":'
     elif RESULTS_NAME.fullmatch(path.name):
@@ -40,19 +40,19 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def companion_files(path: Path) -> Sequence[Path]:
-    """The samples with the time stamp of the results."""
+    """Return the samples files with the time stamp of the results."""
     name = None if SAMPLES_NAME.fullmatch(path.name) else RESULTS_NAME.fullmatch(path.name)
     return () if name is None else _beside(path, SAMPLES_NAME, name["stamp"])
 
 
 def harness_name(path: Path) -> str | None:
-    """The program, with its version where the results name it."""
+    """Return the program, with its version if the results name it."""
     results = _results(path, ReadOptions())
     return f"lm-eval {results.version}" if results.version else "lm-eval"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Per task and filter: every metric, the gold option's probability, what the model said."""
+    """Yield for each task and filter: metrics, the probability of the reference option, and responses."""
     results = _results(path, options)
     samples = [path] if SAMPLES_NAME.fullmatch(path.name) else list(companion_files(path))
     sampled = []

@@ -1,4 +1,4 @@
-"""One logged sample: which prompt it is, what was asked, and how likely each option was."""
+"""A logged sample: its prompt, and the likelihoods of the options."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ QUESTION = (
 CHOICES = ("choices", "options", "endings", "answer_choices")
 MAX_DETAIL_LENGTH = 200
 DOC_ID = "lm_eval_doc_id"
-"""The detail that holds a document's number in its task, by which the harness can be told to ask it alone."""
+"""Detail with a document's number in its task, by which the harness can evaluate single documents."""
 NOTHING_EXTRACTED = ("", "[invalid]")
 
 
 @dataclass(frozen=True)
 class Requests:
-    """What was sent to the model for one prompt.
+    """The requests for one prompt.
 
     Attributes:
         prompts: text before each continuation.
-        continuations: texts whose likelihoods were asked; empty where the model was to write.
-        loglikelihoods: one for each continuation, NaN where it is not known.
+        continuations: texts with requested likelihoods; empty for generated answers.
+        loglikelihoods: one for each continuation, NaN if unknown.
     """
 
     prompts: Sequence[str]
@@ -40,12 +40,12 @@ class Requests:
 
     @property
     def are_options(self) -> bool:
-        """Whether they are the options of a multiple-choice prompt."""
+        """Return whether the continuations are options of a multiple-choice prompt."""
         return len(self.continuations) > 1
 
 
 def requests(row: Mapping[str, Any]) -> Requests:
-    """The requests of a sample, logged as lists or as mappings, its numbers as numbers or as texts."""
+    """Parse the requests of a sample, logged as lists or mappings, with numbers or texts."""
     logged = row.get("arguments")
     if isinstance(logged, dict):
         logged = list(logged.values())
@@ -70,7 +70,7 @@ def requests(row: Mapping[str, Any]) -> Requests:
     loglikelihoods = [_number(answer[0]) if _is_pair(answer) else math.nan for answer in answers]
     if len(loglikelihoods) != len(pairs):
         loglikelihoods = [math.nan] * len(pairs)
-    # Mutual information asks each option a second time, without the question.
+    # Mutual information requests each option a second time without the question.
     if "acc_mutual_info" in row and len(pairs) % 2 == 0:
         half = len(pairs) // 2
         prompts, continuations, loglikelihoods = prompts[:half], continuations[:half], loglikelihoods[:half]
@@ -78,7 +78,7 @@ def requests(row: Mapping[str, Any]) -> Requests:
 
 
 def key(row: Mapping[str, Any]) -> str:
-    """The harness's hash of the document, made here where an old version left it out, else the document's number."""
+    """Return the harness's hash of the document, computed here for old versions, else the document's number."""
     logged = row.get("doc_hash")
     if isinstance(logged, str) and logged:
         return logged
@@ -90,7 +90,7 @@ def key(row: Mapping[str, Any]) -> str:
 
 
 def question(doc: Mapping[str, Any], sent: Requests, few_shot: int | None) -> str | None:
-    """What was asked: the document's own fields, else the text sent, where it holds no worked examples."""
+    """Return the question: the document's own fields, else the request if it has no few-shot examples."""
     by_name = {str(name).lower(): value for name, value in doc.items()}
     parts = [
         next((text for name in names if (text := _text(by_name.get(name)))), None) for names in (BACKGROUND, QUESTION)
@@ -102,7 +102,7 @@ def question(doc: Mapping[str, Any], sent: Requests, few_shot: int | None) -> st
 
 
 def choices(doc: Mapping[str, Any], sent: Requests) -> list[str] | None:
-    """The options: the document's own, where they are as many as were asked, else the continuations."""
+    """Return the options: those of the document if their number matches the requests, else the continuations."""
     by_name = {str(name).lower(): value for name, value in doc.items()}
     for name in CHOICES:
         options = by_name.get(name)
@@ -122,7 +122,7 @@ def choices(doc: Mapping[str, Any], sent: Requests) -> list[str] | None:
 
 
 def gold(row: Mapping[str, Any], sent: Requests) -> int | None:
-    """The place of the gold option; None where there is none, or not one."""
+    """Return the index of the correct option; None if there is not exactly one."""
     target = row.get("target")
     if not sent.are_options or isinstance(target, bool) or not re.fullmatch(r"\d{1,9}", str(target).strip()):
         return None
@@ -131,7 +131,7 @@ def gold(row: Mapping[str, Any], sent: Requests) -> int | None:
 
 
 def answer(row: Mapping[str, Any], sent: Requests) -> str | None:
-    """The gold answer: the letter of the gold option, else the target's text."""
+    """Return the reference answer: the letter of the correct option, else the target's text."""
     place = gold(row, sent)
     if place is not None:
         return option_letter(place)
@@ -140,7 +140,7 @@ def answer(row: Mapping[str, Any], sent: Requests) -> str | None:
 
 
 def probabilities(sent: Requests) -> list[float] | None:
-    """The options' likelihoods as shares of their sum; None where one is unknown or all are zero."""
+    """Return the options' normalized likelihoods; None if one is unknown or all are zero."""
     values = sent.loglikelihoods
     top = max(values, default=math.nan)
     if not sent.are_options or any(map(math.isnan, values)) or not math.isfinite(top):
@@ -152,12 +152,12 @@ def probabilities(sent: Requests) -> list[float] | None:
 def extract_answer(
     row: Mapping[str, Any], sent: Requests, shares: Sequence[float] | None
 ) -> tuple[str | None, float, bool]:
-    """What the model said, how sure it was of it, and whether it was asked and said anything that can be known.
+    """Return the answer, its probability, and whether the sample holds an answer.
 
     Args:
         row: the sample.
         sent: its requests.
-        shares: the options' `probabilities`.
+        shares: the normalized likelihoods of the options.
     """
     if sent.are_options:
         best = None if shares is None else shares.index(max(shares))
@@ -168,7 +168,7 @@ def extract_answer(
 
 
 def extract_written_answer(row: Mapping[str, Any]) -> str | None:
-    """What the model wrote, as the filter extracted it."""
+    """Return the generated text as extracted by the filter."""
     response = row.get("filtered_resps")
     while isinstance(response, list):
         response = response[0] if response else None
@@ -177,7 +177,7 @@ def extract_written_answer(row: Mapping[str, Any]) -> str | None:
 
 
 def details(doc: Mapping[str, Any], number: Any) -> dict[str, Any] | None:
-    """Short further fields of a document, and its number."""
+    """Return short further fields of a document, and its number."""
     known = {*BACKGROUND, *QUESTION, *CHOICES}
     fields = {
         str(name): value

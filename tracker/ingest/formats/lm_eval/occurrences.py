@@ -1,4 +1,4 @@
-"""Which line of a stream says something new, and which of the documents that are alike it is about."""
+"""Detection of repeated lines in a stream, and of duplicate documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEVER = -1
 
 
 class SampleLine(Protocol):
-    """What is looked at in a line."""
+    """The compared fields of a line."""
 
     line: int
     filter_name: str
@@ -26,10 +26,10 @@ L = TypeVar("L", bound=SampleLine)
 
 
 class Occurrences:
-    """Remembers the documents that have passed, as hashes: 48 bytes for each line.
+    """Remembers documents as hashes, with 48 bytes per line.
 
-    A document is known by its number and its hash, in whatever filter it stands. Documents of the same hash are counted
-    in the order of their first lines.
+    A document is identified by number and hash, across filters. Documents with the same hash are numbered by first
+    appearance.
     """
 
     def __init__(self) -> None:
@@ -38,16 +38,16 @@ class Occurrences:
         self._counts = SortedIntMap()
 
     def drop_repeats(self, samples: Sequence[L], complain: Callable[[str], None]) -> tuple[list[L], list[str]]:
-        """The lines that are new, and what each document is called.
+        """Yield new lines with the name of their document.
 
         Args:
-            samples: lines in the order of the file.
-            complain: drop_repeats of lines that contradict an earlier one.
+            samples: samples in the order of the file.
+            complain: receives lines that contradict an earlier one.
         """
         documents = _hashes([(str(sample.number), sample.key) for sample in samples])
         lines = _hashes([(sample.filter_name, str(sample.number), sample.key) for sample in samples])
         marks = _hashes([repr(sample.scores) for sample in samples])
-        # The harness appends to a file that is already there: the same line again says nothing new.
+        # The harness appends to existing files, so the same line may occur again.
         earlier = dict(zip(lines.tolist(), self._marks.get(lines, NEVER).tolist(), strict=True))
         rows = []
         for row, (line, mark) in enumerate(zip(lines.tolist(), marks.tolist(), strict=True)):
@@ -56,7 +56,7 @@ class Occurrences:
                 rows.append(row)
             elif earlier[line] != mark:
                 sample = samples[row]
-                complain(f"line {sample.line}: prompt {sample.number} stands in an earlier line with other scores")
+                complain(f"line {sample.line}: prompt {sample.number} has different scores in an earlier line")
         self._marks.put(lines[rows], marks[rows])
         kept = [samples[row] for row in rows]
         return kept, self._names(kept, documents[rows])
@@ -77,7 +77,7 @@ class Occurrences:
 
 
 def _hashes(values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """64 bits of each, never `NEVER`; the same in one process only."""
+    """Return a 64-bit hash, never `NEVER`; stable within one process only."""
     return np.fromiter(map(hash, values), dtype=np.int64, count=len(values))
 
 

@@ -1,4 +1,4 @@
-"""What results_*.json says of a run: model, tasks, settings, and scores of whole tasks."""
+"""Metadata from results_*.json: model, tasks, settings and task scores."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ TEMPLATE = ("description", "doc_to_text", "doc_to_target", "doc_to_choice", "tar
 
 @dataclass(frozen=True, eq=False)
 class LmEvalResults:
-    """The facts of one invocation of the harness.
+    """Metadata of one invocation of the harness.
 
     Attributes:
-        path: the file that a missing fact is blamed on.
-        data: the content of the results; empty where there are only samples.
-        stamp: the time in the files' names.
-        options: what the user says.
+        path: the file that is read, for messages.
+        data: content of the results; empty if there are only samples.
+        stamp: the time in the file names.
+        options: how to read the file.
     """
 
     path: Path
@@ -59,10 +59,10 @@ class LmEvalResults:
     def read(
         cls, path: Path | None, stamp: str | None, options: ReadOptions, *, samples: Path | None = None
     ) -> LmEvalResults:
-        """Read a file, or go without where there are only samples.
+        """Read a results file; without one, return empty metadata.
 
         Raises:
-            BadInputError: it is no JSON, or not that of results.
+            BadInputError: the file is not JSON or not a results file.
         """
         if path is None:
             assert samples is not None
@@ -72,32 +72,32 @@ class LmEvalResults:
         try:
             content = json.loads(data.decode("utf-8-sig"))
         except json.JSONDecodeError as error:
-            text = f"line {error.lineno}, column {error.colno}: the JSON is broken or ends too early ({error.msg})."
+            text = f"line {error.lineno}, column {error.colno}: the JSON is invalid or truncated ({error.msg})."
             raise BadInputError(path, text) from error
         except (RecursionError, ValueError) as error:
             raise BadInputError(path, f"the JSON cannot be read ({error}).") from error
         if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
-            raise BadInputError(path, "holds no results of tasks, so lm-evaluation-harness did not write it.")
+            raise BadInputError(path, "has no task results, so it is not a result file of lm-evaluation-harness.")
         return cls(path, content, stamp, options)
 
     @property
     def version(self) -> str | None:
-        """Version of the harness."""
+        """Return the version of the harness."""
         version = self.data.get("lm_eval_version")
         return version if isinstance(version, str) else None
 
     @cached_property
     def tasks(self) -> list[str]:
-        """Tasks that were run, without the groups they are part of."""
+        """Return the evaluated tasks, without groups."""
         groups = {name for name, parts in self._part("group_subtasks").items() if parts}
         return [str(task) for task in self._part("results") if task not in groups]
 
     @cached_property
     def model(self) -> str:
-        """Name of the model.
+        """Return the name of the model.
 
         Raises:
-            BadInputError: the harness made one up, or there are only samples.
+            BadInputError: the name is a placeholder of the harness, or there are only samples.
         """
         if self.options.model:
             return self.options.model
@@ -110,16 +110,18 @@ class LmEvalResults:
         if model_argument:
             return model_argument
         if not self.data:
-            raise BadInputError(self.path, "samples without their results do not say whose they are; add --model NAME.")
-        made_up = f": {name!r} was made up by the harness" if name else ""
+            raise BadInputError(
+                self.path, "does not name the model, and the results file is missing; add --model NAME."
+            )
+        made_up = f": {name!r} is a placeholder of the harness" if name else ""
         raise BadInputError(self.path, f"does not name the model{made_up}; add --model NAME.")
 
     def full_task_name(self, name: str) -> str:
-        """The task that a file's name means; in names of files some letters are replaced."""
+        """Return the task of a file name, in which some characters are replaced."""
         return next((task for task in self.tasks if re.sub(r'["<>:/|\\?*\[\]]+', "__", task) == name), name)
 
     def benchmark(self, task: str) -> str:
-        """What a task belongs to: what the user says, its outermost group, or itself."""
+        """Return the benchmark of a task: from the options, its outermost group, or the task itself."""
         if self.options.benchmark:
             return self.options.benchmark
         parents = {
@@ -135,7 +137,7 @@ class LmEvalResults:
         return task
 
     def few_shot(self, task: str) -> int | None:
-        """Worked examples before each question of a task."""
+        """Return the number of few-shot examples of a task."""
         n_examples = self._part("n-shot").get(task)
         return (
             n_examples
@@ -144,14 +146,14 @@ class LmEvalResults:
         )
 
     def split(self, task: str) -> str | None:
-        """Where a task's prompts were taken from."""
+        """Return the source of a task's prompts."""
         config = self._part("configs").get(task)
         config = config if isinstance(config, dict) else {}
         name = config.get("test_split") or config.get("validation_split")
         return name if isinstance(name, str) else None
 
     def metric(self, task: str, name: str, filter_name: str) -> MetricDescription:
-        """A metric, with the filter in its name unless there was none."""
+        """Return a metric; its name contains the filter if there is one."""
         known = metric_description(name if filter_name == "none" else f"{name},{filter_name}", self.options)
         directions = self._part("higher_is_better").get(task)
         better = directions.get(name) if isinstance(directions, dict) else None
@@ -160,7 +162,7 @@ class LmEvalResults:
         return MetricDescription(name=known.name, higher_is_better=better, lower=known.lower, upper=known.upper)
 
     def run(self, benchmark: str) -> RunDescription:
-        """The run of a benchmark's tasks."""
+        """Return the run of a benchmark's tasks."""
         config = self._part("config")
         few_shot_counts = {self.few_shot(task) for task in self.tasks if self.benchmark(task) == benchmark}
         parameters = config.get("model_num_parameters")
@@ -177,7 +179,7 @@ class LmEvalResults:
         )
 
     def task_scores(self, *, without: Sequence[str]) -> Iterator[TaskScores | str]:
-        """Scores of whole tasks, for those of which no samples are at hand."""
+        """Yield the task scores of tasks without samples."""
         rows_by_metric: dict[tuple[str, str], list[tuple[str, MetricDescription, float, float, int | None]]] = {}
         for task in self.tasks:
             values = self._part("results")[task]
@@ -216,7 +218,7 @@ class LmEvalResults:
             )
         if rows_by_metric:
             tasks = dict.fromkeys(row[0] for rows in rows_by_metric.values() for row in rows)
-            yield f"no samples beside the results for {', '.join(tasks)}: the scores of the whole tasks were taken"
+            yield f"no samples for {', '.join(tasks)}: the task scores were read"
 
     @cached_property
     def _settings(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ LETTERS_PER_BLOCK = 1 << 23
 
 @dataclass(slots=True)
 class LmEvalSample:
-    """What a line says."""
+    """The data of a line."""
 
     line: int
     filter_name: str
@@ -56,30 +56,29 @@ class LmEvalSample:
 
     @property
     def n_letters(self) -> int:
-        """About how much room it takes."""
+        """Return the approximate size in bytes."""
         return len(self.text or "") + len(self.response or "") + sum(map(len, self.choices or ()))
 
 
 @dataclass
 class SampleProblems:
-    """What is wrong with a file: the count, and the first few in words."""
+    """Collects the problems of a file: their number, and the first few texts."""
 
     count: int = 0
     first: list[str] = field(default_factory=list)
 
     def add(self, text: str) -> None:
-        """One more."""
+        """Add a problem."""
         self.count += 1
         if len(self.first) < BadInputError.MAX_LISTED:
             self.first.append(text)
 
 
 def read_samples(path: Path, task: str, results: LmEvalResults, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The scores, gold probabilities and answers of one task, as a stream.
+    """Yield the scores, probabilities of reference options, and answers of one task.
 
     Raises:
-        BadInputError: lines that are no samples, and scores that are no numbers or out of bounds; after all that is
-            sound has been yielded.
+        BadInputError: lines are not samples, or scores are invalid; raised after all valid samples.
     """
     problems = SampleProblems()
     stream = _Stream(path, task, results, problems)
@@ -96,7 +95,7 @@ def read_samples(path: Path, task: str, results: LmEvalResults, options: ReadOpt
             if len(waiting) >= PROMPTS_PER_BLOCK or n_letters >= LETTERS_PER_BLOCK:
                 yield from stream.blocks(waiting)
                 waiting, n_letters = [], 0
-    except BadInputError as error:  # the stream itself breaks off
+    except BadInputError as error:  # the stream is truncated
         yield from stream.blocks(waiting)
         for problem in error.problems:
             problems.add(problem)
@@ -108,7 +107,7 @@ def read_samples(path: Path, task: str, results: LmEvalResults, options: ReadOpt
 
 
 class _Stream:
-    """Turns samples into blocks; remembers of those that have passed only what later ones need."""
+    """Converts samples to blocks; keeps only what later samples need."""
 
     def __init__(self, path: Path, task: str, results: LmEvalResults, problems: SampleProblems) -> None:
         self.path, self.task, self.results, self.problems = path, task, results, problems
@@ -118,11 +117,11 @@ class _Stream:
         self.occurrences = Occurrences()
         self.with_probability: str | None = None
         self.metrics: dict[str, dict[str, bool]] = {}
-        """By filter: metrics met, and whether they are passed over; a metric with numbers is not."""
+        """By filter: metrics, and whether they are skipped; metrics with numbers are not."""
         self.with_numbers: set[tuple[str, str]] = set()
 
     def blocks(self, samples: Sequence[LmEvalSample]) -> Iterator[Measurement]:
-        """What some samples say, filter by filter; filters of the same prompts share them."""
+        """Yield the blocks of some samples by filter; filters of the same prompts share their prompts."""
         kept, names = self.occurrences.drop_repeats(samples, self.problems.add)
         filters: dict[str, tuple[list[LmEvalSample], list[str]]] = {}
         for sample, name in zip(kept, names, strict=True):
@@ -152,14 +151,12 @@ class _Stream:
                 )
 
     def warnings(self) -> Iterator[str]:
-        """The metrics that were passed over."""
+        """Yield warnings about the skipped metrics."""
         for filter_name, metrics in self.metrics.items():
             names = [name for name, passed_over in metrics.items() if passed_over]
             filtered = "" if filter_name == "none" else f" under filter {filter_name}"
             if names:
-                yield (
-                    f"{self.task}{filtered}: metrics without one number per prompt were passed over: {', '.join(names)}"
-                )
+                yield (f"{self.task}{filtered}: skipped metrics without one number per prompt: {', '.join(names)}")
 
     def _prompts(self, rows: Sequence[LmEvalSample], keys: list[str]) -> Prompts:
         return Prompts(
@@ -200,7 +197,7 @@ class _Stream:
         if value is None:
             return math.nan
         if isinstance(value, (list, dict)):
-            self.problems.add(f"line {line}: {name} is no single number, as it is in earlier lines")
+            self.problems.add(f"line {line}: {name} is not a single number, unlike in earlier lines")
             return math.nan
         try:
             return to_exact_float(value)
@@ -216,11 +213,11 @@ def _sample(line: bytes, number: int, few_shot: int | None, problems: SampleProb
         problems.add(f"line {number}: {error}")
         return None
     if not isinstance(row, dict) or "doc_id" not in row:
-        problems.add(f"line {number}: is no sample of lm-evaluation-harness: it has no doc_id")
+        problems.add(f"line {number}: is not a sample of lm-evaluation-harness: it has no doc_id")
         return None
     scores = _scores(row)
     if any(isinstance(value, float) and abs(value) >= BEYOND for value in scores.values()):
-        scores = _scores(json.loads(line.decode("utf-8", "replace")))  # whole numbers keep all their digits here
+        scores = _scores(json.loads(line.decode("utf-8", "replace")))  # integers keep all their digits
     doc = row.get("doc")
     doc = doc if isinstance(doc, dict) else {}
     sent = documents.requests(row)

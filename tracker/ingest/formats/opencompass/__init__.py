@@ -1,8 +1,7 @@
 """Results and predictions of OpenCompass: <time>/results/<model>/<dataset>.json, the same under predictions/.
 
-Where results hold details (``--dump-eval-details``), these say which prompts were answered rightly. Where they do not,
-the predictions beside them are compared with the gold answers they bear, as they stand. Where there are no predictions
-either, the dataset has one score as a whole. Percentages become proportions.
+Details of results (``--dump-eval-details``) mark the correct answers. Without details, the predictions are compared
+with their reference answers. Without predictions, the data set has a task score. Percentages become proportions.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ RECOGNIZED_BY = "<time>/results/<model>/<dataset>.json, the same under predictio
 ROWS_START = re.compile(rb'\s*\{\s*(?:"\d{1,9}"\s*:\s*\{|\})')
 LINES_START = re.compile(rb'\s*\{\s*"idx"\s*:\s*"?\d')
 RESULTS_START = re.compile(rb'\s*\{\s*"(?P<name>(?:[^"\\]|\\.){1,100})"\s*:\s*(?P<value>-?\d|NaN|-?Infinity|["{\[])')
-"""Results begin with a number, such as ``"accuracy": 50.0``, or with the details."""
+"""Results start with a number, such as ``"accuracy": 50.0``, or with the details."""
 NO_NUMBERS = rb'"{['
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is neither results nor predictions of OpenCompass."""
+    """Return why the file is neither results nor predictions of OpenCompass."""
     place = OpenCompassPath.of(path)
     if isinstance(place, str):
         return place
@@ -46,21 +45,21 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def companion_files(path: Path) -> Sequence[Path]:
-    """The predictions of the results, or the further parts of the predictions."""
+    """Return the predictions of the results, or the further parts of the predictions."""
     place = OpenCompassPath.of(path)
     return () if isinstance(place, str) else place.companion_files
 
 
 def harness_name(path: Path) -> str | None:
-    """The program; its files do not say which version."""
+    """Return the program; its files do not contain the version."""
     return "opencompass"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Scores and answers of one dataset, or its score as a whole.
+    """Yield scores and answers of one dataset, or its task score.
 
     Raises:
-        BadInputError: the file is not sound, or stands in no folder of a model.
+        BadInputError: the file is invalid, or is not in the folder of a model.
     """
     place = OpenCompassPath.of(path, forced=True)
     assert isinstance(place, OpenCompassPath)

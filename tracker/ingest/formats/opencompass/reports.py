@@ -1,4 +1,4 @@
-"""Results and predictions of one dataset, row by row, and what the results report of all rows."""
+"""Results and predictions of one dataset, row by row, and the reported metrics."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptio
 NAMESPACE = "opencompass"
 CHUNK = 1 << 20
 NOWHERE = "\0"
-"""A name that no member has: a walk towards it passes every member of the object."""
+"""A name that no member has, so that all members of the object are read."""
 DETAILS_LIST = re.compile(rb'"details"\s*:\s*\[')
 PERCENT = re.compile(r"(?:.*[ _/-])?(?:accuracy|acc|score|exact_match|em|f1|pass@\d+|rouge\w*|bleu|(?:m?G-Pass@.*))"
                      r"(?: \(\d+ runs average\))?", re.IGNORECASE)  # fmt: skip
-"""Numbers of a report that are percentages of right answers, or scores that are written like them."""
+"""Reported percentages of correct answers, or scores on the same scale."""
 AGGREGATES = ("accuracy", "acc", "score", "exact_match", "em")
-"""What a report calls the mean of the rows, the likeliest first."""
+"""Names of the mean of the rows, the most likely first."""
 
 
 class OpenCompassRows:
-    """Rows on their way into blocks, and what there is to say of all of them."""
+    """Collects rows into blocks, and counts them for warnings."""
 
     def __init__(self, place: OpenCompassPath, options: ReadOptions) -> None:
         self.place, self.options = place, options
@@ -62,7 +62,7 @@ class OpenCompassRows:
         }
 
     def add(self, key: str, row: OpenCompassRow) -> Iterator[Measurement]:
-        """Take in a row; yields what is full."""
+        """Add a row; yield full blocks."""
         self.n_rows += 1
         self.how[row.how] += 1
         metric = self._metrics.get(row.how)
@@ -75,7 +75,7 @@ class OpenCompassRows:
                 if metric is not None and trial < len(row.scores):
                     self._score(at, metric, row.scores[trial], empty=trial < len(row.answers) and answer is None)
             except ValueError as error:
-                raise BadInputError(self.place.path, f"{key!r} stands there twice: {error}.") from error
+                raise BadInputError(self.place.path, f"{key!r} is a duplicate: {error}.") from error
         if self._builder.is_full:
             yield from self._builder.blocks()
 
@@ -89,52 +89,48 @@ class OpenCompassRows:
         self._builder.score(at, metric, math.nan if empty and self.options.empty == "missing" else value)
 
     def rest(self) -> Iterator[Measurement]:
-        """What is left."""
+        """Yield the remaining blocks."""
         yield from self._builder.blocks()
 
     def warnings(self, reported: Mapping[str, float]) -> Iterator[str]:
-        """What the reader should be told, the report's own numbers beside those of the rows."""
+        """Yield the warnings, which compare the report with the rows."""
         dataset = self.place.dataset
         if n := self.how[RECOMPUTED]:
             yield (
-                f"{dataset}: nothing says which answers are right, so {n:,} were compared with the gold answers as they"
-                f" stand: exact_match is recomputed, without the harness's own extraction. "
+                f"{dataset}: the file does not mark correct answers. {n:,} were compared with the reference answers, "
+                "and exact_match was computed without the harness's answer extraction. "
                 f"{self._describe_reported(reported)}"
             )
         if n := self.how[NO_GOLD]:
             yield (
-                f"{dataset}: {n:,} prompts have no gold answer and were not scored; OpenCompass drops gold answers "
-                "that are 0 or empty"
+                f"{dataset}: {n:,} prompts have no reference answer and were not scored; OpenCompass drops reference "
+                "answers that are 0 or empty"
             )
         if n := self.how[NOT_COMPARABLE]:
-            yield f"{dataset}: {n:,} answers, given in several rounds or not at all, were not scored"
+            yield f"{dataset}: {n:,} answers of several rounds, or missing ones, were not scored"
         if self._n_unjudged:
-            yield f"{dataset}: {self._n_unjudged:,} judgements are no number from 0 to 1 and were not taken"
+            yield f"{dataset}: {self._n_unjudged:,} scores are not numbers from 0 to 1 and were skipped"
         if self._n_empty:
             phrase = "answer is empty|answers are empty"
             yield f"{dataset}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', phrase)}"
         if self.how[SCORED] and self._n_scored and (name := _reported_mean(reported)) is not None:
             percent, mean = reported[name], self._total / self._n_scored
             if contradicts(percent, 100 * mean):
-                yield f"{dataset}: the report says {name} {percent:g} percent, its rows have {100 * mean:g} percent"
+                yield f"{dataset}: the report has {name} {percent:g} percent, but its rows have {100 * mean:g} percent"
             else:
-                yield f"{dataset}: {name} {percent:g} percent in the report is {mean:g} here, a proportion"
+                yield f"{dataset}: {name} {percent:g} percent is stored as the proportion {mean:g}"
 
     def _describe_reported(self, reported: Mapping[str, float]) -> str:
-        mean = f"Their mean is {self._total / self._n_scored:.6g}" if self._n_scored else "None could be compared"
+        mean = f"Their mean is {self._total / self._n_scored:.6g}" if self._n_scored else "No answer could be compared"
         percentages = ", ".join(f"{shorten(name)} {value:g}" for name, value in reported.items())
-        return (
-            f"{mean}; the report says {percentages} (percent)"
-            if percentages
-            else f"{mean}; there is no report beside them"
-        )
+        return f"{mean}; the report has {percentages} (percent)" if percentages else f"{mean}; the report is missing"
 
 
 def read_results(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The details of results, else the predictions beside them, else the reported numbers.
+    """Yield the details of results, else the predictions, else the reported numbers.
 
     Raises:
-        BadInputError: the file is not sound, or holds nothing of these.
+        BadInputError: the file is invalid or holds none of these.
     """
     rows = OpenCompassRows(place, options)
     fields: dict[str, Any] = {}
@@ -161,10 +157,10 @@ def read_results(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measu
 
 
 def read_predictions(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Predictions, compared with their gold answers.
+    """Yield predictions, compared with their reference answers.
 
     Raises:
-        BadInputError: the file is not sound.
+        BadInputError: the file is invalid.
     """
     reported: dict[str, float] = {}
     if place.results is not None and not place.is_unfinished:
@@ -172,7 +168,7 @@ def read_predictions(place: OpenCompassPath, options: ReadOptions) -> Iterator[M
     files = place.predictions if place.is_first and not place.is_unfinished else [place.path]
     yield from _predicted(place, options, files, reported)
     if place.is_unfinished:
-        yield f"{place.dataset}: the harness had not finished; these are the predictions up to then"
+        yield f"{place.dataset}: the harness did not finish; the predictions are incomplete"
 
 
 def _predicted(
@@ -195,7 +191,7 @@ def _predicted(
 
 
 def _reported_mean(reported: Mapping[str, float]) -> str | None:
-    """What a report calls the mean of its rows."""
+    """Return the name of the reported mean of the rows."""
     aggregates = (
         metric for name in AGGREGATES for metric in reported if metric == name or metric.startswith(f"{name} (")
     )
@@ -208,7 +204,7 @@ def _percentages(fields: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _whole(place: OpenCompassPath, options: ReadOptions, fields: Mapping[str, Any]) -> Iterator[Measurement | str]:
-    """The reported numbers, as scores of the dataset as a whole."""
+    """Yield the reported numbers as task scores."""
     run = place.run(options)
     converted, passed = [], []
     for name, value in fields.items():
@@ -218,18 +214,18 @@ def _whole(place: OpenCompassPath, options: ReadOptions, fields: Mapping[str, An
             continue
         metric = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
         yield TaskScores(run=run, metric=metric, tasks=[place.dataset], values=np.array([percentage / 100]))
-        converted.append(f"{shorten(name)} {percentage:g} became {percentage / 100:g}")
+        converted.append(f"{shorten(name)} {percentage:g} to {percentage / 100:g}")
     if converted:
         summary = ", ".join(converted)
-        yield f"{place.dataset}: the score of the whole dataset was taken; percentages became proportions: {summary}"
+        yield f"{place.dataset}: only task scores were read; percentages converted to proportions: {summary}"
     if passed:
-        yield f"{place.dataset}: what is no percentage was passed over: {', '.join(map(shorten, passed))}"
+        yield f"{place.dataset}: skipped values that are not percentages: {', '.join(map(shorten, passed))}"
     if not converted:
-        raise BadInputError(place.path, "holds no details and no percentages, and there are no predictions beside it.")
+        raise BadInputError(place.path, "holds neither details nor percentages, and its predictions are missing.")
 
 
 def _results(path: Path) -> Iterator[tuple[str | int, Any]]:
-    """Members of results, and entries of their details by number."""
+    """Yield members of results, and entries of their details by number."""
     head = first_bytes(path)
     in_list = isinstance(head, bytes) and DETAILS_LIST.search(head) is not None
     depth = ("details",) if in_list else ("details", NOWHERE)
@@ -249,21 +245,21 @@ def _results(path: Path) -> Iterator[tuple[str | int, Any]]:
 
 
 def _predictions(path: Path, *, in_lines: bool) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Predictions by number.
+    """Yield predictions by number.
 
     Raises:
-        BadInputError: the JSON is broken, or an entry is none.
+        BadInputError: the JSON is invalid, or an entry is not a prediction.
     """
     if in_lines:
         for line, value in iterate_json_lines(path):
             index = count(mapping(value).get("idx"))
             if index is None:
-                raise BadInputError(path, f"line {line}: is no prediction of OpenCompass: it has no idx.")
+                raise BadInputError(path, f"line {line}: is not a prediction of OpenCompass: it has no idx.")
             yield index, value
         return
     with open_file(path) as file:
         for name, data in stream_parts(iter(lambda: file.read(CHUNK), b""), path, of=(NOWHERE,)):
             value = parse_json(path, data, f"prediction {str(name)[:40]!r}")
             if name is None or not re.fullmatch(r"\d{1,9}", name) or not isinstance(value, dict):
-                raise BadInputError(path, f"{str(name)[:40]!r} is no prediction of OpenCompass.")
+                raise BadInputError(path, f"{str(name)[:40]!r} is not a prediction of OpenCompass.")
             yield int(name), value

@@ -18,15 +18,15 @@ BESIDE = (PREDICTIONS, "configs", "logs", "summary")
 
 @dataclass(frozen=True)
 class OpenCompassPath:
-    """A file and what its place means.
+    """A file, with the metadata in its path.
 
     Attributes:
         path: the file.
         kind: `RESULTS` or `PREDICTIONS`.
-        model, dataset: folder and name of the file.
-        stamp: the folder of the time, '' where there is none.
-        is_unfinished: whether the harness is still, or was last, writing it.
-        is_in_lines: whether it holds a prediction per line.
+        model, dataset: names of its folder and file.
+        stamp: folder of the time, '' if there is none.
+        is_unfinished: whether the harness did not finish writing it.
+        is_in_lines: whether it holds one prediction per line.
     """
 
     path: Path
@@ -39,11 +39,11 @@ class OpenCompassPath:
 
     @classmethod
     def of(cls, path: Path, *, forced: bool = False) -> OpenCompassPath | str:
-        """The place of a file, or why it is none of OpenCompass.
+        """Return the metadata of a path, or why it is not of OpenCompass.
 
         Args:
             path: the file.
-            forced: whether the user says that it is, so that the folders need not show it.
+            forced: whether the user named the format, so that the folders are not checked.
         """
         name = NAME.fullmatch(path.name)
         folders = path.absolute().parents
@@ -63,7 +63,7 @@ class OpenCompassPath:
         if unfinished:
             dataset = dataset.removeprefix("tmp_")
         if kind == PREDICTIONS and name is not None and name["part"] is not None:
-            # A number at the end counts parts, unless a dataset is called so: then its results are.
+            # A trailing number counts parts, unless the results show that it belongs to the dataset's name.
             stem = dataset.removesuffix(f"_{name['part']}")
             first = path.with_name(f"{'tmp_' if unfinished else ''}{stem}_0.{name['kind']}")
             whole = folders[2] / RESULTS / folders[0].name / f"{dataset}.json" if len(folders) > 2 else path
@@ -74,7 +74,7 @@ class OpenCompassPath:
 
     @property
     def work_folder(self) -> Path:
-        """What holds results and predictions."""
+        """Return the folder that holds results and predictions."""
         return self.path.absolute().parents[2] if len(self.path.absolute().parents) > 2 else self.path.absolute().parent
 
     def _folder(self, kind: str) -> Path:
@@ -82,13 +82,13 @@ class OpenCompassPath:
 
     @property
     def results(self) -> Path | None:
-        """The results of the dataset."""
+        """Return the results of the dataset."""
         path = self._folder(RESULTS) / f"{self.dataset}.json"
         return path if path.is_file() else None
 
     @property
     def predictions(self) -> Sequence[Path]:
-        """The finished predictions of the dataset: one file, or its parts in order."""
+        """Return the finished predictions of the dataset: one file, or its parts in order."""
         folder = self._folder(PREDICTIONS)
         whole = folder / f"{self.dataset}.json"
         if whole.is_file():
@@ -100,29 +100,29 @@ class OpenCompassPath:
 
     @property
     def companion_files(self) -> Sequence[Path]:
-        """Files that are read with this one."""
+        """Return the files that are read with this one."""
         if self.is_unfinished:
             return ()
         if self.kind == RESULTS:
             return self.predictions
-        # The results, where there are any, are what is read, and the predictions with them.
+        # If there are results, they are read together with the predictions.
         return [path for path in self.predictions if path.absolute() != self.path.absolute()] if self.is_first else ()
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the only file of its predictions, or their first part."""
+        """Return whether it is the only file of its predictions, or the first part."""
         parts = self.predictions
         return bool(parts) and parts[0].absolute() == self.path.absolute()
 
     def run(self, options: ReadOptions) -> RunDescription:
-        """The run that the file is of.
+        """Return the run of the file.
 
         Raises:
-            BadInputError: there is no folder that names a model.
+            BadInputError: no folder names a model.
         """
         model = options.model or self.model
         if not model.strip():
-            raise BadInputError(self.path, "stands in no folder that names a model; add --model NAME.")
+            raise BadInputError(self.path, "is not in a folder named after a model; add --model NAME.")
         return RunDescription(
             model=model,
             benchmark=options.benchmark or self.dataset,

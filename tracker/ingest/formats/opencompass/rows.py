@@ -1,4 +1,4 @@
-"""One prompt of OpenCompass: an entry of details, or a prediction."""
+"""A prompt of OpenCompass: an entry of details, or a prediction."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ CORRECT = ("correct", "is_correct", "cascade_correct")
 PREDICTION_FIELDS = ("predictions", "pred", "prediction")
 GOLD = ("references", "refr", "reference", "answers", "answer", "gold")
 LABEL = "label: "
-"""What the names of options begin with, in predictions by perplexity."""
+"""Prefix of option names in predictions by perplexity."""
 SCORED, RECOMPUTED, NO_GOLD, NOT_COMPARABLE = "scored", "recomputed", "no gold", "not comparable"
 
 
 @dataclass(frozen=True)
 class OpenCompassRow:
-    """What an entry says.
+    """The data of an entry.
 
     Attributes:
-        content: of the prompt.
-        answers: the answer of each trial; None is an empty one.
-        scores: of each trial, NaN where it cannot be scored.
-        how: `SCORED` where the harness says what is right, `RECOMPUTED` where answers were compared here, else why
-            they were not.
-        probability: of the first answer, NaN where it is not known.
+        content: content of the prompt.
+        answers: answer of each trial; None if it is empty.
+        scores: score of each trial, NaN if it cannot be scored.
+        how: `SCORED` if the harness marks correct answers, `RECOMPUTED` if answers are compared here, else the reason
+            for missing scores.
+        probability: probability of the first answer, NaN if unknown.
     """
 
     content: PromptContent
@@ -40,7 +40,7 @@ class OpenCompassRow:
 
 
 def parse_detail(entry: Mapping[str, Any]) -> OpenCompassRow:
-    """An entry of details; where the harness ran a dataset several times, each value is a list of as many."""
+    """Parse an entry of details; for repeated runs, each value is a list."""
     correctness = next((entry[name] for name in CORRECT if entry.get(name) is not None), None)
     predictions = next((entry[name] for name in PREDICTION_FIELDS if entry.get(name) is not None), None)
     gold = next((entry[name] for name in GOLD if entry.get(name) is not None), None)
@@ -72,7 +72,7 @@ def parse_detail(entry: Mapping[str, Any]) -> OpenCompassRow:
 
 
 def parse_prediction(entry: Mapping[str, Any]) -> OpenCompassRow:
-    """A prediction: written, by perplexity of the options, or by their probabilities."""
+    """Parse a prediction: generated, by perplexity of the options, or by their probabilities."""
     if "pred_label" in entry:
         return _by_probability(entry)
     response, gold, prompt = entry.get("prediction"), entry.get("gold"), entry.get("origin_prompt")
@@ -81,7 +81,7 @@ def parse_prediction(entry: Mapping[str, Any]) -> OpenCompassRow:
         return OpenCompassRow(PromptContent(), [words(response)], [math.nan], NOT_COMPARABLE)
     answers = [_spoken(prediction) for prediction in (response if isinstance(response, list) else [response])]
     golds = _accepted(gold)
-    # Which words of a perplexity prompt are the question is not told: its options are part of them.
+    # The question of a perplexity prompt is unknown, because its options are part of the text.
     by_perplexity = any(name.startswith(LABEL) for name in entry)
     content = PromptContent(
         None if by_perplexity else _last_question(prompt), None, golds[0] if golds else None, None, _more(golds)
@@ -92,7 +92,7 @@ def parse_prediction(entry: Mapping[str, Any]) -> OpenCompassRow:
 
 
 def _by_probability(entry: Mapping[str, Any]) -> OpenCompassRow:
-    """The option with the largest probability; a gold answer is its place, or its name."""
+    """Return the option with the largest probability; the reference answer is its index or name."""
     names = texts(entry.get("choices"))
     chosen, gold = count(entry.get("pred_label")), entry.get("gold")
     place = count(gold)
@@ -118,7 +118,7 @@ def _compared(answers: Sequence[str | None], golds: Sequence[str]) -> tuple[Sequ
 
 
 def _parse_correctness(value: Any) -> float:
-    """A judgement from 0 to 1; NaN where it is none."""
+    """Return a score from 0 to 1; NaN for anything else."""
     if isinstance(value, bool):
         return float(value)
     score = number(value)
@@ -131,7 +131,7 @@ def _spoken(value: Any) -> str | None:
 
 
 def _accepted(gold: Any) -> list[str]:
-    """Right answers; a list is several of them. None where the harness dropped it, as it does with 0 and ''."""
+    """Return the accepted answers; None if the harness dropped them, as it does with 0 and ''."""
     references = gold if isinstance(gold, list) else [gold]
     return list(
         dict.fromkeys(
@@ -147,7 +147,7 @@ def _more(golds: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _last_question(prompt: Any) -> str | None:
-    """What the person said last in a conversation. In a plain text nothing parts the question from examples."""
+    """Return the last user message of a conversation; plain texts do not separate question and examples."""
     turns = [mapping(turn) for turn in prompt] if isinstance(prompt, list) else []
     questions = [turn["prompt"] for turn in turns if turn.get("role") in ("HUMAN", "user") and text(turn.get("prompt"))]
     return str(questions[-1]).strip() if questions else None

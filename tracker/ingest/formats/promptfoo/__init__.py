@@ -1,6 +1,6 @@
 """Results of promptfoo, written with `promptfoo eval -o results.json`.
 
-Each provider is a model, each prompt template a variant of its run, each test a prompt; repeated tests are trials.
+Each provider is a model, each prompt template a variant of its run, and each test a prompt; repeated tests are trials.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracker.ingest.measurement import (
 
 SPECIFICITY = 31
 RECOGNIZED_BY = ".json that begins with results of version 2 or 3"
-"""One more than other harnesses: results of old versions look at their start like those of lm-evaluation-harness."""
+"""One more than other harnesses, because results of old versions start like those of lm-evaluation-harness."""
 NAMESPACE = "promptfoo"
 START = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*[23]\b')
 END_BYTES = 1 << 16
@@ -37,7 +37,7 @@ LETTERS_PER_BLOCK = 8_000_000
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
-    """Why the file is no result of promptfoo."""
+    """Return why the file is not a result file of promptfoo."""
     if path.suffix != ".json":
         return "the name does not end in .json"
     start = first_bytes(path, 4096)
@@ -47,7 +47,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
 
 
 def harness_name(path: Path) -> str | None:
-    """The program, with its version where the results name it."""
+    """Return the program, with its version if the results name it."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - END_BYTES))
@@ -58,21 +58,21 @@ def harness_name(path: Path) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The scores under each metric, and what was answered, of each model and template."""
-    with report_progress_to(None):  # the second reading moves the progress
+    """Yield scores and answers of each model and template."""
+    with report_progress_to(None):  # the second pass reports the progress
         index = PromptfooResultIndex(path, options)
     yield from PromptfooBlocks(index).read()
 
 
 class PromptfooBlocks:
-    """A second reading of the results."""
+    """A second pass over the results."""
 
     def __init__(self, index: PromptfooResultIndex) -> None:
         self.index, self.options, self.runs = index, index.options, index.runs()
         self.n_empty = 0
 
     def read(self) -> Iterator[Measurement | str]:
-        """The blocks, and what is to be told; damage last."""
+        """Yield the blocks and warnings; raise for damage at the end."""
         index = self.index
         rows: list[tuple[int, PromptfooResult]] = []
         letters = 0
@@ -89,8 +89,8 @@ class PromptfooBlocks:
         yield from index.warnings()
         if self.n_empty:
             counted = "missing (--empty missing)" if self.options.empty == "missing" else "scored by promptfoo"
-            yield f"{self.n_empty:,} answers hold nothing; they count as {counted}"
-        for _ in results:  # tells of damage, if there is any
+            yield f"{self.n_empty:,} answers are empty; they count as {counted}"
+        for _ in results:  # raises if the file is damaged
             pass
 
     def _measurements(self, rows: Sequence[tuple[int, PromptfooResult]]) -> Iterator[Measurement]:
@@ -109,7 +109,7 @@ class PromptfooBlocks:
         return Prompts(
             keys=[result.key for result in results],
             namespace=NAMESPACE,
-            # A prompt without variables is worded otherwise in each template.
+            # A prompt without variables has a different text in each template.
             text=[result.text if is_known else None for result, is_known in zip(results, known, strict=True)],
             answer=[result.gold for result in results],
             details=[result.details for result in results],

@@ -1,4 +1,4 @@
-"""What must be known of all results of promptfoo before the first can be told: models, variants, trials, metrics."""
+"""Index of all results of promptfoo, which must be known before reading: models, variants, trials, metrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_NAME_LENGTH = 80
 
 
 def iterate_results(path: Path, head: dict[str, Any]) -> Iterator[PromptfooResult]:
-    """The results, as they stand in the file; what stands beside them is put into the head."""
+    """Yield the results in the order of the file; members beside them are added to the header."""
     n = 0
     with open_file(path) as file:
         chunks = iter(lambda: file.read(CHUNK), b"")
@@ -51,12 +51,12 @@ def iterate_results(path: Path, head: dict[str, Any]) -> Iterator[PromptfooResul
 
 
 class PromptfooResultIndex:
-    """What must be known of all results before the first can be told, in a few bytes of each.
+    """A compact index of all results.
 
     Attributes:
         names: model and variant of each column.
-        trials: ``(n,)`` int64 of each result, from 0.
-        superseded: ``(n,)`` whether a later result of the same test takes its place.
+        trials: ``(n,)`` int64 trial of each result.
+        superseded: ``(n,)`` whether a later result of the same test replaces it.
     """
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
@@ -75,7 +75,7 @@ class PromptfooResultIndex:
                 tests.append(n if parse_result.test is None else parse_result.test)
                 self._count(parse_result)
         except BadInputError:
-            pass  # whoever reads them again is told again
+            pass  # the second pass reports the damage
         self.n = len(rows)
         self.metrics = list(self.lows)[:MAX_METRICS]
         self.names = _names(list(self.columns), self._user_model(), path)
@@ -94,11 +94,11 @@ class PromptfooResultIndex:
     def _user_model(self) -> str | None:
         models = {(column.provider, column.label) for column in self.columns}
         if self.options.model and len(models) > 1:
-            raise BadInputError(self.path, f"holds results of {len(models)} models, so --model cannot name them.")
+            raise BadInputError(self.path, f"holds {len(models)} models; --model applies to files with a single model.")
         return self.options.model
 
     def metric(self, name: str) -> MetricDescription:
-        """A metric; the user's name goes to the score, unless it is the name of another."""
+        """Return a metric; the user's name replaces that of the score unless another metric has it."""
         user_metric = self.options.metric
         renamed = name == SCORE and user_metric is not None and user_metric not in self.metrics
         known = metric_description(user_metric if renamed and user_metric else name, self.options)
@@ -112,7 +112,7 @@ class PromptfooResultIndex:
         )
 
     def runs(self) -> list[RunDescription]:
-        """The run of each column."""
+        """Return the run of each column."""
         head, config = self.head, mapping(self.head.get("config"))
         stamp = text(head.get("timestamp"))
         command_options = {**mapping(config.get("commandLineOptions")), **mapping(config.get("evaluateOptions"))}
@@ -144,16 +144,16 @@ class PromptfooResultIndex:
         ]
 
     def warnings(self) -> Iterator[str]:
-        """What the reader should be told."""
+        """Yield the warnings."""
         if n := self.outcomes["errors"]:
             counted = "wrong" if self.options.errored == "wrong" else "missing"
-            yield f"{n:,} results are errors of the provider; they count as {counted} (--errored {counted})"
+            yield f"{n:,} results are provider errors; they count as {counted} (--errored {counted})"
         if n := int(self.superseded.sum()):
-            yield f"{n:,} results stand twice, for the same test and column; the later one of each counts"
+            yield f"{n:,} results are duplicates of the same test and column; the last one counts"
         for name, n in self.passed_over.items():
-            yield f"{name}: {n:,} values that are no number were passed over"
+            yield f"{name}: {n:,} values that are not numbers were skipped"
         if len(self.lows) > MAX_METRICS:
-            yield f"of {len(self.lows):,} metrics the first {MAX_METRICS} were taken"
+            yield f"the file has {len(self.lows):,} metrics; only the first {MAX_METRICS} were read"
         reported = {name: count(value) for name, value in mapping(self.head.get("stats")).items()}
         outcomes = {name: self.outcomes[name] for name in ("successes", "failures", "errors")}
         if reported.get("errors") is None:  # the first versions counted them as failures
@@ -164,7 +164,7 @@ class PromptfooResultIndex:
 
 
 def _names(columns: Sequence[PromptfooColumn], user_model: str | None, path: Path) -> list[tuple[str, str]]:
-    """Model and variant of each column, no two alike."""
+    """Return unique model and variant names of each column."""
     labels: dict[str, set[str]] = {}
     for column in columns:
         labels.setdefault(column.provider, set()).add(column.label)
@@ -172,7 +172,7 @@ def _names(columns: Sequence[PromptfooColumn], user_model: str | None, path: Pat
     seen: Counter[tuple[str, str]] = Counter()
     names = []
     for column in columns:
-        # One provider under several labels is run in several ways.
+        # One provider under several labels has several settings.
         labelled = column.label if len(labels[column.provider]) > 1 or not column.provider else ""
         model = user_model or labelled or column.provider
         if not model:
@@ -184,7 +184,7 @@ def _names(columns: Sequence[PromptfooColumn], user_model: str | None, path: Pat
 
 
 def _variants(prompt_labels: Mapping[str, str]) -> dict[str, str]:
-    """A name for each template: its prompt label's first line, made unique; '' where there is only one."""
+    """Return a unique name for each template, from the first line of its label; '' if there is only one."""
     if len(prompt_labels) <= 1:
         return dict.fromkeys(prompt_labels, "")
     names: dict[str, str] = {}
@@ -202,7 +202,7 @@ def _variants(prompt_labels: Mapping[str, str]) -> dict[str, str]:
 def _trials(
     columns: NDArray[np.int64], keys: NDArray[np.int64], tests: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Which repetition of its test each result is, and which results have a later one of the same test."""
+    """Return the repetition of each result within its test, and which results have a later duplicate."""
     n = len(columns)
     trials, superseded = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
     if not n:

@@ -1,4 +1,4 @@
-"""One result of promptfoo: which test it is, what was asked and answered, and what it scored."""
+"""A result of promptfoo: its test, response and scores."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ FIELDS = (
     "promptIdx", "testIdx", "testCase", "promptId", "provider", "prompt", "vars", "response", "error",
     "failureReason", "success", "score", "namedScores", "gradingResult",
 )  # fmt: skip
-"""What is read of a result."""
+"""Fields that are read of a result."""
 SCORE, PASS = "score", "pass"
 TECHNICAL = 2
-"""The reason of a failure that was no wrong answer."""
+"""Failure reason that is not a wrong answer."""
 MAX_DETAIL_LENGTH = 200
 EXACT = 2**53
 
 
 class InvalidResultError(Exception):
-    """What stands where a result should; says what is wrong with it."""
+    """An entry that is not a valid result, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptfooColumn:
-    """Who answered, to which prompt: a column of promptfoo's table.
+    """A column of promptfoo's table: provider and prompt.
 
     Attributes:
-        provider, label: the model's id, and the user's name for it; '' where there is none.
-        template: what tells the prompt from the others.
+        provider, label: id of the provider and its label; '' if there is none.
+        template: identifier of the prompt.
         prompt_label: its label.
-        number: of the column; None in old versions.
+        number: number of the column; None in old versions.
     """
 
     provider: str
@@ -47,17 +47,17 @@ class PromptfooColumn:
 
 @dataclass(frozen=True, slots=True)
 class PromptfooResult:
-    """What is read of a result.
+    """The data of a result.
 
     Attributes:
-        key: of the test, made of its variables and of what is asserted, so that repetitions share it.
+        key: identifier of the test from its variables and assertions, which repetitions share.
         test: number of the test; None in old versions.
-        text: the variables, or the whole prompt where there are none.
-        gold: the one text that the answer should equal.
-        output: what the model said; None where the file does not hold it.
+        text: the variables, or the whole prompt if there are none.
+        gold: the only text that the answer should equal.
+        output: the response; None if the file does not hold it.
         errored: whether the provider failed.
-        success: None where the file does not say.
-        values: by metric; NaN is missing, None is no number.
+        success: None if unknown.
+        values: values by metric; NaN if missing, None if not a number.
     """
 
     column: PromptfooColumn
@@ -77,10 +77,10 @@ def parse_result(data: Any) -> PromptfooResult:
     """Read a result.
 
     Raises:
-        NotAResultError: it is none.
+        NotAResultError: the entry is not a result.
     """
     if not isinstance(data, dict):
-        raise InvalidResultError("is no result")
+        raise InvalidResultError("is not a result")
     case, prompt = mapping(data.get("testCase")), mapping(data.get("prompt"))
     case_variables = data.get("vars") if isinstance(data.get("vars"), dict) else case.get("vars")
     variables = {str(name): value for name, value in mapping(case_variables).items() if not str(name).startswith("_")}
@@ -132,7 +132,7 @@ def _hash(*parts: Any) -> str:
 
 
 def _parse_question(variables: Mapping[str, Any]) -> str | None:
-    """The one variable, or all by name."""
+    """Return the only variable, or all by name."""
     texts = {
         name: variable_text
         for name, value in variables.items()

@@ -1,1 +1,1 @@
-"""Runs that are written while a model is evaluated."""
+"""Storage of runs while they are evaluated."""

@@ -1,4 +1,4 @@
-"""A portion of a run that is being evaluated: what is new of it, and what contradicts the portions before."""
+"""A portion of a run that is being evaluated: its new and contradictory values."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tracker.run_settings import USAGE, evaluation_identity
 from tracker.schema import Answer, Metric, Model, Run, Score
 
 TOLERANCE = 1e-5
-"""Scores and probabilities that differ by less are the same: batches of another size round otherwise."""
+"""Tolerance for scores and probabilities, because batches of different sizes round differently."""
 
 PROMPTS_PER_QUERY = 500
 
 ExtractedAnswer = tuple[str, str | None, float | None, str]
-"""How an answer was read off, its text, its probability, its status (ok, error, empty)."""
+"""Extraction, text, probability and status (ok, error, empty) of an answer."""
 
 StoredAnswer = tuple[str | None, float | None, str]
-"""Text, probability and status of an answer as it is stored."""
+"""Text, probability and status of a stored answer."""
 
 ScoreKey = tuple[int, int, int]
 """Metric, prompt, trial."""
@@ -47,11 +47,11 @@ class ScoredResponse:
 
     Attributes:
         prompt_id: key of the prompt.
-        trial: 0 for the first answer to it.
-        scores: by name of the metric; NaN = not measured, stored as no row.
-        answers: what was read off; an extraction at most once.
-        usage: what this answer took, such as ``tokens_read``; counted only where the answer is stored, so that what is
-            query twice counts once.
+        trial: 0 for the first answer to the prompt.
+        scores: scores by metric; NaN = missing, stored as no row.
+        answers: extracted answers, at most one per extraction.
+        usage: resources of this response, such as ``tokens_read``; counted only if the response is stored, so that
+            repeated requests count once.
     """
 
     prompt_id: int
@@ -64,23 +64,23 @@ class ScoredResponse:
 def add_responses(
     session: Session, run_id: int, rows: Sequence[ScoredResponse], usage: Mapping[str, float] | None = None
 ) -> int:
-    """Add a portion of answers; what is stored already, equal to 1e-5, is skipped.
+    """Add a portion of responses; responses equal to stored ones (tolerance 1e-5) are skipped.
 
-    Numbers of scores, checksum and usage (``n_prompts``: prompts with scores) change with it.
+    Updates the number of scores, the checksum and the usage (``n_prompts``: prompts with scores).
 
     Args:
         session: an exclusive transaction that writes.
-        run_id: a run that `tracker.ingest.write.live.live_runs.open_run` gave.
-        rows: the answers, in any order.
-        usage: what the portion took beside what its rows say, such as ``seconds``; counted in any case.
+        run_id: key returned by `tracker.ingest.write.live.live_runs.open_run`.
+        rows: the responses, in any order.
+        usage: further resources of the portion, such as ``seconds``; always counted.
 
     Returns:
-        How many of the rows were new.
+        The number of new rows.
 
     Raises:
         NotFoundError: the run was deleted.
-        ConflictError: other values are stored, the run has ended without these, it came from a file, a score is outside
-            its metric's bounds, or the store holds other bounds.
+        ConflictError: different values are stored, the run has ended without these, it came from a file, a score is
+            outside its metric's bounds, or the stored bounds differ.
     """
     run = get_live_run(session, run_id)
     metrics = _metrics(session, run, rows)
@@ -100,8 +100,8 @@ def add_responses(
     if run.status != "partial":
         if new:
             raise ConflictError(
-                f"{_run_name(session, run)} has ended meanwhile, without {len(new):,} of these answers: another "
-                "evaluation of it finished first. To measure anew, run the command with --again."
+                f"{_run_name(session, run)} has ended without {len(new):,} of these answers: another "
+                "evaluation of it finished first. To evaluate again, run the command with --again."
             )
         return 0
     columns = list(_columns(fresh))
@@ -115,7 +115,7 @@ def add_responses(
     for row in rows:
         if (row.prompt_id, row.trial) in new:
             counted.append(row.usage)
-            del new[row.prompt_id, row.trial]  # a row that is there twice counts once
+            del new[row.prompt_id, row.trial]  # a duplicate row counts once
     n_new = len(counted) - 2
     run.settings = {**(run.settings or {}), USAGE: _sum((run.settings or {}).get(USAGE) or {}, counted)}
     session.flush()
@@ -128,27 +128,27 @@ def _differing_prompts(
     answers: Mapping[AnswerKey, StoredAnswer],
     stored_answers: Mapping[AnswerKey, StoredAnswer],
 ) -> list[int]:
-    """The prompts with a score or an answer that contradicts a stored one, in ascending order."""
+    """Return the prompts whose score or answer contradicts a stored one, in ascending order."""
     scored = {key for key in scores if key in stored_scores and not _is_close(stored_scores[key], scores[key])}
     answered = {key for key in answers if key in stored_answers and not _agree(stored_answers[key], answers[key])}
     return sorted({prompt for _, prompt, _ in scored} | {prompt for prompt, _, _ in answered})
 
 
 def _is_recovered(stored: StoredAnswer | None, new: StoredAnswer) -> bool:
-    """Whether an answer follows a stored failure."""
+    """Return whether an answer replaces a stored failure."""
     return stored is not None and stored[2] == "error" != new[2]
 
 
 def get_live_run(session: Session, run_id: int) -> Run:
-    """The run as it is now.
+    """Return the current state of the run.
 
     Raises:
-        NotFoundError: it was deleted.
-        ConflictError: it came from a file.
+        NotFoundError: the run was deleted.
+        ConflictError: the run came from a file.
     """
     run = session.get(Run, run_id, populate_existing=True)
     if run is None:
-        hint = "It was deleted while it was being evaluated. Run the command again to begin anew."
+        hint = "It was deleted during its evaluation. Run the command again to start over."
         raise NotFoundError("run", run_id, hint=hint)
     if evaluation_identity(run.settings) is None:
         raise ConflictError(f"Run {run_id} came from a file. Extend it with suffrage ingest.")
@@ -163,10 +163,10 @@ def _metrics(session: Session, run: Run, rows: Sequence[ScoredResponse]) -> dict
 
 
 def _scores(rows: Sequence[ScoredResponse], metrics: Mapping[str, Metric]) -> dict[ScoreKey, float]:
-    """Every score that was measured.
+    """Return all scores.
 
     Raises:
-        ConflictError: one is outside its metric's bounds, or two rows give different ones.
+        ConflictError: a score is outside its metric's bounds, or two rows contradict each other.
     """
     scores: dict[ScoreKey, float] = {}
     for row in rows:
@@ -178,21 +178,21 @@ def _scores(rows: Sequence[ScoredResponse], metrics: Mapping[str, Metric]) -> di
             upper = math.inf if metric.upper is None else metric.upper
             if math.isinf(value) or not lower <= value <= upper:
                 raise ConflictError(
-                    f"Prompt {row.prompt_id} has {value:g} under {name}, which the store holds to be in "
-                    f"[{lower:g}, {upper:g}]. Nothing of this portion was stored; choose another metric."
+                    f"Prompt {row.prompt_id} has {value:g} for {name}, whose stored bounds are "
+                    f"[{lower:g}, {upper:g}]. This portion was not stored; choose another metric."
                 )
             assert metric.id is not None
             key = (metric.id, row.prompt_id, row.trial)
             if not _is_close(scores.setdefault(key, value), value):
-                raise ConflictError(f"Prompt {row.prompt_id} was given two scores under {name}; ask it once.")
+                raise ConflictError(f"Prompt {row.prompt_id} has two scores for {name}; evaluate it once.")
     return scores
 
 
 def _answers(rows: Sequence[ScoredResponse]) -> dict[AnswerKey, StoredAnswer]:
-    """Every answer as it is stored.
+    """Return all answers as stored.
 
     Raises:
-        ConflictError: two rows give different ones.
+        ConflictError: two rows contradict each other.
     """
     answers: dict[AnswerKey, StoredAnswer] = {}
     for row in rows:
@@ -200,7 +200,7 @@ def _answers(rows: Sequence[ScoredResponse]) -> dict[AnswerKey, StoredAnswer]:
             known = None if chance is None or math.isnan(chance) else float(chance)
             kept = (None if text is None else make_storable(text), known, status)
             if not _agree(answers.setdefault((row.prompt_id, make_storable(extraction), row.trial), kept), kept):
-                raise ConflictError(f"Prompt {row.prompt_id} was given two answers in one trial; ask it once.")
+                raise ConflictError(f"Prompt {row.prompt_id} has two answers in one trial; evaluate it once.")
     return answers
 
 
@@ -229,7 +229,7 @@ def _load_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict
 
 
 def _delete_failures(session: Session, run_id: int, keys: Sequence[AnswerKey]) -> None:
-    """Delete failures that an answer follows."""
+    """Delete failures that are replaced by an answer."""
     answer: Any = Answer
     for prompt, extraction, trial in keys:
         session.execute(
@@ -265,7 +265,7 @@ def _is_close(first: float, second: float) -> bool:
 
 
 def _agree(stored: StoredAnswer, new: StoredAnswer) -> bool:
-    """Whether two answers do not contradict each other; a failure contradicts nothing."""
+    """Return whether two answers are compatible; a failure is compatible with any answer."""
     if "error" in (stored[2], new[2]):
         return True
     same = stored[1] is None or new[1] is None or _is_close(stored[1], new[1])
@@ -274,9 +274,9 @@ def _agree(stored: StoredAnswer, new: StoredAnswer) -> bool:
 
 def _conflict(session: Session, run: Run, prompts: Sequence[int]) -> ConflictError:
     return ConflictError(
-        f"{_run_name(session, run)} holds other answers to {len(prompts):,} of these prompts (the first is prompt "
-        f"{prompts[0]}). Is somebody else evaluating it? Let one finish. Else something changed that the settings do "
-        f"not tell: begin anew with suffrage runs delete {run.id}, or give the evaluation another --variant."
+        f"{_run_name(session, run)} has different answers to {len(prompts):,} of these prompts (first: prompt "
+        f"{prompts[0]}). If another process evaluates it, let that finish. "
+        f"Otherwise delete it with suffrage runs delete {run.id}, or set another --variant."
     )
 
 

@@ -1,8 +1,8 @@
-"""The only writer of a run that is being made: a model is asked, and its answers are stored a portion at a time.
+"""Storage of a run during its evaluation, one portion of responses at a time.
 
-Each portion is one exclusive transaction of the caller, so that a kill leaves the portions before it and nothing of the
-next. Nothing is reserved: where two processes evaluate the same run, their portions take turns, what is stored is not
-stored again, and the one that comes to something else is refused. A process that was killed leaves nothing to clean up.
+Each portion is one exclusive transaction of the caller, so an interrupted process loses at most its last portion and
+leaves nothing to clean up. If two processes evaluate the same run, their portions alternate; stored responses are
+skipped, and contradictory ones raise.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ UNFINISHED = "its evaluation has not finished"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveRun:
-    """A run that is being evaluated, or that was evaluated before.
+    """A run in evaluation, or an evaluated one.
 
     Attributes:
         id: its key.
-        label: what tells it from other runs of the model.
+        label: distinguishes the runs of a model.
         status: ``partial`` while prompts are missing, else ``complete_run``.
-        is_new: whether it was added just now.
+        is_new: whether the call added it.
     """
 
     id: int
@@ -58,26 +58,26 @@ def open_run(
     again: bool = False,
     model_facts: Mapping[str, Any] | None = None,
 ) -> LiveRun:
-    """Find the run of an evaluation, or make it.
+    """Find or create the run of an evaluation.
 
-    A run of the same model, benchmark, condition and variant is the same evaluation if its identity is the same. An
-    unfinished one is continued; a complete one is returned as it is. Runs that were hidden or superseded are not.
+    A run of the same model, benchmark, condition, variant and identity is the same evaluation. An incomplete one is
+    continued, and a complete one is returned. Hidden and superseded runs do not match.
 
     Args:
-        session: an exclusive transaction that writes.
-        benchmark_id: what is asked.
-        model: who answers, by name or another name; made where it is new.
-        fields: how the model is run; the label and the start are set here. Of the settings, ``n_prompts`` says how many
-            prompts are answered, ``command`` how to go on; both are shown where the run is found unfinished.
-        identity: SHA-256, 64 hexadecimal digits, of everything that decides the answers.
-        again: make a new run where a complete one is there.
-        model_facts: organization, parameters, ...; only what the store lacks is filled in.
+        session: an exclusive write transaction.
+        benchmark_id: key of the benchmark.
+        model: name or alias of the model, which is added if it is new.
+        fields: settings of the run, without label and start. ``n_prompts`` is the number of prompts to evaluate,
+            ``command`` the command that continues; both are shown for incomplete runs.
+        identity: SHA-256, 64 hexadecimal digits, of everything that decides the responses.
+        again: create a new run even if a complete one exists.
+        model_facts: organization, parameters, ...; only missing facts are stored.
 
     Raises:
-        ValueError: the identity is no SHA-256.
+        ValueError: the identity is not a SHA-256.
     """
     if not SHA256.fullmatch(identity):
-        raise ValueError(f"an identity has 64 hexadecimal digits, not {identity!r}")
+        raise ValueError(f"an identity must have 64 hexadecimal digits, got {identity!r}")
     model_id = CatalogueResolver(session, Path(model)).model(model, model_facts or {})
     variant = make_storable(fields.variant)
     stored = _stored_runs(session, benchmark_id, model_id, fields.condition, variant)
@@ -100,7 +100,7 @@ def open_run(
 
 
 def _stored_runs(session: Session, benchmark_id: int, model_id: int, condition: str, variant: str) -> Sequence[Run]:
-    """The runs of a model on a benchmark under one condition and variant, the latest first."""
+    """Return the runs of a model on a benchmark under one condition and variant, latest first."""
     runs: Any = Run
     return session.scalars(
         select(Run)
@@ -115,10 +115,10 @@ def _stored_runs(session: Session, benchmark_id: int, model_id: int, condition: 
 
 
 def count_stored_trials(session: Session, run_id: int) -> dict[int, int]:
-    """The prompts that have scores in a run, and how many trials of each do.
+    """Return the prompts with scores in a run, and the number of trials of each.
 
-    All scores of an answer are stored in one transaction, so that a trial with one of them has them all. An answer
-    without a score, such as a failure, does not count: it is requested again.
+    All scores of a response are stored in one transaction, so a trial has either all or none. A response without a
+    score, such as a failure, does not count and is requested again.
     """
     score = metadata.tables["score"].c
     query = (
@@ -132,19 +132,19 @@ def count_stored_trials(session: Session, run_id: int) -> dict[int, int]:
 def complete_run(
     session: Session, run_id: int, unanswered: Mapping[str, int] | None = None, reason: str | None = None
 ) -> None:
-    """End a run: from now on everything takes it. A run that has ended stays as it is.
+    """Complete a run, so that analyses use it. A completed run does not change.
 
-    It counts as ingested at this moment: queries as of an earlier day do not see it.
+    The run counts as ingested from this time; queries as of an earlier day do not include it.
 
     Args:
-        session: an exclusive transaction that writes.
-        run_id: a run that `open_run` returned.
-        unanswered: why prompts have no answer, and how many; kept in the settings.
-        reason: what is to be said of the run; None says nothing.
+        session: an exclusive write transaction.
+        run_id: key returned by `open_run`.
+        unanswered: number of prompts without an answer by reason; stored in the settings.
+        reason: reason of the run's status; None for none.
 
     Raises:
         NotFoundError: the run was deleted.
-        ConflictError: it came from a file.
+        ConflictError: the run came from a file.
     """
     run = get_live_run(session, run_id)
     if run.status != "partial":
