@@ -170,7 +170,7 @@ class TestErrors:
             "line 3: 'org/large' cannot be an alias of org/small: it names the model org/large",
             "line 4: 'big' cannot be an alias of org/small: it names the model org/large",
             "line 6: family: org/large has 'f' in line 5",
-            "line 7: 'one name' cannot be an alias of lab-tiny: the model org/large has it",
+            "line 7: 'one name' cannot be an alias of lab-tiny: it names the model org/large",
         ]
         assert known(three) == before
 

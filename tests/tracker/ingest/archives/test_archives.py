@@ -91,7 +91,7 @@ class TestMerging:
         stored = took(two)
         assert [run.label for run in stored.runs_new] == ["#2", "#3"]
         assert any(
-            "1 of 2 values differ from the stored ones; this one was stored as a new run, #2" in warning
+            "1 of 2 values differ from the stored ones; stored as a new run, #2" in warning
             for warning in stored.warnings
         )
         again = took(two)
@@ -240,7 +240,7 @@ class TestDamage:
             path.write_bytes(data)
             with pytest.raises(BadInputError, match=problem) as caught:
                 ingest_file(file_store, path)
-            assert "newer program" in str(caught.value)
+            assert "newer version" in str(caught.value)
 
     def test_an_older_archive_without_a_column_that_may_be_null_is_ingested(
         self, file_store: sa.Engine, tmp_path: Path
@@ -256,18 +256,18 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("rows", "problem"),
         [
-            ({"benchmark": [{"name": "b", "revision": ""}] * 2}, "benchmark.parquet, row 2: '' is there already"),
+            ({"benchmark": [{"name": "b", "revision": ""}] * 2}, "benchmark.parquet, row 2: '' is a duplicate"),
             ({"benchmark": [{"name": "a\0", "revision": ""}]}, "name contains a zero byte"),
-            ({"task": [{"benchmark": 3, "name": ""}]}, "its benchmark is none of the 0 rows of benchmark"),
-            (rows_of(float("nan")), "score.parquet, row 1: its value is not a finite number"),
+            ({"task": [{"benchmark": 3, "name": ""}]}, "benchmark is not one of the 0 rows of benchmark"),
+            (rows_of(float("nan")), "score.parquet, row 1: value is not a finite number"),
             (rows_of(2.0), "1 scores are outside the bounds of accuracy"),
             (rows_of(1.0, prompt=[prompt(0, "x", details="{")]), "its details are not valid JSON"),
             (rows_of(1.0, prompt=[prompt(0, "x", details="[1]")]), "its details are not a JSON dict"),
-            (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "status": "odd"}]), "its status is 'odd'"),
+            (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "status": "odd"}]), "unknown status 'odd'"),
             (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "n_scores": 5}]), "its number of scores is not 5"),
             (rows_of(1.0, prompt_alias=[{"prompt": 0, "namespace": "", "key": "q"}] * 0, answer=[
                 {"run": 0, "prompt": 0, "extraction": "", "trial": 0, "text": "", "probability": None, "status": "?"}
-            ]), "an answer has the status"),
+            ]), "an answer has the unknown status"),
             (rows_of(1.0, 1.0, prompt_alias=[{"prompt": n, "namespace": "", "key": "q"} for n in (0, 1)]),
              "'q' matches the same prompt as another row"),
             (rows_of(1.0, 1.0, prompt_alias=[{"prompt": n, "namespace": "", "key": str(n)} for n in (1, 0)]),

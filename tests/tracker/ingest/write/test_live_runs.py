@@ -216,7 +216,7 @@ class TestErrors:
             [numbered(1, 0.5), numbered(1, 0.6)],
             [ScoredResponse(prompt_id=1, scores={}, answers=(("", text, None, "ok"),)) for text in "AB"],
         ):
-            with pytest.raises(ConflictError, match="ask it once"), transaction(file, exclusive=True) as session:
+            with pytest.raises(ConflictError, match="evaluate it once"), transaction(file, exclusive=True) as session:
                 add_responses(session, key, rows)
         with transaction(file, exclusive=True) as session:
             assert add_responses(session, key, [*portion(1), *portion(1)]) == 1
@@ -226,7 +226,7 @@ class TestErrors:
     def test_scores_outside_the_bounds_of_their_metric_are_refused(self, file: sa.Engine, value: float) -> None:
         add_prompts(file, 1)
         key = make_run(file).id
-        with pytest.raises(ConflictError, match="under accuracy"), transaction(file, exclusive=True) as session:
+        with pytest.raises(ConflictError, match="for accuracy"), transaction(file, exclusive=True) as session:
             add_responses(session, key, [ScoredResponse(prompt_id=1, scores={"accuracy": value})])
 
     def test_a_metric_that_the_store_knows_otherwise_is_refused(self, store: sa.Engine) -> None:

@@ -183,7 +183,7 @@ class TestFilesThatMeetIt:
         make_run(file, portion(1), end=True)
         assert make_run(file, portion(1, 2), again=True).label == "#2"
         store_blocks(file, scores({"q1": 1}, model="org/m", label="#2"))
-        with pytest.raises(ConflictError, match="run 2, '#2' of org/m, was evaluated here"):
+        with pytest.raises(ConflictError, match="run 2, '#2' of org/m, was evaluated by Suffrage"):
             store_blocks(file, scores({"q1": 0}, model="org/m", label="#2"))
 
     def test_a_file_of_a_harness_with_a_time_stamp_is_a_run_of_its_own(self, file: sa.Engine) -> None:

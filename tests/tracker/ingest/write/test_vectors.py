@@ -167,8 +167,8 @@ class TestRefused:
         message = str(refused.value)
         assert "7 problems, nothing was stored" in message
         for part in (
-            "row 2, column 'vector': NaN, infinity",
-            "row 3, column 'vector': NaN, infinity",
+            "row 2, column 'vector': the vector contains NaN, infinity",
+            "row 3, column 'vector': the vector contains NaN, infinity",
             "row 4, column 'vector': the vector is zero",
             "row 5, column 'vector': 2 numbers; most rows have 6",
             "row 6, column 'vector': no vector",
@@ -215,7 +215,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("name", "content", "words"),
         [
-            ("v.csv", b"prompt_id,vector\np0,1\n", "neither Parquet nor npz"),
+            ("v.csv", b"prompt_id,vector\np0,1\n", "neither a Parquet nor an npz file"),
             ("v.npz", b"PK\x03\x04 and then nothing", "not a readable npz file"),
             ("v.parquet", b"PAR1 and then nothing", "not a readable Parquet file"),
             ("v.parquet", b"", "is empty"),
@@ -234,15 +234,15 @@ class TestRefused:
         ("arrays", "words"),
         [
             ({"vector": E}, "no column prompt_id for the prompts. Its columns: vector"),
-            ({"prompt_id": np.array(KEYS)}, "no column vector holds the vectors"),
+            ({"prompt_id": np.array(KEYS)}, "no column vector for the vectors"),
             ({"prompt_id": np.array(KEYS), "vector": E[:, 0]}, "holds float, not lists of numbers"),
             (
                 {"prompt_id": np.array(KEYS[:5]), "vector": E},
                 r"have the wrong shapes: prompt_id \(5,\), vector \(40, 6\)",
             ),
-            ({"prompt_id": np.array(KEYS), "vector": E[:, :, None]}, "do not make a table"),
+            ({"prompt_id": np.array(KEYS), "vector": E[:, :, None]}, "have the wrong shapes"),
             ({"prompt_id": np.array(KEYS[:0]), "vector": E[:0]}, "holds no rows"),
-            ({"prompt_id": np.array(KEYS), "vector": E[:, :0]}, "do not make a table"),
+            ({"prompt_id": np.array(KEYS), "vector": E[:, :0]}, "have the wrong shapes"),
             ({"prompt_id": np.array(KEYS, dtype=object), "vector": E}, "not a readable npz file of plain arrays"),
             ({"prompt_id": np.array(["", *KEYS[1:]]), "vector": E}, "does not name a prompt"),
         ],

@@ -65,7 +65,7 @@ class TestNewFiles:
         )
         assert len(changes.runs_new) == 1
         assert (changes.n_scores, changes.n_task_scores) == (3, 1)
-        assert "3 scores, 1 score of a whole task" in changes.summary()
+        assert "3 scores, 1 task score" in changes.summary()
 
     def test_conditions_variants_and_labels_are_runs_of_their_own(self, store: sa.Engine) -> None:
         changes = store_blocks(
@@ -274,7 +274,7 @@ class TestErrors:
     def test_bounds_and_direction_that_contradict_the_stored_are_refused(self, store: sa.Engine) -> None:
         store_blocks(store, scores({Q1: 1}))
         for bounds in ({"upper": 100.0}, {"lower": -1.0}, {"higher_is_better": False}):
-            with pytest.raises(ConflictError, match="the store holds"):
+            with pytest.raises(ConflictError, match="the store has"):
                 store_blocks(store, scores({Q1: 1}, metric=MetricDescription(name="accuracy", **bounds)))
 
     def test_a_missing_bound_is_filled_in_unless_scores_exceed_it(self, store: sa.Engine) -> None:
