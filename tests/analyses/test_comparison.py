@@ -233,7 +233,7 @@ class TestWords:
     @pytest.mark.parametrize(
         ("field", "tasks", "reason"),
         [
-            ("none", TASKS, "no clusters were asked for"),
+            ("none", TASKS, "clusters are disabled"),
             ("task", np.full(N, ""), "no prompt names a cluster"),
             ("task", np.full(N, "art"), "all prompts are in one cluster"),
         ],
@@ -249,7 +249,7 @@ class TestWords:
         tasks[:5] = ""
         report = requested(tasks=tasks)
         assert report.finding.metrics["n_clusters"] == 11
-        assert "5 of 240 prompts name no task; each is a cluster of its own." in report.warnings
+        assert "5 of 240 prompts have no task; each of them is a separate cluster." in report.warnings
 
     def test_every_difference_the_same_is_defined(self):
         Q = np.column_stack([np.full(30, 0.75), np.full(30, 0.25)])

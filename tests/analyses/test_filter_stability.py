@@ -424,5 +424,5 @@ class TestStored:
         assert result.filter_models == made_decisions.report.finding.filter_models
         assert result.metrics["overlap.prompts.1.2"] > 0.9
         assert calls.report.tables["encoders"].column("is_recorded").to_pylist()[0]
-        with pytest.raises(SelectionError, match="filters no prompts"):
+        with pytest.raises(SelectionError, match="is not a filter"):
             run_analysis(filled, "filter-stability", replace(select_scores(), filter=calls.finding_id), {})

@@ -104,7 +104,7 @@ class TestLaws:
         item, second = (requested(scores, field).finding.metrics for field in ("none", "task"))
         assert second["width.mean"] > item["width.mean"]
         assert second["n_clusters"] == 12
-        assert item["n_clusters"] == Undefined("no clusters were asked for")
+        assert item["n_clusters"] == Undefined("clusters are disabled")
 
     def test_models_with_gaps_have_no_rank_and_change_no_other(self):
         gaps = Q.copy()
@@ -151,7 +151,7 @@ class TestDegenerate:
         tasks = np.array(["a"] * 200 + ["b", "c", "d", "e"] * 25)
         output = " ".join(requested(field="task", tasks=tasks).warnings)
         assert "only 5 clusters" in output
-        assert "very unequal sizes, the largest 67% of the prompts" in output
+        assert "differ greatly in size; the largest has 67% of the prompts" in output
         assert requested(field="task", tasks=tasks).finding.ranks.correction == "CR2"
 
     def test_scores_other_than_0_and_1_have_no_mcnemar(self):

@@ -314,7 +314,7 @@ class TestDegenerate:
         report = analyze(task_matrix(T), time_limit=0)
         assert report.finding.n_models == 8
         assert report.finding.n_missing == 0
-        assert "Left out, having no score here: model 03." in report.warnings
+        assert "Models without a score here are left out: model 03." in report.warnings
 
     def test_a_tie_at_the_line_of_the_leading_models_is_a_warning(self):
         T = np.hstack([SMALL, SMALL])

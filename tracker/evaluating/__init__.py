@@ -1,1 +1,1 @@
-"""Asking a model: what prompts mean, as vectors, and what it answers. The extra `models` is imported only here."""
+"""Run models on prompts: compute embeddings and evaluate responses. Only this package imports the extra `models`."""

@@ -1,4 +1,4 @@
-"""How many tokens an evaluation takes, how long, and what it costs: before any of it is stored."""
+"""Estimate the tokens, time and cost of an evaluation before anything is stored."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationEstimate:
-    """The tokens, the time and the cost of an evaluation under one condition.
+    """Estimated tokens, time and cost of an evaluation under one condition.
 
     Attributes:
-        benchmark, model, condition: what would be evaluated.
-        n_prompts: all rendered prompts, those that are stored already included.
-        n_tokens_read: of all prompts, with their examples and options; an estimate where a server reads them.
-        n_tokens_written: at most.
-        seconds: extrapolated from the speed of some prompts; None for a server.
-        n_tried: prompts that were tried for it.
-        cost: in the currency of the prices, if every answer is as long as it may be; as good an estimate as that of the
-            tokens. None where no prices are known.
+        benchmark, model, condition: of the evaluation.
+        n_prompts: all rendered prompts, including those already stored.
+        n_tokens_read: input tokens of all prompts, with their examples and options; approximate for a server.
+        n_tokens_written: maximum number of output tokens.
+        seconds: extrapolated from the speed on some prompts; None for a server.
+        n_tried: number of prompts that were timed.
+        cost: in the currency of the prices, if every response has the maximum length; as exact as the token counts.
+            None without prices.
     """
 
     benchmark: str
@@ -47,17 +47,17 @@ class EvaluationEstimate:
     cost: float | None
 
     def summary(self) -> str:
-        """All of it, in one line."""
+        """Return the estimate in one line."""
         about = "" if self.n_tried else "about "
-        written = f", {self.n_tokens_written:,} to write at most" if self.n_tokens_written else ""
+        written = f", at most {self.n_tokens_written:,} output tokens" if self.n_tokens_written else ""
         text = (
             f"{self.benchmark}, {self.model} ({self.condition.replace('_', '-')}): {self.n_prompts:,} prompts, "
-            f"{about}{self.n_tokens_read:,} tokens to read{written}"
+            f"{about}{self.n_tokens_read:,} input tokens{written}"
         )
         if self.seconds is not None:
-            text += f"; about {_format_duration(self.seconds)}, as {self.n_tried:,} of the prompts foretell"
+            text += f"; about {_format_duration(self.seconds)} (extrapolated from {self.n_tried:,} prompts)"
         if self.cost is not None:
-            text += f"; {'at most' if self.n_tried else 'about'} {format_price(self.cost)} by the prices given"
+            text += f"; {'at most' if self.n_tried else 'about'} {format_price(self.cost)} at the given prices"
         return text
 
 
@@ -66,15 +66,15 @@ def estimate(
 ) -> tuple[EvaluationEstimate, ...]:
     """Estimate tokens, time and cost of each condition of a plan.
 
-    A model in this process responds to a spread of the prompts for some seconds; a server gets no request.
+    A local model is timed on a sample of the prompts for some seconds. A server receives no request.
 
     Args:
         engine: the store.
-        plan: what would be evaluated.
-        report: called with sentences for the reader.
+        plan: the evaluation.
+        report: called with messages for the user.
 
     Raises:
-        SuffrageError: the plan cannot be carried out.
+        SuffrageError: the plan is not valid.
     """
     prepared = prepare(engine, plan)
     model = None if plan.server.api_base is not None else load_model_under_test(plan, prepared, report)
@@ -115,7 +115,9 @@ def _estimate_condition(
 
 
 def _count_sent_letters(prompt: RenderedPrompt, prepared: PreparedEvaluation) -> int:
-    """To a server: the text once for each option whose likelihood is requested, and once for each answer written."""
+    """Return the tokens sent to a server: the text once per option whose likelihood is requested, and once per
+    response.
+    """
     n_letters = len(prompt.text())
     if prepared.method == "loglikelihood":
         return sum(n_letters + len(prompt.join) + len(option) for option in prompt.options)
@@ -127,7 +129,7 @@ def _time_some(
     prompts: Sequence[RenderedPrompt],
     n_tokens: Callable[[Sequence[RenderedPrompt]], Sequence[int]],
 ) -> tuple[float, float, int]:
-    """Share of all tokens that was tried, the seconds it took, and how many prompts that were."""
+    """Return the share of all tokens that was tried, the seconds it took, and the number of prompts."""
     step = max(1, len(prompts) // N_TRIAL_PROMPTS)
     some = prompts[::step]
     n_each = dict(zip((prompt.prompt_id for prompt in some), n_tokens(some), strict=True))

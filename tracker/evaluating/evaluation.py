@@ -1,7 +1,7 @@
-"""Evaluate a model on a benchmark: send it the prompts, score its responses, and store the scores as they come.
+"""Evaluate a model on a benchmark: send prompts, score responses, and store the scores as they arrive.
 
-Each condition is a run. Prompts whose scores are stored are skipped, so that a stopped run continues; at a fixed batch
-size it then ends with the bytes of a run that was not stopped, since batches are cut from all prompts.
+Each condition is a run. Prompts with stored scores are skipped, so that an interrupted run can be resumed. At a fixed
+batch size the result has the same bytes as an uninterrupted run, since batches are cut from all prompts.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ from tracker.schema import Run
 
 SECONDS_PER_PORTION = 1.0
 MAX_PER_PORTION = 500
-UNSCORED = "the reply names none of the options, or there is no gold answer to hold it against"
-NO_NUMBER = "the model gives its options no probability that is a number; are its weights sound?"
+UNSCORED = "the response names none of the options, or the prompt has no reference answer"
+NO_NUMBER = "the model gives its options no finite probability; check its weights"
 
 Progress = Callable[[int, int, int], None]
-"""Called with the number of prompts that are done, of all prompts, and of tokens read and written for them."""
+"""Progress callback: called with the number of finished prompts, of all prompts, of input tokens and of output tokens.
+"""
 
 
 def evaluate(
@@ -59,16 +60,16 @@ def evaluate(
 
     Args:
         engine: the store.
-        plan: which model, which prompts, and how.
+        plan: the model, the prompts and the options.
         progress: called with the numbers of prompts and tokens.
-        report: called with sentences for the reader, as they become true.
+        report: called with messages for the user as they arise.
         on_run_end: called with the result of each condition.
 
     Returns:
-        One for each condition.
+        One result per condition.
 
     Raises:
-        SuffrageError: the plan cannot be carried out; what was answered before is stored.
+        SuffrageError: the plan is not valid, or the evaluation failed; responses received before are stored.
     """
     prepared = prepare(engine, plan)
     for warning in list_option_warnings(plan, prepared.method):
@@ -102,7 +103,7 @@ class _ConditionEvaluation:
         self.prompts_by_id = {prompt.prompt_id: prompt for prompt in self.prompts}
 
     def run(self) -> EvaluationOutcome:
-        """Send all missing prompts, and store their scores."""
+        """Request all missing responses, and store their scores."""
         run = self._open_run()
         with transaction(self.engine, write=False) as session:
             before = count_stored_trials(session, run.id) if not run.is_new else {}
@@ -162,7 +163,7 @@ class _ConditionEvaluation:
             )
 
     def _respond(self, run: LiveRun, done: set[int]) -> dict[int, Response]:
-        """Collect, score and store the responses that are missing; returns those without an answer, by prompt."""
+        """Collect, score and store the missing responses; return those without an answer, by prompt."""
         failed: dict[int, Response] = {}
         n_tokens = 0
         self._report_progress(done, n_tokens)
@@ -170,7 +171,7 @@ class _ConditionEvaluation:
         with closing(responses):  # type: ignore[type-var]
             for portion in _group_portions(_group_trials(responses, self.model.n_trials)):
                 n_tokens += sum(response.n_tokens_read + response.n_tokens_written for response in portion)
-                fresh = [response for response in portion if response.prompt_id not in done]  # a batch may be in part
+                fresh = [response for response in portion if response.prompt_id not in done]
                 rows = self._score(fresh, failed)
                 if rows:
                     with transaction(self.engine, exclusive=True) as session:
@@ -184,7 +185,7 @@ class _ConditionEvaluation:
             self.progress(len(done), len(self.prompts), n_tokens)
 
     def _score(self, responses: Iterable[Response], failed: dict[int, Response]) -> list[ScoredResponse]:
-        """The rows to store of responses; a prompt with a response without an answer is put among the failed ones."""
+        """Return the rows to store. A prompt with a failed response is added to ``failed`` instead."""
         rows: list[ScoredResponse] = []
         for response in responses:
             if response.error:
@@ -224,7 +225,7 @@ class _ConditionEvaluation:
         )
 
     def _end_run(self, run: LiveRun, failed: Mapping[int, Response]) -> None:
-        """Make the run complete, unless prompts are to be evaluated again."""
+        """Mark the run complete, unless prompts are to be evaluated again."""
         skipped = Counter(self.rendered.skipped)
         unanswered = sorted(prompt for prompt, response in failed.items() if not response.is_too_long)
         if unanswered and self.plan.errored is None:
@@ -240,8 +241,8 @@ class _ConditionEvaluation:
                     for trial in trials
                 ]
                 add_responses(session, run.id, unanswered_rows)
-            skipped["longer than the model reads"] += len(failed) - len(unanswered)
-            skipped["no answer, counted as wrong" if self.plan.errored == "wrong" else "no answer"] += len(unanswered)
+            skipped["longer than the model's context"] += len(failed) - len(unanswered)
+            skipped["no answer, scored as wrong" if self.plan.errored == "wrong" else "no answer"] += len(unanswered)
             complete_run(session, run.id, skipped)
 
     def _summarize(self, run: LiveRun, failed: Mapping[int, Response], n_before: int) -> EvaluationOutcome:
@@ -271,7 +272,7 @@ class _ConditionEvaluation:
 
 
 def _group_trials(responses: Iterable[list[Response]], n_trials: int) -> Iterator[list[Response]]:
-    """The same responses, held back until all of a prompt's trials are there, or one has failed."""
+    """Yield the same responses, held back until all trials of a prompt are present or one has failed."""
     waiting: dict[int, list[Response]] = {}
     for portion in responses:
         ready: list[Response] = []
@@ -284,7 +285,7 @@ def _group_trials(responses: Iterable[list[Response]], n_trials: int) -> Iterato
 
 
 def _group_portions(responses: Iterator[list[Response]]) -> Iterator[list[Response]]:
-    """Responses in portions of about a second; those before an interruption are yielded first."""
+    """Yield responses in blocks of about a second; on an interruption, first yield those already received."""
     portion: list[Response] = []
     last = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""The result of an evaluation: its run, its means, its usage and its warnings."""
+"""The result of an evaluation: run, means, usage and warnings."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ MAX_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOutcome:
-    """A run that an evaluation made, finished or not.
+    """A run created or continued by an evaluation, complete or not.
 
     Attributes:
-        run_id, label: which run it is.
+        run_id, label: identify the run.
         benchmark, model, condition, variant: of the run.
-        splits: from which the prompts are; none where they all are.
-        is_complete: whether it has ended; else the same command goes on with it.
+        splits: splits of the prompts; empty if all splits are included.
+        is_complete: whether the run is complete; if not, the same command resumes it.
         n_prompts: rendered prompts.
-        n_new: prompts that were evaluated now.
-        means: of every metric over its prompts.
-        skipped: why prompts were not rendered, and how many.
-        failed: why prompts got no answer, by key.
-        usage: tokens and cost, those of earlier attempts included.
-        warnings: in sentences.
+        n_new: prompts evaluated in this attempt.
+        means: mean of every metric over the prompts.
+        skipped: number of prompts that were not rendered, by reason.
+        failed: reason of each prompt without an answer, by key.
+        usage: tokens and cost, including earlier attempts.
+        warnings: messages for the user.
     """
 
     run_id: int
@@ -48,14 +48,14 @@ class EvaluationOutcome:
     warnings: Sequence[str] = ()
 
     def summary(self) -> str:
-        """The result in one line."""
+        """Return the result in one line."""
         means = ", ".join(f"{name} {value:.4f}" for name, value in self.means.items())
         done = f"{self.n_prompts:,} prompts{f' of {join_names(self.splits, 3)}' if self.splits else ''}"
         if self.n_new == 0 and self.is_complete and not self.failed:
-            done += ", all stored before"
+            done += ", all already stored"
         elif self.n_new < self.n_prompts:
-            done = f"{self.n_new:,} of {done} asked now"
-        state = "" if self.is_complete else "; not finished"
+            done = f"{self.n_new:,} of {done} evaluated now"
+        state = "" if self.is_complete else "; not complete"
         marks = [self.condition.replace("_", "-")] * (self.condition != "full") + [self.variant] * bool(self.variant)
         suffix = f" ({', '.join(marks)})" if marks else ""
         return f"{self.benchmark}, {self.model}{suffix}: run {self.run_id}, {done}{': ' if means else ''}{means}{state}"
@@ -68,21 +68,21 @@ def list_result_warnings(
     n_examples: int,
     backend_warnings: Sequence[str],
 ) -> Iterator[str]:
-    """Warnings about a run, in sentences.
+    """Return the warnings about a run.
 
     Args:
-        skipped: why prompts were not rendered, and how many.
+        skipped: number of prompts that were not rendered, by reason.
         failed: responses without an answer, by prompt.
         usage: tokens and cost of the run.
-        n_examples: worked examples that were to stand before each prompt.
-        backend_warnings: those of the model or server.
+        n_examples: few-shot examples requested per prompt.
+        backend_warnings: warnings of the model or server.
     """
     for reason, n in skipped.items():
-        yield f"{n:,} prompts were not asked: {reason}"
+        yield f"{n:,} prompts were skipped: {reason}"
     if fewer := int(usage.get("with_fewer_shots", 0)):
-        yield f"{fewer:,} prompts were asked with fewer than {n_examples} examples, since all did not fit"
+        yield f"{fewer:,} prompts have fewer than {n_examples} few-shot examples, because not all fit the context"
     if n_long := sum(response.is_too_long for response in failed.values()):
-        yield f"{n_long:,} prompts are longer than the model reads, and have no score"
+        yield f"{n_long:,} prompts are longer than the model's context and have no score"
     yield from backend_warnings
     yield from list_cost_warnings(usage)
     reasons = Counter(response.error for response in failed.values() if not response.is_too_long)

@@ -1,4 +1,4 @@
-"""Where models come from, encoders and language models alike: a folder here, or the model hub."""
+"""Locate models, encoders and language models: in a local folder or on the model hub."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from tracker.errors import SuffrageError
 
 EXTRA = "models"
-"""What installs the packages that models need."""
+"""Command that installs the packages for models."""
 DIGITS = 12
-"""Of the SHA-256 of a model's files, or of a commit, as its revision."""
+"""Number of digits of a revision: of the SHA-256 of a model's files, or of a commit."""
 HUB = "https://huggingface.co"
 SECONDS_FOR_HUB = 10
 
@@ -23,21 +23,21 @@ SECONDS_FOR_HUB = 10
 def resolve_folder(
     name_or_path: str, marker_files: tuple[str, ...], error_type: type[SuffrageError], alternatives: str
 ) -> Path | None:
-    """The folder of a model; None where the text can only be a name on the hub.
+    """Return the folder of a model, or None if the text can only be a name on the hub.
 
     Args:
         name_or_path: a folder, or a name on the model hub.
-        marker_files: files of which a model's folder holds at least one.
-        error_type: the exception that is raised.
-        alternatives: what the message proposes.
+        marker_files: a model folder holds at least one of these files.
+        error_type: exception to raise.
+        alternatives: fixes that the message proposes.
     """
     if not name_or_path.strip():
-        raise error_type(f"No model is named. Give {alternatives}.")
+        raise error_type(f"No model is specified. Use {alternatives}.")
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         if not any((path / file).is_file() for file in marker_files):
             lacks = f"neither {' nor '.join(marker_files)}" if len(marker_files) > 1 else f"no {marker_files[0]}"
-            raise error_type(f"{path} is no model: it holds {lacks}.")
+            raise error_type(f"{path} is not a model folder: it has {lacks}.")
         return path.resolve()
     if path.exists() or name_or_path.startswith((".", "~", os.sep)) or name_or_path.count("/") > 1:
         raise error_type(f"{path} is not the folder of a model. Use {alternatives}.")
@@ -45,17 +45,17 @@ def resolve_folder(
 
 
 def check_device(device: str, error_type: type[SuffrageError]) -> None:
-    """Reject a device that torch cannot compute on."""
+    """Reject a device that torch cannot use."""
     import torch
 
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise error_type(f"The device {device!r} cannot be used ({first_line(error)}). Try --device cpu.") from None
+        raise error_type(f"Device {device!r} is not available ({first_line(error)}). Try --device cpu.") from None
 
 
 def hash_files(folder: Path) -> str:
-    """The first digits of the SHA-256 of a model's files: names and bytes, hidden ones and ``*.md`` aside."""
+    """Return the first digits of the SHA-256 of a model's files (names and bytes), except hidden files and ``*.md``."""
     hashed = hashlib.sha256()
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     for name in sorted(files):
@@ -67,7 +67,7 @@ def hash_files(folder: Path) -> str:
 
 
 def is_hub_reachable() -> bool:
-    """Whether the model hub can be reached: its own client would try for minutes before it fails."""
+    """Return whether the model hub is reachable; its own client would retry for minutes."""
     import requests
 
     try:
@@ -78,7 +78,7 @@ def is_hub_reachable() -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, without the full stop; its class where the message is empty."""
+    """Return the first line of an error's message without the full stop; its class if the message is empty."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     if len(lines) > 1 and lines[0].endswith(":"):
         return f"{lines[0]} {lines[1].rstrip('.')}"

@@ -1,4 +1,4 @@
-"""The model under test: one in this process or one on a server, with what a run records of it."""
+"""The model under test, local or on a server, with the facts that a run records."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import ModelBackend, Response
 
 VERSION_SETTINGS = ("torch", "transformers")
-"""Settings that hold the version of a package."""
+"""Settings that hold package versions."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelUnderTest:
-    """A model that responds to prompts, and what a run records of it.
+    """A model that responds to prompts, and the facts that a run records.
 
     Attributes:
-        name: what the store calls the model.
+        name: stored name of the model.
         backend: computes or requests the responses.
-        n_trials: responses to each prompt.
-        decisive: settings that decide the answers, for the run and its identity.
+        n_trials: responses per prompt.
+        decisive: settings that decide the responses; part of the run's identity.
         incidental: other settings of the run.
-        facts: what is known of the model itself.
-        price: of a response; None where no prices are known.
-        n_tokens: that each prompt has, examples and options included; of a model in this process.
-        too_long: tokens by which each prompt that does not fit is too long, by key.
-        list_warnings: those of the whole evaluation, in sentences, once it has ended.
-        rejects_too_long: whether prompts that do not fit are an error before anything begins.
+        facts: known facts about the model.
+        price: price of a response; None if unknown.
+        n_tokens: tokens of each prompt, including examples and options; for a local model.
+        too_long: excess tokens of each prompt that does not fit, by key.
+        list_warnings: returns the warnings of the evaluation after it has ended.
+        rejects_too_long: whether prompts that do not fit are an error before the evaluation begins.
     """
 
     name: str
@@ -47,17 +47,17 @@ class ModelUnderTest:
     rejects_too_long: bool = True
 
     def check(self, prompts: Sequence[RenderedPrompt]) -> None:
-        """Find the prompts that do not fit.
+        """Reject prompts that do not fit.
 
         Raises:
-            SelectionError: there are some, and the plan rejects them.
+            SelectionError: some prompts do not fit, and the plan rejects them.
         """
         over = self.too_long(prompts)
         if over and self.rejects_too_long:
             raise SelectionError(
-                f"{len(over):,} of {len(prompts):,} prompts are longer than {self.name} reads, even without "
-                f"examples, the longest by {max(over.values()):,} tokens. Leave them out with --too-long skip, or "
-                "cut off their beginning with --too-long cut."
+                f"{len(over):,} of {len(prompts):,} prompts exceed the context of {self.name} even without examples, "
+                f"the longest by {max(over.values()):,} tokens. Skip them with --too-long skip, or truncate their "
+                "beginning with --too-long cut."
             )
 
 
@@ -65,12 +65,12 @@ def load_model_under_test(plan: Plan, prepared: PreparedEvaluation, report: Call
     """Load the model, or connect to the server.
 
     Args:
-        plan: which model, and how it runs.
+        plan: the evaluation.
         prepared: the prompts.
-        report: called with sentences for the reader.
+        report: called with messages for the user.
 
     Raises:
-        SuffrageError: there is no such model, or no such server.
+        SuffrageError: the model or the server is not available.
     """
     load = _connect_to_server if plan.server.api_base else _load_local_model
     return load(plan, prepared, report)
@@ -135,7 +135,7 @@ def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callabl
         plan.model, plan.server, method=prepared.method, sampling=prepared.sampling, chat=plan.prompts.chat or None
     )
     settings = server.as_settings()
-    for sentence in (*server.initial_warnings, f"{server.host} is asked so: {server.description}"):
+    for sentence in (*server.initial_warnings, f"Requests to {server.host}: {server.description}"):
         report(sentence)
     return ModelUnderTest(
         name=plan.name or plan.model,
@@ -152,7 +152,7 @@ def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callabl
 
 
 def _generation_settings(plan: Plan, prepared: PreparedEvaluation) -> dict[str, Any]:
-    """Settings of how answers are generated and scored."""
+    """Return the settings that decide how responses are generated and scored."""
     names = ("metrics", "extract", "ignore")
     settings = {name: value for name, value in asdict(plan.generation).items() if name in names and value}
     return {"sampling": asdict(prepared.sampling), **settings}

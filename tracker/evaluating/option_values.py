@@ -1,20 +1,20 @@
-"""The values that options of an evaluation can take, declared once for command line, plans, templates and servers."""
+"""Allowed values of evaluation options, declared once for the command line, plans, templates and servers."""
 
 METHODS = ("letters", "loglikelihood", "generation")
-"""How answers are found."""
+"""How a model answers."""
 CONDITIONS = ("full", "answer_only")
 """Whether the question is shown."""
 LABELS = ("letters", "digits", "words")
-"""What options are called."""
+"""How options are labelled."""
 EXAMPLE_CHOICES = ("fixed", "per-prompt")
-"""Which worked examples are shown."""
+"""Which few-shot examples are shown."""
 ANSWER_ONLY_EXAMPLES = ("none", "blank", "full")
-"""What worked examples become where the question is withheld."""
+"""How few-shot examples are shown if the question is withheld."""
 TOO_LONG_ACTIONS = ("refuse", "skip", "cut")
-"""What becomes of prompts that do not fit."""
+"""How prompts that do not fit are treated."""
 ERRORED_VALUES = ("missing", "wrong")
-"""What prompts count as that got no answer in the end."""
+"""How prompts without an answer are scored in the end."""
 APIS = ("auto", "completions", "chat")
-"""Which of a server's ways is taken."""
+"""Which API of a server is used."""
 DTYPES = ("float32", "bfloat16", "float16")
-"""How the numbers of a model are kept."""
+"""Data types of a model's weights."""

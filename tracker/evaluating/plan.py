@@ -1,4 +1,4 @@
-"""What is to be asked of whom, and how: an evaluation before it begins."""
+"""The plan of an evaluation: model, prompts and options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHOICES = {
     "errored": (None, *ERRORED_VALUES),
     "api": APIS,
 }
-"""What fields may say that are chosen among words."""
+"""Allowed values of fields with a fixed set of choices."""
 MIN_WHOLE_NUMBERS = {
     "few_shot": 0,
     "limit": 1,
@@ -38,7 +38,7 @@ MIN_WHOLE_NUMBERS = {
     "concurrency": 1,
     "tries": 1,
 }
-"""Fields that are whole numbers, and the least they may be."""
+"""Integer fields and their minimum."""
 NOT_NEGATIVE = ("temperature", "price_read", "price_written")
 ABOVE_ZERO = ("top_p", "requests_per_minute", "tokens_per_minute", "timeout")
 KEYWORDS = {"example_choice": "shots", "answer_only_examples": "answer_only_shots"}
@@ -55,9 +55,9 @@ class _ValidatedSettings:
                 known = ", ".join(str(choice) for choice in allowed if choice is not None)
                 raise SelectionError(f"{KEYWORDS.get(name, name)} is {value!r}; it must be one of: {known}.")
         for name, lowest in MIN_WHOLE_NUMBERS.items():
-            self._check(name, f"a whole number from {lowest}", int, lambda n, lowest=lowest: n >= lowest)  # type: ignore[misc]
+            self._check(name, (f"an integer of at least {lowest}"), int, lambda n, lowest=lowest: n >= lowest)  # type: ignore[misc]
         for name in NOT_NEGATIVE:
-            self._check(name, "a number from 0", (int, float), lambda n: n >= 0)
+            self._check(name, "a number of at least 0", (int, float), lambda n: n >= 0)
         for name in ABOVE_ZERO:
             self._check(name, "a number above 0", (int, float), lambda n: n > 0)
         self._check("top_p", "at most 1", (int, float), lambda n: n <= 1)
@@ -70,24 +70,24 @@ class _ValidatedSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PromptSettings(_ValidatedSettings):
-    """Which prompts, and in which words.
+    """Which prompts are evaluated, and how they are rendered.
 
     Attributes:
-        template: name of one that is built in, or the path of a file; None for the one that suits the prompts.
-        labels: what options are called: ``letters``, ``digits``, ``words`` (their texts); None as the template says.
-        method: one of `tracker.evaluating.option_values.METHODS`; None as the template's answer suggests.
-        chat: whether prompts are put as turns of a conversation, by the chat template of the model.
-        few_shot: worked examples before each prompt.
-        few_shot_split: the split they come from.
-        example_choice: ``fixed``, the same for all prompts of a task, or ``per-prompt``, drawn by ``seed``.
-        answer_only_examples: where the question is withheld, examples are left out (``none``), or withhold theirs
-            (``blank``), or do not (``full``).
-        split: of the prompts that are asked; None for those of the test split, where there is one.
-        tasks: only these.
-        limit: only so many prompts, drawn by ``seed``.
-        seed: of every draw.
-        too_long: what becomes of prompts that do not fit without examples either: nothing is begun (``refuse``), they
-            get no score (``skip``), or their beginning is cut off (``cut``).
+        template: name of a built-in template, or path of a file; None to choose by the prompts.
+        labels: labels of the options: ``letters``, ``digits``, ``words`` (their texts); None to use the template's.
+        method: one of `tracker.evaluating.option_values.METHODS`; None to use the template's.
+        chat: whether prompts are sent as turns of a conversation, by the model's chat template.
+        few_shot: number of few-shot examples per prompt.
+        few_shot_split: split of the few-shot examples.
+        example_choice: ``fixed``, the same for all prompts of a task, or ``per-prompt``, drawn with ``seed``.
+        answer_only_examples: few-shot examples if the question is withheld: left out (``none``), with their question
+            withheld (``blank``), or complete (``full``).
+        split: split of the evaluated prompts; None for the test split, if there is one.
+        tasks: evaluate only these tasks.
+        limit: maximum number of prompts, drawn with ``seed``.
+        seed: seed of every draw.
+        too_long: how to treat prompts that do not fit even without examples: reject the plan (``refuse``), give them no
+            score (``skip``), or truncate their beginning (``cut``).
     """
 
     template: str | None = None
@@ -107,16 +107,16 @@ class PromptSettings(_ValidatedSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSettings(_ValidatedSettings):
-    """How answers are written and judged, where options are not compared.
+    """How responses are generated and scored, if options are not compared.
 
     Attributes:
         metrics: names, such as ``exact_match`` and ``rougeL``.
-        extract: a regular expression that finds the answer in what was written; None for all of it.
-        ignore: what does not count in comparing: ``case``, ``punctuation``.
-        max_tokens: at most so many; None as the template says.
-        temperature, top_p: 0 takes the likeliest token each time.
-        stop: strings before which an answer ends, beside the template's.
-        trials: answers to each prompt.
+        extract: regular expression that extracts the answer from the response; None for the whole response.
+        ignore: differences that the comparison ignores: ``case``, ``punctuation``.
+        max_tokens: maximum number of output tokens; None to use the template's.
+        temperature, top_p: sampling parameters; a temperature of 0 is greedy decoding.
+        stop: stop strings, in addition to the template's.
+        trials: responses per prompt.
     """
 
     metrics: tuple[str, ...] = ("exact_match",)
@@ -131,13 +131,13 @@ class GenerationSettings(_ValidatedSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class LoadingSettings(_ValidatedSettings):
-    """How a model in this process is loaded and run.
+    """How a local model is loaded and run.
 
     Attributes:
         revision: on the hub.
-        device: such as ``cuda``; ``auto`` for the fastest there is.
+        device: such as ``cuda``; ``auto`` for the fastest available device.
         dtype: such as ``bfloat16``; ``auto`` for the model's own on an accelerator, float32 elsewhere.
-        batch_size: prompts that are computed together; None for as many as are fast.
+        batch_size: prompts computed together; None for a suitable number.
         trust_remote_code: whether Python code among the model's files may run.
     """
 
@@ -150,17 +150,17 @@ class LoadingSettings(_ValidatedSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings(_ValidatedSettings):
-    """How a server is asked.
+    """How a server is queried.
 
     Attributes:
-        api_base: address up to and with ``/v1``; None for a model in this process.
-        api: ``completions``, ``chat``, or ``auto`` to try.
-        key_env: environment variable that holds the key.
-        concurrency: requests at once.
-        requests_per_minute, tokens_per_minute: limits; None for none.
-        timeout: seconds to wait for a reply.
-        tries: how often a request is made before it counts as failed.
-        price_read, price_written: of a million tokens, in the currency of your bill; None where unknown.
+        api_base: address up to and including ``/v1``; None for a local model.
+        api: ``completions``, ``chat``, or ``auto`` to detect it.
+        key_env: environment variable with the API key.
+        concurrency: number of concurrent requests.
+        requests_per_minute, tokens_per_minute: rate limits; None for no limit.
+        timeout: seconds to wait for a response.
+        tries: maximum number of attempts per request.
+        price_read, price_written: per million input and output tokens, in the currency of your bill; None if unknown.
     """
 
     api_base: str | None = None
@@ -178,25 +178,25 @@ class ServerSettings(_ValidatedSettings):
         super().__post_init__()
         if self.api_base is not None and not self.api_base.strip():
             raise SelectionError(
-                "The address of the server is empty; give it as http://localhost:8000/v1. If it comes from a variable, "
-                "that variable is not set."
+                "The server address is empty. Use an address such as http://localhost:8000/v1. If it comes from a "
+                "variable, check that the variable is set."
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(_ValidatedSettings):
-    """An evaluation.
+    """An evaluation to run.
 
     Attributes:
-        benchmark: name of one that is stored, with its prompts.
-        model: a folder, a name on the model hub, or what the server calls it.
-        name: what the store calls the model; None for the folder's name, or the name as said.
+        benchmark: name of a stored benchmark with its prompts.
+        model: a folder, a name on the model hub, or the model's name on the server.
+        name: stored name of the model; None for the folder's name, or ``model`` itself.
         conditions: ``full``, ``answer_only`` (the question is withheld), or both; each is a run.
-        variant: name of the wording, where it is not the plain one.
-        prompts, generation, loading, server: how.
-        errored: what prompts count as that got no answer in the end: ``missing`` or ``wrong``; None leaves the run
-            unfinished, so that they are asked again.
-        again: make a new run where the same evaluation is stored already.
+        variant: name of the prompt variant; None for the default.
+        prompts, generation, loading, server: options by subject.
+        errored: how prompts without an answer are scored in the end: ``missing`` or ``wrong``; None leaves the run
+            incomplete, so that they are evaluated again.
+        again: create a new run even if the same evaluation is already stored.
     """
 
     benchmark: str
@@ -220,7 +220,7 @@ class Plan(_ValidatedSettings):
                 raise SelectionError(f"condition is {condition!r}; it must be one of: {', '.join(CONDITIONS)}.")
 
     def command(self) -> str:
-        """The command that says the same."""
+        """Return the equivalent command line."""
         words = ["suffrage", "evaluate", self.benchmark, "--model", self.model]
         for part in (self, self.prompts, self.generation, self.loading, self.server):
             for item in fields(part):
@@ -233,10 +233,10 @@ class Plan(_ValidatedSettings):
 
     @classmethod
     def from_options(cls, benchmark: str, model: str, **options: Any) -> Plan:
-        """A plan from the options of all its parts, each by its keyword; a list of one value may be the value itself.
+        """Create a plan from keyword options; a list with one value may be the value itself.
 
         Raises:
-            SelectionError: there is no such option, or its value is none of those it may have.
+            SelectionError: an option is unknown or has an invalid value.
         """
         parts = {
             "prompts": PromptSettings,
@@ -248,7 +248,7 @@ class Plan(_ValidatedSettings):
         places = {field.name: part for part, kind in parts.items() for field in fields(kind)}
         known = plan_fields | {KEYWORDS.get(name, name) for name in places}
         if unknown := sorted(set(options) - known):
-            raise SelectionError(f"evaluate takes no {unknown[0]!r}. It takes: {', '.join(sorted(known))}.")
+            raise SelectionError(f"evaluate has no option {unknown[0]!r}. Options: {', '.join(sorted(known))}.")
         field_of = {keyword: name for name, keyword in KEYWORDS.items()}
         tuples = {
             field.name for kind in (cls, *parts.values()) for field in fields(kind) if isinstance(field.default, tuple)
@@ -269,7 +269,7 @@ class Plan(_ValidatedSettings):
 
 
 def _as_python(value: Any) -> Any:
-    """A number of NumPy as one of Python, which settings can hold."""
+    """Convert a NumPy number to a Python number, which settings can store."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -278,7 +278,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def option_name(name: str) -> str:
-    """The option of the command line that sets a field."""
+    """Return the command-line option that sets a field."""
     return f"--{OPTIONS.get(name, name).replace('_', '-')}"
 
 

@@ -1,4 +1,4 @@
-"""From a plan to rendered prompts: every error of a plan is raised here, before a model is loaded."""
+"""Turn a plan into rendered prompts. Every error of a plan is raised here, before a model is loaded."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ METRICS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedEvaluation:
-    """A plan whose prompts are rendered.
+    """A plan with its rendered prompts.
 
     Attributes:
-        benchmark: whose prompts.
-        prompts: all that are stored of it.
-        template: how they are put.
-        method: how answers are found.
-        metrics: under which they are scored.
-        sampling: how answers are written.
-        rendered: by condition.
-        splits: those of the rendered prompts; none where no others are stored.
+        benchmark: the benchmark.
+        prompts: all stored prompts of the benchmark.
+        template: renders the prompts.
+        method: how the model answers.
+        metrics: metrics of the scores.
+        sampling: sampling options.
+        rendered: rendered prompts, by condition.
+        splits: splits of the rendered prompts; empty if they cover all splits.
     """
 
     benchmark: BenchmarkKey
@@ -50,26 +50,26 @@ class PreparedEvaluation:
     splits: tuple[str, ...]
 
     def get_choices(self, prompt_id: int) -> Sequence[str] | None:
-        """The options of a prompt; None where it has none."""
+        """Return the options of a prompt, or None if it has none."""
         at = int(self.prompts.prompt_ids.searchsorted(prompt_id))
         return self.prompts.choices[at]
 
 
 def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
-    """Read the prompts, and render them for each condition.
+    """Load the prompts, and render them for each condition.
 
     Args:
         engine: the store.
-        plan: which prompts, and how.
+        plan: the evaluation.
 
     Raises:
-        SuffrageError: there is no such benchmark, template or split, or they do not suit each other.
+        SuffrageError: the benchmark, template or split does not exist, or they do not fit each other.
     """
     settings, generation = plan.prompts, plan.generation
     check_scoring(generation.metrics, generation.extract, generation.ignore)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, plan.benchmark)
-        stored = load_prompts(session, Selection(benchmark=plan.benchmark))  # examples may come from other tasks
+        stored = load_prompts(session, Selection(benchmark=plan.benchmark))
     rows = select_rows(
         stored,
         split=settings.split,
@@ -127,6 +127,6 @@ def _make_sampling(plan: Plan, template: Template, method: str) -> Sampling:
 
 
 def _list_splits(stored: PromptTexts, rows: NDArray[np.intp]) -> tuple[str, ...]:
-    """The splits of the chosen prompts, where others are stored too."""
+    """Return the splits of the chosen prompts, if other splits are stored too."""
     chosen = sorted({stored.splits[row] or "" for row in rows.tolist()})
     return tuple(filter(None, chosen)) if len(chosen) < len(set(stored.splits)) else ()

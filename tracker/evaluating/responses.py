@@ -18,15 +18,17 @@ class Response:
 
     Attributes:
         prompt_id: key of the prompt.
-        trial: 0 for the first answer to it.
+        trial: 0 for the first response.
         logprobs: ``(n_options,)`` float64, natural logarithm of the probability of each option after the text, summed
-            over its tokens; -inf where a server did not name it among the likeliest; None where the model wrote.
-        unlisted_share: largest part of the probability of all options that those which a server did not name may have.
-        text: what it wrote; None where options were compared.
-        n_examples: worked examples that it saw.
-        n_tokens_read, n_tokens_written: as billed: every token of the text and of the options once per request.
-        error: why there is no answer, in a sentence; '' where there is one.
-        is_too_long: whether that is because the prompt does not fit, so that to ask again is of no use.
+            over its tokens; -inf if a server did not list it among the likeliest; None for generated text.
+        unlisted_share: upper bound of the share of options that a server did not list, of the probability of all
+            options.
+        text: generated text; None if options were compared.
+        n_examples: few-shot examples in the prompt.
+        n_tokens_read, n_tokens_written: input and output tokens as billed: every token of the text and of the options
+            once per request.
+        error: why there is no answer; '' if there is one.
+        is_too_long: whether the prompt does not fit, so that retrying is useless.
     """
 
     prompt_id: int
@@ -43,15 +45,15 @@ class Response:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How answers are written.
+    """How responses are generated.
 
     Attributes:
-        max_tokens: at most so many.
-        temperature: 0 takes the likeliest token each time.
-        top_p: share of probability that is drawn from.
-        seed: of the draws; each prompt and trial has its own stream.
-        stop: strings before which an answer ends; they are not part of it.
-        n_trials: answers to each prompt.
+        max_tokens: maximum number of output tokens.
+        temperature: 0 for greedy decoding.
+        top_p: nucleus sampling: share of probability to draw from.
+        seed: seed of the draws; each prompt and trial has a separate stream.
+        stop: stop strings; they are not part of the response.
+        n_trials: responses per prompt.
     """
 
     max_tokens: int = 256
@@ -63,18 +65,18 @@ class Sampling:
 
 
 class ModelBackend(Protocol):
-    """A model in this process, or a server."""
+    """A local model, or a server."""
 
     def respond(self, prompts: Sequence[RenderedPrompt], is_stored: Callable[[int], bool]) -> Iterator[list[Response]]:
-        """The responses that are missing, some at a time, in any order.
+        """Yield the missing responses in blocks, in any order.
 
         Args:
-            prompts: all of the run's, whatever is stored, so that batches are always cut alike.
-            is_stored: whether a prompt's responses are all stored already; a batch of such prompts is left out.
+            prompts: all prompts of the run, including stored ones, so that batches are reproducible.
+            is_stored: returns whether all responses to a prompt are stored; a batch of such prompts is skipped.
         """
         ...
 
 
 def cut_at_stop(text: str, stop: Collection[str]) -> str:
-    """The text before the first of the stop strings in it; empty ones do not count."""
+    """Return the text before the first stop string in it; empty stop strings are ignored."""
     return text[: min((at for word in stop if word and (at := text.find(word)) >= 0), default=len(text))]

@@ -13,27 +13,30 @@ from tracker.evaluating.plan import Plan, option_name
 from tracker.schema import Answer, Run, Score
 
 PRICE_OPTIONS = ("price_read", "price_written")
-"""Options of servers that also serve to estimate what a model in this process would cost there."""
+"""Server options that also serve to estimate the cost of a local model on a server."""
 
 
 def list_option_warnings(plan: Plan, method: str) -> list[str]:
-    """Options that are set and change nothing, a sentence for each reason.
+    """Return warnings about options that have no effect, one per reason.
 
     Args:
         plan: the options.
-        method: how answers are found.
+        method: how the model answers.
     """
     unused = []
     if plan.server.api_base is None:
         if method != "generation":
             unused.append(
-                (_list_changed(plan.generation), f"--method {method} compares options, and the model writes nothing")
+                (
+                    _list_changed(plan.generation),
+                    (f"--method {method} compares options, and the model generates no text"),
+                )
             )
         server_options = [name for name in _list_changed(plan.server) if name not in PRICE_OPTIONS]
-        unused.append((server_options, "without --api-base no server is asked"))
+        unused.append((server_options, "without --api-base no server is used"))
     else:
-        unused.append((_list_changed(plan.loading), "with --api-base no model is loaded here"))
-    return [f"{_format_options(names)} changes nothing: {reason}" for names, reason in unused if names]
+        unused.append((_list_changed(plan.loading), "with --api-base no local model is loaded"))
+    return [f"{_format_options(names)} has no effect: {reason}" for names, reason in unused if names]
 
 
 def _list_changed(settings: Any) -> list[str]:
@@ -45,11 +48,11 @@ def _format_options(names: Iterable[str]) -> str:
 
 
 def list_run_warnings(session: Session, run: Run) -> list[str]:
-    """Answers that could not be extracted, and whether another run of the model stands before this one.
+    """Return warnings about answers that could not be extracted, and about newer or larger runs of the model.
 
     Args:
         session: an open transaction.
-        run: the one that the evaluation made or continued.
+        run: the run created or continued by the evaluation.
     """
     warnings: list[str] = []
     answer: Any = Answer
@@ -63,9 +66,7 @@ def list_run_warnings(session: Session, run: Run) -> list[str]:
         )
     ).one()
     if n_empty := int(rows[1] or 0):
-        warnings.append(
-            f"{n_empty:,} of {rows[0]:,} answers are empty, or nothing could be read off them: they score 0"
-        )
+        warnings.append(f"{n_empty:,} of {rows[0]:,} answers are empty or could not be extracted, and score 0")
     if run.status == "complete" and (warning := _compare_with_other_runs(session, run)):
         warnings.append(warning)
     return warnings
@@ -90,26 +91,28 @@ def _compare_with_other_runs(session: Session, run: Run) -> str | None:
     newest = max((row.id for row in rows), default=0)
     if newest > (run.id or 0):
         return (
-            f"run {newest} of the same model is newer, and leaderboards take the newest: "
-            f"`suffrage runs hide {newest}` gives way to this one"
+            f"leaderboards use run {newest}, a newer run of the same model, not this one: `suffrage runs hide "
+            f"{newest}` hides the newer one"
         )
     larger = [row.id for row in rows if row.n_scores > run.n_scores]
     if run.limited and larger:
         return (
-            f"this run is of fewer prompts than run {max(larger)}, and as the newest it is the one that leaderboards "
-            f"take: if it was a trial, `suffrage runs hide {run.id}`"
+            f"leaderboards use this run, the newest of the model, although run {max(larger)} has more prompts: if it "
+            f"was a trial, `suffrage runs hide {run.id}`"
         )
     return None
 
 
 def list_cost_warnings(usage: Mapping[str, float]) -> list[str]:
-    """The cost of a run, where prices are known."""
+    """Return the cost of a run, if prices are known."""
     if "cost" not in usage:
         return []
     read, written = (int(usage.get(name, 0)) for name in ("tokens_read", "tokens_written"))
-    return [f"{read:,} tokens read and {written:,} written cost {format_price(usage['cost'])} by the prices given"]
+    return [
+        (f"{read:,} input tokens and {written:,} output tokens cost {format_price(usage['cost'])} at the given prices")
+    ]
 
 
 def format_price(cost: float) -> str:
-    """A cost in the currency of the prices: two decimals, and two digits at least."""
+    """Format a cost in the currency of the prices: two decimals, and at least two digits."""
     return f"{cost:,.2f}" if cost >= 1 or cost == 0 else f"{cost:.2g}"

@@ -1,4 +1,4 @@
-"""What models answered, prompt by prompt."""
+"""Load the models' answers to prompts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql.arrow import arrow_reader, number_columns, word_column
 
 NOT_KNOWN = -1.0
-"""Stands for a probability that is not stored, while rows are read."""
+"""Placeholder of a probability that is not stored, while rows are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerMatrix(AnalysisInput):
-    """The answers of a selection's runs: one for each prompt and run.
+    """The answers of a selection's runs: one per prompt and run.
 
-    Of several extractions of an answer it is the one that the metric's scores were made of, else the plainest; of
-    several trials, the first.
+    If an answer was extracted by several methods, the one behind the metric's scores is used, else the default. Of
+    several trials, the first is used.
 
     Attributes:
-        codes: ``(n_prompts, n_models)`` int32 number of the answer's text in ``texts``; -1 = none was given, or none
-            could be extracted.
-        probability: ``(n_prompts, n_models)`` float64 the model's own probability of its answer; NaN = not known.
+        codes: ``(n_prompts, n_models)`` int32 index of the answer's text in ``texts``; -1 = no answer, or none could be
+            extracted.
+        probability: ``(n_prompts, n_models)`` float64 the model's probability of its answer; NaN = unknown.
         texts: distinct answers, sorted.
-        prompt_ids: ``(n_prompts,)`` int64, the order of the performance matrix of the same selection, but with every
+        prompt_ids: ``(n_prompts,)`` int64, in the order of the performance matrix of the same selection, but with every
             prompt of its tasks.
         models: name of each column, as in the performance matrix.
         run_ids: ``(n_models,)`` int64.
@@ -48,14 +48,14 @@ class AnswerMatrix(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> AnswerMatrix:
-        """The answers of a selection; see `load_answers`."""
+        """Load the answers of a selection; see `load_answers`."""
         return load_answers(session, selection)
 
     def align(self, prompt_ids: NDArray[np.int64]) -> AnswerMatrix:
-        """The answers to some of these prompts, in their order.
+        """Return the answers to some of these prompts, in their order.
 
         Args:
-            prompt_ids: ``(m,)`` int64 keys, all among ours.
+            prompt_ids: ``(m,)`` int64 keys, all among ``self.prompt_ids``.
         """
         order = np.argsort(self.prompt_ids)
         rows = order[np.searchsorted(self.prompt_ids, prompt_ids, sorter=order)]
@@ -63,18 +63,18 @@ class AnswerMatrix(AnalysisInput):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of who said what, how sure."""
+        """SHA-256 of models, answers and probabilities."""
         hashed = hashlib.sha256("\x1f".join((*self.texts, "", *self.models)).encode())
         hashed.update(self.codes.tobytes() + self.probability.tobytes() + self.prompt_ids.tobytes())
         return hashed.hexdigest()
 
 
 def load_answers(session: Session, selection: Selection) -> AnswerMatrix:
-    """What the models of a selection answered; cells without a stored answer are empty.
+    """Load the answers of a selection's models; cells without a stored answer are empty.
 
     Raises:
-        NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: the selection is empty, or leaves the metric open where there are several.
+        NotFoundError: a benchmark, metric, model, task or run does not exist.
+        SelectionError: the selection is empty, or names no metric although there are several.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = select_tasks(session, benchmark, selection)
@@ -107,10 +107,10 @@ class _StoredAnswers:
     """Answers as stored, in any order.
 
     Attributes:
-        cells: ``(n,)`` int64 place of each in a matrix of prompts × runs, row by row.
+        cells: ``(n,)`` int64 flat index of each in a matrix of prompts × runs, in row-major order.
         trials: ``(n,)`` int32.
         has_text: ``(n,)`` whether there is a text.
-        codes, extractions: ``(n,)`` int32 numbers of its text and of how it was read off, in the lists below.
+        codes, extractions: ``(n,)`` int32 indices of text and extraction method in the lists below.
         probability: ``(n,)`` float64.
         texts, extraction_names: distinct, in any order.
     """
@@ -125,7 +125,7 @@ class _StoredAnswers:
     extraction_names: Sequence[str]
 
     def first(self, *, scored_by: str) -> NDArray[np.intp]:
-        """Which row to take for each cell that has any: of the preferred extraction, the first trial."""
+        """Return the row to use for each cell that has any: of the preferred extraction, the first trial."""
         names = self.extraction_names
         if len(names) <= 1 and not self.trials.any():
             return np.arange(len(self.cells))
@@ -161,6 +161,6 @@ def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64
 
 
 def _numbered(column: Any, known: dict[str, int]) -> NDArray[np.int32]:
-    """``(n,)`` number of each text among the known ones, to which new ones are added."""
+    """Return the index of each text, ``(n,)``, among the known ones, to which new ones are appended."""
     codes, words = word_column(column)
     return np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int32)[codes]

@@ -1,4 +1,4 @@
-"""What another benchmark says of the same models."""
+"""Load the scores of the same models on another benchmark."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkScores(OptionalInput):
-    """One score of each model that another benchmark has any of.
+    """Mean score of each model on another benchmark.
 
     Attributes:
-        benchmark, metric: whose.
+        benchmark, metric: of the scores.
         scores: mean over its prompts (or tasks) by the model's name, in the metric's unit.
-        higher_is_better: whether larger ones are better.
-        run_ids: the runs behind them.
+        higher_is_better: whether larger scores are better.
+        run_ids: the runs behind the scores.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = "against"
@@ -46,42 +46,42 @@ class BenchmarkScores(OptionalInput):
 
     @staticmethod
     def is_chosen(selection: Selection) -> bool:
-        """Whether a selection names another benchmark."""
+        """Return whether a selection names another benchmark."""
         return selection.against is not None
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> BenchmarkScores:
-        """The scores that a selection is compared with, as of its date; see `load_benchmark_scores`."""
+        """Load the scores that a selection is compared with, as of its date; see `load_benchmark_scores`."""
         scores = load_benchmark_scores(session, selection.against or "", as_of=selection.as_of)
         itself = scores.benchmark == find_benchmark(session, selection.benchmark).label
         if itself and scores.metric == (selection.metric or scores.metric):
-            raise SelectionError(f"--against {selection.against} is the benchmark itself. Name another one.")
+            raise SelectionError(f"--against {selection.against} is the selected benchmark itself. Name another one.")
         return scores
 
     @property
     def digest(self) -> str:
-        """SHA-256 of names and scores, and of which are better."""
+        """SHA-256 of names, scores and their direction."""
         content = (self.benchmark, self.metric, self.higher_is_better, sorted(self.scores.items()))
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def align(self, models: Sequence[str]) -> NDArray[np.float64]:
-        """``(n_models,)`` the score of each of some models, larger is better; NaN where there is none."""
+        """Return the score of each of some models, ``(n_models,)``, larger is better; NaN without a score."""
         sign = 1.0 if self.higher_is_better else -1.0
         return np.array([sign * self.scores.get(name, np.nan) for name in models], dtype=np.float64)
 
 
 def load_benchmark_scores(session: Session, name: str, *, as_of: datetime | None = None) -> BenchmarkScores:
-    """The scores of a benchmark, one for each model; a model that lacks some of its prompts or tasks has none.
+    """Load one score per model of a benchmark; a model that lacks some prompts or tasks has none.
 
     Args:
-        session: the store; only what is committed is seen.
-        name: name of the benchmark, or name@revision; with ``:metric`` where it has several metrics.
-        as_of: only runs that were taken in by that time.
+        session: the store; only committed data are visible.
+        name: name of the benchmark, or name@revision; followed by ``:metric`` if it has several metrics.
+        as_of: only runs ingested by that time.
 
     Raises:
-        NotFoundError: there is no such benchmark or metric.
-        AmbiguousError: it has several revisions and none was named.
-        SelectionError: it has several metrics and none was named, or no scores.
+        NotFoundError: the benchmark or metric does not exist.
+        AmbiguousError: the benchmark has several revisions, and none is named.
+        SelectionError: the benchmark has several metrics, and none is named; or it has no scores.
     """
     benchmark, metric = _split_metric(session, name)
     try:
@@ -101,7 +101,7 @@ def load_benchmark_scores(session: Session, name: str, *, as_of: datetime | None
 
 
 def _split_metric(session: Session, text: str) -> tuple[str, str | None]:
-    """Benchmark and metric; both may hold colons: the longest name that is one of a benchmark is taken."""
+    """Split into benchmark and metric; both may contain colons: the longest name of a benchmark is used."""
     try:
         find_benchmark(session, text)
     except NotFoundError as error:

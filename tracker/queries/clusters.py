@@ -1,4 +1,4 @@
-"""Which prompts depend on each other: those with the same value in a field, such as a shared passage."""
+"""Clusters of dependent prompts: those with the same value in a field, such as a shared passage."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Clusters(AnalysisInput):
     """The cluster of each prompt of a benchmark.
 
     Attributes:
-        field: what makes a cluster: ``task``, ``split``, a further field of the prompts, or ``none``.
+        field: field that defines the clusters: ``task``, ``split``, a further field of the prompts, or ``none``.
         prompt_ids: ``(n,)`` int64 keys, ascending.
-        names: ``(n,)`` value of the field; '' where the prompt has none. Empty strings throughout for ``none``.
+        names: ``(n,)`` value of the field; '' if the prompt has none. All empty for ``none``.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = "cluster"
@@ -37,7 +37,7 @@ class Clusters(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> Clusters:
-        """The clusters that a selection asks for; by task where it leaves them open.
+        """Load the clusters of a selection; by task if it names no field.
 
         Raises:
             NotFoundError: no prompt of the benchmark has such a field.
@@ -71,10 +71,10 @@ class Clusters(AnalysisInput):
         return compute_digest((self.prompt_ids,), (self.field, *self.names.tolist()))
 
     def align(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.str_]:
-        """Name of the cluster of each of some prompts.
+        """Return the cluster of each of some prompts.
 
         Args:
-            prompt_ids: ``(m,)`` keys, all among ours.
+            prompt_ids: ``(m,)`` keys, all among ``self.prompt_ids``.
         """
         return self.names[np.searchsorted(self.prompt_ids, prompt_ids)]
 

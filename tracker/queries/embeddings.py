@@ -1,4 +1,4 @@
-"""Prompts as vectors of their meaning."""
+"""Load embeddings of prompts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import read_arrow
 
 SHORT_NAMES: Mapping[str, str] = {"minilm": "all-MiniLM-L6-v2"}
-"""What people may call an encoder, beside its name."""
+"""Short names of encoders."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredEncoder:
-    """What made vectors of a benchmark's prompts.
+    """An encoder with vectors of a benchmark's prompts.
 
     Attributes:
         id: its key.
-        name, revision, template: what distinguishes it.
+        name, revision, template: identify the encoder.
         dimensions: length of its vectors.
-        n_prompts: how many of the benchmark's prompts have one.
+        n_prompts: number of the benchmark's prompts with a vector.
     """
 
     id: int
@@ -44,13 +44,13 @@ class StoredEncoder:
 
     @property
     def label(self) -> str:
-        """Such as ``all-MiniLM-L6-v2@1:question+choices``."""
+        """Label such as ``all-MiniLM-L6-v2@1:question+choices``."""
         revision = f"@{self.revision}" if self.revision else ""
         return f"{self.name}{revision}:{self.template}"
 
     @property
     def names(self) -> set[str]:
-        """Everything it can be called by."""
+        """All names by which the encoder can be selected."""
         short = {name for name, long in SHORT_NAMES.items() if long == self.name}
         plain = self.label.removesuffix(f":{self.template}")
         return {str(self.id), self.name, plain, self.label, f"{self.name}:{self.template}", *short}
@@ -58,15 +58,14 @@ class StoredEncoder:
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings(OptionalInput):
-    """Vectors of a benchmark's prompts, as one encoder made them.
+    """Vectors of a benchmark's prompts, by one encoder.
 
     Attributes:
-        E: ``(n, n_dimensions)`` float32, one row for each prompt that has a vector, and that the filter keeps where one
-            is chosen.
+        E: ``(n, n_dimensions)`` float32, one row per prompt that has a vector and that the filter, if any, keeps.
         prompt_ids: ``(n,)`` int64, ascending.
-        encoder_id: what made them.
+        encoder_id: key of the encoder.
         encoder: its label.
-        benchmark: whose prompts.
+        benchmark: of the prompts.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = "encoder"
@@ -79,12 +78,12 @@ class Embeddings(OptionalInput):
 
     @staticmethod
     def is_chosen(selection: Selection) -> bool:
-        """Whether a selection names an encoder."""
+        """Return whether a selection names an encoder."""
         return selection.encoder is not None
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> Embeddings:
-        """The vectors of a selection; see `load_embeddings`."""
+        """Load the vectors of a selection; see `load_embeddings`."""
         return load_embeddings(session, selection)
 
     @property
@@ -95,7 +94,7 @@ class Embeddings(OptionalInput):
         return hashed.hexdigest()
 
     def align(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of some prompts, in their order.
+        """Return the vectors of some prompts, in their order.
 
         Args:
             prompt_ids: ``(m,)`` int64 keys.
@@ -104,25 +103,25 @@ class Embeddings(OptionalInput):
             ``(m, n_dimensions)`` float32.
 
         Raises:
-            SelectionError: some have none.
+            SelectionError: some prompts have no vector.
         """
         without = ~np.isin(prompt_ids, self.prompt_ids)
         if without.any():
             raise SelectionError(
-                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. Make them "
-                f"with the same --encoder and --template as the others: suffrage embed {shlex.quote(self.benchmark)} … "
-                "Or choose --tasks that have them."
+                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. Compute "
+                "them with the same --encoder and --template as the others: suffrage embed "
+                f"{shlex.quote(self.benchmark)} … Or choose --tasks that have vectors."
             )
         return self.E[np.searchsorted(self.prompt_ids, prompt_ids)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredEmbeddings(AnalysisInput):
-    """Vectors of a benchmark's prompts, or why there are none: for a question that can do without.
+    """Vectors of a benchmark's prompts, or the reason why there are none: for an analysis that does not require them.
 
     Attributes:
-        vectors: the vectors; None where there are none.
-        problem: why there are none, and what to do; '' where there are.
+        vectors: the vectors; None without any.
+        problem: why there are none, and how to compute them; '' if there are vectors.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = "encoder"
@@ -132,7 +131,7 @@ class StoredEmbeddings(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> StoredEmbeddings:
-        """The vectors of a selection, as `load_embeddings` finds them; an encoder that is named must have made some."""
+        """Load the vectors of a selection as `load_embeddings` does; a named encoder must have vectors."""
         benchmark = find_benchmark(session, selection.benchmark)
         try:
             encoder = _chosen_encoder(session, benchmark, selection)
@@ -144,18 +143,18 @@ class StoredEmbeddings(AnalysisInput):
 
     @property
     def encoder_id(self) -> int | None:
-        """What made them; None where there are none."""
+        """The encoder of the vectors; None without vectors."""
         return self.vectors.encoder_id if self.vectors else None
 
     @property
     def digest(self) -> str:
-        """That of the vectors, or of the reason."""
+        """The digest of the vectors, or of the reason."""
         return self.vectors.digest if self.vectors else hashlib.sha256(self.problem.encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class AllEmbeddings(AnalysisInput):
-    """Vectors of a benchmark's prompts by each encoder that made any.
+    """Vectors of a benchmark's prompts by each encoder.
 
     Attributes:
         by_encoder: in the order of the encoders' keys.
@@ -165,7 +164,7 @@ class AllEmbeddings(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> AllEmbeddings:
-        """Those of every encoder, whatever the selection says of one."""
+        """Load the vectors by every encoder, ignoring the selection's encoder."""
         benchmark = find_benchmark(session, selection.benchmark)
         only = load_selected_filter(session, benchmark, selection)
         encoders = list_encoders(session, benchmark)
@@ -178,12 +177,13 @@ class AllEmbeddings(AnalysisInput):
 
 
 def load_embeddings(session: Session, selection: Selection) -> Embeddings:
-    """The vectors of a benchmark's prompts by the encoder that a selection names, or by the only one.
+    """Load the vectors of a benchmark's prompts by the encoder that a selection names, or by the only one.
 
     Raises:
-        NotFoundError: the benchmark has no vectors by that encoder; or the filter is not there.
-        AmbiguousError: the name fits several encoders.
-        SelectionError: it has no vectors, or those of several encoders and none was named; or the filter is none of it.
+        NotFoundError: the benchmark has no vectors by that encoder, or the filter does not exist.
+        AmbiguousError: the name matches several encoders.
+        SelectionError: the benchmark has no vectors, or several encoders and none is named; or the filter belongs to
+            another benchmark.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     encoder = _chosen_encoder(session, benchmark, selection)
@@ -194,8 +194,8 @@ def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Select
     encoders = list_encoders(session, benchmark)
     if not encoders:
         raise SelectionError(
-            f"The prompts of {benchmark.label} have no vectors yet. Make them: suffrage embed "
-            f"{shlex.quote(benchmark.label)} --encoder minilm, or take in vectors made elsewhere with --from-file."
+            f"The prompts of {benchmark.label} have no vectors yet. Compute them: suffrage embed "
+            f"{shlex.quote(benchmark.label)} --encoder minilm. Or import vectors with --from-file."
         )
     fitting = [encoder for encoder in encoders if selection.encoder is None or selection.encoder in encoder.names]
     labels = [f"{encoder.label} (key {encoder.id})" for encoder in fitting or encoders]
@@ -206,7 +206,7 @@ def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Select
             f"{benchmark.label} has vectors by {len(fitting)} encoders: {', '.join(labels)}. Choose one with --encoder."
         )
     if len(fitting) > 1:
-        raise AmbiguousError(f"Several encoders are called {selection.encoder!r}: {', '.join(labels)}. Give the key.")
+        raise AmbiguousError(f"Several encoders have the name {selection.encoder!r}: {', '.join(labels)}. Use the key.")
     return fitting[0]
 
 
@@ -237,7 +237,7 @@ def _vectors(
 def list_embedded_prompts(
     session: Session, benchmark: BenchmarkKey, name: str, revision: str, template: str
 ) -> set[int]:
-    """Which prompts of a benchmark have a vector by an encoder; none where the encoder is not stored."""
+    """Return the prompts of a benchmark with a vector by an encoder; none if the encoder is not stored."""
     encoder, embedding = tables.encoder.c, tables.embedding.c
     return set(
         session.scalars(
@@ -252,7 +252,7 @@ def list_embedded_prompts(
 
 
 def list_encoders(session: Session, benchmark: BenchmarkKey) -> list[StoredEncoder]:
-    """Every encoder that made vectors of a benchmark's prompts, in the order of the keys."""
+    """List the encoders with vectors of a benchmark's prompts, in the order of the keys."""
     encoder, embedding = tables.encoder.c, tables.embedding.c
     rows = session.execute(
         sa.select(encoder.id, encoder.name, encoder.revision, encoder.template, encoder.dimensions, sa.func.count())

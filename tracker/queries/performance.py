@@ -1,4 +1,4 @@
-"""Scores as matrices: rows are what is asked, columns are who answers."""
+"""Load scores as matrices: rows are prompts, columns are models."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class PerformanceMatrix(AnalysisInput):
     """The performance matrix of a benchmark under one metric.
 
     Attributes:
-        Q: ``(n_prompts, n_models)`` float64 scores, NaN = not measured.
+        Q: ``(n_prompts, n_models)`` float64 scores, NaN = missing.
         prompt_ids: ``(n_prompts,)`` int64, primary keys of ``prompt``.
-        tasks: ``(n_prompts,)`` task name of each prompt; '' where there is none.
+        tasks: ``(n_prompts,)`` task name of each prompt; '' without a task.
         models: name of each column.
         run_ids: ``(n_models,)`` int64, the run behind each column.
-        benchmark, metric, condition: what was selected.
+        benchmark, metric, condition: of the selection.
         higher_is_better: whether larger scores are better under the metric.
     """
 
@@ -52,7 +52,7 @@ class PerformanceMatrix(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PerformanceMatrix:
-        """The matrix of a selection; see `load_performance_matrix`."""
+        """Load the matrix of a selection; see `load_performance_matrix`."""
         return load_performance_matrix(session, selection)
 
     @property
@@ -67,12 +67,12 @@ class PerformanceMatrix(AnalysisInput):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every cell was measured."""
+        """Whether no score is missing."""
         return not bool(np.isnan(self.Q).any())
 
     @property
     def is_binary(self) -> bool:
-        """Whether every measured score is 0 or 1."""
+        """Whether every score is 0 or 1."""
         return bool((np.isnan(self.Q) | (self.Q == 0) | (self.Q == 1)).all())
 
     @property
@@ -82,32 +82,32 @@ class PerformanceMatrix(AnalysisInput):
         return compute_digest((self.Q, self.prompt_ids, self.run_ids), words)
 
     def rows(self, keep: NDArray[np.bool_]) -> PerformanceMatrix:
-        """The same matrix with only the prompts where ``keep`` is true."""
+        """Return the matrix with only the prompts where ``keep`` is true."""
         return replace(self, Q=self.Q[keep], prompt_ids=self.prompt_ids[keep], tasks=self.tasks[keep])
 
     def complete(self) -> PerformanceMatrix:
-        """The prompts that every model answered."""
+        """Return the matrix of the prompts for which every model has a score."""
         return self.rows(np.asarray(~np.isnan(self.Q).any(axis=1)))
 
 
 def load_performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
-    """The performance matrix of a selection.
+    """Load the performance matrix of a selection.
 
-    A row for each prompt that at least one of the chosen runs has a score for, ordered by the name of
-    the task, then by key; a column for each run, ordered by the name of the model. Trials are averaged.
+    It has a row per prompt for which at least one of the selected runs has a score, ordered by the name of the task,
+    then by key. It has a column per run, ordered by the name of the model. Trials are averaged.
 
     Args:
-        session: the store; only what is committed is seen.
-        selection: which data, or the name of a benchmark.
-        choices: fields of `Selection`, where only the name of the benchmark is given.
+        session: the store; only committed data are visible.
+        selection: the selection, or the name of a benchmark.
+        choices: fields of `Selection`, if only the name of the benchmark is given.
 
     Raises:
-        NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: the selection is empty, or leaves the metric open where there are several.
+        NotFoundError: a benchmark, metric, model, task or run does not exist.
+        SelectionError: the selection is empty, or names no metric although there are several.
     """
     chosen = selection if isinstance(selection, Selection) else Selection(benchmark=selection, **choices)
     benchmark = find_benchmark(session, chosen.benchmark)
-    select_tasks(session, benchmark, chosen)  # a wrong task is told before a wrong metric
+    select_tasks(session, benchmark, chosen)  # a wrong task is reported before a wrong metric
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
     runs = select_runs(session, benchmark, metric, "prompt", chosen)
     matrix = load_matrix_of_runs(session, benchmark, metric, runs, chosen)
@@ -115,8 +115,8 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
         return matrix
     only = load_selected_filter(session, benchmark, chosen)
     raise SelectionError(
-        f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen runs and tasks. "
-        "Choose other tasks or models."
+        f"No prompt of {benchmark.label} has a score under {metric.name} in the selected runs and tasks. Choose "
+        "other tasks or models."
         if only is None
         else only.empties(metric.name)
     )
@@ -125,18 +125,18 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
 def load_matrix_of_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, runs: Sequence[SelectedRun], selection: Selection
 ) -> PerformanceMatrix | None:
-    """The performance matrix of some runs; None where no prompt has a score.
+    """Load the performance matrix of some runs; None if no prompt has a score.
 
     Args:
-        session: the store; only what is committed is seen.
-        benchmark: that of the selection.
-        metric: under which.
-        runs: one for each column; a run without scores is a column of NaN.
-        selection: tasks and filter; the rest is not looked at.
+        session: the store; only committed data are visible.
+        benchmark: of the selection.
+        metric: metric of the scores.
+        runs: one per column; a run without scores is a column of NaN.
+        selection: tasks and filter; other fields are ignored.
 
     Raises:
-        NotFoundError: a task, or the filter, is not there.
-        SelectionError: the filter is none of this benchmark, or keeps no prompt.
+        NotFoundError: a task, or the filter, does not exist.
+        SelectionError: the filter belongs to another benchmark, or keeps no prompts.
     """
     tasks = select_tasks(session, benchmark, selection)
     prompt_ids, task_names = read_prompts(session, tasks, load_selected_filter(session, benchmark, selection))

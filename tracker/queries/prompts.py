@@ -1,4 +1,4 @@
-"""What is asked, in words."""
+"""Load prompts with their texts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class PromptTexts(AnalysisInput):
 
     Attributes:
         prompt_ids: ``(n,)`` int64 keys, ascending.
-        tasks: task name of each; '' where there is none.
-        names: what files call each, tables before other harnesses; its key where nothing does.
-        texts: the question of each; None where it is not known.
-        choices: the options of each; None where there are none.
-        answers: the gold answer of each; None where it is not known.
+        tasks: task name of each; '' without a task.
+        names: name of each in files, tables before other harnesses; its key without a name.
+        texts: the question of each; None if unknown.
+        choices: the options of each; None without options.
+        answers: the reference answer of each; None if unknown.
         details: further fields of each, by name.
-        splits: train, validation, test, ... of each; None where it is not known, which is all of them by default.
+        splits: train, validation, test, ... of each; None if unknown, the default for all.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -50,29 +50,29 @@ class PromptTexts(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PromptTexts:
-        """The prompts of a selection's tasks; see `load_prompts`."""
+        """Load the prompts of a selection's tasks; see `load_prompts`."""
         return load_prompts(session, selection)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that is known of them but their splits, on which no answer rests."""
+        """SHA-256 of all fields except splits, which affect no result."""
         content = (self.tasks, self.names, self.texts, self.choices, self.answers, self.details)
         return hashlib.sha256(self.prompt_ids.tobytes() + orjson.dumps(content)).hexdigest()
 
     def find_rows(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Where prompts stand here.
+        """Return the indices of some prompts.
 
         Args:
-            prompt_ids: ``(m,)`` keys, all among ours.
+            prompt_ids: ``(m,)`` keys, all among ``self.prompt_ids``.
         """
         return np.searchsorted(self.prompt_ids, prompt_ids)
 
 
 def load_prompts(session: Session, selection: Selection) -> PromptTexts:
-    """The prompts of a selection's tasks, whether or not they have scores.
+    """Load the prompts of a selection's tasks, with or without scores.
 
     Raises:
-        NotFoundError: a benchmark or task is not there.
+        NotFoundError: a benchmark or task does not exist.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = select_tasks(session, benchmark, selection)

@@ -18,7 +18,7 @@ from tracker.queries.sql import tables
 Unit = Literal["prompt", "task"]
 
 MAX_KEY = 2**31 - 1
-"""Of a finding or run: PostgreSQL refuses to look for a larger one."""
+"""Largest key of a finding or run: PostgreSQL rejects larger ones."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class BenchmarkKey:
 
 
 CONFIDENCE = "gold_probability"
-"""How names of metrics begin that tell how sure a model was; what ranks models is another one."""
+"""Prefix of metrics that measure a model's confidence; they are not used for rankings by default."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class MetricKey:
 
 @dataclass(frozen=True)
 class SelectedRun:
-    """A run that a selection asks for.
+    """A selected run.
 
     Attributes:
         id: primary key.
-        column: the model's name; with the run's key where the model was chosen more than once.
+        column: the model's name; with the run's key if the model is selected more than once.
         condition: ``full`` or ``answer_only``.
         model: the model's name.
     """
@@ -84,16 +84,16 @@ class SelectedRun:
 
 
 def benchmark_label(name: str, revision: str) -> str:
-    """What people call a benchmark: its name, with the revision where there is one."""
+    """Return the label of a benchmark: its name, with the revision if there is one."""
     return f"{name}@{revision}" if revision else name
 
 
 def find_benchmark(session: Session, name: str) -> BenchmarkKey:
-    """The benchmark of that name, or name@revision.
+    """Return the benchmark of that name, or name@revision.
 
     Raises:
-        NotFoundError: there is none.
-        AmbiguousError: several revisions bear the name, and none is the plain one.
+        NotFoundError: the benchmark does not exist.
+        AmbiguousError: the benchmark has several revisions, and none is the default.
     """
     stored = session.execute(
         sa.select(tables.benchmark.c.id, tables.benchmark.c.name, tables.benchmark.c.revision)
@@ -115,9 +115,9 @@ def find_benchmark(session: Session, name: str) -> BenchmarkKey:
 
 
 def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
-    """Whether `Run` has scores under `Metric`, of prompts or of whole tasks.
+    """Return whether `Run` has scores under `Metric`, of prompts or of whole tasks.
 
-    A scalar subquery, so that both engines look one key up instead of reading all scores.
+    A scalar subquery, so that both engines look up one key instead of reading all scores.
     """
     scores = tables.score if unit == "prompt" else tables.task_score
     values = (
@@ -131,17 +131,17 @@ def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
 def find_metric(
     session: Session, benchmark: BenchmarkKey, selection: Selection, units: Sequence[Unit]
 ) -> tuple[MetricKey, Unit]:
-    """The metric of a selection, and what its scores are of.
+    """Return the metric of a selection, and the unit of its scores.
 
     Args:
         session: the store.
-        benchmark: that of the selection.
-        selection: names a metric, or leaves it open where there is only one beside the probabilities of gold answers.
-        units: which scores will do; the first under which there are any is taken.
+        benchmark: of the selection.
+        selection: names a metric, or none if there is only one besides the probabilities of reference answers.
+        units: accepted units; the first with any scores is used.
 
     Raises:
         NotFoundError: the benchmark has no scores under the metric.
-        SelectionError: it has scores under several metrics and none was named, or it has none at all.
+        SelectionError: the benchmark has scores under several metrics and none is named, or it has no scores.
     """
     for unit in units:
         query = (
@@ -165,19 +165,19 @@ def find_metric(
 def select_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
 ) -> list[SelectedRun]:
-    """The runs of a selection, in the order of the models' names.
+    """Return the runs of a selection, in the order of the models' names.
 
-    Unless runs are given, that is each model's latest complete run with scores under the metric.
+    Unless runs are selected, these are each model's latest complete run with scores under the metric.
 
     Args:
         session: the store.
-        benchmark: that of the selection.
-        metric: under which the runs must have scores.
+        benchmark: of the selection.
+        metric: metric for which the runs must have scores.
         unit: of prompts, of tasks, or (None) of either.
         selection: models, runs, condition, variant and date.
 
     Raises:
-        NotFoundError: a model or run is not there.
+        NotFoundError: a model or run does not exist.
         SelectionError: no run is left.
     """
     rows = _find_scored_runs(session, benchmark, metric, unit, selection)
@@ -196,12 +196,12 @@ def select_runs(
 def select_runs_of_models(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, selection: Selection, models: Collection[str]
 ) -> list[SelectedRun]:
-    """The latest complete run of each of some models with scores of prompts under a metric; none where there is none.
+    """Return the latest complete run of each of some models with scores of prompts under a metric.
 
     Args:
         session: the store.
-        benchmark: that of the selection.
-        metric: under which the runs must have scores.
+        benchmark: of the selection.
+        metric: metric for which the runs must have scores.
         selection: condition, variant and date; it must not name runs.
         models: names.
     """
@@ -210,12 +210,12 @@ def select_runs_of_models(
 
 
 def join_conditions(runs: Sequence[SelectedRun]) -> str:
-    """The conditions of some runs in a word: ``full``, ``answer_only`` or ``answer_only+full``."""
+    """Return the conditions of some runs: ``full``, ``answer_only`` or ``answer_only+full``."""
     return "+".join(sorted({run.condition for run in runs}))
 
 
 def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection) -> dict[int, str]:
-    """Name of each task of a selection by its key, in the order of the names.
+    """Return the name of each task of a selection by its key, in the order of the names.
 
     Raises:
         NotFoundError: the benchmark has no task of that name.
@@ -234,7 +234,7 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
 def _find_scored_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
 ) -> Sequence[sa.Row[*tuple[Any, ...]]]:
-    """Key, model and condition of every run of a selection with scores under a metric, by key."""
+    """Return key, model and condition of every run of a selection with scores under a metric, by key."""
     is_scored = has_scores(unit) if unit else sa.or_(has_scores("prompt"), has_scores("task"))
     return session.execute(
         sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
@@ -255,7 +255,7 @@ def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[SelectedRun]:
 
 def _run_conditions(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:
     of_benchmark = tables.run.c.benchmark_id == benchmark.id
-    if selection.runs:  # runs given by key may be of any condition and status: hidden, superseded, partial
+    if selection.runs:  # explicitly selected runs may have any condition and status: hidden, superseded, partial
         return [of_benchmark, tables.run.c.id.in_(key for key in selection.runs if key <= MAX_KEY)]
     terms = [of_benchmark, tables.run.c.status == "complete"]
     terms += [tables.run.c.condition == selection.condition, tables.run.c.variant == selection.variant]
@@ -293,7 +293,7 @@ def _resolve_model_names(session: Session, selected: Sequence[str], known: Seque
 def _explain_no_scores(
     session: Session, benchmark: BenchmarkKey, selection: Selection, units: Sequence[Unit]
 ) -> NotFoundError | SelectionError:
-    """Why a selection is empty: the first of its terms that nothing stored meets."""
+    """Return why a selection is empty: the first of its conditions that nothing stored meets."""
     if selection.runs:
         _check_runs_exist(
             session, benchmark, MetricKey(0, selection.metric or "any metric", True), selection.runs, set()
@@ -307,16 +307,17 @@ def _explain_no_scores(
     scored = session.execute(every.where(sa.or_(*(has_scores(unit) for unit in units)))).all()
     if not scored:
         if units == ("prompt",) and session.execute(every.where(has_scores("task"))).first():
-            return SelectionError(f"{benchmark.label} holds scores of whole tasks only; this needs scores per prompt.")
+            return SelectionError(
+                f"{benchmark.label} has scores of whole tasks only, but scores per prompt are needed."
+            )
         count = sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)
         n = session.scalar(count) or 0
         if n and not session.scalar(count.where(tables.run.c.status == "complete")):
             return SelectionError(
-                f"No run of {benchmark.label} is complete: its {n} are hidden, superseded or partial (damaged or being "
-                "evaluated), and are chosen by --runs only. "
-                f"List them: suffrage runs list --all --benchmark {benchmark.label}"
+                f"{benchmark.label} has no complete runs: its {n} runs are hidden, superseded or partial, and can be "
+                f"selected only with --runs. List them: suffrage runs list --all --benchmark {benchmark.label}"
             )
-        return SelectionError(f"{benchmark.label} has no scores yet. Take some in: suffrage ingest PATH")
+        return SelectionError(f"{benchmark.label} has no scores yet. Ingest results: suffrage ingest PATH")
     metrics = sorted({row.name for row in scored})
     if selection.metric is not None and selection.metric not in metrics:
         return NotFoundError(f"metric with scores in {benchmark.label}", selection.metric, metrics)
@@ -324,10 +325,10 @@ def _explain_no_scores(
         stored = sorted({row.condition + (f" ({row.variant})" if row.variant else "") for row in scored})
         selected = selection.condition + (f" ({selection.variant})" if selection.variant else "")
         return SelectionError(
-            f"No run of {benchmark.label} is {selected}. Stored: {', '.join(stored)}. "
-            "Choose by --condition and --variant."
+            f"{benchmark.label} has no run that is {selected}. Stored: {', '.join(stored)}. Select with --condition "
+            "and --variant."
         )
     if selection.as_of is not None:
-        return SelectionError(f"Of {benchmark.label} nothing was stored by {selection.as_of}. Choose a later date.")
+        return SelectionError(f"{benchmark.label} has no runs stored by {selection.as_of}. Choose a later date.")
     where = f" under {selection.metric}" if selection.metric else ""
     return SelectionError(f"No run of {benchmark.label} has scores{where} under the condition {selection.condition}.")

@@ -1,4 +1,4 @@
-"""Scores of prompts as arrays."""
+"""Load scores of prompts as arrays."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def read_prompts(
     session: Session, tasks: dict[int, str], only: PromptFilter | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
-    """Keys of the prompts of some tasks, with the name of each one's task, ordered by that name, then by key.
+    """Load the keys of the prompts of some tasks, with the name of each task, ordered by that name, then by key.
 
     Args:
-        session: the store; only what is committed is seen.
+        session: the store; only committed data are visible.
         tasks: name of each task by its key.
-        only: a filter; prompts that it does not keep are left out.
+        only: a filter; prompts that it removes are left out.
     """
     table = read_arrow(session, f"SELECT id, task_id FROM prompt WHERE task_id IN ({join_keys(list(tasks))})")
     ids, task_ids = (part.astype(np.int64) for part in number_columns(table))
@@ -39,13 +39,13 @@ def read_prompts(
 def read_scores(
     session: Session, metric_id: int, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Scores under one metric, trials averaged; NaN = not measured.
+    """Load scores under one metric, averaged over trials; NaN = missing.
 
     Args:
-        session: the store; only what is committed is seen.
+        session: the store; only committed data are visible.
         metric_id: key of the metric.
-        run_ids: keys of ``n_runs`` runs, one for each column.
-        prompt_ids: ``(n_prompts,)`` keys of prompts, one for each row; others are left out.
+        run_ids: keys of ``n_runs`` runs, one per column.
+        prompt_ids: ``(n_prompts,)`` keys of prompts, one per row; others are left out.
 
     Returns:
         ``(n_prompts, n_runs)`` float64.
@@ -77,11 +77,11 @@ def read_scores(
 
 
 class Grid:
-    """Where prompts and runs stand in a matrix.
+    """Flat indices of prompts and runs in a matrix.
 
     Args:
-        run_ids: keys of ``n_runs`` runs, one for each column.
-        prompt_ids: ``(n_prompts,)`` keys of prompts, one for each row.
+        run_ids: keys of ``n_runs`` runs, one per column.
+        prompt_ids: ``(n_prompts,)`` keys of prompts, one per row.
     """
 
     def __init__(self, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> None:
@@ -89,14 +89,14 @@ class Grid:
         self._runs, self._prompts = np.asarray(run_ids)[self._by_run], prompt_ids[self._by_prompt]
 
     def cells(self, runs: NDArray[np.int64], prompts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Places in the matrix, counted row by row, and which of the pairs have one: those of its prompts.
+        """Return row-major flat indices, and which of the pairs have one: those of the matrix's prompts.
 
         Args:
-            runs: ``(m,)`` keys, each of them one of its runs.
+            runs: ``(m,)`` keys, each of a column.
             prompts: ``(m,)`` keys.
 
         Returns:
-            ``(n_wanted,)`` int64 places; ``(m,)`` whether the prompt is one of the rows.
+            ``(n_wanted,)`` int64 indices; ``(m,)`` whether the prompt is one of the rows.
         """
         n, k = len(self._prompts), len(self._runs)
         if n == 0:
@@ -109,7 +109,7 @@ class Grid:
 
 
 def compute_digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
-    """SHA-256 of the bytes of arrays and of words."""
+    """SHA-256 of the bytes of arrays and of texts."""
     hashed = hashlib.sha256()
     for part in arrays:
         hashed.update(np.ascontiguousarray(part).tobytes())
@@ -118,5 +118,5 @@ def compute_digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
 
 
 def join_keys(keys: Sequence[int]) -> str:
-    """Keys as part of a statement; parameters would make PostgreSQL leave its fast path."""
+    """Return keys as part of a statement; with parameters PostgreSQL would not use its fast path."""
     return ",".join(str(int(key)) for key in keys) or "NULL"

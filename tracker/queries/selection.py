@@ -1,4 +1,4 @@
-"""Which data an analysis is run on: the same choices everywhere, and inputs that load themselves for them."""
+"""Select the data of an analysis: the same options everywhere, and inputs that load themselves for a selection."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
-"""Choices, as recorded with a finding, that are no choice: those of every plain run."""
+"""Recorded fields that equal the defaults of every plain run."""
 
 Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
-"""What becomes of scores that were not measured; see `tracker.queries.ranking.missing`."""
+"""Policy for missing scores; see `tracker.queries.ranking.missing`."""
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
@@ -24,26 +24,26 @@ ClaimableOption = Literal["filter", "models"]
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A choice of data from one benchmark.
+    """A selection of data from one benchmark.
 
     Attributes:
         benchmark: its name, or name@revision.
-        metric: name of the metric; None where the benchmark has only one.
+        metric: name of the metric; None if the benchmark has only one.
         condition: ``full`` or ``answer_only``.
-        variant: wording or perturbation of the prompts.
+        variant: template or perturbation of the prompts.
         models: names; none means all.
         tasks: names; none means all.
-        runs: keys of runs, of any condition; none means the latest complete run of each model that has scores under
-            the metric.
-        as_of: only runs that were taken in by that time; UTC where it names no time zone.
-        weights: how much each prompt counts: the key of a finding that weighs prompts, with the name of a scheme
-            where it holds several (``12`` or ``12:distance``), or ``task-equal``; None counts all the same.
-        encoder: whose vectors to use: name, name@revision or key; None where the benchmark has those of only one.
-        filter: key of the finding whose kept prompts count; None counts all.
-        against: another benchmark whose scores of the same models are compared with: its name, name@revision, with
-            ``:metric`` where it has several.
-        cluster: the field of the prompts whose equal values make a cluster, such as ``passage``; ``task`` is their
-            task, ``none`` makes each prompt its own. None leaves it to the question.
+        runs: keys of runs, of any condition; none means the latest complete run of each model that has scores under the
+            metric.
+        as_of: only runs ingested by that time; UTC without a time zone.
+        weights: weights of the prompts: the key of a finding with weights, with the name of a scheme if it has several
+            (``12`` or ``12:distance``), or ``task-equal``; None for equal weights.
+        encoder: encoder of the vectors: name, name@revision or key; None if the benchmark has vectors of only one.
+        filter: key of the finding whose kept prompts are used; None for all prompts.
+        against: another benchmark to compare scores of the same models with: its name or name@revision, with
+            ``:metric`` if it has several.
+        cluster: field of the prompts whose equal values define a cluster, such as ``passage``; ``task`` is their task,
+            ``none`` makes each prompt a separate cluster. None leaves it to the analysis.
     """
 
     benchmark: str
@@ -61,7 +61,7 @@ class Selection:
     cluster: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The choices that differ from the defaults, in types that JSON knows."""
+        """The fields that differ from the defaults, in JSON types."""
         choices = {name: value for name, value in asdict(self).items() if value not in (None, ())}
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in choices.items()}
 
@@ -69,12 +69,12 @@ class Selection:
 class AnalysisInput(Protocol):
     """Data that an analysis declares as the type of a positional parameter.
 
-    The class attributes say which options of the command choose what is loaded.
+    The class attributes name the options of the command that select what is loaded.
 
     Attributes:
-        SELECTION_OPTION: an option that only such inputs look at: the command has it where an input names it.
-        CLAIMED_OPTION: an option that this input keeps for itself; all other inputs are loaded as if it was not given.
-        CLAIMED_OPTION_HELP: what the claimed option then means, as the command's help says it.
+        SELECTION_OPTION: an option that only such inputs use: the command has it if an input names it.
+        CLAIMED_OPTION: an option that this input reserves; all other inputs are loaded without it.
+        CLAIMED_OPTION_HELP: help of the claimed option.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = None
@@ -83,24 +83,24 @@ class AnalysisInput(Protocol):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> Self:
-        """Load the data that a selection chooses.
+        """Load the data of a selection.
 
         Args:
             session: the store.
-            selection: the user's choices, without those that another input claims.
+            selection: the user's options, without those that another input claims.
         """
         ...
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what was loaded: equal data, equal digest."""
+        """SHA-256 of the loaded data: equal data, equal digest."""
         ...
 
 
 class OptionalInput(AnalysisInput, Protocol):
-    """An input that may be None (``weights: PromptWeights | None``): it is loaded where the selection chooses it."""
+    """An input that may be None (``weights: PromptWeights | None``): it is loaded if the selection names it."""
 
     @staticmethod
     def is_chosen(selection: Selection) -> bool:
-        """Whether the selection names such data."""
+        """Return whether the selection names such data."""
         ...

@@ -1,4 +1,4 @@
-"""Scores of tasks as a matrix: rows are tasks, columns are models."""
+"""Load scores of tasks as a matrix: rows are tasks, columns are models."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ class TaskMatrix(AnalysisInput):
     """The task matrix of a benchmark under one metric.
 
     Attributes:
-        T: ``(n_tasks, n_models)`` float64: the score published for the task, else the mean over its
-            prompts; NaN = not measured.
-        n_prompts: ``(n_tasks, n_models)`` int64 prompts behind each cell; 0 where it was not measured or
-            not published.
-        stderr: ``(n_tasks, n_models)`` float64 standard errors as published; NaN where there are none.
+        T: ``(n_tasks, n_models)`` float64: the published score of the task, else the mean over its prompts; NaN =
+            missing.
+        n_prompts: ``(n_tasks, n_models)`` int64 prompts behind each cell; 0 if missing or not published.
+        stderr: ``(n_tasks, n_models)`` float64 published standard errors; NaN without any.
         tasks: name of each row.
         models: name of each column.
         run_ids: ``(n_models,)`` int64, the run behind each column.
-        benchmark, metric, condition: what was selected.
+        benchmark, metric, condition: of the selection.
         higher_is_better: whether larger scores are better under the metric.
     """
 
@@ -50,7 +49,7 @@ class TaskMatrix(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> TaskMatrix:
-        """The matrix of a selection; see `load_task_matrix`."""
+        """Load the matrix of a selection; see `load_task_matrix`."""
         return load_task_matrix(session, selection)
 
     @property
@@ -65,7 +64,7 @@ class TaskMatrix(AnalysisInput):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every cell was measured."""
+        """Whether no score is missing."""
         return not bool(np.isnan(self.T).any())
 
     @property
@@ -75,31 +74,32 @@ class TaskMatrix(AnalysisInput):
         return compute_digest((self.T, self.run_ids), words)
 
     def rows(self, keep: NDArray[np.bool_]) -> TaskMatrix:
-        """The same matrix with only the tasks where ``keep`` is true."""
+        """Return the matrix with only the tasks where ``keep`` is true."""
         tasks = tuple(name for name, kept in zip(self.tasks, keep, strict=True) if kept)
         return replace(self, T=self.T[keep], n_prompts=self.n_prompts[keep], stderr=self.stderr[keep], tasks=tasks)
 
     def complete(self) -> TaskMatrix:
-        """The tasks that were measured for every model."""
+        """Return the matrix of the tasks for which every model has a score."""
         return self.rows(np.asarray(~np.isnan(self.T).any(axis=1)))
 
 
 def load_task_matrix(session: Session, selection: Selection | str, **choices: Any) -> TaskMatrix:
-    """The task matrix of a selection: published scores of tasks, else means over their prompts.
+    """Load the task matrix of a selection: published scores of tasks, else means over their prompts.
 
-    Where a filter is chosen, always means over the prompts that it keeps: published scores are of all prompts.
-    A row for each task that at least one of the chosen runs has a score for, ordered by name; a column for each run,
-    ordered by the name of the model.
+    With a filter, scores are always means over the kept prompts, because published scores cover all prompts.
+
+    It has a row per task for which at least one of the selected runs has a score, ordered by name. It has a column per
+    run, ordered by the name of the model.
 
     Args:
-        session: the store; only what is committed is seen.
-        selection: which data, or the name of a benchmark.
-        choices: fields of `Selection`, where only the name of the benchmark is given.
+        session: the store; only committed data are visible.
+        selection: the selection, or the name of a benchmark.
+        choices: fields of `Selection`, if only the name of the benchmark is given.
 
     Raises:
-        NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: the selection is empty, or leaves the metric open where there are several, or filters the
-            prompts of a benchmark that has scores of whole tasks only.
+        NotFoundError: a benchmark, metric, model, task or run does not exist.
+        SelectionError: the selection is empty, names no metric although there are several, or filters the prompts of a
+            benchmark that has scores of whole tasks only.
     """
     chosen = selection if isinstance(selection, Selection) else Selection(benchmark=selection, **choices)
     benchmark = find_benchmark(session, chosen.benchmark)
@@ -126,8 +126,8 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
     is_measured = np.asarray(~np.isnan(T).all(axis=1))
     if not is_measured.any():
         raise SelectionError(
-            f"No task of {benchmark.label} has a score under {metric.name} in the chosen runs. "
-            "Choose other tasks or models."
+            f"No task of {benchmark.label} has a score under {metric.name} in the selected runs. Choose other tasks "
+            "or models."
             if only is None
             else only.empties(metric.name)
         )
@@ -148,7 +148,7 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
 def _means_by_task(
     session: Session, metric_id: int, run_ids: Sequence[int], tasks: dict[int, str], only: PromptFilter | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """``(n_tasks, n_runs)`` means over the prompts of each task, and how many there are."""
+    """Return the means over the prompts of each task, ``(n_tasks, n_runs)``, and the number of prompts."""
     prompt_ids, names = read_prompts(session, tasks, only)
     Q = read_scores(session, metric_id, run_ids, prompt_ids)
     means, counts = np.full((len(tasks), len(run_ids)), np.nan), np.zeros((len(tasks), len(run_ids)), dtype=np.int64)
@@ -160,7 +160,7 @@ def _means_by_task(
 
 
 def _sums(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``(n_runs,)`` what the prompts of each run add up to, the same in whatever order they come."""
+    """Return the sum over the prompts of each run, ``(n_runs,)``, independent of their order."""
     sums = np.nansum(scores, axis=0)
     is_measured = ~np.isnan(scores)
     fractional = np.isfinite(sums) & (is_measured & (scores != np.rint(scores))).any(axis=0)

@@ -1,4 +1,4 @@
-"""How much each prompt counts, where they do not all count the same."""
+"""Load weights of prompts."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import number_columns, read_arrow
 
 TASK_EQUAL = "task-equal"
-"""Every task counts the same, and so does every prompt of a task."""
+"""The rule of equal weights for every task, and for every prompt of a task."""
 CUSTOM = "custom-weights"
-"""Name of the findings that hold weights a user brought in a file."""
+"""Name of findings with custom weights from a file."""
 PREFIX = "weight."
-"""Of the names under which findings keep weights in ``prompt_value``."""
+"""Prefix of the names under which findings store weights in ``prompt_value``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptWeights(OptionalInput):
-    """Stored weights of a benchmark's prompts, or the rule that makes them.
+    """Stored weights of a benchmark's prompts, or the rule that computes them.
 
     Attributes:
         name: as selected, with the scheme: ``12:distance``, or ``task-equal``.
-        finding_id: the finding that holds them; None for a rule.
+        finding_id: the finding with the weights; None for a rule.
         prompt_ids: ``(n,)`` int64, ascending; empty for a rule.
         values: ``(n,)`` float64, not negative, in any unit.
-        made_by: name of the analysis whose finding holds them, such as ``prompt-weighting``; '' for a rule.
-        stale: why they should be made anew; '' where the scores they were made of are still the latest.
+        made_by: name of the analysis, such as ``prompt-weighting``; '' for a rule.
+        stale: why they should be computed again; '' if their scores are still the latest.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = "weights"
@@ -50,42 +50,42 @@ class PromptWeights(OptionalInput):
 
     @classmethod
     def task_equal(cls) -> PromptWeights:
-        """The rule by which every task counts the same."""
+        """Return the rule of equal weights for every task."""
         return cls(name=TASK_EQUAL, finding_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0), made_by="")
 
     @property
     def scheme(self) -> str:
-        """Which of a finding's weightings it is, such as ``distance``; the rule's name for a rule."""
+        """The scheme of a finding with several, such as ``distance``; the rule's name for a rule."""
         return self.name if self.finding_id is None else self.name.partition(":")[2]
 
     @property
     def are_made_of_scores(self) -> bool:
-        """Whether an analysis computed them, looking at scores; equal tasks and weights from a file are not."""
+        """Whether an analysis computed the weights from scores; false for equal tasks and custom weights."""
         return self.made_by not in ("", CUSTOM) and self.scheme != TASK_EQUAL
 
     @staticmethod
     def is_chosen(selection: Selection) -> bool:
-        """Whether a selection names weights."""
+        """Return whether a selection names weights."""
         return selection.weights is not None
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PromptWeights:
-        """The weights that a selection names; see `load_prompt_weights`."""
+        """Load the weights of a selection; see `load_prompt_weights`."""
         return load_prompt_weights(session, selection)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of scheme, prompts and weights, and of whether they are made of scores."""
+        """SHA-256 of scheme, prompts and weights, and of whether they are computed from scores."""
         hashed = hashlib.sha256(self.scheme.encode() + b"\0scores" * self.are_made_of_scores)
         hashed.update(self.prompt_ids.tobytes() + self.values.tobytes())
         return hashed.hexdigest()
 
     def align(self, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> NDArray[np.float64]:
-        """Weight of each prompt; NaN where it has none.
+        """Return the weight of each prompt; NaN without a weight.
 
         Args:
             prompt_ids: ``(m,)`` int64 keys.
-            tasks: ``(m,)`` name of each one's task; what ``task-equal`` goes by.
+            tasks: ``(m,)`` task of each; used by ``task-equal``.
 
         Returns:
             ``(m,)`` float64, in the unit of the weights.
@@ -98,12 +98,11 @@ class PromptWeights(OptionalInput):
 
 
 def load_prompt_weights(session: Session, selection: Selection) -> PromptWeights:
-    """The weights that a selection names.
+    """Load the weights that a selection names.
 
     Raises:
-        NotFoundError: there is no such finding, or it has no such scheme.
-        SelectionError: it weighs no prompts, weighs those of another benchmark, or holds several schemes and none
-            was named.
+        NotFoundError: the finding does not exist, or has no such scheme.
+        SelectionError: the finding has no weights, weights of another benchmark, or several schemes and none is named.
     """
     name = selection.weights or ""
     key, _, scheme = name.partition(":")
@@ -111,8 +110,8 @@ def load_prompt_weights(session: Session, selection: Selection) -> PromptWeights
         return PromptWeights.task_equal()
     if not key.isdecimal() or int(key) > MAX_KEY:
         raise SelectionError(
-            f"No weights {name!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
-            f"(`suffrage findings` lists them), or {TASK_EQUAL}."
+            f"No weights {name!r}. Use the key of a finding with weights, such as 12 or 12:distance (list them with "
+            f"`suffrage findings`), or {TASK_EQUAL}."
         )
     finding = session.execute(
         sa.select(tables.finding.c.benchmark_id, tables.finding.c.analysis).where(tables.finding.c.id == int(key))
@@ -124,7 +123,7 @@ def load_prompt_weights(session: Session, selection: Selection) -> PromptWeights
         raise NotFoundError("finding with weights", key, known, hint)
     benchmark = find_benchmark(session, selection.benchmark)
     if finding.benchmark_id != benchmark.id:
-        raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose weights of its own prompts.")
+        raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose weights of this benchmark.")
     names = session.scalars(
         sa.select(tables.prompt_value.c.name)
         .where(tables.prompt_value.c.finding_id == int(key), tables.prompt_value.c.name.startswith(PREFIX))
@@ -134,13 +133,13 @@ def load_prompt_weights(session: Session, selection: Selection) -> PromptWeights
     schemes = [name.removeprefix(PREFIX) for name in names]
     if not schemes:
         raise SelectionError(
-            f"Finding {key} ({finding.analysis}) weighs no prompts. One that does: suffrage analyze prompt-weighting …"
+            f"Finding {key} ({finding.analysis}) has no weights. Compute some: suffrage analyze prompt-weighting …"
         )
     if scheme and scheme not in schemes:
         raise NotFoundError(f"scheme in finding {key}", scheme, schemes)
     if not scheme and len(schemes) > 1:
         choices = ", ".join(f"{key}:{name}" for name in schemes)
-        raise SelectionError(f"Finding {key} holds several schemes. Choose one: {choices}.")
+        raise SelectionError(f"Finding {key} has several schemes. Choose one: {choices}.")
     scheme = scheme or schemes[0]
     stored = read_arrow(
         session,

@@ -109,7 +109,7 @@ class SmallBenchmark:
             AnswerOnlyRuns(
                 scores=blind,
                 probabilities=self._probabilities(self.blind_gold, first_run=100),
-                problem="" if blind else "b has no runs without the question (answer_only).",
+                problem="" if blind else "b has no answer-only runs (answer_only).",
             ),
             answers,
             vectors,

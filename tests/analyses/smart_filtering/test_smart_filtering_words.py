@@ -72,8 +72,8 @@ class TestWords:
         ("model", "changes", "pattern"),
         [
             (None, {"blind": None, "blind_gold": {}}, "contaminated was not taken: no answer-only run is stored"),
-            ("blind", {}, "contaminated was not taken: no answer-only run is stored of model"),
-            ("blind_gold", {}, "no probability of the option letters is stored of the answer-only runs of model"),
+            ("blind", {}, "contaminated was not taken: no answer-only run is stored for model"),
+            ("blind_gold", {}, "no probability of the option letters is stored for the answer-only runs of model"),
             (
                 "answer_probability",
                 {},
@@ -178,7 +178,7 @@ class TestErrors:
             ({"n_splits": 0}, r"n_splits is 0; it must be at least 1\."),
             ({"n_draws": 0}, r"n_draws is 0; it must be at least 1\."),
             ({"seed": -1}, r"seed is -1; it must be at least 0\."),
-            ({"n_models": 10}, r"Only 9 models .* 10 are to filter\. Ask for fewer with --n-models, or name them"),
+            ({"n_models": 10}, r"9 models .* 10 are needed\. Use a smaller --n-models, or name the models"),
             ({"n_models": 10, "open_only": True}, "Only 9 open models with a score for each of 120 prompts"),
         ],
     )
@@ -209,11 +209,11 @@ class TestErrors:
             ({"vectors": None}, r"b have no vectors yet.*suffrage embed b.*Or leave that step out: --without-similar"),
             ({"vectors": np.eye(120)[:, :110]}, "10 prompts have a vector of zeros.*Make them again from text"),
             ({"vectors": np.where(np.eye(120) > 0, np.inf, 1)}, "120 prompts have a vector that is not finite.*again"),
-            ({"gold": {}}, r"No probability of the gold answer is stored of model.*--without-confidence"),
+            ({"gold": {}}, r"No probability of the gold answer is stored for model.*--without-confidence"),
             ({"named_models": ("model 1", "nobody")}, "No model 'nobody' with such scores"),
             (
                 {"makers": {}},
-                "it is not known which organization made it.*import FILE.*--models.*--allow-unknown",
+                "does not know its organization.*import FILE.*--models.*--allow-unknown",
             ),
             (
                 {"external_scores": {"model 1": 1.0}},
@@ -231,19 +231,19 @@ class TestErrors:
         only = complete.but(gold={"likelihoods": complete.gold["likelihoods"]})
         assert set(only.run(**USUAL).tables["filter_models"]["probability_of"].to_pylist()) == {"likelihoods"}
         with pytest.raises(
-            SelectionError, match="No probability of the gold answer of the option letters is stored of"
+            SelectionError, match="No probability of the gold answer of the option letters is stored for"
         ):
             only.run(**USUAL, probability="letters")
 
     def test_an_open_model_must_be_known_to_be_one(self, complete: SmallBenchmark) -> None:
         makers = {name: replace(maker, open_weights=None) for name, maker in complete.makers.items()}
-        with pytest.raises(SelectionError, match=r"it is not known whether its weights are open.*--allow-unknown"):
+        with pytest.raises(SelectionError, match=r"does not know whether its weights are open.*--allow-unknown"):
             complete.but(makers=makers).run(n_models=3, n_neighbours=8, open_only=True)
 
     def test_a_model_that_filters_must_have_a_score(self, complete: SmallBenchmark) -> None:
         scores = complete.scores.copy()
         scores[:, 4] = np.nan
-        with pytest.raises(SelectionError, match=r"model 4 is to filter and has no score.*--models, or choose --tasks"):
+        with pytest.raises(SelectionError, match=r"filter model 'model 4' has no score.*--models, or choose --tasks"):
             complete.but(scores=scores, named_models=("model 1", "model 4")).run()
 
     def test_somebody_must_have_a_score_for_every_prompt(self, complete: SmallBenchmark) -> None:

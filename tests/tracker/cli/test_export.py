@@ -131,7 +131,7 @@ class TestKeptPrompts:
             'algebra0,algebra,algebra 0?,"[""yes"", ""no""]",A,test,,,\n'
             'physics2,physics,physics 2?,"[""yes"", ""no""]",A,test,"[""easy (retained)""]",,\n'
         )
-        assert "3 of 8 prompts that filter 1 keeps" in result.stderr
+        assert "Filter 1 keeps 3 of 8 prompts" in result.stderr
 
     @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
     def test_the_format_follows_from_the_name_of_the_file(
@@ -154,8 +154,8 @@ class TestKeptPrompts:
         run(harness, "ingest", str(log(tmp_path / "grown", "org/n", n=7)), "--benchmark", "b", "--no-mlflow")
         result = run(harness, "export", "filter", "1")
         assert result.stdout == before
-        (message,) = [line for line in result.stderr.splitlines() if "never judged" in line]
-        assert "never judged 6 of" in message
+        (message,) = [line for line in result.stderr.splitlines() if "did not evaluate" in line]
+        assert "6 prompts are left out" in message
         assert all(f"algebra{number}" in message for number in (4, 5, 6))
         assert message.count("physics") == 4  # two names, each with its task
 

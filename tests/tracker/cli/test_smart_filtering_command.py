@@ -184,7 +184,7 @@ class TestErrors:
             (
                 ("--probability", "likelihoods"),
                 SelectionError,
-                "of the option likelihoods is stored of.*--without-conf",
+                "of the option likelihoods is stored for.*--without-conf",
             ),
             (("--n-models", "9"), SelectionError, "Only 8 models .* each of another organization.*--n-models"),
             (("--condition", "answer_only"), SelectionError, "Leave --condition out"),

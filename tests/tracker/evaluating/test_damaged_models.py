@@ -27,4 +27,4 @@ def test_a_model_without_numbers_is_reported_and_its_run_does_not_end(
         store.prompts_from("quiz", tmp_path / "quiz.jsonl")
         (outcome,) = store.evaluate("quiz", folder)
     assert not outcome.is_complete
-    assert "no probability that is a number" in " ".join(outcome.warnings)
+    assert "no finite probability" in " ".join(outcome.warnings)

@@ -211,14 +211,14 @@ class TestCommand:
         assert "(gold)" in printed.stdout
         answers = run(*words, "--dry-run", "--price-read", 1, "--price-written", 2, "--database", url)
         assert "24 prompts" in answers.stdout
-        assert "as 24 of the prompts foretell" in answers.stdout
+        assert "extrapolated from 24 prompts" in answers.stdout
         assert dump(url)["run"] == []
         done = run(*words, "--condition", "full,answer-only", "--database", url)
         assert done.exit_code == 0, done.output
         assert "quiz, llama: run 1, 24 prompts of test: accuracy 0." in done.stdout
         assert "quiz, llama (answer-only): run 2, 24 prompts" in done.stdout
         again = run(*words, "--condition", "full,answer-only", "--database", url)
-        assert again.stdout.count("24 prompts of test, all stored before") == 2
+        assert again.stdout.count("24 prompts of test, all already stored") == 2
         more = run(*words, "--again", "--database", url)
         assert "run 3, 24 prompts" in more.stdout
         uninterrupted = run(*words, "--template", "cloze", "--variant", "cloze", "--database", url)
@@ -264,7 +264,7 @@ class TestErrors:
             ({"method": "guess"}, "method is 'guess'; it must be one of: letters"),
             ({"conditions": ("blind",)}, "condition is 'blind'"),
             ({"conditions": ()}, "Name a condition: full, answer_only"),
-            ({"fewshot": 3}, "evaluate takes no 'fewshot'. It takes: again, answer_only_shots"),
+            ({"fewshot": 3}, "evaluate has no option 'fewshot'. Options: again, answer_only_shots"),
         ],
     )
     def test_what_a_plan_cannot_hold_is_refused(self, options: dict[str, Any], words: str) -> None:
@@ -276,10 +276,10 @@ class TestErrors:
         words = ("evaluate", "quiz", "--model", folder, "--device", "cpu", "--database", url)
         refused = run(*words)
         assert refused.exit_code == 1
-        assert "are longer than short reads, even without examples" in str(refused.exception or refused.output)
+        assert "exceed the context of short even without examples" in str(refused.exception or refused.output)
         assert dump(url)["run"] == []
         skipped = run(*words, "--too-long", "skip")
-        assert "are longer than the model reads, and have no score" in skipped.stderr
+        assert "are longer than the model's context and have no score" in skipped.stderr
         cut = run(*words, "--too-long", "cut", "--variant", "cut")
         assert "run 2, 24 prompts of test: accuracy" in cut.stdout
 

@@ -77,10 +77,10 @@ class TestPython:
     @pytest.mark.parametrize(
         ("parsed", "words"),
         [
-            ({"batch_size": 0}, "batch_size is 0; it must be a whole number from 1."),
-            ({"few_shot": "5"}, "few_shot is '5'; it must be a whole number from 0."),
-            ({"trials": 1.5}, "trials is 1.5; it must be a whole number from 1."),
-            ({"temperature": float("nan")}, "temperature is nan; it must be a number from 0."),
+            ({"batch_size": 0}, "batch_size is 0; it must be an integer of at least 1."),
+            ({"few_shot": "5"}, "few_shot is '5'; it must be an integer of at least 0."),
+            ({"trials": 1.5}, "trials is 1.5; it must be an integer of at least 1."),
+            ({"temperature": float("nan")}, "temperature is nan; it must be a number of at least 0."),
             ({"timeout": 0}, "timeout is 0; it must be a number above 0."),
             ({"top_p": 1.1}, "top_p is 1.1; it must be at most 1."),
         ],
@@ -94,5 +94,5 @@ class TestPython:
         assert (type(parsed.prompts.few_shot), type(parsed.generation.temperature)) == (int, float)
 
     def test_an_unknown_option_is_an_error_with_the_known_ones(self) -> None:
-        with pytest.raises(SelectionError, match=r"evaluate takes no 'shot'. It takes: .*few_shot, "):
+        with pytest.raises(SelectionError, match=r"evaluate has no option 'shot'. Options: .*few_shot, "):
             Plan.from_options("quiz", "model", shot=5)

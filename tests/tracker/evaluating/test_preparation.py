@@ -47,7 +47,7 @@ class TestErrors:
         rows = [row("Known?", "", "dev"), row("Unknown?", "", "test") | {"a": None}]
         Path("secret.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         store.prompts_from("secret", "secret.jsonl", fields=FIELDS, answer_is="letter")
-        words = r"\(no gold answer: 1\)\. The answers .* unpublished: .* --split NAME\. Splits: dev, test\."
+        words = r"\(no reference answer: 1\)\. The .* unpublished.* --split NAME\. Splits: dev, test\."
         with pytest.raises(SelectionError, match=words):
             prepare(store.engine, Plan.from_options("secret", "model"))
         assert (

@@ -81,7 +81,7 @@ class TestScores:
 
 class TestNames:
     def test_a_benchmark_is_not_compared_with_itself(self, small: sa.Engine) -> None:
-        with pytest.raises(SelectionError, match=r"--against b is the benchmark itself\. Name another one\."):
+        with pytest.raises(SelectionError, match=r"--against b is the selected benchmark itself\. Name another one\."):
             load(small, "b")
 
     def test_of_several_metrics_one_is_named_after_a_colon(self, small: sa.Engine) -> None:

@@ -144,7 +144,7 @@ class TestAnswerOnlyRuns:
         add(small, P, LETTERS)
         result = blind(small)
         assert (result.scores, result.probabilities.kinds, result.run_ids.tolist()) == (None, {}, [])
-        assert result.problem == "b has no runs without the question (answer_only)."
+        assert result.problem == "b has no answer-only runs (answer_only)."
         assert result.digest == blind(small).digest
 
     def test_runs_under_another_metric_are_not_used_but_reported(self, small: sa.Engine, add: Adding) -> None:
@@ -152,7 +152,7 @@ class TestAnswerOnlyRuns:
         result = blind(small)
         assert result.scores is None
         assert result.problem == (
-            "The runs of b without the question (answer_only) have scores under exact_match, not under accuracy."
+            "The answer-only runs (answer_only) of b have scores under exact_match, not under accuracy."
         )
 
     def test_of_chosen_models_those_that_have_one_are_there(self, small: sa.Engine, add: Adding) -> None:
@@ -161,9 +161,7 @@ class TestAnswerOnlyRuns:
         assert blind(small, runs=(2, 3)).scores.models == ("m1",)
         result = blind(small, models=("m2",))
         assert result.scores is None
-        assert result.problem == (
-            "None of the chosen models has a run without the question (answer_only) under accuracy."
-        )
+        assert result.problem == ("None of the selected models has an answer-only run (answer_only) under accuracy.")
 
     def test_a_model_that_never_saw_the_questions_is_left_out(self, small: sa.Engine, add: Adding) -> None:
         add(small, np.zeros((N, 1)), "accuracy", condition="answer_only", models=["blind only"])
@@ -177,7 +175,7 @@ class TestAnswerOnlyRuns:
         add(small, zeros, "accuracy", condition="answer_only")
         assert blind(small, tasks=("x",)).scores is None
         assert blind(small, tasks=("x",)).problem == (
-            "The runs without the question (answer_only) have no scores of the chosen prompts."
+            "The answer-only runs (answer_only) have no scores for the selected prompts."
         )
         assert blind(small, tasks=("y",)).scores.n_prompts == 3
         assert blind(small, filter=add_filter(small, [True, False] * 3)).scores is None

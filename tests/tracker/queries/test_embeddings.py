@@ -138,7 +138,7 @@ class TestChoice:
 
     def test_a_name_that_fits_several_is_refused_with_the_keys(self, several: sa.Engine) -> None:
         for output in ("minilm", "all-MiniLM-L6-v2", "all-MiniLM-L6-v2:question+choices"):
-            with pytest.raises(AmbiguousError, match=r"@1:question\+choices \(key 2\).*Give the key"):
+            with pytest.raises(AmbiguousError, match=r"@1:question\+choices \(key 2\).*Use the key"):
                 load(several, output)
 
     def test_where_none_is_named_there_may_be_only_one(self, several: sa.Engine) -> None:

@@ -28,7 +28,7 @@ class TestErrors:
     def test_all_models_in_the_method_are_named_at_once(self) -> None:
         with pytest.raises(
             SelectionError,
-            match=r"^Of model 3, model 1, each one of the best 3, it is not known which organization made it. Say so",
+            match=r"^For model 3, model 1, each one of the best 3, the store does not know its organization. Import the facts",
         ):
             filter_models(m2=OPEN).choose(SCORES, n_models=3)
 
@@ -36,14 +36,15 @@ class TestErrors:
         known = filter_models(m2=ModelOrigin(organization="a", open_weights=None))
         with pytest.raises(
             SelectionError,
-            match=r"^Of model 3, one of the best 2, it is not known which organization made it; of model 3, model 2, "
-            "each one of the best 2, it is not known whether its weights are open. Say so",
+            match=r"^For model 3, one of the best 2, the store does not know its organization; for model 3, model 2, "
+            "each one of the best 2, the store does not know whether its weights are open. Import the facts",
         ):
             known.choose(SCORES, n_models=2, open_only=True)
 
     def test_too_few_organizations_are_counted(self) -> None:
         with pytest.raises(
-            SelectionError, match=r"^Only 1 model with a score for each of 4 prompts can be taken, each"
+            SelectionError,
+            match=r"^Too few filter models: 1 model of different organizations with a score for each of 4 prompts, but 2",
         ):
             filter_models(m0=OPEN, m1=OPEN, m2=OPEN, m3=OPEN).choose(SCORES, n_models=2)
 

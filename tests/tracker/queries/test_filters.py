@@ -245,7 +245,10 @@ class TestKeptPrompts:
         add_scores(small, blind, tasks=TASKS, models=["blind"])
         result = board(small, filter=add_filter(small, KEPT.tolist()))
         assert "blind" not in {row.model for row in result.rows}
-        assert result.warnings[-1] == "Not shown, since the prompts kept were not measured per prompt: blind."
+        assert (
+            result.warnings[-1]
+            == "Not shown, because the kept prompts have no scores per prompt from these models: blind."
+        )
 
     def test_scores_published_for_whole_tasks_are_not_those_of_the_kept_prompts(self, small: sa.Engine) -> None:
         add_task_scores(small, np.full((1, 2), 0.123), tasks=["law"], models=["m0", "published only"])
@@ -266,9 +269,9 @@ class TestKeptPrompts:
 class TestWarnings:
     def test_how_much_stays_is_reported_and_nothing_else_where_all_is_scored(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
-        assert warnings(small, key) == [f"Only the 10 of 12 prompts that filter {key} keeps."]
-        assert warnings(small, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
-        assert board(small, filter=key).warnings == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
+        assert warnings(small, key) == [f"Filter {key} keeps 10 of 12 prompts; only these are used."]
+        assert warnings(small, key, tasks=("law",)) == [f"Filter {key} keeps 4 of 4 prompts; only these are used."]
+        assert board(small, filter=key).warnings == (f"Filter {key} keeps 10 of 12 prompts; only these are used.",)
         with transaction(small, write=False) as session:
             assert list_filter_warnings(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
 
@@ -278,23 +281,23 @@ class TestWarnings:
         call(scored, {new[0]: "z-hash", new[1]: "hash"}, "law", namespace="lm_eval")
         call(scored, {new[0]: "p100"}, "law")
         only, never = warnings(scored, key)
-        assert only == f"Only the 10 of 15 prompts that filter {key} keeps."
+        assert only == f"Filter {key} keeps 10 of 15 prompts; only these are used."
         assert never == (
-            f"Filter {key} never judged 3 of them, which came later or were not among the data chosen for it; left "
-            f"out: p100 (law), hash (law), {new[2]} (law). Make it anew: {MAKING} (`suffrage show {key}` tells its "
-            "options)."
+            f"3 prompts are left out because filter {key} did not evaluate them; they were stored later or were not in "
+            f"its selection: p100 (law), hash (law), {new[2]} (law). Run it again: {MAKING} (`suffrage show {key}` "
+            "shows its options)."
         )
         assert board(scored, filter=key).n_units == 10
 
     def test_that_models_chose_the_prompts_is_reported(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist(), models=["m0"])
-        assert warnings(small, key)[1].startswith(f"Filter {key} chose prompts by the answers of 1 models: their means")
+        assert warnings(small, key)[1].startswith(f"Filter {key} chose prompts by the answers of 1 models. Means")
 
     def test_five_are_named_before_the_list_breaks_off(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         new = grow(small, 7)
         assert f"left out: {', '.join(f'{p} (law)' for p in new[:5])} …. Make" in warnings(small, key)[1]
-        assert "never judged 7 of them" in warnings(small, key)[1]
+        assert "7 prompts are left out" in warnings(small, key)[1]
 
     def test_prompts_of_tasks_that_are_not_looked_at_are_not_counted(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
@@ -316,17 +319,14 @@ class TestWarnings:
                 sa.delete(decision).where(decision.c.finding_id == third, decision.c.prompt_id.in_(ids[:5]))
             )
         for key in (second, third):
-            assert "never judged 1 of them" in warnings(small, key)[1]
+            assert "1 prompts are left out" in warnings(small, key)[1]
             assert f"left out: {ids[4]} (math)" in warnings(small, key)[1]
 
     def test_a_stale_filter_reports_so(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         with transaction(small) as session:
             session.add(schema.FindingRun(finding_id=key, run_id=2, role="scores", checksum="of other scores"))
-        assert warnings(small, key)[1] == (
-            f"Filter {key} was made of scores that are no longer the latest (changed since: run 2). "
-            f"Make it anew: {MAKING}."
-        )
+        assert warnings(small, key)[1] == (f"Filter {key} is stale (changed since: run 2). Run it again: {MAKING}.")
 
 
 class TestErrors:
@@ -345,17 +345,17 @@ class TestErrors:
     def test_where_there_is_none_yet_it_reports_how_to_make_one(self, small: sa.Engine) -> None:
         with pytest.raises(NotFoundError) as caught:
             board(small, filter=1)
-        assert str(caught.value) == f"No finding '1' with a filter. None are stored yet. Make one: {MAKING}"
+        assert str(caught.value) == f"No finding '1' with a filter. None are stored yet. Create one: {MAKING}"
         with pytest.raises(SelectionError) as unnamed:
             load(small)
-        assert str(unnamed.value) == f"b has no filter yet. Make one: {MAKING}"
+        assert str(unnamed.value) == f"b has no filter yet. Create one: {MAKING}"
 
     def test_a_finding_that_is_no_filter_is_refused(self, small: sa.Engine) -> None:
         second = add_weights(small, [1.0])
         with pytest.raises(SelectionError) as caught:
             board(small, filter=second)
         assert str(caught.value) == (
-            f"Finding {second} (custom-weights) filters no prompts. Choose one that does, or make one: {MAKING}."
+            f"Finding {second} (custom-weights) is not a filter. Choose another finding, or create one: {MAKING}."
         )
 
     def test_a_filter_of_another_benchmark_is_refused(self, small: sa.Engine) -> None:
@@ -363,7 +363,7 @@ class TestErrors:
         second, local = add_filter(small, [True], benchmark="other"), add_filter(small, KEPT.tolist())
         with pytest.raises(SelectionError) as caught:
             board(small, filter=second)
-        assert str(caught.value) == f"Finding {second} is not about b. Choose a filter of its own prompts: {local}."
+        assert str(caught.value) == f"Finding {second} is not about b. Choose a filter of this benchmark: {local}."
 
     def test_a_filter_that_keeps_nothing_is_refused_where_it_would_be_used(self, small: sa.Engine) -> None:
         key = add_filter(small, [False] * N)
@@ -372,7 +372,7 @@ class TestErrors:
             with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
                 question(session, Selection(benchmark="b", filter=key))
             assert str(caught.value) == (
-                f"Filter {key} keeps none of the 12 prompts of b that it judged. Leave --filter out, or make one that "
+                f"Filter {key} keeps none of the 12 prompts of b. Leave --filter out, or create a filter that "
                 "removes less."
             )
 
@@ -393,6 +393,6 @@ class TestErrors:
             with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
                 question(session, Selection(benchmark="b", tasks=("law",), filter=key))
             assert str(caught.value) == (
-                f"No prompt of b that filter {key} keeps has a score under accuracy in the chosen runs and tasks. "
+                f"No prompt of b that filter {key} keeps has a score under accuracy in the selected runs and tasks. "
                 "Choose other tasks or models, or leave --filter out."
             )

@@ -265,7 +265,7 @@ class TestMissing:
         add_task_scores(store, np.array([[0.5]]), tasks=["a"], models=["published"])
         assert "published" in board(store).warnings[0]
 
-    @pytest.mark.parametrize(("tasks", "why"), [(["", ""], "name no tasks"), (["a", "a"], "in one task only")])
+    @pytest.mark.parametrize(("tasks", "why"), [(["", ""], "have no task"), (["a", "a"], "in one task only")])
     def test_without_two_tasks_there_is_no_clustered_error(self, store: sa.Engine, tasks: list[str], why: str) -> None:
         add_scores(store, np.array([[0.0], [1.0]]), tasks=tasks)
         row = board(store).rows[0]
@@ -281,7 +281,7 @@ class TestMissing:
         assert result.n_tasks == 2
         assert some.stderr_clustered == pytest.approx(np.sqrt(3 / 2 * (0 + 0.5**2 + 0.5**2)) / 4)
         assert some.high - some.mean == pytest.approx(4.3026527 * some.stderr_clustered)
-        assert result.warnings == ("1 of 4 prompts name no task; each is a cluster of its own.",)
+        assert result.warnings == ("1 of 4 prompts have no task; each of them is a separate cluster.",)
         assert none.stderr_clustered == pytest.approx(np.sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
 
     def test_one_prompt_has_no_error_at_all(self, store: sa.Engine) -> None:
@@ -318,7 +318,9 @@ class TestWeights:
         add_scores(store, np.array([[0.0], [1.0]]), benchmark="b", metric="other")
         add_task_scores(store, np.array([[0.5, 0.9], [0.7, 0.1]]), tasks=["a", "b"], models=["x", "y"])
         key = add_weights(store, [1.0, 2.0])
-        with pytest.raises(SelectionError, match=r"scores of whole tasks only.*Leave --weights out; .* by task-equal"):
+        with pytest.raises(
+            SelectionError, match=r"scores of whole tasks only.*Leave --weights out; .* with task-equal"
+        ):
             board(store, metric="accuracy", weights=str(key))
         assert board(store, metric="accuracy", weights="task-equal") == board(store, metric="accuracy")
 

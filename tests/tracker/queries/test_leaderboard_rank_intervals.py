@@ -59,7 +59,7 @@ def test_ranks_that_can_be_distinguished_are_single_and_the_others_share_an_inte
         "far-behind": (4, 4),
     }
     assert [set(group) for group in result.groups] == [{"close-a", "close-b"}]
-    assert result.describe_groups()[0].startswith("Ranks 2 to 3 cannot be told apart: close-")
+    assert result.describe_groups()[0].startswith("Ranks 2 to 3 are not distinguishable: close-")
     item = result.rank_intervals["far-ahead"]
     assert (item.bootstrap_low, item.bootstrap_high) == (1, 1)
 
@@ -92,7 +92,7 @@ def test_guessed_scores_are_not_tested(engine: sa.Engine, tmp_path: object) -> N
     guessed = board(engine, "impute")
     assert {row.rank for row in guessed.rows} == {1, 2, 3, 4}
     assert guessed.rank_intervals == {}
-    assert "a guess cannot be tested" in guessed.no_rank_intervals
+    assert "imputed scores cannot be tested" in guessed.no_rank_intervals
     assert set(board(engine, "worst").rank_intervals) == set(MODELS)
 
 
@@ -130,7 +130,7 @@ def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engin
     path.write_text("\n".join(["task,prompt_id,a,b", *lines]) + "\n")
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
     output = " ".join(board(engine).cluster_warnings)
-    assert "Clusters (task) are of very unequal sizes" in output
+    assert "Clusters (task) differ greatly in size" in output
     assert "Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters." in output
     assert "There are only 6 clusters (task)" in output
     assert board(engine, cluster="none").cluster_warnings == ()

@@ -69,7 +69,7 @@ class TestPolicies:
         filled = apply_missing_policy(steep, MissingPolicy(name="impute", worst=0.0, best=1.0), models=("a", "b"))
         assert filled.Q[2, 1] == 1.0
         assert impute(steep)[2, 1] == pytest.approx(1.5)
-        assert "guessed" in filled.warnings[0]
+        assert "imputed" in filled.warnings[0]
 
     def test_without_gaps_every_policy_leaves_the_scores_as_they_are(self) -> None:
         whole = np.nan_to_num(Q)
@@ -80,7 +80,7 @@ class TestPolicies:
 
     def test_where_no_row_is_complete_the_error_reports_whom_to_leave_out(self) -> None:
         gaps = np.array([[1.0, NAN], [NAN, 1.0]])
-        with pytest.raises(SelectionError, match="Leave those out with --models"):
+        with pytest.raises(SelectionError, match="Leave those models out with --models"):
             apply_missing_policy(gaps, MissingPolicy(name="complete"), models=("a", "b"))
 
 

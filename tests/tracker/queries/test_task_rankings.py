@@ -37,8 +37,8 @@ class TestRankings:
         T = np.array([[1.0, NAN, 2.0, NAN], [NAN, NAN, NAN, NAN], [3.0, NAN, 4.0, 5.0]])
         result = select_rankable(task_matrix(T))
         assert result.warnings == (
-            "Left out, having no score here: m1.",
-            "Left out, being tasks without any score: t1.",
+            "Models without a score here are left out: m1.",
+            "Tasks without a score are left out: t1.",
         )
         kept = result.scores
         assert (kept.models, kept.tasks, kept.run_ids.tolist()) == (("m0", "m2", "m3"), ("t0", "t2"), [10, 12, 13])
@@ -50,7 +50,9 @@ class TestRankings:
     def test_a_long_list_of_names_breaks_off(self) -> None:
         T = np.full((1, 12), NAN)
         T[0, :4] = 1.0
-        assert select_rankable(task_matrix(T)).warnings == ("Left out, having no score here: m4, m5, m6, m7, m8 ….",)
+        assert select_rankable(task_matrix(T)).warnings == (
+            "Models without a score here are left out: m4, m5, m6, m7, m8 ….",
+        )
 
 
 class TestErrors:
@@ -58,16 +60,16 @@ class TestErrors:
         with pytest.raises(SelectionError) as caught:
             select_rankable(task_matrix(np.ones((4, 2))))
         assert str(caught.value) == (
-            "Models with a score here: 2; at least 3 are needed. Take in results of more, or choose more."
+            "Only 2 models have a score here; at least 3 are needed. Ingest results of more models, or select more."
         )
         assert select_rankable(task_matrix(np.ones((4, 2))), min_models=2).scores.n_models == 2
 
     def test_too_few_models_with_a_score_are_refused(self) -> None:
-        with pytest.raises(SelectionError, match="Models with a score here: 2; at least 3 are needed"):
+        with pytest.raises(SelectionError, match="Only 2 models have a score here; at least 3 are needed"):
             select_rankable(task_matrix(np.array([[1.0, NAN, 2.0]])))
 
     def test_nothing_at_all_is_refused(self) -> None:
-        with pytest.raises(SelectionError, match="Models with a score here: 0;"):
+        with pytest.raises(SelectionError, match="Only 0 models have a score here;"):
             select_rankable(task_matrix(np.ones((0, 0))))
 
     @pytest.mark.parametrize("value", [np.inf, -np.inf])

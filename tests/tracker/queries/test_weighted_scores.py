@@ -59,7 +59,7 @@ class TestWeightedScores:
         result = select_weighted(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
         assert result.scores.prompt_ids.tolist() == [10, 12]
         assert (result.weights > 0).all()
-        assert result.warnings[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
+        assert result.warnings[-1] == "1 of 4 prompts have weight 0, or near 0 beside the largest, and are left out."
         kept = select_weighted(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
         assert kept.scores.n_prompts == 2
 
@@ -68,7 +68,7 @@ class TestWeightedScores:
         with pytest.raises(SelectionError) as caught:
             select_weighted(matrix(np.ones((2, 1))), weights(*values))
         assert str(caught.value) == (
-            "The weights 1:w give no weight to any prompt chosen here. Choose the tasks they were made of."
+            "The weights 1:w give no weight to any selected prompt. Select the tasks for which they were computed."
         )
 
     def test_weights_that_are_all_equal_are_no_weights(self) -> None:
@@ -90,7 +90,7 @@ class TestCompleteWeightedScores:
         assert result.scores.prompt_ids.tolist() == [10, 13]
         assert result.weights.tolist() == [0.5, 1.5]
         assert result.scores.Q.flags.c_contiguous
-        assert result.warnings[0] == "Left out, having no score here: m2."
+        assert result.warnings[0] == "Models without a score here are left out: m2."
         assert result.warnings[1].startswith("1 of 4 prompts lack a score from some model and are left out; m1 alone")
         assert result.warnings[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
 
@@ -101,7 +101,7 @@ class TestCompleteWeightedScores:
 
     def test_weights_only_on_incomplete_prompts_are_refused(self) -> None:
         Q = np.array([[0.0, NAN], [1.0, 1.0]])
-        with pytest.raises(SelectionError, match="give no weight to any prompt chosen here"):
+        with pytest.raises(SelectionError, match="give no weight to any selected prompt"):
             select_complete_weighted(matrix(Q), weights(1.0))
 
 

@@ -102,7 +102,7 @@ class TestStaleness:
             session.execute(sa.insert(tables.finding_run).values(**seen))
         result = load(scored, str(key))
         assert result.stale == f"changed since: run {run}"
-        assert any("no longer the latest" in warning for warning in select_weighted(table(scored), result).warnings)
+        assert any("are stale" in warning for warning in select_weighted(table(scored), result).warnings)
 
 
 class TestDigest:
@@ -131,8 +131,8 @@ class TestErrors:
         with pytest.raises(SelectionError) as caught:
             load(scored, output)
         assert str(caught.value) == (
-            f"No weights {output!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
-            "(`suffrage findings` lists them), or task-equal."
+            f"No weights {output!r}. Use the key of a finding with weights, such as 12 or 12:distance "
+            "(list them with `suffrage findings`), or task-equal."
         )
 
     def test_a_number_without_a_finding_is_answered_with_those_that_weigh_prompts(self, scored: sa.Engine) -> None:
@@ -146,14 +146,14 @@ class TestErrors:
         key = add_weights(scored, [1.0], benchmark="other")
         with pytest.raises(SelectionError) as caught:
             load(scored, str(key))
-        assert str(caught.value) == f"Finding {key} is not about b. Choose weights of its own prompts."
+        assert str(caught.value) == f"Finding {key} is not about b. Choose weights of this benchmark."
 
     def test_a_finding_that_weighs_nothing_is_refused_with_one_that_does(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [NAN])
         with pytest.raises(SelectionError) as caught:
             load(scored, str(key))
         assert str(caught.value) == (
-            f"Finding {key} (custom-weights) weighs no prompts. One that does: suffrage analyze prompt-weighting …"
+            f"Finding {key} (custom-weights) has no weights. Compute some: suffrage analyze prompt-weighting …"
         )
 
     def test_an_unknown_scheme_is_answered_with_the_known_ones(self, scored: sa.Engine) -> None:
@@ -167,4 +167,4 @@ class TestErrors:
         add_weights(scored, [1.0], scheme="far", key=key)
         with pytest.raises(SelectionError) as caught:
             load(scored, str(key))
-        assert str(caught.value) == f"Finding {key} holds several schemes. Choose one: {key}:far, {key}:near."
+        assert str(caught.value) == f"Finding {key} has several schemes. Choose one: {key}:far, {key}:near."

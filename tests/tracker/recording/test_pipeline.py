@@ -175,9 +175,9 @@ class TestRecord:
             publish_finding(filled, failed.id, tracking_uri)
         assert ("finding", failed.id) not in publish_missing(filled, tracking_uri).mlflow_runs
         with transaction(filled, write=False) as session:
-            with pytest.raises(SelectionError, match="weighs no prompts"):
+            with pytest.raises(SelectionError, match="has no weights"):
                 PromptWeights.load(session, replace(ARITHMETIC, weights=str(failed.id)))
-            with pytest.raises(SelectionError, match="filters no prompts"):
+            with pytest.raises(SelectionError, match="is not a filter"):
                 PromptFilter.load(session, replace(ARITHMETIC, filter=failed.id))
             assert list_stale_findings(session) == {}
 

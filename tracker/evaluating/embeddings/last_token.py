@@ -1,4 +1,4 @@
-"""Language models as encoders: the vector of a text is the last hidden state at its last token.
+"""Language models as encoders: a text's vector is the last hidden state at its last token.
 
 Source: Gupta et al. 2024 (SMART filtering), appendix A.5.
 """
@@ -19,30 +19,30 @@ from tracker.evaluating.embeddings.text_encoder import TextEncoder, count_tokens
 from tracker.evaluating.local.loading import load_language_model
 
 LAST_TOKEN = "last-token:"
-"""Before the name of a language model: what it stands for is its last hidden state at the last token."""
+"""Prefix of a language model's name that selects its last hidden state at the last token."""
 MARK = " (last token)"
-"""After its name, as it is stored: vectors that are means of all tokens are another encoder's."""
+"""Suffix of the stored name. It separates these vectors from those of the same model with mean pooling."""
 ARCHITECTURES = ("ForCausalLM", "LMHeadModel", "WithLMHead")
-"""How classes are called that write on from where a text ends."""
+"""Suffixes of the class names of causal language models."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LastTokenEncoder(TextEncoder):
-    """A language model whose last hidden state at the last token of a text is the text's vector.
+    """A language model that encodes a text by its last hidden state at the last token.
 
     Attributes:
         model: the `LanguageModel`.
     """
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """``(n,)`` tokens of each text, nothing cut off."""
+        """Return the number of tokens of each text, ``(n,)``, without truncation."""
         return count_tokens(self.model.tokenizer, texts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """``(n, dimensions)`` vectors of texts that go through the model together; zero for a text without tokens.
+        """Encode texts in one batch: ``(n, dimensions)`` vectors, zero for a text without tokens.
 
-        Texts are filled up behind their end, whatever the tokenizer would do: there no token sees what fills, and
-        places count from the begin.
+        Texts are padded on the right, whatever the tokenizer's default. No token attends to the padding, and positions
+        count from the start.
         """
         import torch
 
@@ -57,7 +57,7 @@ class LastTokenEncoder(TextEncoder):
         ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
         for place, row in enumerate(rows):
             ids[place, : len(row)] = row
-        mask = np.arange(ids.shape[1]) < np.maximum(lengths, 1)[:, None]  # a row that is all hidden has no softmax
+        mask = np.arange(ids.shape[1]) < np.maximum(lengths, 1)[:, None]  # A fully masked row has no softmax.
         device = self.model.device
         with torch.inference_mode():
             states = self.model.model.base_model(
@@ -80,21 +80,21 @@ def load_last_token(
     Args:
         name_or_path: a folder, or a name on the model hub.
         revision: branch, tag or commit on the hub.
-        device: where it computes; by default the fastest there is.
-        chosen: whether the user chose the last token.
+        device: by default the fastest available device.
+        chosen: whether the user selected last-token pooling.
 
     Raises:
-        EncoderError: it reads with one part and writes with another.
-        LanguageModelError: it is not there or cannot be loaded.
+        EncoderError: the model is an encoder-decoder.
+        LanguageModelError: the model does not exist or cannot be loaded.
     """
     loaded = load_language_model(name_or_path, revision=revision, device=device, trust_remote_code=None)
     if loaded.is_encoder_decoder:
         raise EncoderError(
-            f"{name_or_path} is an encoder-decoder: its encoder sees the whole text at every token, and the last "
-            f"stands for no more than the others. Leave out {LAST_TOKEN} for the mean of all."
+            f"{name_or_path} is an encoder-decoder, and its last token does not represent the text. Leave out "
+            f"{LAST_TOKEN} to use the mean of all tokens."
         )
     warning = (
-        "" if chosen else "it is a language model: the vector of a text is its last hidden state at the last token"
+        "" if chosen else "it is a language model: the vector of a text is the last hidden state at its last token"
     )
     return LastTokenEncoder(
         name=f"{loaded.name}{MARK}",
@@ -107,9 +107,9 @@ def load_last_token(
 
 
 def is_causal_model(name_or_path: str, folder: Path | None, revision: str, *, offline: bool) -> bool:
-    """Whether a folder, or what is of that name on the hub, is a language model that is not made into an encoder.
+    """Return whether a folder or a name on the hub is a causal language model without a sentence-transformers setup.
 
-    False where that cannot be found out: the loader reports the error.
+    False if its configuration cannot be read; the loader then reports the error.
     """
     if folder is not None:
         marked, config = (folder / "modules.json").is_file(), folder / "config.json"

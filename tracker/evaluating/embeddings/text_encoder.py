@@ -15,12 +15,12 @@ class TextEncoder:
     """A loaded encoder.
 
     Attributes:
-        name: as it is stored.
-        revision: of its weights.
+        name: stored name.
+        revision: revision of its weights.
         dimensions: length of its vectors.
-        limit: how many tokens it reads, those that mark begin and end included; None where there is no limit.
+        limit: maximum number of tokens, including special tokens; None without a limit.
         model: the sentence-transformers model.
-        warning: how it makes a vector, where the user did not choose it.
+        warning: how it computes a vector, if the user did not choose it.
     """
 
     name: str
@@ -31,7 +31,9 @@ class TextEncoder:
     warning: str = ""
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """``(n,)`` length of each text, nothing cut off: in tokens, or in letters where it has no tokens to count."""
+        """Return the length of each text, ``(n,)``, without truncation: in tokens, or in characters without a
+        tokenizer.
+        """
         from transformers import PreTrainedTokenizerBase
 
         tokenizer = getattr(self.model[0], "tokenizer", None)
@@ -40,12 +42,12 @@ class TextEncoder:
         return count_tokens(tokenizer, texts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """``(n, dimensions)`` vectors of texts that go through the model together."""
+        """Encode texts in one batch: ``(n, dimensions)`` vectors."""
         vectors = self.model.encode(list(texts), batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, dtype=np.float32)
 
 
 def count_tokens(tokenizer: Any, texts: Sequence[str]) -> NDArray[np.int64]:
-    """``(n,)`` how many tokens each text is, those that mark begin and end included, nothing cut off."""
+    """Return the number of tokens of each text, ``(n,)``, including special tokens and without truncation."""
     tokens = tokenizer(list(texts), truncation=False, padding=False, return_attention_mask=False, verbose=False)
     return np.array([len(ids) for ids in tokens["input_ids"]], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Which text of a prompt an encoder reads."""
+"""The text of a prompt that an encoder reads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TEMPLATES = ("question", DEFAULT_TEMPLATE, f"{DETAILS}FIELD")
 
 
 def check_template(template: str) -> None:
-    """Make sure that a template is one of `TEMPLATES`.
+    """Reject a template that is not one of `TEMPLATES`.
 
     Raises:
-        SelectionError: it is not.
+        SelectionError: the template is unknown.
     """
     names_field = template.startswith(DETAILS) and template != DETAILS
     if template not in TEMPLATES[:2] and not names_field:
@@ -29,18 +29,18 @@ def check_template(template: str) -> None:
 
 
 def template_texts(prompts: PromptTexts, template: str, benchmark: str) -> list[str | None]:
-    """The text of each prompt under a template; None where it has none.
+    """Return the text of each prompt under a template; None for a prompt without one.
 
-    ``question`` is the text as stored; ``question+choices`` adds a line for each option, where there are any;
-    ``details:FIELD`` is a further field of the prompt.
+    ``question`` is the stored text. ``question+choices`` adds a line per option, if there are any. ``details:FIELD`` is
+    another field of the prompt.
 
     Args:
-        prompts: whose.
+        prompts: the prompts of one benchmark.
         template: one of `TEMPLATES`.
         benchmark: label of their benchmark, for messages.
 
     Raises:
-        SelectionError: there is no such template, or no prompt has a text under it.
+        SelectionError: the template is unknown, or no prompt has a text under it.
     """
     check_template(template)
     if template.startswith(DETAILS):
@@ -66,7 +66,7 @@ def _lines(options: Sequence[str]) -> Iterator[str]:
 
 
 def _as_text(value: Any) -> str | None:
-    """A field as text: what is neither text nor missing is written as JSON."""
+    """Return a field as text; values other than text are written as JSON."""
     if value is None:
         return None
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -79,6 +79,6 @@ def _explain_no_texts(prompts: PromptTexts, template: str, benchmark: str) -> st
         known = f"Known: {', '.join(fields)}." if fields else "Its prompts have no further fields."
         return f"No prompt of {benchmark} has a text in the field {template.removeprefix(DETAILS)!r}. {known}"
     return (
-        f"The texts of {benchmark}'s prompts are not stored. Take in a table with columns prompt_id and question: "
+        f"The texts of {benchmark}'s prompts are not stored. Import a table with columns prompt_id and question: "
         f"suffrage ingest PROMPTS --benchmark {shlex.quote(benchmark)}"
     )

@@ -1,1 +1,1 @@
-"""Language models in this process: torch and transformers are imported only here."""
+"""Local language models. Only this package imports torch and transformers."""

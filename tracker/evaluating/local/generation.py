@@ -1,7 +1,7 @@
-"""Answers that a model in this process writes, greedily or drawn at random.
+"""Generate responses with a local model, greedily or by sampling.
 
-How many rows go through a model together moves its numbers in their last digits. So batches are cut from all
-prompts, whatever is stored already, and a batch of which any answer is missing is computed whole.
+The batch size changes the last digits of a model's output. Batches are therefore cut from all prompts, whether or not
+they have stored responses. A batch with any missing response is computed whole.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling
 
 TOGETHER = {"cpu": 8}
-"""Answers that are written together by default."""
+"""Default number of responses generated together on a CPU."""
 ACCELERATOR_TOGETHER = 32
-"""On an accelerator."""
+"""The same on an accelerator."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Row:
-    """One answer to be written."""
+    """One response to generate."""
 
     prompt_id: int
     trial: int
@@ -42,14 +42,15 @@ class TextGenerator:
 
     Args:
         model: generates the text.
-        sampling: how.
-        chat: whether prompts are put as turns of a conversation.
-        batch_size: answers that are written together; None for as many as are fast.
-        too_long: what becomes of prompts that leave no room for an answer: ``skip``, or ``cut`` at their beginning.
-        report: called with a sentence where something differs from the options.
+        sampling: sampling options.
+        chat: whether prompts are sent as turns of a conversation.
+        batch_size: responses generated together; None for a suitable number.
+        too_long: how to treat prompts that leave no room for a response: ``skip``, or ``cut`` to truncate their
+            beginning.
+        report: called with a message if the evaluation deviates from the options.
 
     Raises:
-        SelectionError: the model cannot write as many tokens as ``sampling`` allows.
+        SelectionError: ``sampling`` allows more tokens than the model can generate.
     """
 
     def __init__(
@@ -69,13 +70,15 @@ class TextGenerator:
         room = _find_room(model)
         if room is not None and sampling.max_tokens > room:
             raise SelectionError(
-                f"{model.name} can write {room:,} tokens at most, and --max-tokens asks for {sampling.max_tokens:,}."
+                f"--max-tokens is {sampling.max_tokens:,}, but {model.name} can generate at most {room:,} tokens. "
+                "Use a smaller --max-tokens."
             )
 
     def respond(self, prompts: Sequence[RenderedPrompt], is_stored: Callable[[int], bool]) -> Iterator[list[Response]]:
-        """As `tracker.evaluating.responses.ModelBackend` says; every response to a prompt is in the same portion.
+        """Yield responses, as `tracker.evaluating.responses.ModelBackend` requires; all responses to a prompt are in
+        one block.
 
-        A prompt that leaves no room for the answer, even without worked examples, has a response with an error.
+        A prompt that leaves no room for a response, even without few-shot examples, has a response with an error.
         """
         pairs = list(zip(prompts, self.encode_contexts(prompts), strict=True))
         if self.too_long == "cut":
@@ -93,9 +96,9 @@ class TextGenerator:
                 yield self._generate_batch(batch)
 
     def encode_contexts(self, prompts: Sequence[RenderedPrompt]) -> list[Context]:
-        """What the model reads of each; worked examples are left out until the answer fits behind it.
+        """Return the encoded context of each prompt; few-shot examples are dropped until the response fits.
 
-        They are found once for the same list of prompts.
+        The result is cached for the same list of prompts.
         """
         cached_prompts, contexts = self._contexts
         if cached_prompts is not prompts:
@@ -104,13 +107,13 @@ class TextGenerator:
         return contexts
 
     def n_tokens(self, prompts: Sequence[RenderedPrompt]) -> list[int]:
-        """Tokens that are read of each, for all of its answers."""
+        """Return the input tokens of each prompt, summed over its responses."""
         return [len(context.ids) * self.sampling.n_trials for context in self.encode_contexts(prompts)]
 
     def make_batches(
         self, pairs: Sequence[tuple[RenderedPrompt, Context]]
     ) -> Iterator[list[tuple[RenderedPrompt, Context]]]:
-        """Prompts of like length together, the longest first; all trials of one are in the same batch."""
+        """Group prompts of similar length, longest first; all trials of a prompt are in the same batch."""
         ordered = sorted(pairs, key=lambda pair: (-len(pair[1].ids), pair[0].prompt_id))
         size = max(1, self.together // self.sampling.n_trials)
         for first in range(0, len(ordered), size):
@@ -127,7 +130,7 @@ class TextGenerator:
             for trial in self._trials
         ]
         responses: list[Response] = []
-        for first in range(0, len(rows), self.together):  # of more trials than go together
+        for first in range(0, len(rows), self.together):  # more trials than the batch size
             for part in process_in_halves(
                 self._generate_rows, rows[first : first + self.together], self._report_smaller_batch
             ):
@@ -135,7 +138,7 @@ class TextGenerator:
         return responses
 
     def _generate_rows(self, rows: Sequence[_Row]) -> list[Response]:
-        """The answers of rows that go through the model together."""
+        """Generate the responses of one batch."""
         import torch
 
         model, sampling = self.model, self.sampling
@@ -168,9 +171,9 @@ class TextGenerator:
 
     @contextmanager
     def _plain_generation_config(self, filler: int) -> Iterator[None]:
-        """The model's own wishes of how it should be sampled do not count: penalties, beams, temperatures.
+        """Return the generation settings without the model's own sampling defaults (penalties, beams, temperature).
 
-        What it needs stays: which tokens begin and end what it writes.
+        Tokens that begin and end a generated text are kept.
         """
         from transformers import GenerationConfig
 
@@ -189,7 +192,7 @@ class TextGenerator:
             self.model.model.generation_config = saved_config
 
     def _find_filler(self) -> int:
-        """What fills up short rows, and rows that have ended; it is never read."""
+        """Return the token that pads short rows and finished rows; the model never attends to it."""
         tokenizer: Any = self.model.tokenizer
         candidates = (tokenizer.pad_token_id, *self.ends, tokenizer.bos_token_id, 0)
         return int(next(token for token in candidates if token is not None))
@@ -202,11 +205,11 @@ class TextGenerator:
         )
 
     def _report_smaller_batch(self, n: int) -> None:
-        self.report(f"memory was too small; going on with {n} answers together")
+        self.report(f"out of memory; continuing with {n} responses per batch")
 
 
 def _find_room(model: LanguageModel) -> int | None:
-    """How many tokens a model can write at most; None where there is no limit."""
+    """Return the maximum number of tokens a model can generate, or None without a limit."""
     if model.is_encoder_decoder:
         return getattr(model.model.config, "max_position_embeddings", None)
     return model.context
@@ -218,5 +221,5 @@ def _pad(ids: Sequence[int], width: int, filler: int, *, left: bool) -> list[int
 
 
 def _cut(context: Context) -> Context:
-    """Without the first of its tokens, as many as are too many."""
+    """Truncate the context at its beginning by the number of excess tokens."""
     return replace(context, ids=context.ids[context.n_over :], n_over=0)

@@ -1,4 +1,4 @@
-"""Language models from a folder or the model hub: weights as safetensors, no code of theirs unless allowed."""
+"""Load language models from a folder or the model hub: safetensors weights, and no remote code unless allowed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model",
     "tekken.json", "tokenizer_config.json",
 )  # fmt: skip
-"""A tokenizer is read from one of these."""
+"""Files from which a tokenizer can be loaded."""
 CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
-"""What configurations call the number of tokens that a model reads."""
+"""Names of the context length in model configurations."""
 UNLIMITED = 10_000_000
-"""Tokenizers without a limit give a far larger number."""
+"""Tokenizers without a limit report a far larger number."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,18 +43,17 @@ class LanguageModel:
     """A loaded language model.
 
     Attributes:
-        name: as it is stored.
-        revision: of its weights: first digits of the hash of its files, or of the
-            commit on the hub.
-        model: of transformers, in evaluation mode.
-        tokenizer: of transformers.
-        device: where it computes, such as ``cpu`` or ``cuda:0``.
-        dtype: how its numbers are kept, such as ``bfloat16``.
-        context: how many tokens it reads, with what it writes; of an encoder-decoder how many its encoder reads; None
-            where there is no limit.
-        is_encoder_decoder: whether one part reads and another writes.
+        name: stored name.
+        revision: revision of its weights: the first digits of the hash of its files, or of the commit on the hub.
+        model: the transformers model, in evaluation mode.
+        tokenizer: the transformers tokenizer.
+        device: such as ``cpu`` or ``cuda:0``.
+        dtype: data type of the weights, such as ``bfloat16``.
+        context: maximum number of input and output tokens; for an encoder-decoder, of input tokens; None without a
+            limit.
+        is_encoder_decoder: whether the model is an encoder-decoder.
         architecture: name of its class.
-        n_parameters: how many numbers it has learned; those that are shared count once.
+        n_parameters: number of parameters; shared ones are counted once.
     """
 
     name: str
@@ -70,11 +69,11 @@ class LanguageModel:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is now known of the model itself, for its row."""
+        """Return the facts about the model, for its row in the store."""
         return {"parameters": self.n_parameters}
 
     def as_settings(self) -> dict[str, Any]:
-        """What a run records of how the model was loaded: nothing that depends on where it lies."""
+        """Return how the model was loaded, for the run's record; independent of where its files are."""
         return {
             "architecture": self.architecture,
             "parameters": self.n_parameters,
@@ -97,17 +96,17 @@ def load_language_model(
     """Load a language model from a folder or the model hub.
 
     Args:
-        name_or_path: a folder as transformers writes it, or a name on the model hub.
+        name_or_path: a folder in the format of transformers, or a name on the model hub.
         revision: branch, tag or commit on the hub.
-        device: where it computes, such as ``cpu`` or ``cuda:1``; ``auto`` or None is the fastest there is.
-        dtype: one of `DTYPES`; ``auto`` or None is what its files say on a CUDA device, float32 elsewhere.
-        trust_remote_code: whether Python code among its files may run; None is no, where nothing that the user can do
-            allows it.
-        name: as it is stored; by default the folder's name, or that on the hub.
+        device: such as ``cpu`` or ``cuda:1``; ``auto`` or None selects the fastest available device.
+        dtype: one of `DTYPES`; ``auto`` or None selects the data type of the files on a CUDA device, float32 elsewhere.
+        trust_remote_code: whether Python code among the model's files may run; None means no, and the user has no
+            option to allow it.
+        name: stored name; by default the folder's name, or the name on the hub.
 
     Raises:
-        MissingExtraError: the packages that this needs are not installed.
-        LanguageModelError: there is no such model, it cannot be loaded, or the device or dtype is not there.
+        MissingExtraError: required packages are not installed.
+        LanguageModelError: the model does not exist or cannot be loaded, or the device or data type is not available.
     """
     try:
         import torch  # noqa: F401  transformers can be imported without it
@@ -124,7 +123,9 @@ def load_language_model(
         "a folder, or a name on the hub; with --api-base a name on a server",
     )
     if local is not None and revision:
-        raise LanguageModelError(f"{name_or_path} has the revision of its own files. Leave out --revision.")
+        raise LanguageModelError(
+            f"{name_or_path} is a local model, so --revision does not apply. Leave out --revision."
+        )
     with silence_libraries():
         folder = local or download_model(name_or_path, revision, bool(trust_remote_code))
         config, tokenizer, model, is_encoder_decoder = _load_parts(
@@ -148,7 +149,7 @@ def load_language_model(
 def _load_parts(
     folder: Path, name: str, device: str, dtype: str | None, trust_remote_code: bool | None
 ) -> tuple[Any, Any, Any, bool]:
-    """Configuration, tokenizer and model of a folder, and whether it is an encoder-decoder."""
+    """Load configuration, tokenizer and model from a folder; also return whether it is an encoder-decoder."""
     import transformers
 
     settings = read_json(folder / "config.json", name)
@@ -184,15 +185,15 @@ def _explain_unknown_model(name: str, settings: Mapping[str, Any], error: Except
     kind = settings.get("model_type")
     if kind in CONFIG_MAPPING or "auto_map" in settings:
         return f"{name} cannot be loaded as a language model ({first_line(error)})."
-    description = f"of a kind ({kind})" if kind else "whose config.json names no model_type,"
+    description = f"of type {kind}" if kind else "without a model_type in config.json"
     return (
-        f"{name} is a model {description} that transformers {version('transformers')} does not know. "
-        "A newer one may: pip install -U transformers."
+        f"{name} is a model {description}, which transformers {version('transformers')} does not support. Try a "
+        "newer version: pip install -U transformers."
     )
 
 
 def _is_encoder_decoder(config: Any, settings: Mapping[str, Any], name: str, trusted: bool) -> bool:
-    """Whether it reads with one part and writes with another; a model that does not write is an error."""
+    """Return whether the model is an encoder-decoder; raise an error if it does not generate text."""
     from transformers.models.auto import modeling_auto as known
 
     writes, masked = known.MODEL_FOR_CAUSAL_LM_MAPPING, known.MODEL_FOR_MASKED_LM_MAPPING
@@ -207,7 +208,7 @@ def _is_encoder_decoder(config: Any, settings: Mapping[str, Any], name: str, tru
         return False
     label = ", ".join(settings.get("architectures") or []) or settings.get("model_type") or "of an unknown kind"
     raise LanguageModelError(
-        f"{name} ({label}) does not write text: it is neither a causal language model nor an encoder-decoder."
+        f"{name} ({label}) does not generate text: it is neither a causal language model nor an encoder-decoder."
     )
 
 
@@ -215,7 +216,9 @@ def _load_tokenizer(folder: Path, name: str, options: Mapping[str, Any], trusted
     from transformers import AutoTokenizer
 
     if not any((folder / file).is_file() for file in TOKENIZERS) and not list(folder.glob("*.tiktoken")):
-        raise LanguageModelError(f"{name} holds no tokenizer, such as tokenizer.json. Put its files into the folder.")
+        raise LanguageModelError(
+            f"{name} has no tokenizer, such as tokenizer.json. Add the tokenizer's files to the folder."
+        )
     try:
         return AutoTokenizer.from_pretrained(folder, **options)
     except Exception as error:
@@ -225,9 +228,9 @@ def _load_tokenizer(folder: Path, name: str, options: Mapping[str, Any], trusted
 
 
 def _load_weights(kind: Any, folder: Path, name: str, device: str, options: Mapping[str, Any]) -> Any:
-    """The model with all of its weights, on its device.
+    """Load the model with all of its weights onto its device.
 
-    On the processor, weights of that dtype already are read where they lie in the file: there is no second copy.
+    On a CPU, weights that already have the data type are memory-mapped from the file and not copied.
     """
     import torch
 
@@ -237,20 +240,20 @@ def _load_weights(kind: Any, folder: Path, name: str, device: str, options: Mapp
         )
         if wrong := sorted(key if isinstance(key, str) else key[0] for key in loaded["mismatched_keys"]):
             raise LanguageModelError(
-                f"{len(wrong):,} weights of {name} have other shapes than its config.json says, such as {wrong[0]}. "
-                "Fetch both again."
+                f"{len(wrong):,} weights of {name} have other shapes than config.json declares, such as {wrong[0]}. "
+                "Download both again."
             )
         if lacking := sorted(loaded["missing_keys"]):
             raise LanguageModelError(
-                f"{name} lacks {len(lacking):,} of its weights, such as {lacking[0]}: its files are not all of it, or "
+                f"{name} lacks {len(lacking):,} of its weights, such as {lacking[0]}. Its files are incomplete, or "
                 f"are not those of a {type(model).__name__}."
             )
-        if str(model.device) != device:  # quantised ones are where they can be, and may not be moved
+        if str(model.device) != device:  # quantised models are placed at loading and may not be moved
             model = model.to(device)
         return model.eval().requires_grad_(False)
     except torch.OutOfMemoryError as error:
         raise LanguageModelError(
-            f"{name} does not fit into the memory of {device}. Try a dtype of two bytes, or --device cpu."
+            f"{name} does not fit into the memory of {device}. Try a 2-byte dtype such as bfloat16, or --device cpu."
         ) from error
     except LanguageModelError:
         raise
@@ -259,7 +262,7 @@ def _load_weights(kind: Any, folder: Path, name: str, device: str, options: Mapp
 
 
 def _dtype_option(dtype: str) -> dict[str, Any]:
-    """The option under the name that the installed transformers has for it."""
+    """Return the option under the name that the installed transformers version uses."""
     import torch
     import transformers
 
@@ -270,22 +273,22 @@ def _dtype_option(dtype: str) -> dict[str, Any]:
 
 
 def _check_vocabulary(tokenizer: Any, model: Any, name: str) -> None:
-    """Reject a tokenizer of another model; a token for padding that the model has no row for is set to none."""
+    """Reject a tokenizer of another model; clear a padding token for which the model has no embedding."""
     try:
         n_rows = model.get_input_embeddings().weight.shape[0]
-    except (AttributeError, NotImplementedError):  # code of their own need not say it
+    except (AttributeError, NotImplementedError):  # custom tokenizers may lack it
         return
     if tokenizer.vocab_size > n_rows:
         raise LanguageModelError(
-            f"The tokenizer of {name} knows {tokenizer.vocab_size:,} tokens, its model {n_rows:,}: they do not belong "
-            "together."
+            f"The tokenizer of {name} has {tokenizer.vocab_size:,} tokens, but its model has {n_rows:,}. They do not "
+            "belong together."
         )
     if tokenizer.pad_token_id is not None and tokenizer.pad_token_id >= n_rows:
         tokenizer.pad_token = None
 
 
 def _find_context_length(config: Any, tokenizer: Any) -> int | None:
-    """Tokens that it reads: by its places, or where they are relative (T5), by its tokenizer."""
+    """Return the context length: from the positions, or with relative positions (T5) from the tokenizer."""
     text = config.get_text_config()
     if not hasattr(text, "relative_attention_num_buckets"):
         for name in CONTEXT_NAMES:

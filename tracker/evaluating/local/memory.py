@@ -1,4 +1,4 @@
-"""Smaller batches where memory is too small."""
+"""Retry with smaller batches when memory is exhausted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ R = TypeVar("R")
 def process_in_halves(
     work: Callable[[Sequence[T]], R], items: Sequence[T], report: Callable[[int], None] | None = None
 ) -> Iterator[R]:
-    """Work on items together, or in halves where there is not enough memory for that.
+    """Process items together, or in halves if memory does not suffice.
 
     Args:
-        work: what is done with some of them.
-        items: all of them.
-        report: called with the number that is tried next.
+        work: processes some of the items.
+        items: all items.
+        report: called with the batch size that is tried next.
 
     Raises:
-        RuntimeError: even one is too much.
+        RuntimeError: memory does not suffice for a single item.
     """
     todo = [items]
     while todo:
@@ -41,7 +41,7 @@ def process_in_halves(
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory, of the machine or of its accelerator, was too small."""
+    """Return whether an error reports that memory of the machine or its accelerator is exhausted."""
     import torch
 
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
@@ -55,6 +55,6 @@ def _free_memory() -> None:
 
     import torch
 
-    if torch.cuda.is_available():  # memory of the machine is given back without being asked
+    if torch.cuda.is_available():  # main memory needs no explicit release
         gc.collect()
         torch.cuda.empty_cache()

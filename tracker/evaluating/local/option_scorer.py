@@ -1,8 +1,8 @@
-"""The log-probability of each option after its prompt, by a model in this process.
+"""Compute the log-probability of each option after its prompt with a local model.
 
-Prompts are computed one behind another in one row, and what they begin with alike is computed once and kept.
-Whether a model reads such rows as it reads each option by itself is tried on a row of copies of the shortest prompt;
-one that does not computes each option by itself.
+Prompts are packed one after another into rows, and a common prefix is computed once and cached. Not every model
+computes packed rows correctly. This is tested on a row of copies of the shortest prompt; models that fail compute each
+option separately.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from tracker.evaluating.responses import Response
 
 TOKENS_TOGETHER = {"cpu": 512}
 ACCELERATOR_TOKENS_TOGETHER = 2_048
-"""On an accelerator."""
+"""Default number of tokens computed together on an accelerator."""
 TOLERANCE = {"float32": 1e-3, "float64": 1e-3, "bfloat16": 0.08, "float16": 0.02}
-"""Of the log-probability of a token, by dtype: more than the order of summation alone moves it by. Of 30 kinds of small
-models with random weights, those that read rows moved by 0.009 (bfloat16) and 0.001 (float16) at most, others by 0.1 at
-least."""
+"""Tolerance of a token's log-probability, by dtype. The order of summation alone stays below it. Of 30 kinds of small
+models with random weights, those that support packed rows deviated by at most 0.009 (bfloat16) and 0.001 (float16),
+the others by at least 0.1.
+"""
 MAX_TEST_CONTEXT = 64
-"""Tokens of a context at most, where rows are tried."""
+"""Maximum tokens of a context for the test of packed rows."""
 MAX_TEST_ROW = 4_096
-"""Tokens at most of the row on which a model is tried."""
+"""Maximum tokens of the row on which a model is tested."""
 WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
-"""What configurations call the number of tokens before it that a token reads at most, in some of the layers."""
+"""Names in model configurations of the attention window of sliding-window layers."""
 
 
 class OptionScorer:
@@ -43,11 +44,11 @@ class OptionScorer:
     Args:
         model: scores the options.
         method: ``letters`` or ``loglikelihood``.
-        chat: whether prompts are put as turns of a conversation.
-        batch_size: prompts that are computed together; None for as many as are fast.
-        isolated_labels: take for each label the last of its tokens alone, as the authors of SMART do.
-        too_long: what becomes of prompts that do not fit: ``skip``, or ``cut`` at their beginning.
-        report: called with a sentence where something differs from the options.
+        chat: whether prompts are sent as turns of a conversation.
+        batch_size: prompts computed together; None for a suitable number.
+        isolated_labels: score only the last token of each label, as the authors of SMART do.
+        too_long: how to treat prompts that do not fit: ``skip``, or ``cut`` to truncate their beginning.
+        report: called with a message if the evaluation deviates from the options.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class OptionScorer:
         self._encoded: list[EncodedPrompt] = []
 
     def encode(self, prompts: Sequence[RenderedPrompt]) -> list[EncodedPrompt]:
-        """The prompts as tokens, in their order; the same prompts are encoded_prompts once.
+        """Return the prompts as tokens, in their order; cached for the same prompts.
 
         Raises:
             SelectionError: several labels have the same tokens.
@@ -87,26 +88,26 @@ class OptionScorer:
         return self._encoded
 
     def _report_shared_beginnings(self) -> None:
-        """A label whose tokens begin with those of another is never likelier than that one."""
+        """Warn if a label's tokens begin with those of another label, which makes it never the likelier one."""
         begun = [label_pair for encoded in self._encoded if (label_pair := _find_shared_beginning(encoded)) is not None]
         if begun:
             shorter, longer = begun[0]
             self.report(
-                f"in {len(begun):,} prompts a label begins like another one, {longer!r} like {shorter!r}, "
-                "and can never be the likelier of the two: use other labels (--labels letters), or --method "
-                "loglikelihood with texts"
+                f"in {len(begun):,} prompts one label is a prefix of another: {longer!r} begins with {shorter!r}. "
+                "The longer label can never be the likelier one. Use other labels (--labels letters), or --method "
+                "loglikelihood with option texts"
             )
 
     def encode_contexts(self, prompts: Sequence[RenderedPrompt]) -> list[Context]:
-        """What the model reads of each; worked examples are left out until prompt and options fit."""
+        """Return the encoded prompts; few-shot examples are dropped until prompt and options fit."""
         return [encoded.context for encoded in self.encode(prompts)]
 
     def n_tokens(self, prompts: Sequence[RenderedPrompt]) -> list[int]:
-        """Tokens of each, with its examples and options."""
+        """Return the tokens of each prompt, with its examples and options."""
         return [count_computed_tokens(encoded, 0) for encoded in self.encode(prompts)]
 
     def respond(self, prompts: Sequence[RenderedPrompt], is_stored: Callable[[int], bool]) -> Iterator[list[Response]]:
-        """As `tracker.evaluating.responses.ModelBackend` says."""
+        """Yield responses, as `tracker.evaluating.responses.ModelBackend` requires."""
         encoded_prompts = self.encode(prompts)
         if self.too_long == "cut":
             encoded_prompts = [encoded.cut() for encoded in encoded_prompts]
@@ -152,35 +153,36 @@ class OptionScorer:
                         yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
 
     def _supports_rows(self, encoded_prompts: Sequence[EncodedPrompt]) -> bool:
-        """Whether the model gives the same numbers for prompts in one row as for each option by itself."""
+        """Return whether the model computes the same numbers for packed prompts as for each option separately."""
         if self.model.is_encoder_decoder:
             return False
         longest = max(encoded.length for encoded in encoded_prompts)
         window = _find_window(self.model.model.config)
         if window is not None and longest >= window:
             self.report(
-                f"{self.model.name} reads a window of {window:,} tokens, less than the longest prompt has: "
-                "asked option by option, which is slower"
+                f"{self.model.name} has an attention window of {window:,} tokens, shorter than the longest prompt: "
+                "options are computed separately, which is slower"
             )
             return False
         short = min(encoded_prompts, key=lambda encoded: encoded.length).shorten(MAX_TEST_CONTEXT)
         if not self._measure_row_error(short, min(self.budget + longest, MAX_TEST_ROW)) <= 1:
             self.report(
-                f"{self.model.name} cannot read several questions in one row: asked option by option, which is slower"
+                f"{self.model.name} cannot compute several prompts in one row: options are computed separately, "
+                "which is slower"
             )
             return False
         return True
 
     def _measure_row_error(self, short: EncodedPrompt, n_tokens: int) -> float:
-        """How far off a prompt is in a row of many, 1 being as far as may be; infinite where there can be no rows.
+        """Return the error of a prompt in a packed row, relative to the tolerance; infinite if rows cannot be computed.
 
-        The row is filled with copies, because models that count a window or positions along the row go wrong only far
+        The row is filled with copies, because models that count a window or positions along the row are wrong only far
         from its beginning.
         """
         prefix = short.context.ids[: len(short.context.ids) // 2]
         n_copies = max(2, n_tokens // count_computed_tokens(short, len(prefix)))
         by_itself = score_option_by_option(self.model, [short])[0]
-        n_summed = np.sqrt([len(option) for option in short.options])  # rounding adds up like a random walk
+        n_summed = np.sqrt([len(option) for option in short.options])  # rounding errors add up like a random walk
         far = 0.0
         try:
             for option_logprobs in process_in_halves(
@@ -212,15 +214,15 @@ class OptionScorer:
         )
 
     def _report_smaller_batch(self, n: int) -> None:
-        self.report(f"memory was too small; going on with {n} prompts together")
+        self.report(f"out of memory; continuing with {n} prompts per batch")
 
 
 class _RowScorer:
-    """Rows of prompts after a beginning that is computed once.
+    """Computes packed rows of prompts after a prefix that is computed once.
 
     Args:
-        model: who reads.
-        prefix: tokens of the beginning; none where there is none.
+        model: computes the rows.
+        prefix: tokens of the prefix; may be empty.
     """
 
     def __init__(self, model: LanguageModel, prefix: Ids) -> None:
@@ -236,7 +238,7 @@ class _RowScorer:
                 self.cache = model.model(input_ids=ids, use_cache=True, **last_logits).past_key_values
 
     def compute_logprobs(self, members: Sequence[EncodedPrompt]) -> list[tuple[EncodedPrompt, NDArray[np.float64]]]:
-        """Log-probabilities of the options of each prompt, ``(n_options,)`` each."""
+        """Return the log-probabilities of the options of each prompt, ``(n_options,)`` each."""
         import torch
 
         row = pack_row(members, self.n_prefix)
@@ -264,7 +266,7 @@ class _RowScorer:
 
 
 def _find_shared_beginning(encoded: EncodedPrompt) -> tuple[str, str] | None:
-    """Two labels, the tokens of the second of which begin with all of the first's."""
+    """Return two labels of which the second's tokens begin with all tokens of the first, if any."""
     for short, before in zip(encoded.prompt.options, encoded.options, strict=True):
         for long, ids in zip(encoded.prompt.options, encoded.options, strict=True):
             if len(before) < len(ids) and ids[: len(before)] == before:
@@ -273,19 +275,19 @@ def _find_shared_beginning(encoded: EncodedPrompt) -> tuple[str, str] | None:
 
 
 def _find_window(config: Any) -> int | None:
-    """How many tokens a token reads at most, in some of the layers; None where it reads all."""
+    """Return the attention window of sliding-window layers in tokens; None if every layer attends to all tokens."""
     text = config.get_text_config()
     sizes = [getattr(text, name, None) for name in WINDOWS]
     rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
     if isinstance(rope, Mapping) and rope.get("rope_type", rope.get("type")) in ("longrope", "dynamic"):
-        # beyond that length all positions are read otherwise, and the length that counts is the row's
+        # beyond that length all positions are encoded differently, and the row's length decides
         usual = getattr(text, "original_max_position_embeddings", None) or text.max_position_embeddings
         sizes.append(rope.get("original_max_position_embeddings") or usual)
     return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)
 
 
 def _copy_cache(cache: Any) -> Any:
-    """The keys and values of a beginning for one more reader: what is added to them makes new ones."""
+    """Return a copy of the prefix's keys and values; appending to the copy does not change the original."""
     import copy
 
     if cache is None:

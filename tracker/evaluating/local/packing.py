@@ -1,4 +1,4 @@
-"""Which prompts go through a model together: those that begin alike share that beginning, and none is padded."""
+"""Choose which prompts are computed together: prompts with a common prefix share it, and none is padded."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from tracker.evaluating.local.tokens import EncodedPrompt, Ids
 
 WORTH_SHARING = 16
-"""Tokens that a beginning must have to be computed by itself."""
+"""Minimum tokens of a common prefix to compute it separately."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrefixGroup:
-    """Prompts that begin alike.
+    """Prompts with a common prefix.
 
     Attributes:
-        prefix: the tokens they share; none where they are together for no such reason.
-        packs: their places among all prompts, in the packs in which they are computed.
+        prefix: tokens of the common prefix; empty if the prompts are grouped without one.
+        packs: indices of the prompts, in the packs in which they are computed.
     """
 
     prefix: Ids
@@ -31,21 +31,21 @@ class PrefixGroup:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PackedRow:
-    """Prompts one behind another as one row of tokens, after a shared beginning.
+    """Prompts packed into one row of tokens after a common prefix.
 
-    Of each prompt come first what it alone has of its context and what its options begin with alike, then a branch
-    for each option of which more than one token is left. A branch reads the beginning, its prompt and itself.
+    Each prompt contributes first the rest of its context and the common beginning of its options, then a branch for
+    each option with more than one token left. A branch attends to the prefix, its prompt and itself.
 
     Attributes:
         ids: ``(s,)`` tokens.
-        positions: ``(s,)`` place of each in the text it belongs to.
-        owner: ``(s,)`` number of the prompt.
-        branch: ``(s,)`` number of the option, -1 for what all of them read.
-        predictors: ``(t,)`` places in the row from which a token of an option is predicted.
-        targets: ``(t,)`` that token.
+        positions: ``(s,)`` position of each token in its text.
+        owner: ``(s,)`` index of the prompt.
+        branch: ``(s,)`` index of the option, -1 for tokens that all options share.
+        predictors: ``(t,)`` positions in the row that predict a token of an option.
+        targets: ``(t,)`` the predicted token.
         options: ``(t,)`` the option, counted through all prompts.
-        shared: ``(t,)`` whether all options of the prompt begin with that token; ``options`` is then the first.
-        n_options: of each prompt.
+        shared: ``(t,)`` whether all options of the prompt begin with the token; ``options`` is then the first of them.
+        n_options: number of options of each prompt.
     """
 
     ids: NDArray[np.int64]
@@ -59,7 +59,7 @@ class PackedRow:
     n_options: tuple[int, ...]
 
     def attention_mask(self, n_prefix: int) -> NDArray[np.bool_]:
-        """``(s, n_prefix + s)`` which token reads which."""
+        """Return the attention mask, ``(s, n_prefix + s)``."""
         s = len(self.ids)
         mask = self.owner[:, None] == self.owner[None, :]
         mask &= (self.branch[None, :] == -1) | (self.branch[:, None] == self.branch[None, :])
@@ -67,10 +67,10 @@ class PackedRow:
         return np.concatenate([np.ones((s, n_prefix), dtype=bool), mask], axis=1)
 
     def sum_by_option(self, logprobs: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Log-probability of each option, by prompt.
+        """Return the log-probability of each option, by prompt.
 
         Args:
-            logprobs: ``(t,)`` of the targets.
+            logprobs: ``(t,)`` log-probabilities of the targets.
         """
         starts = np.cumsum((0, *self.n_options))
         total = np.zeros(starts[-1])
@@ -83,12 +83,12 @@ class PackedRow:
 
 
 def group_by_prefix(prompts: Sequence[EncodedPrompt], *, batch_size: int | None, budget: int) -> list[PrefixGroup]:
-    """All prompts in packs, the longest first: what is too large for the machine fails at once.
+    """Cut all prompts into packs, longest first, so that a pack too large for memory fails at once.
 
     Args:
         prompts: the prompts.
-        batch_size: how many go together; None to fill packs up to the budget.
-        budget: tokens to be computed together where no ``batch_size`` is given.
+        batch_size: prompts per pack; None to fill packs up to the budget.
+        budget: tokens computed together if ``batch_size`` is None.
     """
     by_head: dict[str, list[int]] = defaultdict(list)
     for at, encoded in enumerate(prompts):
@@ -106,17 +106,17 @@ def group_by_prefix(prompts: Sequence[EncodedPrompt], *, batch_size: int | None,
 
 
 def find_shared_prefix(contexts: Sequence[Ids]) -> Ids:
-    """The tokens that contexts begin with alike, so that at least one is left of each."""
+    """Return the common prefix of the contexts, leaving at least one token of each."""
     common = _common_prefix(min(contexts), max(contexts))
     return common[: min(map(len, contexts)) - 1]
 
 
 def pack_row(members: Sequence[EncodedPrompt], n_prefix: int) -> PackedRow:
-    """Some prompts as one row.
+    """Pack some prompts into one row.
 
     Args:
-        members: which.
-        n_prefix: how many tokens of each context are computed before.
+        members: the prompts.
+        n_prefix: number of tokens of each context that are computed before.
     """
     ids: list[int] = []
     positions: list[int] = []
@@ -158,7 +158,7 @@ def pack_row(members: Sequence[EncodedPrompt], n_prefix: int) -> PackedRow:
 
 
 def find_common_start(options: Sequence[Ids]) -> Ids:
-    """What options begin with alike, so that at least one token is left of each."""
+    """Return the common prefix of the options, leaving at least one token of each."""
     common = _common_prefix(min(options), max(options))
     return common[: min(map(len, options)) - 1]
 
@@ -169,7 +169,7 @@ def _common_prefix(first: Ids, second: Ids) -> Ids:
 
 
 def count_computed_tokens(prompt: EncodedPrompt, n_prefix: int) -> int:
-    """Tokens that are computed for a prompt in a pack."""
+    """Return the number of tokens computed for a prompt in a pack."""
     common = len(find_common_start(prompt.options))
     return len(prompt.context.ids) - n_prefix + common + sum(len(option) - common - 1 for option in prompt.options)
 

@@ -1,4 +1,4 @@
-"""Options each in a row of its own, padded behind: slower, and right for every model."""
+"""Compute each option in a separate, right-padded row: slower, and correct for every model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracker.evaluating.local.tokens import EncodedPrompt, Ids
 
 
 def score_option_by_option(model: LanguageModel, members: Sequence[EncodedPrompt]) -> list[NDArray[np.float64]]:
-    """Log-probabilities of the options of each prompt, ``(n_options,)`` each.
+    """Return the log-probabilities of the options of each prompt, ``(n_options,)`` each.
 
     Options that differ only in their last token share a row.
 

@@ -1,7 +1,7 @@
-"""Tokens drawn at random, so that what is drawn for a text depends on nothing but seed, text and trial.
+"""Sample tokens so that the draws for a text depend only on seed, text and trial.
 
-The largest of (logit + Gumbel noise) is a draw from the softmax of the logits, exactly. The noise of a token comes from
-a counter-based generator, so a row draws alike in any batch, on any device, and after any interruption.
+The largest of (logit + Gumbel noise) is an exact draw from the softmax of the logits. The noise of a token comes from a
+counter-based generator. A row is therefore sampled identically in any batch, on any device, and after any interruption.
 
 Source: Gumbel 1954, for the draw; Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", for the
 generator (SplitMix64).
@@ -16,28 +16,28 @@ from typing import Any
 _GOLDEN = 0x9E3779B97F4A7C15
 _MULTIPLY = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _BITS = 52
-"""Of a uniform number; with a half added it is exact in float64, and neither 0 nor 1."""
+"""Bits of a uniform number. With a half added it is exact in float64, and neither 0 nor 1."""
 
 
 def stream_key(seed: int, text: str, trial: int) -> int:
-    """The 64 bits, signed, that name the draws for a text.
+    """Return the signed 64-bit key of the random stream of a text.
 
     Args:
         seed: any integer.
-        text: what the model reads before it writes.
-        trial: 0 for the first answer to it.
+        text: the model's input.
+        trial: 0 for the first response.
     """
     digest = hashlib.sha256(f"{seed}\n{trial}\n".encode() + text.encode("utf-8", "surrogatepass"))
     return int.from_bytes(digest.digest()[:8], "little", signed=True)
 
 
 def gumbel_noise(keys: Any, step: int, n: int) -> Any:
-    """Standard Gumbel noise, ``(n_rows, n)`` float64.
+    """Return standard Gumbel noise, ``(n_rows, n)`` float64.
 
     Args:
         keys: ``(n_rows,)`` int64 tensor of stream keys.
-        step: how many tokens each row has written.
-        n: numbers for each row.
+        step: number of tokens generated so far.
+        n: numbers per row.
     """
     import torch
 
@@ -49,13 +49,13 @@ def gumbel_noise(keys: Any, step: int, n: int) -> Any:
 
 
 class GumbelSampler:
-    """A logits processor after which the likeliest token is one drawn from the softmax of the logits before it.
+    """A logits processor that turns greedy decoding into sampling: the largest output is a draw from the softmax.
 
     Args:
-        keys: of the rows' streams.
-        n_read: length of what the rows have before they write.
+        keys: stream keys of the rows.
+        n_read: number of input tokens of the rows.
         temperature: above 0; logits are divided by it.
-        top_p: the draw is among the fewest likeliest tokens whose probabilities sum to this at least.
+        top_p: draw from the smallest set of likeliest tokens whose probabilities sum to at least this.
     """
 
     def __init__(self, keys: Sequence[int], n_read: int, temperature: float, top_p: float) -> None:
@@ -63,10 +63,10 @@ class GumbelSampler:
         self._on_device: Any = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Logits with noise, ``(n_rows, n_tokens)`` float64."""
+        """Return logits with noise, ``(n_rows, n_tokens)`` float64."""
         import torch
 
-        device = "cpu" if scores.device.type == "mps" else scores.device  # it has no float64
+        device = "cpu" if scores.device.type == "mps" else scores.device  # MPS has no float64
         logits = scores.to(device).double() / self.temperature
         if self.top_p < 1:
             logits = _nucleus(logits, self.top_p)
@@ -77,7 +77,9 @@ class GumbelSampler:
 
 
 def _nucleus(logits: Any, top_p: float) -> Any:
-    """Logits with -inf for all but the fewest likeliest tokens whose probabilities sum to ``top_p`` at least."""
+    """Set the logits to -inf except for the smallest set of likeliest tokens with probabilities summing to ``top_p`` or
+    more.
+    """
     import torch
 
     ordered, order = torch.sort(logits, dim=-1, descending=True, stable=True)
@@ -95,7 +97,7 @@ def _mixed(state: Any) -> Any:
 
 
 def _shifted(state: Any, n: int) -> Any:
-    """Shifted to the right as if unsigned."""
+    """Shift right as if unsigned."""
     return (state >> n) & ((1 << (64 - n)) - 1)
 
 

@@ -1,4 +1,4 @@
-"""Where a written answer ends: at a token that ends texts, or before a string that stops it."""
+"""Detect the end of a generated response: an end token, or a stop string."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from tracker.evaluating.responses import cut_at_stop
 
 MORE_TOKENS = 8
-"""Looked at beyond as many as a stop string has bytes: some tokens stand for nothing that is shown."""
+"""Number of tokens to look at beyond the bytes of a stop string, since some tokens decode to nothing."""
 
 
 def find_ending_tokens(model: Any, tokenizer: Any, stop: Sequence[str]) -> tuple[int, ...]:
-    """The tokens that end an answer: what model and tokenizer call so, and stop strings that are special tokens."""
+    """Return the end tokens of model and tokenizer, and stop strings that are special tokens."""
     ending: set[int] = set()
     for token_ids in (model.generation_config.eos_token_id, model.config.eos_token_id, tokenizer.eos_token_id):
         if token_ids is not None:
@@ -22,23 +22,23 @@ def find_ending_tokens(model: Any, tokenizer: Any, stop: Sequence[str]) -> tuple
 
 
 def decode_tokens(tokenizer: Any, ids: Sequence[int]) -> str:
-    """The text of tokens, special ones left out."""
+    """Decode tokens without special tokens."""
     text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return text
 
 
 class StopCriterion:
-    """A stopping criterion: a row has ended once it has a token that ends texts, or its text holds a stop string.
+    """A stopping criterion: a row has ended after an end token or a stop string.
 
     Args:
-        tokenizer: turns tokens into text.
-        n_rows: how many answers are written.
-        n_read: length of what the rows have before they write.
-        ends: tokens that end texts.
-        stop: strings that end them.
+        tokenizer: decodes tokens.
+        n_rows: number of responses.
+        n_read: number of input tokens of the rows.
+        ends: end tokens.
+        stop: stop strings.
 
     Attributes:
-        n_written: by row, the tokens up to where it ended, the last included; None where it has not.
+        n_written: number of tokens of each row up to its end, inclusive; None if it has not ended.
     """
 
     def __init__(self, tokenizer: Any, n_rows: int, n_read: int, ends: Sequence[int], stop: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class StopCriterion:
         self.n_written: list[int | None] = [None] * n_rows
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """``(n_rows,)`` whether each has ended."""
+        """Return whether each row has ended, ``(n_rows,)``."""
         import torch
 
         written = input_ids[:, self.n_read :]
@@ -61,18 +61,18 @@ class StopCriterion:
         return torch.tensor([n is not None for n in self.n_written], device=input_ids.device)
 
     def _stopped(self, written: Any, tail: Sequence[int]) -> bool:
-        return self._holds(tail) and self._holds(written.tolist())  # a tail alone may read otherwise
+        return self._holds(tail) and self._holds(written.tolist())  # a tail may decode differently on its own
 
     def _holds(self, ids: Sequence[int]) -> bool:
         text = decode_tokens(self.tokenizer, ids)
         return any(word in text for word in self.stop)
 
     def answer(self, row: int, ids: Sequence[int]) -> tuple[str, int]:
-        """The text of a row without its end, and how many tokens were written for it.
+        """Return the text of a row without its stop string, and the number of generated tokens.
 
         Args:
-            row: which.
-            ids: all tokens of the row after what was read.
+            row: index of the row.
+            ids: all generated tokens of the row.
         """
         n = self.n_written[row]
         kept = list(ids[: len(ids) if n is None else n])

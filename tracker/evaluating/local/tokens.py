@@ -1,4 +1,4 @@
-"""What a model reads and what may follow, as tokens; worked examples are left out where they do not fit."""
+"""Tokenize contexts and options; few-shot examples are dropped if they do not fit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """What a model reads before it answers.
+    """The tokens that a model reads before it responds.
 
     Attributes:
-        text: with the worked examples that fit.
+        text: with the few-shot examples that fit.
         ids: its tokens.
-        n_examples: worked examples in it.
-        n_over: tokens by which it is too long even without any; 0 where it fits.
+        n_examples: number of few-shot examples in it.
+        n_over: number of excess tokens even without examples; 0 if it fits.
     """
 
     text: str
@@ -33,11 +33,11 @@ class Context:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedPrompt:
-    """A prompt whose options are compared, as tokens.
+    """A tokenized prompt with options.
 
     Attributes:
         prompt: the prompt.
-        context: what comes before each option.
+        context: tokens before each option.
         options: tokens of each option, at least one.
     """
 
@@ -46,17 +46,17 @@ class EncodedPrompt:
     options: tuple[Ids, ...]
 
     def cut(self) -> EncodedPrompt:
-        """The prompt without the first of its tokens, as many as are too many."""
+        """Truncate the context at its beginning by the number of excess tokens."""
         ids = self.context.ids[self.context.n_over :]
         return replace(self, context=replace(self.context, ids=ids, n_over=0))
 
     def shorten(self, n_tokens: int) -> EncodedPrompt:
-        """The prompt with the last ``n_tokens`` of its context alone."""
+        """Keep only the last ``n_tokens`` of the context."""
         return replace(self, context=replace(self.context, ids=self.context.ids[-n_tokens:]))
 
     @property
     def length(self) -> int:
-        """Tokens of the context and of the longest option."""
+        """Return the tokens of the context and of the longest option."""
         return len(self.context.ids) + max(map(len, self.options))
 
 
@@ -68,22 +68,22 @@ def encode_prompts(
     isolated_labels: bool = False,
     must_differ: bool = True,
 ) -> list[EncodedPrompt]:
-    """Contexts and options as tokens.
+    """Tokenize contexts and options.
 
-    As lm-evaluation-harness does it, a context is split from its option behind the tokens that it has alone, white
-    space at its end goes to the option, and the tokenizer adds the special tokens that it adds by itself. But where it
-    ends texts by one, a model that only goes on with a text is not shown that end.
+    As in lm-evaluation-harness, the context is tokenized alone, white space at its end moves to the option, and the
+    tokenizer adds its special tokens. Unlike there, an end token after the context is removed for a causal language
+    model.
 
     Args:
-        model: whose tokenizer.
-        prompts: with options.
-        chat: whether the prompt is put as a turn of a conversation; what the model says then begins a turn, and
-            nothing stands between.
-        isolated_labels: take for each option the last token of the option alone, as the authors of SMART do.
+        model: its tokenizer is used.
+        prompts: prompts with options.
+        chat: whether the prompt is sent as a turn of a conversation. The option then begins the model's turn, without a
+            separator.
+        isolated_labels: use only the last token of each option, as the authors of SMART do.
         must_differ: whether options with the same tokens are an error.
 
     Raises:
-        SelectionError: several options are the same to the tokenizer.
+        SelectionError: several options have the same tokens.
     """
     done: dict[int, EncodedPrompt] = {}
     n_examples = [len(prompt.examples) for prompt in prompts]
@@ -117,13 +117,13 @@ def encode_prompts(
 
 
 def encode_contexts(model: LanguageModel, prompts: Sequence[RenderedPrompt], *, chat: bool, room: int) -> list[Context]:
-    """Contexts alone, for answers that are written.
+    """Tokenize contexts for generated responses.
 
     Args:
-        model: whose tokenizer.
-        prompts: whose contexts.
-        chat: whether the prompt is put as a turn of a conversation.
-        room: tokens to be left for the answer.
+        model: its tokenizer is used.
+        prompts: the prompts.
+        chat: whether the prompt is sent as a turn of a conversation.
+        room: tokens to reserve for the response.
     """
     limit = None if model.context is None else model.context - (0 if model.is_encoder_decoder else room)
     done: dict[int, Context] = {}
@@ -145,28 +145,31 @@ def encode_contexts(model: LanguageModel, prompts: Sequence[RenderedPrompt], *, 
 
 
 def describe_excess(model: LanguageModel, context: Context, kept: int = 0) -> str:
-    """That a prompt does not fit.
+    """Return the message that a prompt does not fit.
 
     Args:
-        model: who would read it.
-        context: which is too long.
-        kept: tokens that are kept for the answer.
+        model: the model.
+        context: a context that is too long.
+        kept: tokens reserved for the response.
     """
-    room = f", with {kept:,} kept for the answer" if kept else ""
-    return f"the prompt is {context.n_over:,} tokens longer than the {model.context:,} that {model.name} reads{room}"
+    room = f", with {kept:,} reserved for the response" if kept else ""
+    return (
+        f"the prompt is {context.n_over:,} tokens longer than the context of {model.name} ({model.context:,} "
+        f"tokens{room})"
+    )
 
 
 def tokenize(model: LanguageModel, texts: Sequence[str], *, chat: bool = False, bare: bool = False) -> list[Ids]:
-    """The tokens of texts.
+    """Tokenize texts.
 
-    What the tokenizer puts behind a text, such as ``</s>`` or ``[SEP]``, is left out for a model that goes on with the
-    text; what it puts before it stays.
+    End tokens that the tokenizer appends, such as ``</s>`` or ``[SEP]``, are removed for a model that continues the
+    text. Start tokens stay.
 
     Args:
-        model: whose tokenizer.
-        texts: any number.
-        chat: whether they went through the chat template, which writes the special tokens itself.
-        bare: whether to add no special tokens in any case.
+        model: its tokenizer is used.
+        texts: any number of texts.
+        chat: whether the texts went through the chat template, which adds special tokens itself.
+        bare: whether to add no special tokens at all.
     """
     tokenizer: Any = model.tokenizer
     bos_token = tokenizer.bos_token
@@ -187,7 +190,7 @@ def tokenize(model: LanguageModel, texts: Sequence[str], *, chat: bool = False, 
 
 
 def _count_end_tokens(tokenizer: Any) -> int:
-    """How many tokens a tokenizer puts behind every text: one that is to be continued has not ended."""
+    """Return the number of tokens that a tokenizer appends to every text."""
     with_marks, plain = (
         tokenizer("a", add_special_tokens=marks, verbose=False)["input_ids"] for marks in (True, False)
     )
@@ -207,7 +210,7 @@ def _render_text(model: LanguageModel, prompt: RenderedPrompt, n_examples: int, 
 def _encode_context_and_options(
     model: LanguageModel, prompts: Sequence[RenderedPrompt], texts: Sequence[str], chat: bool
 ) -> list[tuple[Ids, tuple[Ids, ...]]]:
-    """Context and options of each; what stands between them belongs to the option."""
+    """Return context and options of each prompt; the separator between them belongs to the option."""
     joined = [["" if chat else prompt.join] * len(prompt.options) for prompt in prompts]
     plain, tails = [], []
     for text in texts:
@@ -230,7 +233,7 @@ def _encode_context_and_options(
     for ids, continuation_texts in zip(contexts, continuations, strict=True):
         start = ids or _start_tokens(model)
         options = tuple(next(whole)[len(ids) :] for _ in continuation_texts)
-        if not all(options):  # the last token of the context swallowed the option
+        if not all(options):  # the last token of the context includes the option
             bare = tokenize(model, continuation_texts, bare=True)
             options = tuple(option or bare_option for option, bare_option in zip(options, bare, strict=True))
         encoded.append((start, options))
@@ -250,19 +253,19 @@ def _encode_isolated_labels(
 
 
 def _start_tokens(model: LanguageModel) -> Ids:
-    """What an empty context is replaced by: the token that texts begin with, else the one that they end with."""
+    """Return the replacement of an empty context: the start token, else the end token."""
     tokenizer: Any = model.tokenizer
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
         raise SelectionError(
-            f"{model.name} has no token that texts begin with, and the template leaves nothing to read. Give a "
-            "template that says something (--template)."
+            f"{model.name} has no start token, and the template renders an empty text. Use a template with text "
+            "(--template)."
         )
     return (int(start),)
 
 
 def _count_extra_tokens(options: Sequence[Ids]) -> int:
-    """Tokens that an option adds to what the model reads: its last one is only predicted."""
+    """Return the number of tokens that an option adds to the input; its last token is only predicted."""
     return max(map(len, options)) - 1
 
 
@@ -271,6 +274,6 @@ def _check_labels_differ(model: LanguageModel, encoded: Sequence[EncodedPrompt])
         labels = prompt.prompt.options
         if len(set(prompt.options)) < len(set(labels)) or not all(prompt.options):
             raise SelectionError(
-                f"The tokenizer of {model.name} writes several of the labels {', '.join(map(repr, labels[:6]))} alike, "
-                "so that they cannot be told apart. Use other labels (--labels digits), or --method generation."
+                f"The tokenizer of {model.name} encodes several of the labels {', '.join(map(repr, labels[:6]))} "
+                "identically. Use other labels (--labels digits), or --method generation."
             )

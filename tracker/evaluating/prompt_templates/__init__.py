@@ -1,1 +1,1 @@
-"""What a model is asked: from a prompt and a template to the words, with worked examples and without the question."""
+"""Render prompts with a template, with few-shot examples, with or without the question."""

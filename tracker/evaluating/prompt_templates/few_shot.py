@@ -12,22 +12,23 @@ from tracker.queries.prompts import PromptTexts
 
 
 class ExampleSelector:
-    """Selects the worked examples of each prompt.
+    """Selects the few-shot examples of each prompt.
 
-    ``fixed`` are the first of their split as stored; ``per-prompt`` are drawn, for each prompt its own, by the seed and
-    by what the prompt says. Either way they are of the prompt's own task, or of the whole benchmark where its task has
-    none in that split; and never the prompt itself nor one of equal content (see `content_key`).
+    ``fixed`` selects the first prompts of the split as stored. ``per-prompt`` draws them for each prompt by the seed
+    and the prompt's content. Both select from the prompt's own task, or from the whole benchmark if its task has no
+    prompts in that split. The prompt itself and prompts of equal content are excluded (see `content_key`).
 
     Args:
-        prompts: all there are.
-        usable: rows that may be shown, ascending: those of the split that can be rendered, with a gold answer.
-        split: what the split is called.
-        n: worked examples before each question.
+        prompts: all stored prompts.
+        usable: rows that may be shown, ascending: prompts of the split that can be rendered and have a reference
+            answer.
+        split: name of the split.
+        n: few-shot examples per prompt.
         choice: one of `EXAMPLE_CHOICES`.
-        seed: of the draws.
+        seed: seed of the draws.
 
     Raises:
-        SelectionError: there is no such choice.
+        SelectionError: the choice is unknown.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class ExampleSelector:
         seed: int,
     ) -> None:
         if choice not in EXAMPLE_CHOICES:
-            raise SelectionError(f"No shots {choice!r}. Known: {', '.join(EXAMPLE_CHOICES)}.")
+            raise SelectionError(f"No choice of few-shot examples {choice!r}. Known: {', '.join(EXAMPLE_CHOICES)}.")
         self.prompts = prompts
         self.split, self.n, self.choice, self.seed = split, n, choice, seed
         keys = {row: self._content_key(row) for row in usable}
@@ -52,10 +53,10 @@ class ExampleSelector:
         self._by_task = {task: _ExamplePool(rows, keys) for task, rows in tasks.items()}
 
     def select(self, row: int) -> list[int]:
-        """Rows of the worked examples of a prompt, in the order in which they are shown.
+        """Return the rows of a prompt's few-shot examples, in the order in which they are shown.
 
         Raises:
-            SelectionError: there are fewer than ``n``.
+            SelectionError: fewer than ``n`` rows are usable.
         """
         task, key = self.prompts.tasks[row], self._content_key(row)
         pool = self._by_task.get(task, self._everywhere)
@@ -71,16 +72,16 @@ class ExampleSelector:
 
     def _explain_too_few(self, task: str, n_usable: int, *, in_task: bool) -> str:
         where = f"task {task!r} has" if in_task and task else "there are"
-        hint = f"Ask for --few-shot {n_usable}, or choose" if n_usable else "Choose"
+        hint = f"Use --few-shot {n_usable}, or" if n_usable else "Choose"
         return (
-            f"{self.n} worked examples are asked for, but in split {self.split!r} {where} only {n_usable} that can be "
-            f"shown (with a text, a gold answer and, where the template needs them, options; never the prompt that is "
-            f"asked). {hint} another --few-shot-split."
+            f"{self.n} few-shot examples are requested, but in split {self.split!r} {where} only {n_usable} usable "
+            "prompts. Usable prompts have a text, a reference answer and, if the template needs them, options, and "
+            f"differ from the evaluated prompt. {hint} another --few-shot-split."
         )
 
 
 class _ExamplePool:
-    """Rows to choose from, as stored and by content."""
+    """Return the rows to select from, as stored and by content."""
 
     def __init__(self, rows: Sequence[int], keys: Mapping[int, str]) -> None:
         self._stored = list(rows)
@@ -105,33 +106,31 @@ class _ExamplePool:
         return chosen
 
     def at(self, place: int, key: str) -> int:
-        """The row at a place among those of other content."""
+        """Return the row at a place among those of other content."""
         low, high = self._same(key)
         return self._by_content[place if place < low else place + high - low]
 
 
 def list_split_rows(prompts: PromptTexts, split: str | None) -> list[int]:
-    """Rows of a split.
+    """Return the rows of a split.
 
     Raises:
-        SelectionError: no split is named, or none is stored.
-        NotFoundError: there is no such split.
+        SelectionError: no split is specified, or the prompts have no splits.
+        NotFoundError: the split does not exist.
     """
     known = list_splits(prompts.splits)
     if not known:
         raise SelectionError(
-            "The prompts are stored without splits, so none can be chosen. Take them in with splits: "
-            "suffrage prompts import BENCHMARK SOURCE, or a table with a column split."
+            "The prompts are stored without splits. Import them with splits: suffrage prompts import BENCHMARK "
+            "SOURCE, or a table with a column split."
         )
     if split is None:
-        raise SelectionError(
-            f"Worked examples need a split to come from: --few-shot-split NAME. Splits: {', '.join(known)}."
-        )
+        raise SelectionError(f"Few-shot examples need a split: --few-shot-split NAME. Splits: {', '.join(known)}.")
     if split not in known:
         raise NotFoundError("split", split, known)
     return [row for row, row_split in enumerate(prompts.splits) if row_split == split]
 
 
 def list_splits(splits: Iterable[str | None]) -> list[str]:
-    """The splits that there are, by name."""
+    """Return the names of the existing splits, sorted."""
     return sorted({split for split in splits if split is not None})

@@ -1,4 +1,4 @@
-"""What a template can say of a prompt, with and without its question."""
+"""The fields of a prompt that a template can use, with and without the question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANSWER_NAMES = (*QUESTION_NAMES, "label", "answer")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An option as a template sees it; printed, it is its text."""
+    """An option in a template; it prints as its text."""
 
     label: str
     text: str
@@ -26,7 +26,7 @@ class Choice:
 
 
 class Details:
-    """Further fields of a prompt, each to be had by its name only: their names are not told, and none is a method."""
+    """Further fields of a prompt, accessible by name only; they cannot be listed, and none is a method."""
 
     __slots__ = ("_blank", "_fields")
 
@@ -40,20 +40,20 @@ class Details:
         return name in self._fields
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("fields are had by their names, such as details.source")
+        raise TypeError("further fields are accessible by name only, such as details.source")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TemplateFields:
-    """What a template can say of a prompt.
+    """The fields of a prompt that a template can use.
 
     Attributes:
-        name: what the prompt is called, for messages.
-        task: its task; '' where there is none.
+        name: name of the prompt, for messages.
+        task: its task; '' without one.
         question: its text.
-        choices: its options in their order.
+        choices: its options in order.
         details: its further fields, by name.
-        blank: what stands for the question and for every further field; None where they are shown.
+        blank: replacement of the question and of every further field; None if they are shown.
     """
 
     name: str
@@ -64,14 +64,14 @@ class TemplateFields:
     blank: str | None = None
 
     def withhold_question(self, blank: str) -> TemplateFields:
-        """The same prompt with its question withheld: options, their order and the task stay."""
+        """Return the same prompt with its question withheld; the options, their order and the task stay."""
         return replace(self, question=blank, blank=blank)
 
     def values(self, labels: Sequence[str]) -> dict[str, Any]:
-        """What the names in a question stand for.
+        """Return the variables of the block ``question``.
 
         Args:
-            labels: of the options.
+            labels: labels of the options.
         """
         return {
             "task": self.task,
@@ -83,7 +83,7 @@ class TemplateFields:
 
 
 def option_labels(kind: str, choices: Sequence[str]) -> tuple[str, ...]:
-    """How options are called: A, B, ... or 1, 2, ... or, in words, by their texts.
+    """Return the labels of options: A, B, ... or 1, 2, ... or the texts of the options.
 
     Options beyond the alphabet have numbers.
 
@@ -102,7 +102,7 @@ def _list_labels(n: int, lettered: bool) -> tuple[str, ...]:
 
 
 def _withhold(value: Any, blank: str | None) -> Any:
-    """A field as a template sees it; withheld, nothing of it is left but how it is built."""
+    """Return a field as a template sees it; if withheld, only its structure remains."""
     if isinstance(value, Mapping):
         return Details(value, blank)
     if isinstance(value, (list, tuple)):

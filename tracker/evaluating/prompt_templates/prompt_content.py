@@ -1,7 +1,7 @@
-"""Keys of prompts by their content, and draws that rest on nothing else.
+"""Content keys of prompts, and random draws that depend on content alone.
 
-Rows and keys differ from store to store; what is drawn must not. So draws are made of SHA-256 of the seed and of what
-prompts say, not of a generator's numbers in the order of rows.
+Rows and keys differ between stores, but draws must not. Draws are therefore computed from the SHA-256 of the seed and
+the prompts' content, not from a generator in the order of rows.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from tracker.queries.prompts import PromptTexts
 
 
 def sha256_digest(*values: object) -> str:
-    """SHA-256, in hexadecimal, of texts, numbers, and lists of them."""
+    """Return the SHA-256, in hexadecimal, of texts, numbers, and lists of them."""
     return hashlib.sha256(orjson.dumps(values)).hexdigest()
 
 
 def content_key(text: str | None, choices: Sequence[str] | None) -> str:
-    """Equal for prompts of equal content: the same question, and the same options in any order.
+    """Return a key that is equal for prompts of equal content: the same question, and the same options in any order.
 
-    White space, and the Unicode form, make no difference. Further fields, the task and the gold answer are not looked
-    at, so that a prompt is never explained by the same question with another answer.
+    White space and Unicode normalization make no difference. Further fields, the task and the reference answer are
+    ignored, so that a prompt is never preceded by the same question with another answer.
     """
     return sha256_digest(_normalize(text or ""), sorted(map(_normalize, choices or ())))
 
 
 def draw_rows(prompts: PromptTexts, rows: Sequence[int], n: int, seed: int) -> list[int]:
-    """At most ``n`` of the rows, at random, in their order.
+    """Draw at most ``n`` of the rows at random; return them in their order.
 
-    Of fewer, all are among those of more; which ones they are rests on the seed and on what the prompts say alone.
+    The rows of a smaller ``n`` are a subset of those of a larger one. The draw depends only on the seed and the
+    prompts' content.
 
     Args:
-        prompts: whose rows.
-        rows: to draw from, ascending.
-        n: how many.
-        seed: any whole number.
+        prompts: all prompts.
+        rows: rows to draw from, ascending.
+        n: maximum number of rows.
+        seed: any integer.
     """
     n_before: Counter[tuple[str, str]] = Counter()
     order: dict[int, str] = {}
@@ -51,15 +52,15 @@ def draw_rows(prompts: PromptTexts, rows: Sequence[int], n: int, seed: int) -> l
 
 
 def draw_places(n: int, k: int, *name_parts: object) -> list[int]:
-    """``k`` different whole numbers below ``n``, in a random order.
+    """Draw ``k`` distinct integers below ``n``, in random order.
 
     Args:
         n: at least ``k``.
-        k: how many.
-        name_parts: what names the draw; the same numbers for the same name.
+        k: number of draws.
+        name_parts: key of the draw; the same key gives the same numbers.
 
-    Source: Fisher-Yates, stopped after ``k`` steps; words are 64 bits of SHA-256, so that no number is likelier than
-    another by more than ``n / 2**64``.
+    Source: Fisher-Yates, stopped after ``k`` steps. Words are 64 bits of SHA-256, so the probabilities of two numbers
+    differ by at most ``n / 2**64``.
     """
     name, moved = sha256_digest(*name_parts), dict[int, int]()
     places = []

@@ -1,4 +1,4 @@
-"""Which option is right, and which written answers are."""
+"""Find the correct option or the accepted texts from a prompt's reference answer."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 from tracker.evaluating.prompt_templates.fields import option_labels
 from tracker.option_labels import option_letters
 
-NO_REFERENCE_ANSWER = "no gold answer"
-NOT_AN_OPTION = "gold answer is none of the options"
-SEVERAL_OPTIONS = "gold answer names several options"
+NO_REFERENCE_ANSWER = "no reference answer"
+NOT_AN_OPTION = "reference answer is none of the options"
+SEVERAL_OPTIONS = "reference answer matches several options"
 
 FURTHER_ANSWERS = "accepted_answers"
-"""Further field of a prompt that lists all answers that count as right."""
+"""Further field of a prompt that lists all accepted answers."""
 
 
 def find_correct_option(gold: str | None, choices: Sequence[str]) -> int | str:
-    """Place of the right option, or why it is not known.
+    """Return the index of the correct option, or the reason why it is unknown.
 
-    A gold answer is the letter of an option (A for the first, letter case included) or its text, space around them
-    taken off. Where it is the letter of one option and the text of another, or the text of two, it names several.
+    A reference answer is the letter of an option (A for the first, case-insensitive) or its text, without surrounding
+    space. It is ambiguous if it is the letter of one option and the text of another, or the text of two.
 
     Args:
-        gold: as stored.
+        gold: reference answer as stored.
         choices: texts of the options.
     """
     gold = (gold or "").strip()
@@ -38,11 +38,11 @@ def find_correct_option(gold: str | None, choices: Sequence[str]) -> int | str:
 
 
 def list_written_answers(gold: str, details: Any) -> tuple[str, ...]:
-    """The gold answers of a prompt without options, any of which is right.
+    """Return the reference answers of a prompt without options, any of which is correct.
 
     Args:
-        gold: as stored.
-        details: further fields of the prompt; a list of texts in `FURTHER_ANSWERS` is taken too.
+        gold: reference answer as stored.
+        details: further fields of the prompt; a list of texts in `FURTHER_ANSWERS` is included.
     """
     more = details.get(FURTHER_ANSWERS)
     several = (
@@ -52,15 +52,14 @@ def list_written_answers(gold: str, details: Any) -> tuple[str, ...]:
 
 
 def list_option_answers(kind: str, place: int, choices: Sequence[str], *, texts_only: bool) -> tuple[str, ...]:
-    """What a model may write to name an option.
-
-    Its label and its text; of these only the one that names no other option.
+    """Return the texts by which a response may name an option: its label and its text, without those that name another
+    option.
 
     Args:
-        kind: of the labels.
-        place: of the right option.
+        kind: kind of the labels.
+        place: index of the correct option.
         choices: texts of the options.
-        texts_only: whether the model is shown no labels.
+        texts_only: whether the model sees no labels.
     """
     labels, texts = option_labels(kind, choices), [choice.strip() for choice in choices]
     label, text = labels[place], texts[place]

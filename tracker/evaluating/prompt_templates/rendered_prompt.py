@@ -1,4 +1,4 @@
-"""A prompt as a model reads it: its text, its options and its reference answers."""
+"""A rendered prompt: text, options and reference answers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Message = dict[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FewShotExample:
-    """A worked example.
+    """A few-shot example.
 
     Attributes:
-        question: as rendered, up to where the answer begins.
-        answer: as rendered, without what stands between the two.
+        question: rendered question, up to where the answer begins.
+        answer: rendered answer, without the text that joins the two.
     """
 
     question: str
@@ -23,22 +23,21 @@ class FewShotExample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderedPrompt:
-    """A prompt as a model reads it.
+    """A rendered prompt.
 
-    The text is header, examples and question, with ``separator`` between examples and before the question; ``join``
-    stands between a question and its answer, in the examples and before each option.
+    The text is header, examples and question, with ``separator`` between examples and before the question. ``join``
+    connects a question to its answer, in the examples and before each option.
 
     Attributes:
         prompt_id: key of the prompt.
-        header: what comes first, once; '' where the template has none.
-        examples: worked examples, in order.
-        separator: between examples, and between the last shot and the question.
-        question: as rendered, up to where the answer begins.
-        join: what stands between a question and its answer, such as a space.
-        options: what may follow, as the model is to say it: the labels, or the texts of the options; none where the
-            model writes its answer.
-        correct_option: place of the right option; None where there are no options.
-        references: the gold answers, any of which is right; for written answers.
+        header: beginning of the text; '' if the template has none.
+        examples: few-shot examples, in order.
+        separator: text between examples, and between the last example and the question.
+        question: rendered question, up to where the answer begins.
+        join: text between a question and its answer, such as a space.
+        options: possible continuations: labels, or texts of the options; empty if the model generates its answer.
+        correct_option: index of the correct option; None without options.
+        references: reference answers, any of which is correct; for generated answers.
     """
 
     prompt_id: int
@@ -52,18 +51,18 @@ class RenderedPrompt:
     references: tuple[str, ...] = ()
 
     def head(self, n_examples: int | None = None) -> str:
-        """Header and the last ``n_examples`` of the examples (all by default), with the separators after them."""
+        """Return the header and the last ``n_examples`` examples (all by default), with the separators after them."""
         examples = self._last_examples(n_examples)
         return self.header + "".join(
             f"{example.question}{self.join}{example.answer}{self.separator}" for example in examples
         )
 
     def text(self, n_examples: int | None = None) -> str:
-        """All that the model reads before it answers."""
+        """Return the complete text that the model reads before it responds."""
         return self.head(n_examples) + self.question
 
     def messages(self, n_examples: int | None = None) -> list[Message]:
-        """The same as turns of a conversation: each shot is a question of the user and an answer of the model."""
+        """Return the text as turns of a conversation: each example is a user's question and an assistant's answer."""
         turns: list[Message] = []
         for example in self._last_examples(n_examples):
             turns += [{"role": "user", "content": example.question}, {"role": "assistant", "content": example.answer}]

@@ -1,4 +1,4 @@
-"""From stored prompts to rendered ones."""
+"""Render stored prompts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ NO_OPTIONS = "no options"
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedPrompts:
-    """The prompts of an evaluation as a model reads them, and the number of those it does not get.
+    """The rendered prompts of an evaluation, and the number of skipped ones.
 
     Attributes:
         prompts: in the order of the rows.
-        skipped: number of the selected prompts that cannot be rendered, by reason.
-        few_shot: worked examples before each prompt.
-        digest: SHA-256 of all rendered prompts, whatever their order and keys; equal in every store that holds the
-            same prompts.
+        skipped: number of selected prompts that cannot be rendered, by reason.
+        few_shot: few-shot examples per prompt.
+        digest: SHA-256 of all rendered prompts, independent of their order and keys; equal in every store with the same
+            prompts.
     """
 
     prompts: tuple[RenderedPrompt, ...]
@@ -59,23 +59,24 @@ def select_rows(
 ) -> NDArray[np.intp]:
     """Select the prompts to evaluate.
 
-    Without a split: the split ``test`` where these tasks have one and examples do not come from it, else every prompt
-    of theirs that is not in the split of the examples.
+    Without a split, the prompts of the split ``test`` are selected, if these tasks have one and few-shot examples do
+    not come from it. Otherwise all prompts outside the split of the examples are selected.
 
     Args:
-        prompts: all there are.
-        split: only these.
-        few_shot_split: where examples come from.
-        tasks: only these; all by default.
-        limit: at most so many, drawn by the seed; those of a smaller limit are among those of a larger one.
-        seed: any whole number.
+        prompts: all stored prompts.
+        split: select only this split.
+        few_shot_split: split of the few-shot examples.
+        tasks: select only these tasks; all by default.
+        limit: maximum number, drawn with the seed; the prompts of a smaller limit are a subset of those of a larger
+            one.
+        seed: any integer.
 
     Returns:
         Rows of ``prompts``, ascending.
 
     Raises:
-        NotFoundError: a split or task is not there.
-        SelectionError: no prompt is chosen.
+        NotFoundError: a split or task does not exist.
+        SelectionError: no prompt is selected.
     """
     for name in few_shot_split, split:
         if name is not None:
@@ -84,7 +85,7 @@ def select_rows(
         if task not in prompts.tasks:
             raise NotFoundError("task", task, sorted(set(prompts.tasks)))
     if limit is not None and limit < 1:
-        raise SelectionError(f"A limit of {limit} leaves nothing to ask; give at least 1.")
+        raise SelectionError(f"A limit of {limit} selects no prompts. Use at least 1.")
     splits = {row: prompts.splits[row] for row, task in enumerate(prompts.tasks) if not tasks or task in tasks}
     if split is None and few_shot_split != PREFERRED_SPLIT and PREFERRED_SPLIT in splits.values():
         split = PREFERRED_SPLIT
@@ -113,29 +114,29 @@ def render_prompts(
     answer_only_examples: str = "none",
     seed: int = 0,
 ) -> RenderedPrompts:
-    """Render prompts by a template, with few-shot examples before each.
+    """Render prompts with a template, with few-shot examples before each.
 
-    A prompt without text, without gold answer, without options where the template needs them, or whose gold answer is
-    not one of its options, is skipped. Withheld, a question and all further fields are replaced by the template's
-    ``blank``; options keep their order, the header stays.
+    A prompt is skipped if it has no text, no reference answer, no options although the template needs them, or a
+    reference answer that is not one of its options. If the question is withheld, it and all further fields are replaced
+    by the template's ``blank``; options keep their order, and the header stays.
 
     Args:
-        prompts: all there are; examples are chosen among them.
-        rows: which are rendered, rows of ``prompts``.
-        template: how they are put.
-        method: how answers are found, one of `METHODS`; the template's own by default.
+        prompts: all stored prompts; few-shot examples are selected among them.
+        rows: rows of ``prompts`` to render.
+        template: renders the prompts.
+        method: how the model answers, one of `METHODS`; by default the template's.
         answer_only: whether the question is withheld.
-        few_shot: worked examples before each prompt.
-        few_shot_split: where they come from.
-        example_choice: which they are; see `ExampleSelector`.
-        answer_only_examples: where the question is withheld: no worked examples, ones whose question is withheld too,
-            or full ones.
-        seed: of the draws.
+        few_shot: few-shot examples per prompt.
+        few_shot_split: split of the examples.
+        example_choice: how examples are selected; see `ExampleSelector`.
+        answer_only_examples: if the question is withheld: no examples, examples with their question withheld, or
+            complete ones.
+        seed: seed of the draws.
 
     Raises:
-        SelectionError: method and template do not fit, no prompt can be rendered, or there are too few examples.
-        NotFoundError: there is no such split.
-        BadInputError: a prompt has not what the template asks for.
+        SelectionError: method and template do not fit, no prompt can be rendered, or too few examples are usable.
+        NotFoundError: the split does not exist.
+        BadInputError: a prompt lacks a field that the template uses.
     """
     method = template.method if method is None else method
     _check_settings(template, method, answer_only, few_shot, answer_only_examples)
@@ -163,7 +164,7 @@ def render_prompts(
 def _select_examples(
     renderer: _PromptRenderer, rows: Sequence[int], *, n: int, split: str | None, choice: str, seed: int
 ) -> dict[int, list[int]]:
-    """Rows of the few-shot examples of each row."""
+    """Return the rows of the few-shot examples of each row."""
     if not n:
         return {row: [] for row in rows}
     prompts = renderer.prompts
@@ -173,7 +174,7 @@ def _select_examples(
 
 
 class _PromptRenderer:
-    """The same template put to many prompts; worked examples are rendered once."""
+    """Renders many prompts with the same template; few-shot examples are rendered once."""
 
     def __init__(self, prompts: PromptTexts, template: Template, method: str) -> None:
         self.prompts, self.template, self.method = prompts, template, method
@@ -181,7 +182,7 @@ class _PromptRenderer:
         self._digests: dict[FewShotExample, str] = {}
 
     def find_problem(self, row: int) -> str | None:
-        """Why a prompt cannot be rendered; None where it can."""
+        """Return why a prompt cannot be rendered; None if it can."""
         text, choices, gold = self.prompts.texts[row], self.prompts.choices[row], self.prompts.answers[row]
         if text is None or not text.strip():
             return NO_TEXT
@@ -210,7 +211,7 @@ class _PromptRenderer:
         )
 
     def digest(self, prompt: RenderedPrompt, task: str) -> str:
-        """SHA-256 of a rendered prompt, without its key."""
+        """Return the SHA-256 of a rendered prompt, without its key."""
         for example in prompt.examples:
             if example not in self._digests:
                 self._digests[example] = sha256_digest(example.question, example.answer)
@@ -249,13 +250,13 @@ class _PromptRenderer:
         return fields.withhold_question(self.template.blank) if blank else fields
 
     def _answer(self, row: int) -> str:
-        """The gold answer in words; of a prompt with options, the text of the right one."""
+        """Return the reference answer as text; for a prompt with options, the text of the correct one."""
         gold, choices = self.prompts.answers[row] or "", self.prompts.choices[row] or ()
         place = find_correct_option(gold, choices)
         return choices[place] if isinstance(place, int) else gold
 
     def _gold(self, row: int) -> int | None:
-        """Place of the right option; None where the template knows no options."""
+        """Return the index of the correct option; None if the template uses no options."""
         if not self.template.has_options:
             return None
         place = find_correct_option(self.prompts.answers[row], self.prompts.choices[row] or ())
@@ -275,40 +276,46 @@ def _check_settings(
         raise SelectionError(f"No method {method!r}. Known: {', '.join(METHODS)}.")
     if answer_only_examples not in ANSWER_ONLY_EXAMPLES:
         raise SelectionError(
-            f"No answer-only shots {answer_only_examples!r}. Known: {', '.join(ANSWER_ONLY_EXAMPLES)}."
+            f"No value {answer_only_examples!r} for few-shot examples of answer-only prompts. Known: "
+            f"{', '.join(ANSWER_ONLY_EXAMPLES)}."
         )
     if few_shot < 0:
-        raise SelectionError(f"{few_shot} worked examples cannot be shown; give 0 or more.")
+        raise SelectionError(f"--few-shot is {few_shot}; it must be 0 or more.")
     if template.answer == "written" and method != "generation":
         raise SelectionError(
-            f"Template {template.name} has the model write its answer, and method {method} compares options. "
-            f"Take --method generation, or a template with options, such as multiple_choice."
+            f"Template {template.name} expects a generated answer, but method {method} compares options. Use "
+            "--method generation, or a template with options, such as multiple_choice."
         )
     if template.answer == "text" and method == "letters":
         raise SelectionError(
-            f"Template {template.name} is answered by the text of an option, and method letters compares labels. "
-            f"Take --method loglikelihood, or a template that is answered by a label, such as multiple_choice."
+            f"Template {template.name} expects the text of an option, but method letters compares labels. Use "
+            "--method loglikelihood, or a template with labels, such as multiple_choice."
         )
     if answer_only and not template.has_options:
         raise SelectionError(
-            f"Template {template.name} shows no options: with the question withheld nothing is left to choose from. "
-            f"Answer-only runs need a template and prompts with options, such as multiple_choice."
+            f"Template {template.name} shows no options, so an answer-only run has nothing to choose from. Use a "
+            "template and prompts with options, such as multiple_choice."
         )
 
 
 def _explain_no_rows(prompts: PromptTexts, split: str | None, few_shot_split: str | None) -> str:
     if not prompts.tasks:
-        return "The benchmark has no prompts. Take them in first: suffrage prompts import BENCHMARK SOURCE."
+        return "The benchmark has no prompts. Import them first: suffrage prompts import BENCHMARK SOURCE."
     if split is not None:
-        return f"No prompt of the chosen tasks is in split {split!r}. Splits: {', '.join(list_splits(prompts.splits))}."
-    return f"Every prompt of the chosen tasks is in split {few_shot_split!r}, which the worked examples come from."
+        return (
+            f"No prompt of the selected tasks is in split {split!r}. Splits: {', '.join(list_splits(prompts.splits))}."
+        )
+    return f"Every prompt of the selected tasks is in split {few_shot_split!r}, the source of the few-shot examples."
 
 
 def _explain_no_prompt_usable(template: Template, skipped: Mapping[str, int], splits: Sequence[str]) -> str:
-    reasons = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(skipped.items())) or "none was chosen"
-    hint = "Take in texts, options and gold answers first: suffrage prompts import BENCHMARK SOURCE."
+    reasons = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(skipped.items())) or "none was selected"
+    hint = "Import texts, options and reference answers first: suffrage prompts import BENCHMARK SOURCE."
     if set(skipped) == {NO_OPTIONS}:
-        hint = "Template written asks prompts without options: --template written."
+        hint = "For prompts without options use --template written."
     if set(skipped) == {NO_REFERENCE_ANSWER} and len(splits) > 1:
-        hint = f"The answers of a split may be unpublished: ask another, --split NAME. Splits: {', '.join(splits)}."
-    return f"No prompt can be asked with template {template.name} ({reasons}). {hint}"
+        hint = (
+            "The reference answers of a split may be unpublished. Try another split: --split NAME. Splits: "
+            f"{', '.join(splits)}."
+        )
+    return f"No prompt can be rendered with template {template.name} ({reasons}). {hint}"

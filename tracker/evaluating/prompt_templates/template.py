@@ -1,4 +1,4 @@
-"""How a prompt is put to a model: a template, built in or of your own."""
+"""Prompt templates, built in or custom."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from tracker.evaluating.prompt_templates.template_file import TemplateBlock
 
 DEFAULT_METHODS = {"label": "letters", "text": "loglikelihood", "written": "generation"}
-"""By what is answered: how answers are found, where nobody says otherwise."""
+"""Default method by the kind of answer."""
 
 ENDINGS = (".jinja", ".jinja2", ".j2")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Template:
-    """How a prompt is put to a model.
+    """A prompt template.
 
     Attributes:
-        name: of a built-in template, or of the file.
-        source: the file's text, lines ended by ``\\n``.
+        name: name of a built-in template, or of the file.
+        source: the file's text, with ``\n`` line ends.
         settings: value of every setting but ``labels``, by name.
-        labels: how options are called, one of `LABELS`.
-        blocks: what is rendered, by name.
+        labels: labels of the options, one of `LABELS`.
+        blocks: compiled blocks, by name.
     """
 
     name: str
@@ -48,52 +48,52 @@ class Template:
 
     @property
     def answer(self) -> str:
-        """What is answered: the label of an option, its text, or what the model writes."""
+        """What the model answers: the label of an option, its text, or generated text."""
         return str(self.settings["answer"])
 
     @property
     def method(self) -> str:
-        """How answers are found, where nobody says otherwise; one of `METHODS`."""
+        """Default method; one of `METHODS`."""
         return DEFAULT_METHODS[self.answer]
 
     @property
     def has_options(self) -> bool:
-        """Whether it can only ask prompts that have options."""
+        """Whether the template requires prompts with options."""
         return self.answer != "written" or any({"choices", "label"} & block.names for block in self.blocks.values())
 
     @property
     def join(self) -> str:
-        """What stands between a question and its answer."""
+        """Text between a question and its answer."""
         return str(self.settings["join"])
 
     @property
     def separator(self) -> str:
-        """What stands between examples, and before the question."""
+        """Text between examples, and before the question."""
         return str(self.settings["separator"])
 
     @property
     def blank(self) -> str:
-        """What stands for a question, and for every further field, that is withheld."""
+        """Replacement of a withheld question, and of every further field."""
         return str(self.settings["blank"])
 
     @property
     def isolated_labels(self) -> bool:
-        """Whether the token of a label is the one it has alone, not the one it has after ``join``."""
+        """Whether a label is tokenized alone, not after ``join``."""
         return bool(self.settings["isolated_labels"])
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """Strings before which a written answer ends; the separator, where the template does not say."""
+        """Stop strings of a generated answer; by default the separator."""
         stop = self.settings["stop"]
         return (self.separator,) * bool(self.separator) if stop is None else tuple(stop)
 
     @property
     def max_tokens(self) -> int:
-        """Longest written answer, in tokens."""
+        """Maximum length of a generated answer, in tokens."""
         return int(self.settings["max_tokens"])
 
     def as_settings(self) -> dict[str, Any]:
-        """What is recorded with a run."""
+        """Settings that a run records."""
         return {
             "name": self.name,
             "digest": self.digest,
@@ -104,15 +104,15 @@ class Template:
         }
 
     def render_header(self, fields: TemplateFields) -> str:
-        """What comes first, once.
+        """Render the beginning of the text.
 
         Raises:
-            BadInputError: the template cannot be computed for this prompt.
+            BadInputError: the template cannot be rendered for this prompt.
         """
         return self._render_block("header", fields, {})
 
     def render_question(self, fields: TemplateFields) -> str:
-        """The question, up to where its answer begins.
+        """Render the question, up to where its answer begins.
 
         Raises:
             BadInputError: as above.
@@ -120,11 +120,11 @@ class Template:
         return self._render_block("question", fields, {})
 
     def render_option(self, fields: TemplateFields, place: int) -> str:
-        """An option as a model is to say it.
+        """Render an option as a continuation.
 
         Args:
-            fields: of the prompt.
-            place: of the option, from 0.
+            fields: fields of the prompt.
+            place: index of the option, from 0.
 
         Raises:
             BadInputError: as above.
@@ -135,11 +135,11 @@ class Template:
         return self._render_block("answer", fields, {"label": label, "answer": text})
 
     def render_answer(self, fields: TemplateFields, gold: str) -> str:
-        """A written answer as it stands in a worked example.
+        """Render the reference answer of a few-shot example.
 
         Args:
-            fields: of a prompt without options.
-            gold: its gold answer.
+            fields: fields of a prompt without options.
+            gold: its reference answer.
 
         Raises:
             BadInputError: as above.
@@ -154,22 +154,22 @@ class Template:
 
 
 def list_built_in_templates() -> tuple[str, ...]:
-    """Names of the templates that are at hand."""
+    """Return the names of the built-in templates."""
     names = (Path(entry.name) for entry in files("tracker.evaluating.prompt_templates").joinpath("built_in").iterdir())
     return tuple(sorted(name.stem for name in names if name.suffix == ".jinja"))
 
 
 def load_template(name_or_path: str, *, labels: str | None = None) -> Template:
-    """A template by its name, or of a file.
+    """Load a template by its name or from a file.
 
     Args:
         name_or_path: name of a built-in template, or path of a ``.jinja`` file.
-        labels: how options are called, one of `LABELS`, where it is not to be as the template says.
+        labels: labels of the options, one of `LABELS`; by default the template's.
 
     Raises:
         NotFoundError: no built-in template has this name.
-        BadInputError: the file cannot be read, or is no template; with the line.
-        SelectionError: there are no such labels.
+        BadInputError: the file cannot be read or parsed; the message names the line.
+        SelectionError: the labels are unknown.
     """
     if labels is not None and labels not in LABELS:
         raise SelectionError(f"No labels {labels!r}. Known: {', '.join(LABELS)}.")
@@ -180,16 +180,16 @@ def load_template(name_or_path: str, *, labels: str | None = None) -> Template:
     elif path.suffix in ENDINGS or path.name != name_or_path or path.is_file():
         template = _parse(path.name, _read(path), str(path))
     else:
-        hint = f"A template of your own is a file that ends in {ENDINGS[0]}: --template ./FILE{ENDINGS[0]}"
+        hint = f"A custom template is a file that ends in {ENDINGS[0]}: --template ./FILE{ENDINGS[0]}"
         raise NotFoundError("template", name_or_path, list_built_in_templates(), hint)
     return template if labels is None else replace(template, labels=labels)
 
 
 def default_template(choices: Sequence[Sequence[str] | None]) -> Template:
-    """``multiple_choice`` where at least half of the prompts have options, else ``written``.
+    """Return ``multiple_choice`` if at least half of the prompts have options, else ``written``.
 
     Args:
-        choices: options of each prompt; None where it has none.
+        choices: options of each prompt; None if it has none.
     """
     n_with = sum(map(bool, choices))
     return load_template("multiple_choice" if n_with and 2 * n_with >= len(choices) else "written")
@@ -208,7 +208,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig") if path.is_file() else _raise_no_such_file(path)
     except UnicodeDecodeError as error:
-        raise BadInputError(path, f"this is no UTF-8 text (byte {error.start + 1})") from None
+        raise BadInputError(path, f"the file is not UTF-8 text (byte {error.start + 1})") from None
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror}") from None
 

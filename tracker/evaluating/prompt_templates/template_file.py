@@ -1,7 +1,7 @@
-"""A template as users write it: one Jinja file of settings and blocks.
+"""Parse a template file: one Jinja file of settings and blocks.
 
-Settings are ``{% set name = constant %}`` lines. Blocks hold texts; a file without any is the block ``question``. The
-blocks are compiled before anything is rendered, so that what is misspelt is found, with its line, before a model is
+Settings are ``{% set name = constant %}`` lines. Blocks hold texts; a file without blocks is the block ``question``.
+Blocks are compiled before anything is rendered, so that misspelt names are reported with their line before a model is
 loaded.
 """
 
@@ -32,15 +32,15 @@ from tracker.suggestions import find_similar, format_guess
 
 ANSWERS = ("label", "text", "written")
 NAMES = {"header": HEADER_NAMES, "question": QUESTION_NAMES, "answer": ANSWER_NAMES}
-"""Blocks, and what each may speak of."""
+"""Blocks, and the names that each may use."""
 
 NAMELESS = "<template>"
-"""What Jinja calls a template that was made of a string."""
+"""File name that Jinja gives a template compiled from a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateSetting:
-    """One line of settings: its default, and which values it accepts."""
+    """A setting: default and accepted values."""
 
     default: Any
     requirement: str
@@ -63,17 +63,17 @@ SETTINGS = {
     "blank": TemplateSetting("", "a text", _is_text),
     "isolated_labels": TemplateSetting(False, "true or false", lambda value: isinstance(value, bool)),
     "stop": TemplateSetting(None, 'a list of texts, such as ["\\n"]', _are_texts),
-    "max_tokens": TemplateSetting(256, "a whole number above 0", lambda value: type(value) is int and value > 0),
+    "max_tokens": TemplateSetting(256, "an integer above 0", lambda value: type(value) is int and value > 0),
 }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemplateBlock:
-    """A part of a template that can be rendered.
+    """A block of a template.
 
     Attributes:
         place: the file, or the name of a built-in template.
-        names: the names that stand in it.
+        names: names used in the block.
     """
 
     place: str
@@ -81,16 +81,16 @@ class TemplateBlock:
     compiled: Compiled
 
     def render(self, values: Mapping[str, Any], fields: TemplateFields) -> str:
-        """The text for one prompt; one line break at its end is dropped.
+        """Render the text for one prompt; one line break at its end is removed.
 
         Raises:
-            BadInputError: the prompt has not what the template asks of it, or the template cannot be computed.
+            BadInputError: the prompt lacks a field that the template uses, or the template cannot be rendered.
         """
         try:
             return self.compiled.render(values).removesuffix("\n")
-        except Exception as error:  # what people write in a template can raise anything
+        except Exception as error:  # expressions of users can raise any exception
             message = f"line {_find_line(error)}: prompt {fields.name}: {error}"
-            hint = "Here its question and further fields are withheld." if fields.blank is not None else ""
+            hint = "The question and further fields are withheld here." if fields.blank is not None else ""
             raise BadInputError(self.place, message, advice=hint) from error
 
 
@@ -115,7 +115,7 @@ def parse_template(source: str, place: str) -> TemplateFile:
         place: its name in messages.
 
     Raises:
-        BadInputError: it is no template, or speaks of what it cannot; with the line.
+        BadInputError: the template is invalid or uses an unknown name; the message names the line.
     """
     environment = _make_environment()
     try:
@@ -130,13 +130,13 @@ def parse_template(source: str, place: str) -> TemplateFile:
 
 
 class _UndefinedField(StrictUndefined):
-    """A name without a value, with a message that lists the fields there are."""
+    """A name without a value; its message lists the available fields."""
 
     @property
     def _undefined_message(self) -> str:
         if isinstance(self._undefined_obj, Details):
             known = ", ".join(sorted(self._undefined_obj._fields)) or "none"
-            return f"it has no further field {self._undefined_name!r}. Its fields: {known}."
+            return f"the prompt has no further field {self._undefined_name!r}. Its fields: {known}."
         return super()._undefined_message
 
 
@@ -149,7 +149,7 @@ def _make_environment() -> ImmutableSandboxedEnvironment:
         finalize=_printable,
         autoescape=False,
     )
-    # The same prompt gives the same text, always.
+    # The same prompt always gives the same text.
     del environment.filters["random"], environment.globals["lipsum"]
     return environment
 
@@ -158,15 +158,15 @@ def _printable(value: Any) -> Any:
     if isinstance(value, (str, int, float, Choice, StrictUndefined)):
         return value
     if value is None:
-        raise ValueError("a field that it prints is null")
+        raise ValueError("a printed field is null")
     if callable(value):
-        raise ValueError("it prints a function: write parentheses after its name")
+        raise ValueError("a function is printed: add parentheses after its name")
     kind = "further fields" if isinstance(value, Details) else "a list"
-    raise ValueError(f"it prints {kind}: name a part of it, or write a loop")
+    raise ValueError(f"{kind} cannot be printed: select an item, or write a loop")
 
 
 def _split_settings(tree: nodes.Template, place: str) -> tuple[dict[str, Any], list[nodes.Node]]:
-    """Every setting, and what else stands at the top."""
+    """Return every setting, and the other nodes at the top level."""
     values: dict[str, Any] = {}
     rest: list[nodes.Node] = []
     for node in tree.body:
@@ -175,7 +175,7 @@ def _split_settings(tree: nodes.Template, place: str) -> tuple[dict[str, Any], l
             continue
         name = node.target.name if isinstance(node.target, nodes.Name) else ""
         if name not in SETTINGS:
-            raise BadInputError(place, f"line {node.lineno}: no setting {name!r}. {_suggest(name, SETTINGS)}")
+            raise BadInputError(place, f"line {node.lineno}: unknown setting {name!r}. {_suggest(name, SETTINGS)}")
         try:
             value = node.node.as_const() if isinstance(node.node, nodes.Expr) else None
         except nodes.Impossible:
@@ -187,31 +187,33 @@ def _split_settings(tree: nodes.Template, place: str) -> tuple[dict[str, Any], l
 
 
 def _split_blocks(rest: Sequence[nodes.Node], place: str) -> dict[str, list[nodes.Node]]:
-    """What stands in each block."""
+    """Return the nodes of each block."""
     blocks = [node for node in rest if isinstance(node, nodes.Block)]
     bodies: dict[str, list[nodes.Node]] = {}
     for block in blocks:
         if block.name not in NAMES:
-            raise BadInputError(place, f"line {block.lineno}: no block {block.name!r}. {_suggest(block.name, NAMES)}")
+            raise BadInputError(
+                place, (f"line {block.lineno}: unknown block {block.name!r}. {_suggest(block.name, NAMES)}")
+            )
         if block.name in bodies:
-            raise BadInputError(place, f"line {block.lineno}: a second block {block.name!r}")
+            raise BadInputError(place, f"line {block.lineno}: block {block.name!r} is defined twice")
         bodies[block.name] = list(block.body)
     for part in (
         part for node in rest if blocks and not isinstance(node, nodes.Block) for part in _list_printed_parts(node)
     ):
-        message = f"this stands outside of the blocks {', '.join(bodies)}, and is never said"
+        message = f"this text is outside of the blocks {', '.join(bodies)} and is never rendered"
         raise BadInputError(place, f"line {_first_line(part)}: {message}")
     if not blocks:
         bodies["question"] = _drop_leading_lines(rest)
     for body in bodies.values():
         _check_statements(body, place)
     if not any(True for node in bodies.get("question", ()) for _ in _list_printed_parts(node)):
-        raise BadInputError(place, "nothing is asked: write a text, or {% block question %} ... {% endblock %}")
+        raise BadInputError(place, "the template is empty: write a text, or {% block question %} ... {% endblock %}")
     return bodies
 
 
 def _drop_leading_lines(rest: Sequence[nodes.Node]) -> list[nodes.Node]:
-    """Without the empty lines that follow the settings."""
+    """Return the nodes without the empty lines that follow the settings."""
     body = list(rest)
     while body and not any(True for _ in _list_printed_parts(body[0])):
         del body[0]
@@ -230,7 +232,7 @@ def _first_line(part: nodes.Node) -> int:
 
 
 def _list_printed_parts(node: nodes.Node) -> Iterator[nodes.Node]:
-    """The parts of a node that are more than white space."""
+    """Return the parts of a node that are more than white space."""
     if not isinstance(node, nodes.Output):
         yield node
         return
@@ -244,8 +246,8 @@ def _check_statements(body: Sequence[nodes.Node], place: str) -> None:
     for node in body:
         for statement in [node, *node.find_all(nodes.Stmt)]:
             if isinstance(statement, kinds):
-                description = "a block inside another" if isinstance(statement, nodes.Block) else "another file"
-                raise BadInputError(place, f"line {statement.lineno}: {description} cannot be part of a template")
+                description = "a nested block" if isinstance(statement, nodes.Block) else "another file"
+                raise BadInputError(place, f"line {statement.lineno}: a template cannot contain {description}")
 
 
 def _compile_block(
@@ -263,9 +265,9 @@ def _compile_block(
 def _explain_unknown_name(unknown: str, block: str) -> str:
     known_in = next((name for name, names in NAMES.items() if unknown in names), None)
     if known_in is not None:
-        return f"{unknown} is known in the block {known_in}, not in the block {block}"
+        return f"{unknown} is available in the block {known_in}, not in the block {block}"
     hint = _suggest(unknown, NAMES[block])
-    return f"nothing is called {unknown!r} in the block {block}. {hint} Further fields of a prompt are details.NAME."
+    return f"unknown name {unknown!r} in the block {block}. {hint} Further fields of a prompt are details.NAME."
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
@@ -274,6 +276,6 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 
 
 def _find_line(error: BaseException) -> int:
-    """The line of the template that an error came from."""
+    """Return the template line that an error came from."""
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == NAMELESS]
     return lines[-1] if lines else 1

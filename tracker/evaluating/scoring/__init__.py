@@ -1,1 +1,1 @@
-"""From what a model did with a question to scores and answers."""
+"""Score responses, and extract answers from them."""

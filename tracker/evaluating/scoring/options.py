@@ -1,4 +1,4 @@
-"""Options compared by their log-probabilities, and found in what a model wrote."""
+"""Score options by their log-probabilities, and find the option that a generated response names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tracker.evaluating.scoring.response_scores import (
 from tracker.option_labels import option_name
 
 WRAPPING = " \t\r\n*_`\"'()[]{}<>.,:;!"
-"""What may stand around an answer without being part of it."""
+"""Characters that may surround an answer."""
 
 MAX_UNLISTED_SHARE = 0.05
-"""Of the probability of all options: what may be unknown where a probability is told."""
+"""Maximum share of the probability of all options that may be unknown for a probability to be reported."""
 
 
 def score_options(
@@ -33,20 +33,21 @@ def score_options(
     *,
     unlisted_share: float = 0.0,
 ) -> ScoresAndAnswers:
-    """Scores and answers from the log-probabilities of a question's options.
+    """Return scores and answers from the log-probabilities of a prompt's options.
 
-    An option of which nothing is known (-inf) has probability 0; where such options may have more than
-    `MAX_UNLISTED_SHARE` of the probability of all, the likeliest is scored, and no probability is returned. Of equal
-    ones the first is chosen.
-    The log-probability by length is divided by the number of characters of what the model was to say, without what
-    joins it to the question; an empty option counts one.
+    An unlisted option (-inf) has probability 0. If unlisted options may have more than `MAX_UNLISTED_SHARE` of the
+    total probability, the likeliest option is scored, and no probability is returned. Ties are broken in favour of the
+    first option.
+
+    The length-normalized log-probability is divided by the number of characters of the option, without the text that
+    joins it to the question; an empty option has length 1.
 
     Args:
         prompt: with its options.
         logprobs: ``(n_options,)``.
         method: ``letters`` or ``loglikelihood``.
         choices: texts of the options.
-        unlisted_share: largest part of the probability that options of which nothing is known may have.
+        unlisted_share: upper bound of the probability share of unlisted options.
 
     Source: lm-evaluation-harness, tasks of output type multiple_choice, for ``acc`` and ``acc_norm``.
     """
@@ -80,28 +81,28 @@ def score_options(
 
 
 def softmax(logprobs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities that sum to 1 in proportion to ``exp(logprobs)``; one at least is finite, -inf gives 0."""
+    """Return the softmax of log-probabilities, at least one of which is finite; -inf gives 0."""
     weights = np.exp(logprobs - logprobs.max())
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 def find_option(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> int | None:
-    """The place of the option that a written answer names; None where it names none, or it cannot be told which.
+    """Return the index of the option that a generated response names; None if it names none or is ambiguous.
 
-    The first of these that finds one:
+    The first matching rule decides:
 
-    1. all of the text is a label, or the text of an option (letter case and wrapping aside);
-    2. "the answer is X", "Answer: X": the last time that it says so;
+    1. the whole text is a label, or the text of an option (case and wrapping ignored);
+    2. "the answer is X", "Answer: X": the last such statement;
     3. the text begins with a label, as in "B. Because" or "(B)";
-    4. only one label stands in it as a word of its own.
+    4. exactly one label occurs as a separate word.
 
-    Labels of one character count in their own letter case, longer ones in any; "A" and "I" before a word in small
-    letters are English, not labels.
+    Labels of one character are case-sensitive, longer ones are not; "A" and "I" before a word in lower case are
+    English, not labels.
 
     Args:
-        text: what the model wrote.
-        labels: what it was to say.
-        choices: texts of the options, where the labels are something else.
+        text: the response.
+        labels: expected labels.
+        choices: texts of the options, if the labels differ from them.
     """
     whole = _bare(text)
     for known in (labels, choices):
@@ -134,12 +135,12 @@ def _key(label: str) -> str:
 
 @lru_cache(maxsize=64)
 def _patterns(labels: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Finds a label after "answer is", at the start, and anywhere; the label is their only group."""
-    bare = sorted((label.strip() for label in labels), key=len, reverse=True)  # "true story" goes before "true"
+    """Return the patterns of a label after "answer is", at the start, and anywhere; the label is their only group."""
+    bare = sorted((label.strip() for label in labels), key=len, reverse=True)  # "true story" is tried before "true"
     long = "|".join(re.escape(label) for label in bare if len(label) > 1)
     short = "|".join(_single(label) for label in bare if len(label) == 1)
     label = rf"(?<![\w'’])({'|'.join(filter(None, (f'(?i:{long})' if long else '', short)))})(?![\w'’]|\.\d)"
-    # A letter at the start is a label only where something closes it off: "A." but not "A cat".
+    # A letter at the start is a label only if it is closed off: "A." but not "A cat".
     closed = r"(?!\.\d)(?=\s*(?:[.,:;)\]}*_`\"'!\-]|\n|$))"
     start = "|".join(filter(None, (rf"(?i:{long})(?!\w)" if long else "", rf"(?:{short}){closed}" if short else "")))
     return (

@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PLAIN, NORMALISED, BY_PATTERN, WHOLE = "", "acc_norm", "regex", "text"
-"""Extractions: the only or plain one; the option likeliest by length; the match of a pattern; all that a model wrote,
-where the plain answer is the option that it names."""
+"""Extraction methods: the default; the length-normalized likeliest option; the match of a pattern; the whole response
+if the default answer is the option that it names.
+"""
 
 ScoresAndAnswers = tuple[dict[str, float], tuple["ExtractedAnswer", ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractedAnswer:
-    """An answer of a model, extracted by one method.
+    """An answer extracted from a response by one method.
 
     Attributes:
         extraction: the method, one of the constants above.
-        text: the answer; None where there is none.
-        probability: the model's own probability of it; None where unknown.
+        text: the answer; None without one.
+        probability: the model's probability of it; None if unknown.
         status: ok, empty (nothing could be extracted), error (the model failed).
     """
 
@@ -31,13 +32,13 @@ class ExtractedAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResponseScores:
-    """The scores and the answers of one response.
+    """The scores and answers of one response.
 
     Attributes:
         prompt_id: key of the prompt.
-        trial: 0 for the first answer to it.
-        scores: by name of the metric; empty where the model failed.
-        answers: one for each extraction.
+        trial: 0 for the first response.
+        scores: by name of the metric; empty if the model failed.
+        answers: one per extraction method.
     """
 
     prompt_id: int
@@ -47,5 +48,5 @@ class ResponseScores:
 
 
 def make_failed_scores() -> ScoresAndAnswers:
-    """No scores, and an answer that says so."""
+    """Return the result of a failed response: no scores, and an answer with the status error."""
     return {}, (ExtractedAnswer(status="error"),)

@@ -1,4 +1,4 @@
-"""ROUGE, the share of a summary's word sequences that it has in common with a reference."""
+"""ROUGE: overlap of word sequences between a text and a reference."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from tracker.errors import MissingExtraError
 
 KINDS = ("rouge1", "rouge2", "rougeL")
-"""Single words, pairs of words, longest common sequence of words."""
+"""Unigrams, bigrams, longest common subsequence."""
 TEXTS_KEPT = 64
-"""Texts whose words are remembered: each kind asks for those of the same answer and references."""
+"""Number of texts whose tokens are cached, since each variant tokenizes the same answer and references."""
 
 
 def make_scorer(kind: str) -> Callable[[str, Sequence[str], Collection[str]], float]:
-    """Scores by one kind: F1 in [0, 1] with the reference that is nearest.
+    """Scores by one ROUGE variant: F1 in [0, 1] with the best reference.
 
-    Words are runs of a-z and 0-9 in small letters, stemmed as ROUGE-1.5.5 does with ``-m``; so a text in another script
-    has no words, and scores 0. What is to be ignored changes nothing.
+    Words are runs of a-z and 0-9 in lower case, stemmed as in ROUGE-1.5.5 with ``-m``. A text in another script has no
+    words and scores 0. Options to ignore differences have no effect.
     """
 
     def score(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> float:
@@ -29,12 +29,12 @@ def make_scorer(kind: str) -> Callable[[str, Sequence[str], Collection[str]], fl
 
 
 def check_installed() -> None:
-    """Raises MissingExtraError: the package that counts is not installed."""
+    """Raise MissingExtraError if the package rouge-score is not installed."""
     _load_scorer(KINDS[0])
 
 
 class _CachedTokenizer:
-    """The package's own words, each text's found once."""
+    """The package's tokenizer with a cache."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenize = lru_cache(maxsize=TEXTS_KEPT)(tokenizer.tokenize)

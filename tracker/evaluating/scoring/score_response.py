@@ -1,4 +1,4 @@
-"""Scores of one response, by any method."""
+"""Score one response by any method."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from tracker.evaluating.scoring.written_answers import (
 )
 
 SCORING = 1
-"""Raised when the same response comes to be scored otherwise: one run is never scored in two ways."""
+"""Version of the scoring rules; raised when the same response would be scored differently, so that a run is never
+scored by two versions.
+"""
 
 
 def check_scoring(
     metrics: Sequence[str] = ("exact_match",), extract: str | None = None, ignore: Collection[str] = ()
 ) -> None:
-    """Raise the errors of `score_response` before a model has worked for hours.
+    """Raise the errors of `score_response` before a model has run for hours.
 
     Raises:
-        SelectionError: a metric or a difference to ignore that is not known, or a pattern that is none.
+        SelectionError: a metric, a difference to ignore or a pattern is invalid.
         MissingExtraError: a metric needs packages that are not installed.
     """
     check_metrics(metrics)
@@ -47,29 +49,28 @@ def score_response(
     ignore: Collection[str] = (),
     choices: Sequence[str] | None = None,
 ) -> ResponseScores:
-    """Scores and answers of a response.
+    """Return scores and answers of a response.
 
-    - ``letters``: ``accuracy`` and ``gold_probability_letters``. Where the model wrote instead of giving
-      probabilities, the option is extracted from what it wrote, and there is no probability.
+    - ``letters``: ``accuracy`` and ``gold_probability_letters``. If the model generated text instead of probabilities,
+      the option is extracted from the text, and there is no probability.
     - ``loglikelihood``: ``acc``, ``acc_norm`` and ``gold_probability_likelihoods``.
     - ``generation``: the chosen metrics.
 
-    Of options that are equally likely, the first is chosen. A response with an error, or in which no option has a
-    finite probability, has no scores: the prompt was not measured. A response from which nothing can be
-    extracted scores 0.
+    Ties are broken in favour of the first option. A response with an error, or without an option of finite probability,
+    has no scores. A response from which nothing can be extracted scores 0.
 
     Args:
-        prompt: as the model read it.
-        response: to it.
+        prompt: the rendered prompt.
+        response: the response to it.
         method: ``letters``, ``loglikelihood`` or ``generation``.
-        metrics: of written answers.
-        extract: pattern that finds the answer in what the model wrote: its last match, and of that the first group
-            that takes part; the whole match where it has no groups.
-        ignore: of written answers, differences that do not matter: see `written_answers.IGNORABLE`.
-        choices: texts of the prompt's options, in order; by default what the prompt calls them.
+        metrics: metrics of generated answers.
+        extract: pattern that finds the answer in the response: its last match, and of that the first group that takes
+            part; the whole match without groups.
+        ignore: differences that generated answers may have: see `written_answers.IGNORABLE`.
+        choices: texts of the prompt's options, in order; by default its options.
 
     Raises:
-        SelectionError: a method, a metric or a difference to ignore that is not known, or a pattern that is none.
+        SelectionError: a method, a metric, a difference to ignore or a pattern is invalid.
         MissingExtraError: a metric needs packages that are not installed.
     """
     if method not in METHODS:

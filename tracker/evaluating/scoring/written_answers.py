@@ -1,4 +1,4 @@
-"""Written answers: what is extracted from them, and how near it comes to the reference answers."""
+"""Generated answers: extract them, and compare them with the reference answers."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from tracker.evaluating.scoring.response_scores import (
 from tracker.option_labels import option_name
 
 IGNORABLE: Mapping[str, str] = {
-    "case": "capital and small letters",
-    "punctuation": "punctuation, unless it stands between two digits or is a minus",
+    "case": "upper and lower case",
+    "punctuation": "punctuation, except between two digits or as a minus sign",
     "articles": "the words a, an and the",
-    "number-format": "of answers that are a number: thousands commas, currency signs, zeros behind the point",
+    "number-format": "in answers that are a number: thousands separators, currency signs, trailing zeros",
 }
-"""Differences between an answer and a gold answer that `exact_match` and `f1` may overlook."""
+"""Differences from a reference answer that `exact_match` and `f1` can ignore."""
 _ARTICLES = re.compile(r"\b(?:an?|the)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"([+-]?)[$€£]?([+-]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?\.?")
 
 
 def exact_match(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> float:
-    """1 where the answer is one of the references, else 0; surrounding space never counts."""
+    """Return 1 if the answer equals a reference, else 0; surrounding space is always ignored."""
     normalized = normalize(answer, ignore)
     return float(any(normalize(reference, ignore) == normalized for reference in references))
 
 
 def f1(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> float:
-    """Harmonic mean of precision and recall of words, for the reference that is nearest; 1 where both have none."""
+    """Return the harmonic mean of precision and recall of words, for the best reference; 1 if both have no words."""
     return max(_shared_words(normalize(answer, ignore), normalize(reference, ignore)) for reference in references)
 
 
@@ -50,13 +50,13 @@ METRICS: Mapping[str, Callable[[str, Sequence[str], Collection[str]], float]] = 
     "f1": f1,
     **{name: rouge.make_scorer(name) for name in rouge.KINDS},
 }
-"""What a written answer can be scored by: of the answer, the references and what to ignore, in [0, 1]."""
+"""Metrics of generated answers: functions of the answer, the references and what to ignore, in [0, 1]."""
 
 
 def score_text(
     prompt: RenderedPrompt, text: str, metrics: Sequence[str], extract: str | None, ignore: Collection[str]
 ) -> ScoresAndAnswers:
-    """Scores and answers of what a model wrote; no scores where the question has no references."""
+    """Return scores and answers of a generated response; no scores if the prompt has no references."""
     check_metrics(metrics)
     check_ignored(ignore)
     answer, answers = _extract(text, extract)
@@ -75,11 +75,11 @@ def score_written_option(
     ignore: Collection[str],
     choices: Sequence[str],
 ) -> ScoresAndAnswers:
-    """Scores and answers where a model wrote which option it takes.
+    """Return scores and answers if the model generated the option it chooses.
 
-    ``accuracy`` and ``exact_match`` are whether the option that it names is the right one; other metrics compare what
-    it wrote with the references, or where there are none with the text of the right option. The answer is the option's
-    name; the whole text is kept beside it.
+    ``accuracy`` and ``exact_match`` are 1 if the named option is correct. Other metrics compare the response with the
+    references, or without references with the text of the correct option. The answer is the option's label; the whole
+    text is stored beside it.
     """
     option_metrics = ("accuracy", "exact_match")
     check_metrics([name for name in metrics if name not in option_metrics])
@@ -103,7 +103,7 @@ def score_written_option(
 
 
 def _extract(text: str, extract: str | None) -> tuple[str | None, tuple[ExtractedAnswer, ...]]:
-    """The answer that counts, None where there is none; and the answers to be stored, the whole text first."""
+    """Return the answer to score, None without one, and the answers to store, the whole text first."""
     whole = text.strip() or None
     answers = [_make_answer(PLAIN, whole)]
     if extract is None:
@@ -117,9 +117,9 @@ def _make_answer(extraction: str, text: str | None) -> ExtractedAnswer:
 
 
 def extract_answer(text: str, extract: str) -> str | None:
-    """What a pattern finds: of its last match the first group that takes part, or all of it where it has no groups.
+    """Return a pattern's last match: its first group that takes part, or the whole match without groups.
 
-    None where it finds nothing, or nothing but space.
+    None if there is no match, or only white space.
     """
     matches = list(compile_pattern(extract).finditer(text))
     if not matches:
@@ -131,29 +131,29 @@ def extract_answer(text: str, extract: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def compile_pattern(extract: str) -> re.Pattern[str]:
-    """The compiled pattern.
+    """Compile a pattern.
 
     Raises:
-        SelectionError: it is none.
+        SelectionError: the pattern is not a regular expression.
     """
     try:
         return re.compile(extract)
     except (re.error, RecursionError, OverflowError) as error:
         raise SelectionError(
-            f"{extract!r} is no regular expression: {error}. An example: 'answer is ([A-D])'."
+            f"{extract!r} is not a regular expression: {error}. An example: 'answer is ([A-D])'."
         ) from error
 
 
 def check_metrics(metrics: Sequence[str]) -> None:
-    """Reject metrics that are not known, or whose packages are missing.
+    """Reject unknown metrics, and metrics whose packages are missing.
 
     Raises:
-        SelectionError: there is no such metric.
-        MissingExtraError: it needs packages that are not installed.
+        SelectionError: a metric is unknown.
+        MissingExtraError: a metric needs packages that are not installed.
     """
     for name in metrics:
         if name not in METRICS:
-            raise SelectionError(f"No metric {name!r} of written answers. Known: {', '.join(METRICS)}.")
+            raise SelectionError(f"No metric {name!r} for generated answers. Known: {', '.join(METRICS)}.")
         if name in rouge.KINDS:
             rouge.check_installed()
 
@@ -162,7 +162,7 @@ def check_ignored(ignore: Collection[str]) -> None:
     """Reject differences that cannot be ignored.
 
     Raises:
-        SelectionError: there is no such difference.
+        SelectionError: a difference is unknown.
     """
     for word in ignore:
         if word not in IGNORABLE:
@@ -170,7 +170,7 @@ def check_ignored(ignore: Collection[str]) -> None:
 
 
 def normalize(text: str, ignore: Collection[str] = ()) -> str:
-    """A text without surrounding space and without the differences that do not matter."""
+    """Return a text without surrounding space and without the differences to ignore."""
     normalized = text.strip()
     if "number-format" in ignore:
         normalized = _plain_number(normalized)
@@ -184,7 +184,7 @@ def normalize(text: str, ignore: Collection[str] = ()) -> str:
 
 
 def _plain_number(text: str) -> str:
-    """``1000`` for ``$1,000.00``; any other text as it is."""
+    """Return ``1000`` for ``$1,000.00``; any other text unchanged."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return text

@@ -1,1 +1,1 @@
-"""Language models behind a server that speaks OpenAI's protocol."""
+"""Language models behind a server with OpenAI's API."""

@@ -1,4 +1,4 @@
-"""Where a server is and the key to it; the key is shown to nobody else."""
+"""The address of a server and its API key; the key is never sent elsewhere or printed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from urllib.parse import urlsplit
 from tracker.errors import ServerError
 
 FRAGMENT = 8
-"""Characters in a row of a key that are never printed."""
+"""Maximum number of consecutive characters of a key that may be printed."""
 ENDPOINTS = ("/chat/completions", "/completions", "/models")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """Where a server is.
+    """The address of a server.
 
     Attributes:
-        base: scheme, host and path, to which ``/completions`` is added.
-        host: name and port as given.
+        base: scheme, host and path, to which ``/completions`` is appended.
+        host: name and port as written by the user.
         is_local: whether it is this machine.
-        is_encrypted: whether it is spoken to by https.
+        is_encrypted: whether it uses https.
     """
 
     base: str
@@ -33,10 +33,10 @@ class Address:
 
 
 class ApiKey:
-    """The key to a server. Neither ``repr`` nor ``str`` shows it, and it is no part of a pickle.
+    """An API key. Neither ``repr`` nor ``str`` shows it, and it cannot be pickled.
 
     Args:
-        secret: as the server wants it; '' where it wants none.
+        secret: the key; '' if the server needs none.
     """
 
     __slots__ = ("_secret",)
@@ -54,19 +54,19 @@ class ApiKey:
         return ApiKey, ("",)
 
     def is_part_of(self, text: str) -> bool:
-        """Whether a text would give it away."""
+        """Return whether a text contains the key."""
         return bool(self._secret) and self._secret in text
 
     def is_possible(self) -> bool:
-        """Whether it can be sent: letters, digits and marks of ASCII alone."""
+        """Return whether the key can be sent: letters, digits and marks of ASCII only."""
         return all("!" <= letter <= "~" for letter in self._secret)
 
     def headers(self) -> dict[str, str]:
-        """HTTP headers that hold the key."""
+        """Return the HTTP headers with the key."""
         return {"Authorization": f"Bearer {self._secret}"} if self else {}
 
     def redact(self, text: str) -> str:
-        """The text with *** wherever the key stands, or eight and more of its characters in a row."""
+        """Return the text with *** in place of the key, and of eight or more consecutive characters of it."""
         secret = self._secret
         if not secret or not text:
             return text
@@ -81,45 +81,46 @@ class ApiKey:
         return re.sub("\0+", "***", masked)
 
     def remove_key(self, body: str) -> str:
-        """A server's response in which the whole key is not repeated; words such as EMPTY are no keys."""
+        """Return a server's response without the whole key; placeholders such as EMPTY are not masked."""
         return body.replace(self._secret, "***") if len(self._secret) >= FRAGMENT else body
 
 
 def read_key(name: str) -> ApiKey:
-    """The key in an environment variable; none where it is not set or empty.
+    """Return the key in an environment variable; an empty key if it is not set or empty.
 
     Raises:
-        ServerError: what the variable holds cannot be a key.
+        ServerError: the variable's value cannot be a key.
     """
     key = ApiKey(os.environ.get(name, "").strip())
     if not key.is_possible():
         raise ServerError(
-            f"The environment variable {name} holds no key: no key has such spaces, line ends or letters in it."
+            f"The environment variable {name} does not hold a valid key: it contains spaces, line ends or non-ASCII "
+            "letters."
         )
     return key
 
 
 def read_address(api_base: str) -> Address:
-    """The address of a server as a user writes it: ``http://localhost:8000/v1``.
+    """Parse a server address: ``http://localhost:8000/v1``.
 
     Raises:
-        ServerError: it is no address, or there are credentials in it; they are not repeated.
+        ServerError: the address is invalid, or contains credentials, which the message does not repeat.
     """
-    example = "Give it as http://localhost:8000/v1."
+    example = "Use an address such as http://localhost:8000/v1."
     try:
         parts = urlsplit(api_base.strip())
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ServerError(f"The address of the server cannot be read. {example}") from None
+        raise ServerError(f"The server address cannot be parsed. {example}") from None
     if "@" in parts.netloc:
         raise ServerError(
-            "The address of the server holds a user or password, which would be stored with the run. Leave them out, "
-            "and put the key into the environment variable OPENAI_API_KEY (or the one that --key-env names)."
+            "The server address contains a user or password, which would be stored with the run. Remove them, and "
+            "put the key into the environment variable OPENAI_API_KEY, or the one named by --key-env."
         )
     if parts.query or parts.fragment:
-        raise ServerError(f"The address of the server has more after its path ('?' or '#'). {example}")
+        raise ServerError(f"The server address continues after its path ('?' or '#'). {example}")
     if parts.scheme not in ("http", "https") or not host:
-        raise ServerError(f"{api_base!r} is no address of a server. {example}")
+        raise ServerError(f"{api_base!r} is not a server address. {example}")
     path = parts.path.rstrip("/")
     for ending in ENDPOINTS:
         path = path.removesuffix(ending)
@@ -134,11 +135,9 @@ def read_address(api_base: str) -> Address:
 
 
 def list_address_warnings(address: Address, key: ApiKey) -> list[str]:
-    """Warnings about an address, before the first request."""
+    """Return warnings about an address, before the first request."""
     if key and not address.is_encrypted and not address.is_local:
-        return [
-            f"The key is sent to {address.host} unencrypted, and so are the prompts: use https where it is offered."
-        ]
+        return [f"The key and the prompts are sent to {address.host} unencrypted. Use https if the server offers it."]
     return []
 
 

@@ -1,4 +1,4 @@
-"""What the API of a server offers, detected by one request."""
+"""Detect what the API of a server supports, by one request."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tracker.name_lists import join_names
 Api = Literal["completions", "chat"]
 PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
 MIN_TOP_TOKENS = 5
-"""Likeliest tokens that every server lists which lists any."""
+"""Number of likeliest tokens that every server with token probabilities can list."""
 PROBE, PROBE_END = "The capital of France is", " Paris"
 PromptContent = str | list[Message]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiCapabilities:
-    """The endpoint of a server, and what is requested of it.
+    """The endpoint of a server, and the kind of request.
 
     Attributes:
-        api: whether it completes a text or takes its turn in a conversation.
-        output: the likeliest first tokens, the probabilities of what was sent, or text.
-        n_top: likeliest tokens that are requested.
-        limit: what the protocol calls the limit of tokens here.
-        n_extra_tokens: tokens that it must write where none are wanted.
+        api: completion of a text, or a turn in a conversation.
+        output: the likeliest first tokens, the probabilities of the sent text, or generated text.
+        n_top: number of likeliest tokens to request.
+        limit: name of the parameter for the maximum number of tokens.
+        n_extra_tokens: number of tokens that the server must generate although none are needed.
     """
 
     api: Api
@@ -41,11 +41,11 @@ class ApiCapabilities:
 
     @property
     def path(self) -> str:
-        """Where requests go, behind the address."""
+        """Path of requests, relative to the address."""
         return PATHS[self.api]
 
     def body(self, model: str, prompt: PromptContent, *, n_tokens: int, **more: Any) -> dict[str, Any]:
-        """A request: a text for completions, turns for a conversation."""
+        """Return a request body: a text for completions, turns for a conversation."""
         body: dict[str, Any] = {"model": model, "temperature": 0.0, **more}
         body["messages" if self.api == "chat" else "prompt"] = prompt
         if self.output == "letters":
@@ -57,30 +57,30 @@ class ApiCapabilities:
         return body | {self.limit: n_tokens}
 
     def describe(self, method: str) -> str:
-        """The endpoint and what is requested of it, in a line."""
+        """Return the endpoint and the kind of request in one line."""
         if self.output == "letters":
-            return f"probabilities of the labels from {self.path}, among the {self.n_top} likeliest tokens"
+            return f"label probabilities from {self.path}, among the {self.n_top} likeliest tokens"
         if self.output == "likelihoods":
             return f"log-probabilities of the options from {self.path} with echo"
-        description = "labels written by the model, no probabilities" if method == "letters" else "answers written"
+        description = "generated labels, no probabilities" if method == "letters" else "generated answers"
         return f"{description}, from {self.path}"
 
 
 def detect_capabilities(
     client: RetryingClient, model: str, method: str, *, apis: Sequence[Api], n_top: int, temperature: float
 ) -> ApiCapabilities:
-    """The first of the possible requests that a server supports; each is tried once.
+    """Return the first kind of request that a server supports; each is tried once.
 
     Args:
-        client: of the server.
+        client: client of the server.
         model: its name on the server.
         method: ``letters``, ``loglikelihood`` or ``generation``.
-        apis: those that may be used, the first preferred.
-        n_top: likeliest tokens to request.
-        temperature: of written answers.
+        apis: allowed endpoints, in order of preference.
+        n_top: number of likeliest tokens to request.
+        temperature: of generated answers.
 
     Raises:
-        ServerError: it cannot be reached, does not accept the key, or supports no request that would do.
+        ServerError: the server is not reachable, rejects the key, or supports none of the requests.
     """
     probe = _ServerProbe(client, model, temperature)
     try:
@@ -94,7 +94,7 @@ def detect_capabilities(
 
 
 def _list_candidates(method: str, apis: Sequence[Api], n_top: int, probe: _ServerProbe) -> Iterator[ApiCapabilities]:
-    """The requests to try, in order; what one has shown decides on the next."""
+    """Yield the kinds of request to try, in order; earlier results decide on later ones."""
     if method == "loglikelihood":
         if "completions" in apis:
             yield ApiCapabilities(api="completions", output="likelihoods")
@@ -113,9 +113,9 @@ class _ServerProbe:
     """Tries each kind of request once.
 
     Attributes:
-        connection: the one that is used.
-        answering: endpoints that have answered, and what they call the limit of tokens.
-        rejections: the message of each request that was rejected.
+        connection: the connection.
+        answering: endpoints that have answered, and their parameter for the maximum number of tokens.
+        rejections: message of each rejected request.
     """
 
     def __init__(self, client: RetryingClient, model: str, temperature: float) -> None:
@@ -128,10 +128,10 @@ class _ServerProbe:
         self.rejections: dict[str, str] = {}
 
     def test(self, capabilities: ApiCapabilities) -> ApiCapabilities | None:
-        """The capabilities, where the server has them; None where it does not.
+        """Return the capabilities if the server supports them, else None.
 
         Raises:
-            ServerError: the server does not answer at all, or not this key.
+            ServerError: the server does not answer, or rejects the key.
         """
         if capabilities.api in self._missing_apis:
             return None
@@ -165,7 +165,7 @@ class _ServerProbe:
                 return candidate if is_supported else None
         else:
             return None
-        if last_failure.status not in (500, 501):  # by which servers also say that they do not know an option
+        if last_failure.status not in (500, 501):  # status by which servers also report an unknown option
             raise ServerError(f"{self._client.address.host}: {last_failure}. Try again later.")
         self.rejections[capabilities.path] = str(last_failure)
         self._broken.add(capabilities.path)
@@ -178,23 +178,23 @@ class _ServerProbe:
         names = self._client.known_models(self.connection) if self._missing_apis else []
         if method == "loglikelihood" and (not self._missing_apis or self._model in names):
             return ServerError(
-                f"The server {host} does not give the probabilities of a text that it is sent (completions with echo "
-                f"and logprobs){f': {message}' if message else ''}. Use --method letters, or a server that gives them."
+                f"The server {host} does not return the probabilities of the sent text (completions with echo and "
+                f"logprobs){f': {message}' if message else ''}. Use --method letters, or a server that returns them."
             )
         if self._broken and self._broken == set(self.rejections):
             return ServerError(
-                f"The server {host} fails whatever it is asked ({message}). Look into its log, or try again later."
+                f"The server {host} fails on every request ({message}). Check its log, or try again later."
             )
         names = names or self._client.known_models(self.connection)
-        known = f" It has: {join_names(names, 8)}." if names else ""
+        known = f" Available models: {join_names(names, 8)}." if names else ""
         return ServerError(
             f"The server {host} does not answer for the model {self._model!r} ({message}).{known} Check --model, and "
-            "that the address ends where /completions begins, as in http://localhost:8000/v1."
+            "that the address ends before /completions, as in http://localhost:8000/v1."
         )
 
 
 def _is_supported(response: Mapping[str, Any], capabilities: ApiCapabilities) -> bool:
-    """Whether a response to the probe holds what the request needs."""
+    """Return whether the response to the probe holds what the request needs."""
     if capabilities.output == "letters":
         return get_top_logprobs(response) is not None
     if capabilities.output == "likelihoods":

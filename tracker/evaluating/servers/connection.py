@@ -1,4 +1,4 @@
-"""One thread's connection to a server, which another thread can cut."""
+"""A thread's connection to a server, which another thread can close."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Trouble = Literal["", "unreachable", "timeout", "cut"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpResponse:
-    """What came back.
+    """The result of a request.
 
     Attributes:
-        status: of HTTP; 0 where nothing did.
-        trouble: ``unreachable`` (no connection), ``timeout``, ``cut`` (the reply ends in the middle), or ''.
-        message: the trouble in words.
-        headers: by their names in small letters.
-        body: the reply.
+        status: HTTP status; 0 without a response.
+        trouble: ``unreachable`` (no connection), ``timeout``, ``cut`` (the response is incomplete), or ''.
+        message: the problem as text.
+        headers: by lower-case name.
+        body: the response.
     """
 
     status: int = 0
@@ -42,15 +42,15 @@ class HttpResponse:
 
 
 class Connection:
-    """One thread's connection.
+    """A thread's connection.
 
-    Redirects are not followed, so the key goes to the address that was given and to no other; neither are passwords
-    taken from a .netrc file.
+    Redirects are not followed, so that the key is sent only to the given address. Passwords from a .netrc file are not
+    used.
 
     Args:
         address: the server.
-        key: what it is shown.
-        timeout_s: seconds of silence after which a reply is given up.
+        key: the API key.
+        timeout_s: seconds of silence after which a request fails.
     """
 
     def __init__(self, address: Address, key: ApiKey, timeout_s: float) -> None:
@@ -64,22 +64,22 @@ class Connection:
         self._session.mount("https://", adapter)
 
     def post(self, path: str, body: Mapping[str, Any]) -> HttpResponse:
-        """Sends one request, once. Nothing is raised that could carry the key."""
+        """Send one request, once. No exception is raised that could contain the key."""
         return self._send("POST", path, body)
 
     def get(self, path: str) -> HttpResponse:
-        """Asks for what is at a path, in the same way."""
+        """Request a path with GET, in the same way."""
         return self._send("GET", path, None)
 
     def cut(self) -> None:
-        """Ends what is under way, from another thread."""
+        """Close the connection from another thread, ending the current request."""
         self._is_cut = True
         for open_one in self._sockets:
             with contextlib.suppress(OSError):
                 open_one.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Close the connection."""
         self._session.close()
 
     def _send(self, verb: str, path: str, body: Mapping[str, Any] | None) -> HttpResponse:
@@ -90,11 +90,11 @@ class Connection:
             response = self._session.request(
                 verb, self._address.base + path, json=body, timeout=self._timeout_s, allow_redirects=False
             )
-            text = response.content.decode("utf-8", errors="replace")  # JSON is never anything else
+            text = response.content.decode("utf-8", errors="replace")  # a JSON body is always complete
             headers = {name.lower(): value for name, value in response.headers.items()}
             return HttpResponse(status=response.status_code, headers=headers, body=self._key.remove_key(text))
         except requests.Timeout:
-            trouble, message = "timeout", f"no reply within {self._timeout_s:g} s"
+            trouble, message = "timeout", f"no response within {self._timeout_s:g} s"
         except requests.ConnectionError as error:
             reason = _innermost(error)
             trouble = "unreachable" if _never_connected(error) else "cut"
@@ -105,12 +105,12 @@ class Connection:
 
     def _keep(self, opened: socket.socket) -> None:
         self._sockets[:] = [opened]
-        if self._is_cut:  # while it was being opened
+        if self._is_cut:  # closed while it was opened
             self.cut()
 
 
 class _Bearer(AuthBase):
-    """Sets the key. An object of its own, because without one requests looks for passwords in a .netrc file."""
+    """Sets the key. It is an object, because without one requests reads passwords from a .netrc file."""
 
     def __init__(self, key: ApiKey) -> None:
         self._key = key
@@ -121,7 +121,7 @@ class _Bearer(AuthBase):
 
 
 def _adapter(keep: Callable[[socket.socket], None]) -> HTTPAdapter:
-    """An adapter that says which socket it has opened."""
+    """An adapter that records the socket it has opened."""
 
     class Plain(HTTPConnection):
         def connect(self) -> None:
@@ -145,7 +145,7 @@ def _adapter(keep: Callable[[socket.socket], None]) -> HTTPAdapter:
 
 
 def _innermost(error: BaseException) -> str:
-    """What is at the bottom of an error, in a line without addresses of objects."""
+    """Return the root cause of an error in one line without object addresses."""
     while cause := getattr(error, "reason", None) or error.__cause__ or error.__context__:
         if not isinstance(cause, BaseException):
             break
@@ -169,6 +169,6 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def format_redirect_target(location: str) -> str:
-    """Where a redirect points, without what may be secret in it."""
+    """Return the target of a redirect, without parts that may be secret."""
     parts = urlsplit(location)
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"

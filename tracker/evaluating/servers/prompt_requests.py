@@ -1,4 +1,4 @@
-"""One prompt's responses from a server."""
+"""Request the responses to one prompt from a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tracker.evaluating.servers.retrying_client import RequestRejectedError, Ret
 
 T = TypeVar("T")
 MAX_STOP_STRINGS = 4
-"""Stop strings that every server takes; text is cut at all of them here."""
+"""Number of stop strings that every server accepts; all are applied to the response here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,10 +38,10 @@ class PromptOutcome:
     """The outcome of one prompt.
 
     Attributes:
-        responses: one for each trial.
-        is_outage: whether the server did not answer, rather than reject the prompt.
+        responses: one per trial.
+        is_outage: whether the server did not answer, as opposed to rejecting the prompt.
         n_unlisted: labels that were not among the likeliest tokens.
-        unlisted_bound: largest probability that one of them can have had.
+        unlisted_bound: upper bound of the probability of such a label.
     """
 
     responses: list[Response]
@@ -56,12 +56,12 @@ class PromptSender:
 
     Attributes:
         client: sends requests.
-        connection: the thread's.
-        capabilities: what the server offers.
+        connection: the thread's connection.
+        capabilities: supported kind of request.
         model: its name on the server.
-        sampling: how answers are written.
-        is_written_method: whether answers, rather than labels, are requested, in several trials.
-        stop: ends the waiting.
+        sampling: sampling options.
+        is_written_method: whether answers are generated, possibly in several trials, or labels requested.
+        stop: ends waiting.
     """
 
     client: RetryingClient
@@ -74,15 +74,15 @@ class PromptSender:
     _usages: list[Usage] = field(default_factory=list)
 
     def send(self, prompt: RenderedPrompt) -> PromptOutcome:
-        """The prompt's responses; the earliest worked examples are left out where the server finds the text too long.
+        """Return the prompt's responses; the first few-shot examples are dropped if the server finds the text too long.
 
         Raises:
-            HaltedError: stopped in the middle; there is no outcome.
-            ServerError: nothing will be answered.
+            HaltedError: the evaluation is stopped; there is no outcome.
+            ServerError: no request will succeed.
         """
         self._usages = []
         if self.capabilities.output != "text" and not prompt.options:
-            return self._make_failed_outcome(prompt, "It has no options to choose from.", is_outage=False)
+            return self._make_failed_outcome(prompt, "The prompt has no options to choose from.", is_outage=False)
         for n_examples in range(len(prompt.examples), -1, -1):
             try:
                 if self.capabilities.output == "letters":
@@ -93,8 +93,9 @@ class PromptSender:
             except RequestRejectedError as error:
                 if error.status == 404:
                     raise ServerError(
-                        f"The server {self.client.address.host} no longer knows the model {self.model!r} or the "
-                        f"address ({error.message}). What was answered is stored; run the same command again."
+                        f"The server {self.client.address.host} no longer provides the model {self.model!r} or the "
+                        f"address ({error.message}). Responses received so far are stored. Run the same command "
+                        "again to resume."
                     ) from None
                 if not (error.is_too_long and n_examples):
                     return self._make_failed_outcome(
@@ -102,7 +103,7 @@ class PromptSender:
                     )
             except RetriesExhaustedError as error:
                 return self._make_failed_outcome(prompt, f"{error}.", is_outage=True)
-        raise AssertionError  # the last turn of the loop returns
+        raise AssertionError  # the last iteration returns
 
     def _compare_labels(self, prompt: RenderedPrompt, n_examples: int) -> PromptOutcome:
         content = self._render(prompt, n_examples)
@@ -110,7 +111,7 @@ class PromptSender:
         labels = match_labels(first, prompt.options)
         logprob = max((logprob for token, logprob in first if _is_space(token)), default=-np.inf)
         if isinstance(content, str) and logprob > np.logaddexp.reduce(labels.logprobs):
-            # vocabularies without a token for a space and a digit together say the space first
+            # a vocabulary without a token for a space and a digit together generates the space first
             second = match_labels(self._request_top_logprobs(content + " "), prompt.options)
             both = np.logaddexp(labels.logprobs, logprob + second.logprobs)
             left = 1.0 - np.exp(np.logaddexp.reduce([p for _, p in first]))
@@ -120,9 +121,9 @@ class PromptSender:
             both, bound, n_unlisted = labels.logprobs, labels.unlisted_bound, labels.n_unlisted
         bound = bound if n_unlisted else 0.0
         fields: dict[str, Any] = {"logprobs": np.minimum(both, 0.0)}
-        if n_unlisted == len(both):  # which is likeliest is then unknown
+        if n_unlisted == len(both):  # the likeliest label is then unknown
             n_top = self.capabilities.n_top
-            fields = {"error": f"None of its labels was among the {n_top} likeliest tokens that the server names."}
+            fields = {"error": f"None of its labels was among the {n_top} likeliest tokens that the server lists."}
         elif bound:
             fields["unlisted_share"] = bound / (bound + float(np.exp(np.logaddexp.reduce(both))))
         return PromptOutcome(
@@ -132,7 +133,7 @@ class PromptSender:
         )
 
     def _request_top_logprobs(self, content: PromptContent) -> TokenLogprobs:
-        """The likeliest first tokens; none where the model ends at once."""
+        """Return the likeliest first tokens; none if the model ends at once."""
         return self._request(
             self.capabilities.body(self.model, content, n_tokens=1), lambda response: get_top_logprobs(response) or []
         )
@@ -146,25 +147,25 @@ class PromptSender:
         for option in options:
             tokens, values = self._request_echo(context + option)
             n = count_continuation_tokens(tokens, option)
-            if n is None:  # letters of several tokens: as lm-evaluation-harness, by the number of tokens before them
+            if n is None:  # labels of several tokens: as in lm-evaluation-harness, by the number of tokens before them
                 if n_context is None:
                     n_context = len(self._request_echo(context)[0])
                 n = len(tokens) - n_context
             counted = values[len(values) - n :]
             if n < 1 or any(value is None for value in counted):
-                raise RequestRejectedError(200, "its probabilities do not cover the option")
+                raise RequestRejectedError(200, "the response's probabilities do not cover the option")
             logprobs.append(sum(value for value in counted if value is not None))
         return PromptOutcome(
             responses=[self._make_response(prompt, n_examples, logprobs=np.array(logprobs, dtype=np.float64))]
         )
 
     def _request_echo(self, text: str) -> tuple[list[str], list[float | None]]:
-        """Tokens of a text and their log-probabilities, without what the model adds."""
+        """Return the tokens of a text and their log-probabilities, without those that the model adds."""
 
         def read(response: Mapping[str, Any]) -> tuple[list[str], list[float | None]]:
             echoed = get_echoed_logprobs(response)
             if echoed is None:
-                raise MalformedError("a reply without the probabilities of the text")
+                raise MalformedError("a response without the probabilities of the text")
             counted = (response.get("usage") or {}).get("completion_tokens")
             n_added = (
                 counted
@@ -200,7 +201,7 @@ class PromptSender:
         return PromptOutcome(responses=responses, is_outage=n_unanswered == len(responses))
 
     def _sampling_options(self, text: str, trial: int) -> dict[str, Any]:
-        """Sampling options of a request, without those that are the protocol's defaults."""
+        """Return the sampling options of a request that differ from the protocol's defaults."""
         sampling = self.sampling
         fields: dict[str, Any] = {"temperature": sampling.temperature}
         if sampling.temperature > 0:
@@ -244,7 +245,7 @@ class PromptSender:
 
 
 def derive_seed(seed: int, text: str, trial: int) -> int:
-    """A seed for one answer to a text, in [0, 2**31)."""
+    """Return a seed for one response to a text, in [0, 2**31)."""
     digest = hashlib.sha256(f"{seed}\n{trial}\n".encode() + text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:4]) >> 1
 

@@ -1,4 +1,4 @@
-"""OpenAI's protocol: what is sent, and what a response says."""
+"""OpenAI's protocol: build requests and parse responses."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 WORD_STARTS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})
-"""How vocabularies write the space before a word, and the end of a line."""
+"""Characters by which vocabularies mark the space before a word, and the end of a line."""
 LETTERS_PER_TOKEN = 4
-"""Roughly; used where a server does not count."""
+"""Approximate characters per token; used if a server reports no counts."""
 MAX_TOKENS = 10**9
-"""Of one request; a server that counts more, or less than none, has miscounted."""
+"""Maximum plausible number of tokens of one request; larger or negative counts are ignored."""
 
 TokenLogprobs = list[tuple[str, float]]
 """Tokens and natural logarithms of their probabilities."""
 
 
 class MalformedError(Exception):
-    """A response that is not what the protocol promises; the request is repeated."""
+    """A response that violates the protocol; the request is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,8 +30,8 @@ class Usage:
     """Tokens of one request.
 
     Attributes:
-        n_read, n_written: as the server counted them.
-        is_estimated: whether it did not count, and they are estimated from the length of the text.
+        n_read, n_written: input and output tokens, as counted by the server.
+        is_estimated: whether they are estimated from the length of the text, because the server reports no counts.
     """
 
     n_read: int
@@ -41,12 +41,12 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelProbabilities:
-    """What a list of the likeliest tokens says of the labels.
+    """Label probabilities from a list of the likeliest tokens.
 
     Attributes:
-        logprobs: ``(n_labels,)``, -inf for those that are not listed.
-        n_unlisted: how many are not.
-        unlisted_bound: largest probability that one of them can have had: what the list leaves over, in [0, 1].
+        logprobs: ``(n_labels,)``, -inf for unlisted labels.
+        n_unlisted: number of unlisted labels.
+        unlisted_bound: upper bound of the probability of an unlisted label: the rest of the list, in [0, 1].
     """
 
     logprobs: NDArray[np.float64]
@@ -55,34 +55,33 @@ class LabelProbabilities:
 
 
 def get_choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The one choice of a response.
+    """Return the only choice of a response.
 
     Raises:
-        MalformedError: there is none.
+        MalformedError: the response has no choices.
     """
     choices = response.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise MalformedError("a reply without choices")
+        raise MalformedError("a response without choices")
     return choices[0]
 
 
 def get_text(response: Mapping[str, Any]) -> str:
-    """The text that a model wrote, in either endpoint's form; '' where it wrote nothing that is shown."""
+    """Return the generated text, in either endpoint's format; '' if the model generated nothing visible."""
     chosen = get_choice(response)
     message = chosen.get("message")
     text = chosen.get("text") if message is None else message.get("content") if isinstance(message, Mapping) else 0
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise MalformedError("a reply without text")
+        raise MalformedError("a response without text")
     return text
 
 
 def get_top_logprobs(response: Mapping[str, Any]) -> TokenLogprobs | None:
-    """The likeliest first tokens; None where the server lists none.
+    """Return the likeliest first tokens; None if the server lists none.
 
-    Two forms are in use, by either endpoint: ``top_logprobs`` as one mapping a token, and ``content`` as one object a
-    token.
+    Both endpoints use two formats: ``top_logprobs`` as one mapping per token, and ``content`` as one object per token.
     """
     logprobs = get_choice(response).get("logprobs")
     if not isinstance(logprobs, Mapping):
@@ -101,16 +100,16 @@ def get_top_logprobs(response: Mapping[str, Any]) -> TokenLogprobs | None:
 
 
 MAX_PROBABILITY_SUM = 1.01
-"""Of the probabilities of first tokens; more than 1 by rounding."""
+"""Maximum sum of the probabilities of first tokens; above 1 by rounding."""
 
 
 def match_labels(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> LabelProbabilities:
-    """The probability of each label as the first token, by any spelling of it: ``A``, `` A``, ``▁A``.
+    """Return the probability of each label as the first token, by any spelling of it: ``A``, `` A``, ``▁A``.
 
-    Labels that are the same but for spaces share nothing: each is matched on its own.
+    Labels that differ only in spaces are matched separately.
 
     Raises:
-        MalformedError: the probabilities cannot be.
+        MalformedError: the probabilities are invalid.
     """
     logprobs = np.full(len(labels), -np.inf)
     mass = 0.0
@@ -122,7 +121,7 @@ def match_labels(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> 
             if spelling == label:
                 logprobs[at] = np.logaddexp(logprobs[at], logprob)
     if mass > MAX_PROBABILITY_SUM:
-        raise MalformedError("probabilities of first tokens that add up to more than 1")
+        raise MalformedError("probabilities of first tokens that sum to more than 1")
     return LabelProbabilities(
         logprobs=np.minimum(logprobs, 0.0),
         n_unlisted=int(np.isneginf(logprobs).sum()),
@@ -131,7 +130,7 @@ def match_labels(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> 
 
 
 def get_echoed_logprobs(response: Mapping[str, Any]) -> tuple[list[str], list[float | None]] | None:
-    """Tokens of the text that was sent and of what follows, with their log-probabilities; None where not given."""
+    """Return the tokens of the sent text and of its continuation, with their log-probabilities; None if missing."""
     logprobs = get_choice(response).get("logprobs")
     if not isinstance(logprobs, Mapping):
         return None
@@ -139,15 +138,15 @@ def get_echoed_logprobs(response: Mapping[str, Any]) -> tuple[list[str], list[fl
     if not isinstance(tokens, list) or not isinstance(values, list):
         return None
     if len(tokens) != len(values):
-        raise MalformedError("a reply with more tokens than probabilities")
+        raise MalformedError("a response with more tokens than probabilities")
     return [str(token) for token in tokens], [None if value is None else _parse_logprob(value) for value in values]
 
 
 def count_continuation_tokens(tokens: Sequence[str], continuation: str) -> int | None:
-    """How many tokens at the end make up the continuation; None where they do not spell it.
+    """Return the number of final tokens that make up the continuation; None if they do not spell it.
 
-    Offsets are of no use here: servers count marks of the beginning as letters, or do not. A token that reaches back
-    over the border belongs to the continuation. Where a vocabulary hides the space before a word, spaces are ignored.
+    Offsets are not used: some servers count start tokens as letters, others do not. A token across the border belongs
+    to the continuation. If a vocabulary hides the space before a word, spaces are ignored.
     """
     bare = "".join(continuation.split())
     joined = ""
@@ -164,7 +163,7 @@ def count_continuation_tokens(tokens: Sequence[str], continuation: str) -> int |
 
 
 def get_usage(response: Mapping[str, Any], *, sent: int, received: int) -> Usage:
-    """Tokens as the server counted them, else estimated from the letters that were sent and received."""
+    """Return the tokens as counted by the server, else estimated from the sent and received letters."""
     counts = response.get("usage")
     if isinstance(counts, Mapping):
         read, written = counts.get("prompt_tokens"), counts.get("completion_tokens")
@@ -175,12 +174,12 @@ def get_usage(response: Mapping[str, Any], *, sent: int, received: int) -> Usage
 
 
 def estimate_tokens(n_letters: int) -> int:
-    """Tokens of a text of so many letters, roughly."""
+    """Return the approximate number of tokens of a text."""
     return -(-n_letters // LETTERS_PER_TOKEN)
 
 
 def parse_error(body: Any) -> tuple[str, str]:
-    """What a server says is wrong, and its code for it; '' where it says none."""
+    """Return a server's error message and error code; '' if missing."""
     details = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(details, Mapping):
         message = details.get("message") or details.get("detail") or details.get("error") or ""
@@ -194,7 +193,7 @@ def _parse_entries(entries: Sequence[Any]) -> TokenLogprobs:
 
 
 def _parse_logprob(value: Any) -> float:
-    """A log-probability; rounding may have pushed it above 0."""
+    """Return a log-probability; values above 0 by rounding become 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise MalformedError("a probability that is no number")
+        raise MalformedError("a probability that is not a number")
     return min(0.0, float(value))

@@ -1,4 +1,4 @@
-"""Limits of requests and tokens per minute, and the waits after a fault."""
+"""Rate limits of requests and tokens per minute, and waits after a failure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackOff:
-    """How long to wait before a request is repeated.
+    """How long to wait before a retry.
 
     Attributes:
-        tries: how often a request is sent at most.
-        first_s: seconds before the second try; twice as many before each further one.
-        max_s: but never more, where the server asks for no wait itself.
-        patience_s: where the server asks for a longer wait than this, one stops.
+        tries: maximum number of attempts.
+        first_s: seconds before the second attempt; doubled before each further one.
+        max_s: maximum wait, unless the server requests one itself.
+        patience_s: if the server requests a longer wait, the evaluation stops.
     """
 
     tries: int = 6
@@ -29,21 +29,21 @@ class BackOff:
     patience_s: float = 600.0
 
     def draw_seconds(self, n_failed: int, draws: random.Random) -> float:
-        """After so many failures in a row: half of it fixed, half drawn, so that threads do not return together."""
+        """Return the wait after consecutive failures: half fixed, half random, so that threads do not retry at once."""
         max_seconds = min(self.max_s, self.first_s * 2.0 ** (n_failed - 1))
         return max_seconds * (0.5 + 0.5 * draws.random())
 
 
 class RateLimiter:
-    """At most so many requests and tokens a minute, spread evenly over it.
+    """Limits requests and tokens per minute, spread evenly over it.
 
-    Requests are never closer than a minute divided by the limit, so no minute, wherever it begins, holds more. Tokens
-    are estimated when a request is sent, and set right when the server has counted them.
+    Requests are at least a minute divided by the limit apart, so no minute, wherever it begins, holds more. Tokens are
+    estimated when a request is sent, and corrected when the server has counted them.
 
     Args:
         requests_per_minute: None for no limit.
-        tokens_per_minute: those read and written together.
-        minute_s: how long a minute is.
+        tokens_per_minute: input and output tokens together; None for no limit.
+        minute_s: length of a minute, in seconds.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RateLimiter:
         self._next_request = self._next_tokens = self._paused_until = 0.0
 
     def reserve(self, n_tokens: int) -> float:
-        """Reserve the next free moment; the seconds until then."""
+        """Reserve the next free time; return the seconds until then."""
         with self._lock:
             now = time.monotonic()
             at = max(now, self._next_request, self._next_tokens)
@@ -64,23 +64,23 @@ class RateLimiter:
             return at - now
 
     def correct(self, n_tokens: int) -> None:
-        """So many tokens more, or fewer, than were estimated."""
+        """Correct the estimated number of tokens."""
         with self._lock:
             self._next_tokens += n_tokens * self._per_token
 
     def pause(self, seconds: float) -> None:
-        """Nobody sends anything for so long."""
+        """Pause all requests for some seconds."""
         with self._lock:
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
 
     def remaining_pause(self) -> float:
-        """How many seconds of a pause are left."""
+        """Return the remaining seconds of a pause."""
         with self._lock:
             return max(0.0, self._paused_until - time.monotonic())
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """Seconds to wait, from the header Retry-After, which holds seconds or a date; None where it says none."""
+    """Return the seconds to wait from the header Retry-After, which holds seconds or a date; None if missing."""
     if not header:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Requests that are repeated until the server answers: retries, limits, and when to stop."""
+"""Send requests with retries and rate limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracker.evaluating.servers.rate_limiter import BackOff, RateLimiter, parse_
 T = TypeVar("T")
 
 RETRYABLE_STATUSES = (408, 409, 425, 429)
-"""Statuses after which the same request may succeed; so do those from 500."""
+"""Statuses that are retried, besides those from 500."""
 NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")
 TOO_LONG = re.compile(
     r"context.{0,20}(length|size|window)|too (long|large|many tokens)|maximum.{0,40}(token|length)", re.I
@@ -28,35 +28,35 @@ MAX_REASON_LENGTH = 300
 
 
 class RequestRejectedError(Exception):
-    """The server rejects this request, however often it is sent; others it may answer.
+    """The server rejects this request permanently; it may accept others.
 
     Attributes:
-        status: of HTTP.
-        message: of the server, without the key.
-        is_too_long: whether the message is that the text is longer than the model can read.
+        status: HTTP status.
+        message: the server's message, without the key.
+        is_too_long: whether the text exceeds the model's context.
     """
 
     def __init__(self, status: int, message: str) -> None:
         self.status, self.message = status, message
         self.is_too_long = status == 413 or bool(TOO_LONG.search(message))
-        super().__init__(f"The server refuses it: {message} (HTTP {status})")
+        super().__init__(f"The server rejects the request: {message} (HTTP {status})")
 
 
 class RetriesExhaustedError(Exception):
-    """The server did not answer a request in as many tries as are allowed.
+    """The server did not answer a request within the allowed attempts.
 
     Attributes:
-        status: of the last try; 0 where nothing came back.
+        status: HTTP status of the last attempt; 0 without a response.
     """
 
     def __init__(self, status: int, message: str, n_tries: int) -> None:
         self.status = status
-        times = "once" if n_tries == 1 else f"{n_tries} times"
-        super().__init__(f"The server did not answer, asked {times}; last: {message}")
+        times = "once" if n_tries == 1 else f"{n_tries} attempts"
+        super().__init__(f"The server did not answer after {times}. Last error: {message}")
 
 
 class HaltedError(Exception):
-    """Everything is being stopped; what was under way has no outcome."""
+    """The evaluation is being stopped; unfinished requests have no outcome."""
 
 
 class RetryingClient:
@@ -64,15 +64,15 @@ class RetryingClient:
 
     Args:
         address: the server.
-        key: to it.
+        key: its API key.
         rate_limiter: limits requests and tokens per minute.
-        back_off: what is done after a fault.
-        timeout_s: seconds of silence after which a try is given up.
-        key_env: the variable that the key is from, for messages.
+        back_off: waits after a failure.
+        timeout_s: seconds of silence after which an attempt fails.
+        key_env: environment variable of the key, for messages.
 
     Attributes:
-        faults: how often each kind of fault was met and the request repeated.
-        n_read, n_written: tokens of all requests that were answered.
+        faults: number of retried failures, by kind.
+        n_read, n_written: input and output tokens of all answered requests.
         n_estimated: requests whose tokens the server did not count.
     """
 
@@ -94,11 +94,11 @@ class RetryingClient:
         self.n_read = self.n_written = self.n_estimated = 0
 
     def connection(self) -> Connection:
-        """A connection for one thread."""
+        """Return a connection for one thread."""
         return Connection(self.address, self._key, self._timeout_s)
 
     def known_models(self, connection: Connection) -> list[str]:
-        """Names of the models that a server says it has; none where it does not say."""
+        """Return the names of the server's models; none if it does not list them."""
         response = connection.get("/models")
         try:
             data = json.loads(response.body).get("data") if response.status == 200 else []
@@ -118,23 +118,23 @@ class RetryingClient:
         stop: threading.Event,
         is_first: bool = False,
     ) -> tuple[T, Usage]:
-        """Send a request; what ``read`` makes of the response, and the tokens of the request.
+        """Send a request; return the parsed response, and the tokens of the request.
 
         Args:
-            connection: the thread's.
+            connection: the thread's connection.
             path: such as ``/completions``.
-            body: what is sent.
-            read: parses the response; raises `MalformedError` where it is not as promised.
-            n_letters: of the text that is sent, from which its tokens are estimated.
-            n_letters_back: of the text that may come back.
-            stop: ends the waiting.
-            is_first: nothing was answered yet; a server that cannot be reached then gets no further request.
+            body: the request.
+            read: parses the response; raises `MalformedError` if it violates the protocol.
+            n_letters: length of the sent text, from which its tokens are estimated.
+            n_letters_back: maximum length of the response.
+            stop: ends waiting.
+            is_first: whether no request was answered yet; an unreachable server is then not retried.
 
         Raises:
             RequestRejectedError: the server rejects this request.
-            RetriesExhaustedError: all tries failed.
+            RetriesExhaustedError: all attempts failed.
             HaltedError: ``stop`` was set.
-            ServerError: no request will be answered: key, model, address, credit.
+            ServerError: no request will succeed: wrong key, model or address, or no credit.
         """
         expected = (n_letters + n_letters_back) // 4 + 1
         status, message = 0, ""
@@ -142,7 +142,7 @@ class RetryingClient:
             self._wait(expected, stop)
             response = connection.post(path, body)
             if stop.is_set() and (response.trouble or response.status != 200):
-                raise HaltedError  # an answer that came all the same is paid for, and kept
+                raise HaltedError  # an answer that still arrived is paid for, and kept
             status, wait = response.status, None
             if response.trouble:
                 message = response.message
@@ -162,7 +162,7 @@ class RetryingClient:
                 message = self._check_rejection(response)
                 wait = parse_retry_after(response.headers.get("retry-after"))
             with self._lock:
-                self.faults[response.trouble or (f"HTTP {status}" if status != 200 else "broken reply")] += 1
+                self.faults[response.trouble or (f"HTTP {status}" if status != 200 else "malformed response")] += 1
             if n_failed < self._back_off.tries:
                 self._back_off_for(n_failed, wait, stop)
         raise RetriesExhaustedError(status, message, self._back_off.tries)
@@ -181,8 +181,8 @@ class RetryingClient:
         if requested_s is not None:
             if requested_s > self._back_off.patience_s:
                 self._raise_server_error(
-                    f"asks to wait for {requested_s:,.0f} s. What was answered is stored; run the same command again "
-                    "then."
+                    f"requests a wait of {requested_s:,.0f} s. Responses received so far are stored. Run the same "
+                    "command again then to resume."
                 )
             self._rate_limiter.pause(requested_s)
             seconds = max(seconds, requested_s * jitter) if requested_s else seconds
@@ -192,28 +192,28 @@ class RetryingClient:
     def _parse_response(
         self, body: str, read: Callable[[Mapping[str, Any]], T]
     ) -> tuple[tuple[T, Mapping[str, Any]] | None, str]:
-        """What ``read`` makes of a response, and its JSON; None and the reason where it is malformed."""
+        """Return the parsed response, and its JSON; None and the reason if it is malformed."""
         try:
             parsed = json.loads(body)
         except (ValueError, RecursionError):
-            return None, "a reply that is no JSON"
+            return None, "a response that is not JSON"
         if not isinstance(parsed, dict):
-            return None, "a reply that is no object"
+            return None, "a response that is not a JSON object"
         if parsed.get("error") and not parsed.get("choices"):
-            return None, self._redact(parse_error(parsed)[0] or "an error without words")
+            return None, self._redact(parse_error(parsed)[0] or "an error without a message")
         try:
             get_text(parsed)
             return (read(parsed), parsed), ""
         except MalformedError as error:
             return None, str(error)
         except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
-            return None, "a reply of an unknown form"
+            return None, "a response of unknown form"
 
     def _check_rejection(self, response: HttpResponse) -> str:
-        """The message of a rejection, where the request may be repeated.
+        """Return the message of a rejection if the request may be retried.
 
         Raises:
-            RequestRejectedError, ServerError: the request may not be repeated.
+            RequestRejectedError, ServerError: the request must not be retried.
         """
         status = response.status
         try:
@@ -222,32 +222,34 @@ class RetryingClient:
             message, code = response.body, ""
         message = self._redact(message) or "no reason given"
         if status == 401:
-            self._raise_server_error(f"does not accept the key (HTTP 401). {self._key_advice()}")
+            self._raise_server_error(f"rejects the key (HTTP 401). {self._key_advice()}")
         if status == 403:
-            self._raise_server_error(f"does not allow it with this key (HTTP 403: {message}). {self._key_advice()}")
+            self._raise_server_error(
+                f"does not allow the request with this key (HTTP 403: {message}). {self._key_advice()}"
+            )
         if status == 402 or code in NO_CREDIT:
             self._raise_server_error(
-                f"says that there is no credit left (HTTP {status}: {message}). What was answered is stored; "
-                "run the same command again when there is."
+                f"reports that no credit is left (HTTP {status}: {message}). Responses received so far are stored. "
+                "Run the same command again to resume once there is credit."
             )
         if 300 <= status < 400:
             to = format_redirect_target(response.headers.get("location", ""))
             self._raise_server_error(
-                f"sends one elsewhere (HTTP {status}, to {to}). Give that address, up to where /completions begins."
+                f"redirects (HTTP {status}, to {to}). Use that address, up to where /completions begins."
             )
         if status in RETRYABLE_STATUSES or status >= 500:
             return f"HTTP {status}: {message}"
         raise RequestRejectedError(status, message)
 
     def _key_advice(self) -> str:
-        key_state = "The environment variable {} holds a key" if self._key else "There is no key in the variable {}"
-        return f"{key_state.format(self._key_env)}; put the right one there, or name another variable with --key-env."
+        key_state = "The environment variable {} holds a key" if self._key else "The variable {} holds no key"
+        return f"{key_state.format(self._key_env)}. Set the right key there, or name another variable with --key-env."
 
     def _raise_server_error(self, reason: str) -> Never:
         raise ServerError(f"The server {self.address.host} {reason}")
 
     def _redact(self, message: str) -> str:
-        """A server's words in one line, not too long and without the key."""
+        """Return a server's message in one line, shortened and without the key."""
         line = " ".join(self._key.redact(message).split())
         return (line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]} ...").rstrip(".")
 

@@ -1,4 +1,4 @@
-"""A language model behind a server that speaks OpenAI's protocol."""
+"""A language model behind a server with OpenAI's API."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ServerModel:
     Attributes:
         model: its name on the server.
         host: name and port of the server.
-        description: the endpoint and what is requested of it, in a line.
-        initial_warnings: known before the first prompt, in sentences.
-        n_unlisted: labels that the server did not name among the likeliest tokens, in all.
-        unlisted_bound: largest probability that one of them can have had.
-        n_shortened: prompts that were too long with all of their worked examples.
+        description: the endpoint and the kind of request, in one line.
+        initial_warnings: warnings known before the first prompt.
+        n_unlisted: total number of labels that the server did not list among the likeliest tokens.
+        unlisted_bound: upper bound of the probability of such a label.
+        n_shortened: prompts that were too long with all of their few-shot examples.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class ServerModel:
         return f"ServerModel({self.model!r} at {self.host}: {self.description})"
 
     def respond(self, prompts: Sequence[RenderedPrompt], is_stored: Callable[[int], bool]) -> Iterator[list[Response]]:
-        """The responses that are missing, about every second, in any order; all of a prompt's at once.
+        """Yield the missing responses, about every second, in any order; all of a prompt's at once.
 
-        A prompt that the server rejects, or does not answer in all tries, has responses with an error.
+        A prompt that the server rejects, or does not answer in all attempts, has responses with an error.
 
         Raises:
-            ServerError: nothing more will be answered; what was answered has been yielded.
+            ServerError: no request will succeed; received responses have been yielded.
         """
         missing = [prompt for prompt in prompts if not is_stored(prompt.prompt_id)]
         n_examples = {prompt.prompt_id: len(prompt.examples) for prompt in missing}
@@ -83,7 +83,7 @@ class ServerModel:
             outcomes.close()  # type: ignore[attr-defined]
 
     def cost(self, read: int, written: int) -> float | None:
-        """What so many tokens cost, in the currency of the prices; None where a price is not known."""
+        """Return the price of tokens, in the currency of the prices; None if a price is unknown."""
         price_read, price_written = self._prices
         if price_read is None or price_written is None:
             return None
@@ -91,16 +91,16 @@ class ServerModel:
 
     @property
     def n_tokens_read(self) -> int:
-        """Tokens read so far, the probe and responses that were thrown away included."""
+        """Return the input tokens so far, including the probe and discarded responses."""
         return self._client.n_read
 
     @property
     def n_tokens_written(self) -> int:
-        """Tokens written so far."""
+        """Return the output tokens so far."""
         return self._client.n_written
 
     def as_settings(self) -> dict[str, Any]:
-        """What decides the answers, for the record of the run: no key, no speed, no price."""
+        """Return the settings that decide the responses, for the run's record: without key, speed and price."""
         address = self._client.address
         settings: dict[str, Any] = {
             "server": address.base,
@@ -118,18 +118,19 @@ class ServerModel:
         return settings
 
     def list_warnings(self) -> list[str]:
-        """Warnings about all requests so far, in sentences."""
+        """Return the warnings about all requests so far."""
         warnings = []
         if self.n_unlisted:
             warnings.append(
                 f"{self.n_unlisted:,} labels were not among the {self._capabilities.n_top} likeliest tokens that the "
-                "server names, and count as impossible; none of them can have had a probability above "
-                f"{self.unlisted_bound:.2g}. Where they may have more than {MAX_UNLISTED_SHARE:.0%} of what all labels "
-                "of a prompt have, no gold probability is stored."
+                "server lists, and have probability 0. The probability of each is at most "
+                f"{self.unlisted_bound:.2g}. No gold probability is stored if they may have more than "
+                f"{MAX_UNLISTED_SHARE:.0%} of the probability of all labels."
             )
         if self.n_shortened:
             warnings.append(
-                f"{self.n_shortened:,} prompts were too long for the server; worked examples were left out."
+                f"{self.n_shortened:,} prompts were too long for the server with all few-shot examples; some "
+                "examples were dropped."
             )
         if self._client.n_estimated:
             warnings.append(
@@ -138,7 +139,7 @@ class ServerModel:
             )
         if self._client.faults:
             kinds = ", ".join(f"{kind}: {n:,}" for kind, n in sorted(self._client.faults.items()))
-            warnings.append(f"Requests that had to be sent again ({kinds}).")
+            warnings.append(f"Some requests were retried ({kinds}).")
         return warnings
 
     def _process(self, prompt: RenderedPrompt, connection: Connection, stop: threading.Event) -> PromptOutcome:
@@ -164,30 +165,30 @@ def open_server(
     back_off: BackOff | None = None,
     minute_s: float = MINUTE,
 ) -> ServerModel:
-    """A model on a server, whose capabilities one request has shown.
+    """Connect to a model on a server, and detect its capabilities by one request.
 
     Args:
         model: its name on the server.
         settings: address, endpoint, key, limits and prices.
         method: ``letters``, ``loglikelihood`` or ``generation``.
-        sampling: how answers are written.
-        chat: whether prompts are put as turns of a conversation; says the same as ``settings.api``.
-        n_top: likeliest tokens that are requested, for ``letters``.
-        back_off: the waits between tries, in place of ``settings.tries``.
-        minute_s: length of the minute of the limits, in seconds.
+        sampling: sampling options.
+        chat: whether prompts are sent as turns of a conversation; must agree with ``settings.api``.
+        n_top: number of likeliest tokens to request, for ``letters``.
+        back_off: waits between attempts, instead of ``settings.tries``.
+        minute_s: length of a minute of the rate limits, in seconds.
 
     Raises:
-        ServerError: it cannot be reached, does not accept the key, or does not offer what the method needs.
-        SelectionError: options that make no sense or contradict each other.
+        ServerError: the server is not reachable, rejects the key, or does not support the method.
+        SelectionError: options are invalid or contradict each other.
     """
     if method not in METHODS:
-        raise SelectionError(f"There is no method {method!r}. Known: {', '.join(METHODS)}.")
+        raise SelectionError(f"No method {method!r}. Known: {', '.join(METHODS)}.")
     api_base, key_env = str(settings.api_base), settings.key_env
     address, key = read_address(api_base), read_key(key_env)
     if key.is_part_of(api_base):
         raise SelectionError(
-            "The address of the server holds the key, and addresses are stored with the run. Take it out: "
-            f"that {key_env} holds it is enough."
+            "The server address contains the API key, and addresses are stored with the run. Remove the key from "
+            f"the address; the variable {key_env} suffices."
         )
     client = RetryingClient(
         address,
@@ -213,15 +214,14 @@ def open_server(
 
 
 def _list_apis(api: str, chat: bool | None, method: str) -> tuple[Api, ...]:
-    """The endpoints that may be used, the preferred one first."""
+    """Return the allowed endpoints, the preferred one first."""
     if (api, chat) in (("completions", True), ("chat", False)):
         raise SelectionError(
-            "Turns of a conversation go to the endpoint chat, texts to completions. Leave out one of --api and --chat."
+            "--chat and --api contradict each other: turns of a conversation need the endpoint chat, texts need "
+            "completions. Leave out one of the two."
         )
     if api == "chat" or chat:
         if method == "loglikelihood":
-            raise SelectionError(
-                "In a conversation servers do not give the probabilities of the options. Use --method letters."
-            )
+            raise SelectionError("Chat endpoints do not return the probabilities of options. Use --method letters.")
         return ("chat",)
     return ("completions",) if api == "completions" or chat is False else ("completions", "chat")

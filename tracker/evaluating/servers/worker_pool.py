@@ -18,16 +18,16 @@ from tracker.evaluating.servers.prompt_requests import PromptOutcome
 from tracker.evaluating.servers.retrying_client import HaltedError
 
 PORTION = 64
-"""Prompts after which responses are handed on, if not before."""
+"""Maximum number of prompts per block of responses."""
 SECONDS = 1.0
-"""Seconds after which they are."""
+"""Maximum seconds between blocks."""
 LOOK_EVERY_S = 0.2
 MAX_FAILURES_IN_ROW = 10
-"""Prompts in a row without an answer after which one stops."""
+"""Consecutive prompts without an answer after which the evaluation stops."""
 SECONDS_TO_END = 2.0
 
 Results: TypeAlias = "queue.SimpleQueue[PromptOutcome | BaseException | None]"
-"""What threads put in: outcomes, what they raised, and None when they end."""
+"""Items from the threads: outcomes, exceptions, and None when a thread ends."""
 Work = Callable[[RenderedPrompt, Connection, threading.Event], PromptOutcome]
 
 
@@ -37,9 +37,9 @@ class WorkerPool:
 
     Attributes:
         work: sends one prompt.
-        connect: a connection of its own for each.
-        n_threads: how many.
-        max_failures: so many prompts in a row without an answer end it.
+        connect: opens a connection per thread.
+        n_threads: number of threads.
+        max_failures: consecutive prompts without an answer after which the evaluation stops.
     """
 
     work: Work
@@ -48,14 +48,14 @@ class WorkerPool:
     max_failures: int = MAX_FAILURES_IN_ROW
 
     def process(self, prompts: Sequence[RenderedPrompt]) -> Iterator[list[PromptOutcome]]:
-        """The outcome of each prompt, each exactly once, in the order in which they end.
+        """Yield the outcome of each prompt exactly once, in order of completion.
 
-        Closed, interrupted or failing, it ends the threads first: requests under way are cut. What had been answered
-        when an interrupt or an error came is handed on before it is raised.
+        If the iterator is closed, interrupted or fails, it first stops the threads and closes running requests.
+        Outcomes received before an interrupt or error are yielded before it is raised.
 
         Raises:
-            ServerError: nothing more will be answered. Prompts that the server did not answer at the end are not
-                handed on, so that a later run sends them again.
+            ServerError: no request will succeed. Final prompts that the server did not answer are not yielded, so that
+                a later run sends them again.
         """
         stop = threading.Event()
         results: Results = queue.SimpleQueue()
@@ -94,7 +94,7 @@ class WorkerPool:
             raise failure
 
     def _collect(self, results: Results, n_threads: int, buffer: _OutcomeBuffer) -> Iterator[list[PromptOutcome]]:
-        """Portions of what the threads bring, until all have ended; raises what one of them raised."""
+        """Yield blocks of the threads' items until all threads have ended; raise what a thread raised."""
         until = time.monotonic() + SECONDS
         while n_threads:
             with contextlib.suppress(queue.Empty):
@@ -129,7 +129,7 @@ class WorkerPool:
 
 
 class _OutcomeBuffer:
-    """Outcomes to be handed on; those of a server that does not answer are held back until it does again."""
+    """Buffers outcomes; those of a server that does not answer are held back until it answers again."""
 
     def __init__(self, max_failures: int) -> None:
         self.ready: list[PromptOutcome] = []
@@ -139,7 +139,7 @@ class _OutcomeBuffer:
         self._any_answer = False
 
     def add(self, outcome: PromptOutcome) -> None:
-        """Add an outcome; raises `ServerError` after too many failures in a row."""
+        """Add an outcome; raise `ServerError` after too many consecutive failures."""
         failed = all(response.error for response in outcome.responses)
         if not failed:
             self._any_answer, self._n_in_row = True, 0
@@ -153,17 +153,18 @@ class _OutcomeBuffer:
             self.ready.append(outcome)
         if self._n_in_row >= self._max_failures:
             raise ServerError(
-                f"{self._n_in_row} prompts in a row got no answer; the last: {outcome.responses[0].error} "
-                "What was answered before is stored; run the same command again when this is mended."
+                f"{self._n_in_row} consecutive prompts got no answer. The last error: {outcome.responses[0].error} "
+                "Responses received before are stored. Run the same command again to resume once the problem is "
+                "solved."
             )
 
     def keep(self, outcome: PromptOutcome) -> None:
-        """Add an outcome after the end: a prompt without an answer is left for the next run."""
+        """Add an outcome after the end; a prompt without an answer is left to the next run."""
         if not all(response.error for response in outcome.responses):
             self.ready.append(outcome)
 
     def release(self) -> None:
-        """Hand on the outcomes that were held back."""
+        """Release the outcomes that were held back."""
         self.ready += self._delayed
         self._delayed = []
 
@@ -187,5 +188,5 @@ def _stop_threads(
 
 
 def flatten_responses(outcomes: Sequence[PromptOutcome]) -> list[Response]:
-    """The responses of several prompts."""
+    """Return the responses of several prompts."""
     return [response for outcome in outcomes for response in outcome.responses]

@@ -1,4 +1,4 @@
-"""What the store holds: benchmarks, models, runs."""
+"""List the store's benchmarks, models and runs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tracker.run_fields import RunFields, run_values
 
 KEYS_AT_ONCE = 500
 EXCLUDED_STATUSES = ("hidden", "superseded")
-"""Statuses that people give a run that is not to be used."""
+"""Statuses that users give to runs to exclude them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRow:
-    """A benchmark and how much is known of it.
+    """A benchmark with its counts.
 
     Attributes:
         name, revision: as stored.
-        n_tasks, n_prompts: how many it has; prompts that name no task make none.
-        n_with_text: prompts whose text is known.
-        n_models, n_runs: how many answered it, counting complete runs.
-        metrics: names of the metrics it has scores under.
+        n_tasks, n_prompts: number of tasks and prompts; prompts without a task are in no task.
+        n_with_text: prompts with a stored text.
+        n_models, n_runs: models and runs, counting complete runs.
+        metrics: names of the metrics that have scores.
     """
 
     name: str
@@ -44,14 +44,14 @@ class BenchmarkRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRow:
-    """A model and what is known of it.
+    """A model with its facts.
 
     Attributes:
         name: its name.
         aliases: its other names.
-        organization, family, parameters, released, open_weights: as stored; None where unknown.
+        organization, family, parameters, released, open_weights: as stored; None if unknown.
         n_runs: its complete runs.
-        benchmarks: those it answered.
+        benchmarks: benchmarks with complete runs of the model.
     """
 
     name: str
@@ -67,11 +67,11 @@ class ModelRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RunKey:
-    """Which run it is.
+    """Identification of a run.
 
     Attributes:
-        id: its key; a larger one came later.
-        benchmark, model: who answered what.
+        id: its key; a larger key was ingested later.
+        benchmark, model: of the run.
     """
 
     id: int
@@ -85,11 +85,11 @@ class RunRow(RunFields, RunKey):
 
     Attributes:
         status: as stored.
-        superseded_by: key of the run that took its place; None where none did.
-        reason: why it is not complete; '' where nobody said.
+        superseded_by: key of the run that replaced it; None without one.
+        reason: why it is not complete; '' if unknown.
         n_scores: scores of single prompts.
-        means: mean score by metric, over prompts where there are any, else over tasks.
-        ingested: when it was taken in, UTC, as ``started`` is.
+        means: mean score by metric, over prompts if there are any, else over tasks.
+        ingested: time of ingestion, UTC, as is ``started``.
         sources: files it came from.
     """
 
@@ -102,14 +102,14 @@ class RunRow(RunFields, RunKey):
     sources: tuple[str, ...]
 
     def as_record(self) -> dict[str, Any]:
-        """The run by name, in the order in which commands print it: ``started`` beside ``ingested``."""
+        """The run's fields by name, in the order of the commands' output: ``started`` beside ``ingested``."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
         last = {name: record.pop(name) for name in ("started", "ingested", "sources")}
         return record | last
 
 
 def list_benchmarks(session: Session) -> list[BenchmarkRow]:
-    """Every benchmark, by name."""
+    """List all benchmarks, by name."""
     kept = tables.benchmark.c
     tasks = _counted(
         session,
@@ -155,7 +155,7 @@ def list_benchmarks(session: Session) -> list[BenchmarkRow]:
 
 
 def list_models(session: Session) -> list[ModelRow]:
-    """Every model, by name."""
+    """List all models, by name."""
     aliases: dict[int, list[str]] = {}
     for name, key in session.execute(sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)):
         aliases.setdefault(key, []).append(name)
@@ -185,10 +185,10 @@ def list_models(session: Session) -> list[ModelRow]:
 
 
 def list_runs(session: Session, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
-    """Every run of whatever status, or those of a benchmark or a model, the latest first.
+    """List all runs of any status, or those of a benchmark or a model, latest first.
 
     Raises:
-        NotFoundError: there is no such benchmark or model.
+        NotFoundError: the benchmark or model does not exist.
     """
     terms: list[sa.ColumnElement[bool]] = []
     if benchmark is not None:
@@ -199,10 +199,10 @@ def list_runs(session: Session, *, benchmark: str | None = None, model: str | No
 
 
 def find_run(session: Session, key: int) -> RunRow:
-    """One run.
+    """Return one run.
 
     Raises:
-        NotFoundError: there is none with this key.
+        NotFoundError: no run has this key.
     """
     rows = _rows_of_runs(session, [tables.run.c.id == key]) if 0 <= key <= MAX_KEY else []
     if not rows:
@@ -211,7 +211,7 @@ def find_run(session: Session, key: int) -> RunRow:
 
 
 def to_utc(moment: datetime) -> datetime:
-    """A stored moment with its time zone, which SQLite does not keep."""
+    """Return a stored time with its time zone, which SQLite does not store."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -259,10 +259,10 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
 
 
 def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
-    """Mean score of each run by metric, in the order of the metrics' names."""
+    """Return the mean score of each run by metric, in the order of the metrics' names."""
     names = {key: name for key, name in session.execute(sa.select(tables.metric.c.id, tables.metric.c.name))}  # noqa: C416
     means: dict[int, dict[str, float]] = {}
-    for scores in (tables.task_score, tables.score):  # scores of prompts come last and prevail
+    for scores in (tables.task_score, tables.score):  # scores of prompts come last and override those of tasks
         for start in range(0, len(run_ids), KEYS_AT_ONCE):
             query = (
                 sa.select(scores.c.run_id, scores.c.metric_id, sa.func.avg(scores.c.value))

@@ -1,4 +1,4 @@
-"""Which model a name means."""
+"""Resolve a model's name or alias."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class ModelKey:
 
 
 def find_model(session: Session, name: str) -> ModelKey:
-    """The model of that name, or with that other name.
+    """Return the model with that name or alias.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: no model has this name.
     """
     model, alias = tables.model.c, tables.model_alias.c
     for query in (

@@ -1,4 +1,4 @@
-"""What models said of each prompt, aligned: right or wrong, how sure, and whether the options alone were enough."""
+"""Per-prompt evidence of models: correct or wrong, with which probability, and with or without the question."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyR
 from tracker.queries.performance import PerformanceMatrix
 
 MIN_KNOWN_SHARE = 0.5
-"""Share of the prompts for which something must be stored of a model before it counts as known of the model."""
+"""Minimum share of the prompts with stored values for a value to count as known for a model."""
 
 MAX_NAMES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Rows and columns are those of the scores.
+    """Evidence with the rows and columns of the scores.
 
     Attributes:
-        right, wrong: ``(n_prompts, n_models)`` bool; neither where a score is missing.
-        gold: by kind of probability, ``(n_prompts, n_models)`` that of the gold answer; NaN where it is not known.
-        blind_right: ``(n_prompts, n_models)`` bool, right without having seen the question.
+        right, wrong: ``(n_prompts, n_models)`` bool; both false if a score is missing.
+        gold: by kind of probability, ``(n_prompts, n_models)`` probability of the reference answer; NaN if unknown.
+        blind_right: ``(n_prompts, n_models)`` bool, correct without the question.
         blind_measured: ``(n_prompts, n_models)`` bool, whether a score without the question is stored.
         blind_gold: as ``gold``, of the runs without the question.
     """
@@ -40,16 +40,15 @@ class Evidence:
     blind_gold: Mapping[str, NDArray[np.float64]]
 
     def kind(self, columns: NDArray[np.intp], names: Sequence[str], required_kind: str | None = None) -> str:
-        """The kind of probability that is stored of every one of some models; letters, as in the paper, where both are.
+        """Return the kind of probability that is stored for all of some models; letters, as in the paper, if both are.
 
         Args:
-            columns: of the models that filter.
-            names: of all models.
-            required_kind: ``letters`` or ``likelihoods``; None takes what there is.
+            columns: columns of the filter models.
+            names: names of all models.
+            required_kind: ``letters`` or ``likelihoods``; None for either.
 
         Raises:
-            SelectionError: of some of these models no probability of that kind, or of one and the same kind, is
-                stored.
+            SelectionError: some of these models have no stored probability of that kind, or of a common kind.
         """
         lacking = {
             kind: _lacking(known, columns, names)
@@ -62,18 +61,17 @@ class Evidence:
         kind = required_kind or min(KINDS, key=lambda kind: len(lacking[kind]))
         option = f" of the option {kind}" if required_kind or kind in self.gold else ""
         raise SelectionError(
-            f"No probability of the gold answer{option} is stored of {join_names(lacking[kind], MAX_NAMES)}, so it "
-            "cannot be said whether the models that filter are sure. Import such probabilities "
-            "(docs/reference/formats.md), choose models that have them with --models, "
-            "or go by right and wrong alone with --without-confidence."
+            f"No probability of the gold answer{option} is stored for {join_names(lacking[kind], MAX_NAMES)}, so the "
+            "confidence of the filter models is unknown. Import such probabilities (see docs/formats.md), choose "
+            "models that have them with --models, or use --without-confidence."
         )
 
     def is_known(self, kind: str, *, with_blind: bool) -> NDArray[np.bool_]:
-        """``(n_models,)`` whether everything is stored of a model that a filter would ask it for.
+        """Return whether everything that a filter needs is stored for a model, ``(n_models,)``.
 
         Args:
-            kind: of probability; '' needs none.
-            with_blind: whether it must have been run without the question, too.
+            kind: kind of probability; '' needs none.
+            with_blind: whether a run without the question is needed too.
         """
         known = np.ones(self.right.shape[1], dtype=np.bool_)
         matrices = [self.gold, *([self.blind_gold] if with_blind else [])] if kind else []
@@ -82,38 +80,38 @@ class Evidence:
         return known & (self.blind_measured.mean(axis=0) >= MIN_KNOWN_SHARE) if with_blind else known
 
     def unblinded(self, columns: NDArray[np.intp], names: Sequence[str], kind: str | None) -> str:
-        """Why the answers without the question cannot be used; '' where they can.
+        """Return why the answers without the question cannot be used; '' if they can.
 
         Args:
-            columns: of the models that filter.
-            names: of all models.
-            kind: of probability; None needs none.
+            columns: columns of the filter models.
+            names: names of all models.
+            kind: kind of probability; None needs none.
         """
         if not self.blind_measured.any():
             return "no answer-only run is stored"
         if lacking := _lacking(self.blind_measured, columns, names):
-            return f"no answer-only run is stored of {join_names(lacking, MAX_NAMES)}"
+            return f"no answer-only run is stored for {join_names(lacking, MAX_NAMES)}"
         if not kind:
             return ""
         sure = ~np.isnan(self.blind_gold[kind]) if kind in self.blind_gold else np.zeros(self.right.shape, np.bool_)
         if lacking := _lacking(sure, columns, names):
             names_lacking = join_names(lacking, MAX_NAMES)
-            return f"no probability of the option {kind} is stored of the answer-only runs of {names_lacking}"
+            return f"no probability of the option {kind} is stored for the answer-only runs of {names_lacking}"
         return ""
 
 
 def _lacking(known: NDArray[np.bool_], columns: NDArray[np.intp], names: Sequence[str]) -> list[str]:
-    """Names of those of some models of which too little is known."""
+    """Return the names of those models with too few stored values."""
     return [names[column] for column in columns.tolist() if known[:, column].mean() < MIN_KNOWN_SHARE]
 
 
 def combine_evidence(
     scores: PerformanceMatrix, probabilities: ReferenceProbabilities, answer_only: AnswerOnlyRuns
 ) -> Evidence:
-    """Scores of 0 and 1 with what is known beside them.
+    """Align scores of 0 and 1 with probabilities and answer-only runs.
 
     Args:
-        scores: 0, 1 or NaN; a fraction (of several trials) is neither right nor wrong.
+        scores: 0, 1 or NaN; a fraction (of several trials) is neither correct nor wrong.
         probabilities: of the runs behind the scores.
         answer_only: runs of the same models without the question, matched by the model's name.
     """
@@ -134,16 +132,16 @@ def combine_evidence(
 def answers_or_outcomes(
     answers: AnswerMatrix, scores: PerformanceMatrix, columns: NDArray[np.intp]
 ) -> tuple[NDArray[np.int32] | None, str]:
-    """In what some models can be said to agree: their answers where most are stored of every one, else the outcomes.
+    """Return what agreement of models is computed from: their answers if most are stored for all, else the outcomes.
 
     Args:
-        answers: to the prompts of the scores, in their order.
+        answers: answers to the prompts of the scores, in their order.
         scores: of the same runs.
-        columns: models without a gap in their scores.
+        columns: models without missing scores.
 
     Returns:
-        ``(n_prompts, len(columns))`` numbers of answers, -1 = none was given, and ``answers``; scores of 0 and 1, and
-        ``right or wrong``; None and '' where scores are others.
+        ``(n_prompts, len(columns))`` answer codes, -1 = no answer, and ``answers``; or scores of 0 and 1 and ``right or
+        wrong``; None and '' for other scores.
     """
     codes = answers.codes[:, columns]
     if ((codes >= 0).mean(axis=0) >= MIN_KNOWN_SHARE).all():
@@ -158,7 +156,7 @@ def _missing(scores: PerformanceMatrix) -> NDArray[np.float64]:
 
 
 def _aligned(matrix: PerformanceMatrix, scores: PerformanceMatrix, *, by_run: bool = True) -> NDArray[np.float64]:
-    """Values of another matrix at the rows and columns of this one; NaN where it has none."""
+    """Return the values of another matrix at the rows and columns of this one; NaN where it has none."""
     names: tuple[object, ...] = tuple(matrix.run_ids.tolist()) if by_run else matrix.models
     column = {name: place for place, name in enumerate(names)}
     keys: tuple[object, ...] = tuple(scores.run_ids.tolist()) if by_run else scores.models

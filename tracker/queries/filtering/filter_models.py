@@ -1,4 +1,4 @@
-"""The models by whose answers prompts are filtered, and what is known of who made them."""
+"""The models by whose answers prompts are filtered, and their organizations."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tracker.queries.sql import tables
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOrigin:
-    """What is known of where a model comes from.
+    """The origin of a model.
 
     Attributes:
-        organization: who made it; None where that is not known.
-        open_weights: whether its weights can be downloaded; None where that is not known.
+        organization: organization that trained the model; None if unknown.
+        open_weights: whether its weights can be downloaded; None if unknown.
     """
 
     organization: str | None
@@ -34,18 +34,19 @@ class ModelOrigin:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterModels(AnalysisInput):
-    """Which models are to filter, where the user says so, and the makers of all.
+    """The filter models that the user selected, and the origin of all models.
 
-    To a question with this input, the choice of models says who filters; every model is looked at.
+    For an analysis with this input, the selected models are the filter models; all models are loaded.
 
     Attributes:
-        selected: the models chosen, by their names; empty where the question is to choose.
-        makers: of every stored model, by its name.
+        selected: names of the selected models; empty if the analysis selects them.
+        makers: origin of every stored model, by its name.
     """
 
     CLAIMED_OPTION: ClassVar[ClaimableOption | None] = "models"
     CLAIMED_OPTION_HELP: ClassVar[str] = (
-        "The models whose answers filter; else the best --n-models of different organizations. All are ranked."
+        "The filter models, whose answers decide; default: the best --n-models, each of another organization. All "
+        "models are ranked."
     )
 
     selected: tuple[str, ...]
@@ -53,7 +54,7 @@ class FilterModels(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> FilterModels:
-        """The models that a selection names, aliases resolved; a name that no model has is left for the question."""
+        """Resolve the models of a selection and their aliases; a name that no model has is left to the analysis."""
         model, alias = tables.model.c, tables.model_alias.c
         rows = session.execute(sa.select(model.name, model.organization, model.open_weights)).all()
         also = sa.select(alias.name, model.name).join(tables.model, model.id == alias.model_id)
@@ -64,33 +65,34 @@ class FilterModels(AnalysisInput):
         return cls(selected=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
 
     def find_origins(self, names: Sequence[str]) -> list[ModelOrigin]:
-        """Where each of some models comes from, as far as that is known."""
+        """Return the known origins of some models."""
         unknown = ModelOrigin(organization=None, open_weights=None)
         return [self.makers.get(name, unknown) for name in names]
 
     def organizations(self, names: Sequence[str], *, open_only: bool = False) -> list[str | None]:
-        """Who made each of some models, '' where that is not known; None where its weights are closed, if so asked."""
+        """Return the organization of each model, '' if unknown; None for closed weights if ``open_only``."""
         makers = self.find_origins(names)
         return [None if open_only and maker.open_weights is False else maker.organization or "" for maker in makers]
 
     def choose(
         self, scores: PerformanceMatrix, *, n_models: int, open_only: bool = False, allow_unknown: bool = False
     ) -> NDArray[np.intp]:
-        """Columns of the models that filter, the best first: those named, else the best of different organizations.
+        """Return the columns of the filter models, best first: the selected ones, else the best of different
+        organizations.
 
-        Only models with a score for every prompt are chosen; a model that is named may lack some.
+        Only models with a score for every prompt are chosen automatically; a selected model may lack some.
 
         Args:
             scores: of all models; larger is better.
-            n_models: how many to choose where none is named.
+            n_models: number of models to choose if none is selected.
             open_only: choose only models whose weights can be downloaded.
-            allow_unknown: take a model of unknown organization as the only one of its own, and one of which it is not
-                known whether its weights are open as open.
+            allow_unknown: treat a model of unknown organization as one of a separate organization, and unknown weights
+                as open.
 
         Raises:
-            NotFoundError: a model that was named has no scores here.
-            SelectionError: a model that was named has no score of these prompts; the next best model is of unknown
-                organization or openness; there are too few.
+            NotFoundError: a selected model has no scores here.
+            SelectionError: a selected model has no score for these prompts; the next best model is of unknown
+                organization or openness; or there are too few models.
         """
         place = {name: column for column, name in enumerate(scores.models)}
         if self.selected:
@@ -99,8 +101,8 @@ class FilterModels(AnalysisInput):
             columns = np.array([place[name] for name in self.selected], dtype=np.intp)
             if (unasked := np.isnan(scores.Q[:, columns]).all(axis=0)).any():
                 raise SelectionError(
-                    f"{self.selected[int(unasked.argmax())]} is to filter and has no score of any of these prompts. "
-                    "Leave it out of --models, or choose --tasks that it was asked."
+                    f"The filter model {self.selected[int(unasked.argmax())]!r} has no score for any of these prompts. "
+                    "Leave it out of --models, or choose --tasks for which it has scores."
                 )
             means = np.nanmean(scores.Q[:, columns], axis=0)
             return columns[np.argsort(-means, kind="stable")]
@@ -118,53 +120,53 @@ class FilterModels(AnalysisInput):
         if len(columns) < n_models:
             kind = f"{'open ' if open_only else ''}{'model' if len(columns) == 1 else 'models'}"
             raise SelectionError(
-                f"Only {len(columns)} {kind} with a score for each of {scores.n_prompts:,} prompts can be taken, each "
-                f"of another organization; {n_models} are to filter. Ask for fewer with --n-models, or name them with "
-                "--models."
+                f"Too few filter models: {len(columns)} {kind} of different organizations with a score for each of "
+                f"{scores.n_prompts:,} prompts, but {n_models} are needed. Use a smaller --n-models, or name the models "
+                "with --models."
             )
         return columns
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the names and the makers."""
+        """SHA-256 of the names and the origins."""
         makers = {name: (maker.organization, maker.open_weights) for name, maker in self.makers.items()}
         return hashlib.sha256(json.dumps([self.selected, makers], sort_keys=True).encode()).hexdigest()
 
 
 def _check_known(role: str, chosen: Mapping[str, ModelOrigin], *, open_only: bool) -> None:
-    """Raise with all chosen models of which something is not known, so that one file of facts can settle it.
+    """Raise an error that lists all chosen models with unknown facts, so that one import can supply them.
 
     Raises:
-        SelectionError: there are some.
+        SelectionError: facts are unknown.
     """
     lacking = {
-        "which organization made it": [name for name, maker in chosen.items() if maker.organization is None],
+        "its organization": [name for name, maker in chosen.items() if maker.organization is None],
         "whether its weights are open": [
             name for name, maker in chosen.items() if open_only and maker.open_weights is None
         ],
     }
     facts = [
-        f"of {', '.join(names)}, {'each ' if len(names) > 1 else ''}{role}, it is not known {fact}"
+        f"for {', '.join(names)}, {'each ' if len(names) > 1 else ''}{role}, the store does not know {fact}"
         for fact, names in lacking.items()
         if names
     ]
     if facts:
         text = "; ".join(facts)
         raise SelectionError(
-            f"{text[0].upper()}{text[1:]}. Say so in a file (suffrage models import FILE), name the models that "
-            "filter with --models, or take each such model as one of its own with --allow-unknown."
+            f"{text[0].upper()}{text[1:]}. Import the facts (suffrage models import FILE), name the filter models "
+            "with --models, or treat unknown origins as distinct with --allow-unknown."
         )
 
 
 def select_best_models(scores: NDArray[np.float64], organizations: Sequence[str], n_models: int) -> NDArray[np.intp]:
-    """Places of the best models, no two of one organization; fewer where there are fewer organizations.
+    """Return the indices of the best models, no two of one organization; fewer if there are too few organizations.
 
-    Models with equal scores are taken in the order in which they stand.
+    Ties are broken by position.
 
     Args:
-        scores: ``(m,)`` larger is better; NaN is never taken.
-        organizations: ``(m,)`` who made each; '' is not known, and counts as an organization of its own each time.
-        n_models: how many to take.
+        scores: ``(m,)`` larger is better; NaN is never chosen.
+        organizations: ``(m,)`` organization of each; '' is unknown, and distinct from all others.
+        n_models: number of models.
     """
     selected: list[int] = []
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a reader should know of numbers that rest on the prompts that a filter keeps."""
+"""Warnings about numbers computed from the prompts that a filter keeps."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 
 MAX_NAMES = 5
-"""Prompts that a note names before it breaks off."""
+"""Number of prompts that a warning names."""
 
 
 def list_filter_warnings(session: Session, benchmark: BenchmarkKey, selection: Selection) -> tuple[str, ...]:
-    """What to say where a selection names a filter: how much it keeps, of what, whether it is stale, who chose.
+    """Return the warnings for a selection with a filter: how many prompts it keeps, staleness, and its models.
 
     Args:
-        session: the store; only what is committed is seen.
-        benchmark: that of the selection.
-        selection: which data.
+        session: the store; only committed data are visible.
+        benchmark: of the selection.
+        selection: the selection.
 
     Raises:
-        NotFoundError: there is no such finding.
-        SelectionError: it filters no prompts, or those of another benchmark, or keeps none.
+        NotFoundError: the finding does not exist.
+        SelectionError: the finding is not a filter, filters another benchmark, or keeps no prompts.
     """
     chosen = load_selected_filter(session, benchmark, selection)
     if chosen is None:
@@ -37,21 +37,21 @@ def list_filter_warnings(session: Session, benchmark: BenchmarkKey, selection: S
     key = chosen.finding_id
     prompt_ids, tasks = read_prompts(session, select_tasks(session, benchmark, selection))
     stays, _ = chosen.align(prompt_ids)
-    warnings = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {key} keeps."]
-    again = f"Make it anew: suffrage analyze {chosen.made_by} {shlex.quote(chosen.benchmark)}"
+    warnings = [f"Filter {key} keeps {int(stays.sum()):,} of {len(stays):,} prompts; only these are used."]
+    again = f"Run it again: suffrage analyze {chosen.made_by} {shlex.quote(chosen.benchmark)}"
     unjudged = _find_uncovered(session, benchmark, chosen, prompt_ids)
     if n := int(unjudged.sum()):
         names = _describe_prompts(session, prompt_ids[unjudged], tasks[unjudged])
         warnings.append(
-            f"Filter {key} never judged {n:,} of them, which came later or were not among the data chosen for it; left "
-            f"out: {names}. {again} (`suffrage show {key}` tells its options)."
+            f"{n:,} prompts are left out because filter {key} did not evaluate them; they were stored later or were "
+            f"not in its selection: {names}. {again} (`suffrage show {key}` shows its options)."
         )
     if chosen.stale:
-        warnings.append(f"Filter {key} was made of scores that are no longer the latest ({chosen.stale}). {again}.")
+        warnings.append(f"Filter {key} is stale ({chosen.stale}). {again}.")
     if chosen.models:
         warnings.append(
-            f"Filter {key} chose prompts by the answers of {len(chosen.models)} models: their means, differences and "
-            "ranks here are those of a selection that they had a part in, of which no error or p-value knows."
+            f"Filter {key} chose prompts by the answers of {len(chosen.models)} models. Means, differences and ranks "
+            "of these models are biased by that choice, and errors and p-values do not account for it."
         )
     return tuple(warnings)
 
@@ -59,7 +59,7 @@ def list_filter_warnings(session: Session, benchmark: BenchmarkKey, selection: S
 def _find_uncovered(
     session: Session, benchmark: BenchmarkKey, chosen: PromptFilter, prompt_ids: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """``(n,)`` which prompts no filter judged: neither this one nor one of whose kept prompts it was made."""
+    """Return the prompts that no filter evaluated, ``(n,)``: neither this one nor a filter it was applied after."""
     unjudged = ~chosen.align(prompt_ids)[1]
     before = chosen.selection.get("filter")
     if before is not None and unjudged.any():
@@ -69,7 +69,7 @@ def _find_uncovered(
 
 
 def _describe_prompts(session: Session, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> str:
-    """The first of some prompts, as files call them, each with its task."""
+    """Return the first of some prompts by their names in files, each with its task."""
     first_ids = prompt_ids[:MAX_NAMES].tolist()
     names = load_prompt_names(session, tables.prompt_alias.c.prompt_id.in_(first_ids))
     lines = [

@@ -1,4 +1,4 @@
-"""Which prompts a recorded filter keeps, and why it singled out the others."""
+"""Load a recorded filter: the prompts it keeps, and the reasons for the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import number_columns, read_arrow, word_column
 
 FILTER_MODELS = "filter_models"
-"""Name of the ranking that lists the models by whose answers a filter was made."""
+"""Name of the ranking that lists a filter's models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +31,8 @@ class ReasonPrompts:
 
     Attributes:
         prompt_ids: ``(n,)`` int64, ascending.
-        retained: ``(n,)`` whether it stays in spite of this reason.
-        groups: ``(n,)`` int64 number of the group of like prompts it is in; -1 = in none.
+        retained: ``(n,)`` whether the prompt stays in spite of this reason.
+        groups: ``(n,)`` int64 number of its group of similar prompts; -1 = none.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -44,23 +44,23 @@ class ReasonPrompts:
 class PromptFilter(AnalysisInput):
     """A recorded filter of a benchmark's prompts.
 
-    A question that takes one as an input looks at a filter, and loads everything else unfiltered.
+    An analysis with this input examines a filter, and loads everything else unfiltered.
 
     Attributes:
-        finding_id: the finding that holds it.
-        made_by: name of the question, such as ``smart-filtering``.
-        benchmark: whose prompts.
-        prompt_ids: ``(n,)`` int64, ascending: every prompt it judged.
+        finding_id: key of the finding.
+        made_by: name of the analysis, such as ``smart-filtering``.
+        benchmark: of the prompts.
+        prompt_ids: ``(n,)`` int64, ascending: every prompt it evaluated.
         kept: ``(n,)`` whether the prompt stays.
         reasons: by step, such as ``easy``.
-        models: by whose answers it was made, the best first; empty where it looked at none.
-        parameters: the options it was made with.
-        selection: the data it was made of.
-        stale: why it should be made anew; '' where the scores it was made of are still the latest.
+        models: filter models, best first; empty if it used none.
+        parameters: its options.
+        selection: its data.
+        stale: why it should be run again; '' if its scores are still the latest.
     """
 
     CLAIMED_OPTION: ClassVar[ClaimableOption | None] = "filter"
-    CLAIMED_OPTION_HELP: ClassVar[str] = "The filter that is looked at; else the benchmark's latest."
+    CLAIMED_OPTION_HELP: ClassVar[str] = "The filter to examine; default: the benchmark's latest."
 
     finding_id: int
     made_by: str
@@ -75,17 +75,17 @@ class PromptFilter(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PromptFilter:
-        """The filter that a selection names, else the latest of its benchmark; see `load_prompt_filter`."""
+        """Load the filter that a selection names, else the latest of its benchmark; see `load_prompt_filter`."""
         return load_prompt_filter(session, find_benchmark(session, selection.benchmark), selection.filter)
 
     @property
     def n_kept(self) -> int:
-        """Number of prompts that stay."""
+        """Number of kept prompts."""
         return int(self.kept.sum())
 
     @property
     def digest(self) -> str:
-        """SHA-256 of every decision, its reasons and how they were come by."""
+        """SHA-256 of every decision, its reasons and its inputs."""
         sizes = [len(self.prompt_ids), *(len(reason.prompt_ids) for _, reason in sorted(self.reasons.items()))]
         content = (self.models, self.parameters, sorted(self.reasons), sizes)
         hashed = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
@@ -95,63 +95,65 @@ class PromptFilter(AnalysisInput):
         return hashed.hexdigest()
 
     def align(self, prompt_ids: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which of some prompts stay, and which were judged at all.
+        """Return which of some prompts are kept, and which were evaluated at all.
 
         Args:
             prompt_ids: ``(m,)`` int64 keys.
 
         Returns:
-            Two ``(m,)`` arrays; a prompt that was never judged does not stay.
+            Two ``(m,)`` arrays; a prompt that was never evaluated is not kept.
         """
         is_covered = np.isin(prompt_ids, self.prompt_ids)
         stays = np.isin(prompt_ids, self.prompt_ids[self.kept])
         return stays, is_covered
 
     def empties(self, metric: str) -> str:
-        """What to say where none of the prompts that stay has a score under a metric."""
+        """Return the message that none of the kept prompts has a score under a metric."""
         return (
             f"No prompt of {self.benchmark} that filter {self.finding_id} keeps has a score under {metric} in the "
-            "chosen runs and tasks. Choose other tasks or models, or leave --filter out."
+            "selected runs and tasks. Choose other tasks or models, or leave --filter out."
         )
 
     def flagged(self, step: str, prompt_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """``(m,)`` which of some prompts a step's reason applies to; none where the step has no reason."""
+        """Return which of some prompts a step's reason applies to, ``(m,)``."""
         reason = self.reasons.get(step)
         return np.isin(prompt_ids, reason.prompt_ids) if reason else np.zeros(len(prompt_ids), dtype=np.bool_)
 
     def removed(self, step: str, prompt_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """``(m,)`` which of some prompts a step removes."""
+        """Return which of some prompts a step removes, ``(m,)``."""
         reason = self.reasons.get(step)
         gone = reason.prompt_ids[~reason.retained] if reason else np.empty(0, dtype=np.int64)
         return np.isin(prompt_ids, gone)
 
 
 def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = None) -> PromptFilter:
-    """A recorded filter.
+    """Load a recorded filter.
 
     Args:
-        session: the store; only what is committed is seen.
-        benchmark: whose prompts.
-        key: of the finding that holds it; None takes the benchmark's latest.
+        session: the store; only committed data are visible.
+        benchmark: of the prompts.
+        key: key of the finding; None for the benchmark's latest filter.
 
     Raises:
-        NotFoundError: there is no such finding.
-        SelectionError: it filters no prompts, or those of another benchmark; or the benchmark has no filter.
+        NotFoundError: the finding does not exist.
+        SelectionError: the finding is not a filter, or filters another benchmark; or the benchmark has no filter.
     """
     known = _filters(session, benchmark) if key is None else []
     if key is None and not known:
-        raise SelectionError(f"{benchmark.label} has no filter yet. Make one: {_making(benchmark)}")
+        raise SelectionError(f"{benchmark.label} has no filter yet. Create one: {_making(benchmark)}")
     key = known[-1] if key is None else key
     row = None
     if 0 <= key <= MAX_KEY:
         row = session.execute(sa.select(tables.finding).where(tables.finding.c.id == key)).first()
     if row is None:
         known = _filters(session, benchmark)
-        raise NotFoundError("finding with a filter", key, known, "" if known else f"Make one: {_making(benchmark)}")
+        raise NotFoundError(
+            f"Create one: {_making(benchmark)}", key, known, "" if known else f"Create one: {_making(benchmark)}"
+        )
     if row.benchmark_id != benchmark.id:
         filters = _list_filters(session, benchmark)
         raise SelectionError(
-            f"Finding {key} is not about {benchmark.label}. Choose a filter of its own prompts{filters}."
+            f"Finding {key} is not about {benchmark.label}. Choose a filter of this benchmark{filters}."
         )
     decided = read_arrow(
         session,
@@ -161,7 +163,7 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
     ids, kept = number_columns(decided)
     if not len(ids):
         filters = _list_filters(session, benchmark)
-        raise SelectionError(f"Finding {key} ({row.analysis}) filters no prompts. Choose one that does{filters}.")
+        raise SelectionError(f"Finding {key} ({row.analysis}) is not a filter. Choose another finding{filters}.")
     order = np.argsort(ids)
     ranking, model = tables.ranking.c, tables.model.c
     models = session.scalars(
@@ -185,25 +187,25 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
 
 
 def load_selected_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
-    """The filter whose kept prompts a selection asks for; None where it names none.
+    """Load the filter that a selection names; None if it names none.
 
     Raises:
-        NotFoundError: there is no such finding.
-        SelectionError: it filters no prompts, or those of another benchmark, or keeps none.
+        NotFoundError: the finding does not exist.
+        SelectionError: the finding is not a filter, filters another benchmark, or keeps no prompts.
     """
     if selection.filter is None:
         return None
     chosen = load_prompt_filter(session, benchmark, selection.filter)
     if not chosen.n_kept:
         raise SelectionError(
-            f"Filter {chosen.finding_id} keeps none of the {len(chosen.prompt_ids):,} prompts of {benchmark.label} "
-            "that it judged. Leave --filter out, or make one that removes less."
+            f"Filter {chosen.finding_id} keeps none of the {len(chosen.prompt_ids):,} prompts of {benchmark.label}. "
+            "Leave --filter out, or create a filter that removes less."
         )
     return chosen
 
 
 def make_task_scores_error(benchmark: BenchmarkKey, metric: str) -> SelectionError:
-    """Why scores of whole tasks are refused where a filter is chosen."""
+    """Return why scores of whole tasks cannot be filtered."""
     return SelectionError(
         f"{benchmark.label} has scores of whole tasks only under {metric}, so its prompts cannot be filtered. "
         "Leave --filter out."
@@ -232,7 +234,7 @@ def _reasons(session: Session, key: int) -> dict[str, ReasonPrompts]:
 
 
 def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
-    """Keys of the findings that hold a filter of a benchmark, ascending."""
+    """Return the keys of a benchmark's filters, ascending."""
     decision, analysis = tables.filter_decision.c, tables.finding.c
     has_decisions = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
     query = sa.select(analysis.id).where(
@@ -242,10 +244,10 @@ def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
 
 
 def _list_filters(session: Session, benchmark: BenchmarkKey) -> str:
-    """The filters of a benchmark as the end of a sentence, else how to make one."""
+    """Return the list of a benchmark's filters as the end of a sentence, else how to create one."""
     if known := _filters(session, benchmark):
         return f": {', '.join(map(str, known))}"
-    return f", or make one: {_making(benchmark)}"
+    return f", or create one: {_making(benchmark)}"
 
 
 def _making(benchmark: BenchmarkKey) -> str:

@@ -1,4 +1,4 @@
-"""How sure models were of the gold answer, with the question before them and without."""
+"""Load the probabilities of reference answers, with and without the question."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ KINDS: Mapping[str, str] = {
     "letters": "gold_probability_letters",
     "likelihoods": "gold_probability_likelihoods",
 }
-"""Metric of each kind of probability: of the option letters alone, or of the options' texts by their likelihoods."""
+"""Metric of each kind of probability: of the option letters, or of the options' texts by their likelihoods."""
 ANSWER_ONLY = "answer_only"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceProbabilities(AnalysisInput):
-    """Probabilities that models gave to the gold answers; the kinds do not compare and are kept apart.
+    """Probabilities of the reference answers; the kinds are not comparable and are stored separately.
 
     Attributes:
-        kinds: a matrix of probabilities for each kind that is stored, by ``letters`` or ``likelihoods``. Its columns
-            are the runs that have any, called as in the matrix of the scores; its rows are the prompts that have any.
-        run_ids: of all runs that any of them came from.
+        kinds: a matrix of probabilities per stored kind, by ``letters`` or ``likelihoods``. Its columns are the runs
+            that have any, named as in the matrix of the scores; its rows are the prompts that have any.
+        run_ids: all runs with probabilities.
     """
 
     kinds: Mapping[str, PerformanceMatrix]
@@ -48,14 +48,14 @@ class ReferenceProbabilities(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> ReferenceProbabilities:
-        """Those of the runs that a selection's scores come from; none where none are stored."""
+        """Load the probabilities of the runs behind a selection's scores; empty if none are stored."""
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
         return cls.of_runs(session, selection, select_runs(session, benchmark, metric, "prompt", selection))
 
     @classmethod
     def of_runs(cls, session: Session, selection: Selection, runs: Sequence[SelectedRun]) -> ReferenceProbabilities:
-        """Those of some runs, of the tasks and the kept prompts of a selection; trials are averaged."""
+        """Load the probabilities of some runs, for the tasks and kept prompts of a selection; trials are averaged."""
         benchmark = find_benchmark(session, selection.benchmark)
         kinds = {}
         for kind, name in KINDS.items():
@@ -74,12 +74,12 @@ class ReferenceProbabilities(AnalysisInput):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerOnlyRuns(AnalysisInput):
-    """What models scored where they saw the options but not the question.
+    """Scores of models that saw the options but not the question.
 
     Attributes:
-        scores: of the latest such run of each model; None where there is none.
-        probabilities: of the gold answers in those runs.
-        problem: why there are no scores, in a sentence; '' where there are.
+        scores: of the latest such run of each model; None without any.
+        probabilities: of the reference answers in those runs.
+        problem: why there are no scores; '' if there are.
     """
 
     scores: PerformanceMatrix | None
@@ -88,7 +88,9 @@ class AnswerOnlyRuns(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> AnswerOnlyRuns:
-        """Those of the selection's models under its metric, whatever its runs and condition."""
+        """Load the runs without the question of the selection's models under its metric, whatever its runs and
+        condition.
+        """
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
         models = {run.model for run in select_runs(session, benchmark, metric, "prompt", selection)}
@@ -114,7 +116,7 @@ class AnswerOnlyRuns(AnalysisInput):
 
 
 def _having(session: Session, name: str, runs: Sequence[SelectedRun]) -> tuple[MetricKey | None, Sequence[SelectedRun]]:
-    """The metric of that name, and those of some runs that have scores of prompts under it; None where none has."""
+    """Return the metric of that name, and those runs with scores of prompts under it; None without any."""
     metric, run = tables.metric.c, tables.run.c
     row = session.execute(sa.select(metric.id, metric.name, metric.higher_is_better).where(metric.name == name)).first()
     if row is None:
@@ -132,9 +134,9 @@ def _having(session: Session, name: str, runs: Sequence[SelectedRun]) -> tuple[M
 def _problem(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, selection: Selection, of_other_prompts: bool
 ) -> str:
-    """Why there are no scores of runs without the question."""
+    """Return why there are no scores of runs without the question."""
     if of_other_prompts:
-        return "The runs without the question (answer_only) have no scores of the chosen prompts."
+        return "The answer-only runs (answer_only) have no scores for the selected prompts."
     run, metric_columns = tables.run.c, tables.metric.c
     stored = (
         sa.select(metric_columns.name)
@@ -145,10 +147,10 @@ def _problem(
     )
     names = sorted(session.scalars(stored))
     if not names:
-        return f"{benchmark.label} has no runs without the question (answer_only)."
+        return f"{benchmark.label} has no answer-only runs (answer_only)."
     if metric.name in names:
-        return f"None of the chosen models has a run without the question (answer_only) under {metric.name}."
+        return f"None of the selected models has an answer-only run (answer_only) under {metric.name}."
     return (
-        f"The runs of {benchmark.label} without the question (answer_only) have scores under {', '.join(names)}, not "
-        f"under {metric.name}."
+        f"The answer-only runs (answer_only) of {benchmark.label} have scores under {', '.join(names)}, not under "
+        f"{metric.name}."
     )

@@ -1,4 +1,4 @@
-"""The numbers of a finding in groups for reading: plain ones, and statistics with what belongs beside them."""
+"""The metrics of a finding in groups: plain ones, and statistics with their p-values and errors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 BESIDE = ("null_mean", "permuted_mean", "null_sd", "permuted_sd", "pvalue")
-"""Suffixes that stand beside the number they belong to: ``hamming.variance.pvalue`` beside ``hamming.variance``."""
+"""Suffixes of metrics that belong to another one: ``hamming.variance.pvalue`` belongs to ``hamming.variance``."""
 
 
 class NamedNumber(Protocol):
-    """A number of a finding, as recorded."""
+    """A metric of a finding, as recorded."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -25,13 +25,13 @@ class NamedNumber(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """A number with what stands beside it.
+    """A metric with those that belong to it.
 
     Attributes:
         number: the statistic.
-        beside: by suffix; None where there is no such number.
-        reason: why it, or one beside it, is not given; '' where all are.
-        is_discrete: whether the null takes so few values that p-values move in jumps.
+        beside: metrics that belong to it, by suffix; None if missing.
+        reason: why it, or one that belongs to it, is undefined; '' if all have values.
+        is_discrete: whether the null distribution takes so few values that p-values move in steps.
     """
 
     number: NamedNumber
@@ -42,10 +42,10 @@ class Statistic:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedNumbers:
-    """The main numbers of a finding.
+    """The headline metrics of a finding.
 
     Attributes:
-        plain: those with nothing beside them.
+        plain: metrics to which no others belong.
         statistics: the others.
         suffixes: of `BESIDE`, those that any statistic has.
     """
@@ -56,7 +56,7 @@ class GroupedNumbers:
 
 
 def group_metrics(numbers: Sequence[NamedNumber]) -> GroupedNumbers:
-    """The main numbers in their order, those that belong to a statistic beside it."""
+    """Group the headline metrics in their order, each statistic with the metrics that belong to it."""
     known = {number.name: number for number in numbers}
     with_others = {n.name for n in numbers if any(f"{n.name}.{suffix}" in known for suffix in BESIDE)}
     stems = [n for n in numbers if n.is_main and n.name.rpartition(".")[0] not in with_others]

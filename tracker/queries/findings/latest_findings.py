@@ -1,4 +1,4 @@
-"""What was concluded before, as the input of an analysis of several findings."""
+"""Recorded findings as the input of a further analysis."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql import tables
 
 SIMULATED = "simulated"
-"""Parameter of a finding that is about simulated scores, not about the benchmark's own: says which, in words."""
+"""Parameter of a finding about simulated scores, not about the benchmark's scores: describes them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings(AnalysisInput):
-    """Recorded findings of one analysis; an analysis of them declares a subclass that names it.
+    """Recorded findings of one analysis; a further analysis declares a subclass that names it.
 
     Attributes:
-        analysis: whose findings, such as ``social-choice``.
-        records: complete ones, the latest first, each with its numbers, parameters, data and staleness.
+        analysis: name of the analysis, such as ``social-choice``.
+        records: complete findings, latest first, each with its numbers, parameters, data and staleness.
         benchmarks: every stored benchmark, with or without a finding.
     """
 
@@ -36,7 +36,7 @@ class Findings(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection | None) -> Self:
-        """All findings of the analysis, or those about the selection's benchmark."""
+        """Load all findings of the analysis, or those about the selection's benchmark."""
         finding, benchmark = tables.finding.c, tables.benchmark.c
         terms = [finding.analysis == cls.analysis, finding.status == "complete"]
         stored = session.execute(sa.select(benchmark.name, benchmark.revision).order_by(benchmark.name)).all()
@@ -49,12 +49,12 @@ class Findings(AnalysisInput):
 
     @property
     def run_ids(self) -> tuple[int, ...]:
-        """Runs that those findings rest on which are not stale: when one changes, so does the answer."""
+        """Runs behind the findings that are not stale: if one changes, so does the result."""
         return tuple(sorted({run for record in self.records if not record.stale for run in record.run_ids}))
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what was found, from what, by which options, and whether it is stale."""
+        """SHA-256 of the findings' numbers, data, options and staleness."""
         hashed = hashlib.sha256(json.dumps(self.benchmarks).encode())
         for record in self.records:
             numbers = [(number.name, number.value, number.reason) for number in record.numbers]
@@ -73,11 +73,11 @@ class Findings(AnalysisInput):
 
 @dataclass(frozen=True, kw_only=True)
 class LatestFindings:
-    """One finding for each thing that there are findings about.
+    """One finding per subject.
 
     Attributes:
-        records: the latest that suits, in the order of the names of what they are about.
-        passed_over: where none suits: what it is about, with the reason why the latest does not.
+        records: the latest suitable finding of each subject, in the order of the subjects' names.
+        passed_over: subjects without a suitable finding, with the reason why the latest is unsuitable.
     """
 
     records: tuple[FindingRecord, ...]
@@ -85,7 +85,7 @@ class LatestFindings:
 
 
 def finding_subject(record: FindingRecord) -> str:
-    """What a finding is about: a benchmark, or what was simulated in its place."""
+    """Return the subject of a finding: a benchmark, or what was simulated in its place."""
     simulated = str(record.parameters.get(SIMULATED) or "")
     return f"{record.benchmark} {simulated}".strip() if record.benchmark else simulated.capitalize()
 
@@ -93,12 +93,12 @@ def finding_subject(record: FindingRecord) -> str:
 def select_latest(
     records: Sequence[FindingRecord], unsuited: Callable[[FindingRecord], str], *, each: bool = False
 ) -> LatestFindings:
-    """The latest finding about each subject that suits.
+    """Return the latest suitable finding about each subject.
 
     Args:
         records: the latest first.
-        unsuited: why a finding cannot be taken, in words; '' where it can.
-        each: take every finding that suits, not the latest only.
+        unsuited: returns why a finding is unsuitable; '' if it is suitable.
+        each: return every suitable finding, not only the latest.
     """
     chosen: dict[str, FindingRecord] = {}
     reasons: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Whether a finding still holds: what became of the runs it rests on."""
+"""Detect findings whose runs have changed."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ KEYS_AT_ONCE = 500
 MAX_NAMES = 3
 
 STATUS_CHANGES = {"hidden": "hidden since", "superseded": "superseded since", "partial": "only partial now"}
-"""How a status is told where a run had another one when it was read."""
+"""Description of a run's status if it differs from the status when it was read."""
 
 
 def explain_staleness(session: Session, key: int) -> str:
-    """Why a finding should be asked for again; '' where its data are still the latest, or there is no such finding."""
+    """Return why a finding is stale; '' if its data are still the latest, or the finding does not exist."""
     return list_stale_findings(session, [key]).get(key, "")
 
 
 def list_stale_findings(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
-    """Why findings no longer rest on the latest data, by key; those that do are left out.
+    """Return why findings are stale, by key; findings that are up to date are left out.
 
-    A run may have changed since, been hidden, superseded or deleted, or its model may have a later one with
-    scores under the same metric; the latter does not count where the runs or a date were chosen on purpose.
-    A finding made with a filter or weights falls with them where a run of theirs was changed or set aside;
-    that they rest on a run that is not the latest is no fault of the finding's.
+    A run may have been changed, hidden, superseded or deleted. Its model may have a later run with scores under the
+    same metric, unless runs or a date were chosen explicitly. A finding with a filter or weights is stale if a run of
+    those was changed or excluded, but not if it merely is not the latest.
 
     Args:
         session: the store.
-        keys: which findings; None means all.
+        keys: keys of the findings; None means all.
     """
     findings = {key: _FindingData(*rest) for key, *rest in _analyses(session, keys)}
     _weigh(session, findings)
-    for key in sorted(findings):  # a filter and weights were there before the finding that used them
+    for key in sorted(findings):  # a filter and weights are recorded before the findings that use them
         finding = findings[key]
         for noun, used in (
             ("filter", findings.get(finding.filter_id or -1)),
@@ -55,13 +54,13 @@ def list_stale_findings(session: Session, keys: Collection[int] | None = None) -
 
 @dataclass
 class _FindingData:
-    """A finding as it was asked for, and what has become of its data.
+    """A finding with its selection, and the changes of its data.
 
     Attributes:
-        selection: the data it chose.
-        filter_id, weights_id: the findings it was made with.
-        deleted: what was noted when a run of its was deleted.
-        withdrawn: why it cannot stand.
+        selection: its selection.
+        filter_id, weights_id: the findings it was computed with.
+        deleted: note recorded when one of its runs was deleted.
+        withdrawn: why it is invalid.
         later: why it is no longer the latest.
     """
 
@@ -82,12 +81,12 @@ class _FindingData:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether its runs were chosen on purpose."""
+        """Whether its runs were chosen explicitly."""
         return bool(self.selection and (self.selection.get("runs") or self.selection.get("as_of")))
 
 
 def _analyses(session: Session, keys: Collection[int] | None) -> list[Sequence[Any]]:
-    """Key, selection, filter, weights and note of complete findings, and of those they were made with."""
+    """Return key, selection, filter, weights and note of complete findings, and of those they were computed with."""
     finding = tables.finding.c
     columns = sa.select(finding.id, finding.selection, finding.filter_id, finding.weights_id, finding.stale).where(
         finding.status == "complete"
@@ -104,7 +103,7 @@ def _analyses(session: Session, keys: Collection[int] | None) -> list[Sequence[A
 
 
 def _weigh(session: Session, findings: Mapping[int, _FindingData]) -> None:
-    """Note what became of the runs of findings."""
+    """Record the changes of the findings' runs."""
     changed: dict[int, set[int]] = defaultdict(set)
     aside: dict[tuple[int, str], set[str]] = defaultdict(set)
     later: dict[int, dict[int, str]] = defaultdict(dict)
@@ -153,7 +152,7 @@ def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[*tuple
 
 
 class _LaterRuns:
-    """The latest complete run that came after each of some runs, asked the same of the same model."""
+    """Return the latest complete run after each of some runs, with the same benchmark, model, condition and variant."""
 
     def __init__(self, session: Session, runs: Collection[int]) -> None:
         run, later = tables.run, tables.run.alias("later")
@@ -178,7 +177,7 @@ class _LaterRuns:
                 self._metrics[key].add(name)
 
     def of(self, run: int, metric: str | None) -> int | None:
-        """The latest that would be chosen in its place: it has scores under the metric, or one that both have."""
+        """Return the latest run that would replace a run: it has scores under the metric, or under a common one."""
         known = self._metrics[run]
         needed = {metric} if metric in known else known
         return next((new for new in self._later[run] if not known or self._metrics[new] & needed), None)

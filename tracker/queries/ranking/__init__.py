@@ -1,1 +1,1 @@
-"""Models ranked by their scores, with the uncertainty of each mean."""
+"""Rank models by their scores, with the uncertainty of each mean."""

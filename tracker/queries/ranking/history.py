@@ -1,4 +1,4 @@
-"""Every run of a benchmark in the order in which it was made: how models changed from one to the next."""
+"""Load every run of a benchmark in chronological order."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tracker.queries.sql import tables
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRun:
-    """One run in the history of its model.
+    """A run in the history of its model.
 
     Attributes:
         id: its key.
-        model: who answered.
-        label: the harness's time stamp, or a number of ours.
-        when: when it was run where that is known, else when it was taken in, UTC.
-        is_dated: whether it is known when it was run.
-        settings: how the model was run, by name.
+        model: name of the model.
+        label: the harness's time stamp, or a number assigned at ingestion.
+        when: time of the run if known, else time of ingestion, UTC.
+        is_dated: whether the time of the run is known.
+        settings: settings of the run, by name.
     """
 
     id: int
@@ -53,9 +53,9 @@ class RunHistory(AnalysisInput):
     """Scores of every complete run of some models on one benchmark under one metric.
 
     Attributes:
-        scores: a column for each run, ordered by model, then by time.
-        runs: what is known of each column. A model's runs are in the order in which they were run where that is known
-            of all of them, else in the order in which they were taken in.
+        scores: a column per run, ordered by model, then by time.
+        runs: the run of each column. A model's runs are ordered by the time they were run if all times are known, else
+            by the time of ingestion.
     """
 
     scores: PerformanceMatrix
@@ -63,15 +63,15 @@ class RunHistory(AnalysisInput):
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> RunHistory:
-        """The history that a selection asks for: of all its models, or of the runs given.
+        """Load the history of a selection: of all its models, or of the selected runs.
 
         Raises:
-            NotFoundError: a benchmark, metric, model, task or run is not there.
+            NotFoundError: a benchmark, metric, model, task or run does not exist.
             SelectionError: the selection is empty.
         """
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-        latest = select_runs(session, benchmark, metric, "prompt", selection)  # refuses what is not there, in words
+        latest = select_runs(session, benchmark, metric, "prompt", selection)  # rejects what does not exist
         run, model = tables.run.c, tables.model.c
         terms: list[sa.ColumnElement[bool]] = (
             [run.id.in_(selection.runs)]
@@ -99,7 +99,9 @@ class RunHistory(AnalysisInput):
         columns = [SelectedRun(row.id, f"{row.name} (run {row.id})", row.condition, row.name) for row in ordered]
         scores = load_matrix_of_runs(session, benchmark, metric, columns, selection)
         if scores is None:
-            raise SelectionError(f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen tasks.")
+            raise SelectionError(
+                f"No prompt of {benchmark.label} has a score under {metric.name} in the selected tasks."
+            )
         return cls(
             scores=scores,
             runs=tuple(
@@ -127,14 +129,14 @@ class RunHistory(AnalysisInput):
 
     @property
     def means(self) -> list[tuple[int, float]]:
-        """Of each run, how many prompts it has scores for, and their mean; NaN where there are none."""
+        """Return the number of scored prompts of each run, and their mean; NaN without any."""
         counts = (~np.isnan(self.scores.Q)).sum(axis=0)
         sums = np.nansum(self.scores.Q, axis=0)
         return [(n, total / n if n else np.nan) for n, total in zip(counts.tolist(), sums.tolist(), strict=True)]
 
     @property
     def columns_by_model(self) -> dict[str, list[int]]:
-        """Columns of each model, in the order of its runs."""
+        """Return the columns of each model, in the order of its runs."""
         columns: dict[str, list[int]] = {}
         for column, run in enumerate(self.runs):
             columns.setdefault(run.model, []).append(column)
@@ -143,13 +145,13 @@ class RunHistory(AnalysisInput):
 
 @dataclass(frozen=True, kw_only=True)
 class AvailableHistory:
-    """Something that a model was asked, of which there is a history.
+    """A benchmark, condition and variant for which a model has a history.
 
     Attributes:
         benchmark: its name.
         metric: the metric with the most scores there.
         other_metrics: names of the others.
-        condition, variant: how it was asked.
+        condition, variant: of the runs.
         n_runs: complete runs with scores of prompts under the metric.
     """
 
@@ -162,15 +164,15 @@ class AvailableHistory:
 
 
 def list_histories(session: Session, model: str) -> list[AvailableHistory]:
-    """Every benchmark, condition and variant under which a model has scores of prompts, by name.
+    """List every benchmark, condition and variant under which a model has scores of prompts, by name.
 
     Args:
         session: the store.
-        model: its name, or another name of it.
+        model: its name or alias.
 
     Raises:
-        NotFoundError: there is no such model.
-        SelectionError: it has no scores of prompts.
+        NotFoundError: the model does not exist.
+        SelectionError: the model has no scores of prompts.
     """
     key = find_model(session, model).id
     run, score, metric, benchmark = tables.run.c, tables.score.c, tables.metric.c, tables.benchmark.c

@@ -1,4 +1,4 @@
-"""Warnings beside clustered errors and rank intervals, the same on the leaderboard and in analyses."""
+"""Warnings about clustered errors and rank intervals, shared by the leaderboard and the analyses."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
 
 MIN_CLUSTERS = 10
-"""Below so many, an error clustered by them is itself hardly known."""
+"""Below this number of clusters, a clustered error is itself imprecise."""
 MAX_NAMES = 3
-"""Names that a sentence lists before it counts the rest."""
+"""Number of names that a message lists."""
 
 
 def explain_unclustered(groups: Grouping, by: str) -> str:
-    """Why errors are not clustered; '' where they are."""
-    return "no clusters were asked for" if by == NONE else groups.problem
+    """Return why errors are not clustered; '' if they are."""
+    return "clusters are disabled" if by == NONE else groups.problem
 
 
 def list_clustering_warnings(groups: Grouping, by: str) -> list[str]:
-    """What is to be said of the clusters, if anything.
+    """Return warnings about the clusters.
 
     Args:
-        groups: of the prompts at hand.
-        by: what makes a cluster.
+        groups: clusters of the prompts.
+        by: field that defines the clusters.
     """
     if by == NONE:
         return []
     if groups.problem:
-        return [f"Errors are not clustered by {by}: {groups.problem}. Prompts are taken as independent."]
+        return [f"Errors are not clustered by {by}: {groups.problem}. Prompts are treated as independent."]
     warnings = []
     if groups.n_alone:
         warnings.append(
-            f"{groups.n_alone:,} of {len(groups.codes):,} prompts name no {by}; each is a cluster of its own."
+            f"{groups.n_alone:,} of {len(groups.codes):,} prompts have no {by}; each of them is a separate cluster."
         )
     if not groups.is_even:
         warnings.append(
-            f"Clusters ({by}) are of very unequal sizes, the largest {groups.sizes.max() / groups.sizes.sum():.0%} of "
-            f"the prompts: errors of differences are CR2 with {groups.degrees:.1f} degrees of freedom, not CR1 with "
-            f"{groups.n_groups - 1}, by which too much would look certain."
+            f"Clusters ({by}) differ greatly in size; the largest has {groups.sizes.max() / groups.sizes.sum():.0%} "
+            f"of the prompts. Errors of differences are therefore CR2 with {groups.degrees:.1f} degrees of freedom. "
+            f"CR1 with {groups.n_groups - 1} would be too small."
         )
     if groups.n_groups < MIN_CLUSTERS:
         warnings.append(
-            f"There are only {groups.n_groups} clusters ({by}): errors clustered by them are rough, and intervals "
-            "wide. `--cluster none` takes prompts as independent."
+            f"There are only {groups.n_groups} clusters ({by}): errors clustered by them are imprecise, and "
+            "intervals wide. `--cluster none` treats prompts as independent."
         )
     return warnings
 
 
 def list_rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], groups: Grouping, by: str) -> list[str]:
-    """What the reader of rank intervals should know.
+    """Return warnings about rank intervals.
 
     Args:
-        ranks: as computed.
+        ranks: the rank intervals.
         models: name of each column.
         groups: clusters of the prompts.
-        by: what makes a cluster.
+        by: field that defines the clusters.
     """
     warnings = list_clustering_warnings(groups, by)
     if ranks.is_clustered and ranks.correction == "CR2":
@@ -69,13 +69,11 @@ def list_rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], gro
     n_equal = int((ranks.pairs.difference[i, j] == 0).sum())
     if n_equal:
         names = [f"{models[a]} = {models[b]}" for a, b in zip(i.tolist(), j.tolist(), strict=True)]
-        warnings.append(
-            f"{n_equal} pairs of models do not differ, or not beyond rounding: {join_names(names, MAX_NAMES)}."
-        )
+        warnings.append(f"{n_equal} pairs of models do not differ beyond rounding: {join_names(names, MAX_NAMES)}.")
     if len(i) > n_equal:
         units = "clusters" if ranks.is_clustered else "prompts"
         warnings.append(
-            f"{len(i) - n_equal} pairs differ by the same amount on all {units}; their p-value is that of flipped "
-            f"signs, 2 / 2^({units})."
+            f"{len(i) - n_equal} pairs differ by the same amount on all {units}. Their p-value is that of the "
+            f"sign-flip test, 2 / 2^({units})."
         )
     return warnings

@@ -1,8 +1,8 @@
-"""Who leads a benchmark, and how sure is that?
+"""Compute a leaderboard with standard errors, confidence intervals and rank intervals.
 
-Scores are averaged over prompts, after trials have been averaged, with equal weight or with the weights
-chosen; where only whole tasks were scored, over tasks. Prompts of one task resemble each other, so the
-standard error is also given clustered by task.
+Scores are averaged over trials, then over prompts, with equal or chosen weights. If only whole tasks are scored, they
+are averaged over tasks. Prompts of one task resemble each other, so the standard error is also clustered by task.
+
 Source: Miller 2024, "Adding Error Bars to Evals", section 2.2.
 """
 
@@ -43,25 +43,25 @@ def load_leaderboard(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Leaderboard:
-    """The models of a selection, ranked by their means, with intervals of the ranks.
+    """Rank the models of a selection by their means, with rank intervals.
 
-    A model that was not measured on everything that the others under the same metric and condition
-    were measured on has no rank and stands below the ranked ones, with what it lacks. Where runs are
-    given, the others are the other runs given; naming models only leaves rows out. Prompts without a
-    weight, or of weight 0, do not count for anybody; nor do those that a filter does not keep.
+    A model that lacks scores which others under the same metric and condition have is unranked. It is listed below the
+    ranked models, with the number of missing scores. If runs are selected, the others are the other selected runs;
+    selecting models only hides rows. Prompts without a weight, with weight 0, or removed by a filter are excluded for
+    all models.
 
     Args:
-        session: the store; only what is committed is seen.
-        selection: which data.
-        missing: what becomes of scores that were not measured; see `tracker.queries.ranking.missing`.
+        session: the store; only committed data are visible.
+        selection: the selection.
+        missing: policy for missing scores; see `tracker.queries.ranking.missing`.
         with_rank_intervals: whether to test all pairs of models for rank intervals and groups.
-        n_resamples: of the prompts, or of whole clusters, for bootstrap ranks; 0 for none.
-        seed: of the resamples.
+        n_resamples: number of resamples of prompts, or of whole clusters, for bootstrap ranks; 0 for none.
+        seed: seed of the resamples.
 
     Raises:
-        NotFoundError: a benchmark, metric, model, task, run or field of prompts is not there.
-        SelectionError: scores are missing, and that is not to be; or the selection is empty, leaves the metric open
-            where there are several, or weighs or filters prompts of a benchmark that has scores of whole tasks only.
+        NotFoundError: a benchmark, metric, model, task, run or field of prompts does not exist.
+        SelectionError: scores are missing and the policy is ``fail``; the selection is empty, or names no metric
+            although there are several; or weights or a filter are selected for scores of whole tasks.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
@@ -86,7 +86,7 @@ def load_leaderboard(
 def _rank(
     session: Session, benchmark: BenchmarkKey, selection: Selection, unit: str, options: RankingOptions
 ) -> Leaderboard:
-    """Means, errors and ranks; every model of the benchmark says what should have been measured."""
+    """Compute means, errors and ranks; the models of the whole benchmark define the expected prompts."""
     all_models = replace(selection, models=())
     weights = load_prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
     if unit == "prompt":
@@ -94,15 +94,15 @@ def _rank(
     if weights is None or weights.name == TASK_EQUAL:
         return rank_by_tasks(load_task_matrix(session, all_models), options)
     raise SelectionError(
-        f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
-        f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
+        f"{benchmark.label} has scores of whole tasks only, so prompt weights do not apply. Leave --weights out; "
+        f"tasks have equal weights, as with {TASK_EQUAL}."
     )
 
 
 def _add_warnings(
     session: Session, benchmark: BenchmarkKey, selection: Selection, board: Leaderboard, models: dict[int, str]
 ) -> Leaderboard:
-    """The leaderboard with warnings of its filter, of unfinished evaluations and of models that are not on it."""
+    """Add warnings about the filter, unfinished evaluations and models without a row."""
     warnings = list(board.warnings)
     if unfinished := _describe_unfinished(session, benchmark, selection):
         warnings.append(unfinished)
@@ -110,13 +110,13 @@ def _add_warnings(
         warnings = [*list_filter_warnings(session, benchmark, selection), *warnings]
     if unscored := sorted(set(models) - {row.run_id for row in board.rows}):
         names = ", ".join(models[key] for key in unscored)
-        scope = "chosen tasks" if selection.filter is None else "prompts kept"
-        warnings.append(f"Not shown, since the {scope} were not measured per {board.unit}: {names}.")
+        scope = "selected tasks" if selection.filter is None else "kept prompts"
+        warnings.append(f"Not shown, because the {scope} have no scores per {board.unit} from these models: {names}.")
     return replace(board, warnings=tuple(warnings), filter_id=selection.filter)
 
 
 def _describe_unfinished(session: Session, benchmark: BenchmarkKey, selection: Selection) -> str:
-    """Which models are being evaluated, or were and it was stopped; '' where none is, or runs are given."""
+    """Return a warning about models with an unfinished evaluation; '' without any, or if runs are selected."""
     if selection.runs:
         return ""
     run, model = tables.run.c, tables.model.c
@@ -136,4 +136,4 @@ def _describe_unfinished(session: Session, benchmark: BenchmarkKey, selection: S
         for row in rows
         if evaluation_identity(row.settings) is not None
     ]
-    return f"Not taken, since the evaluation has not finished: {join_names(names, MAX_NAMES)}." if names else ""
+    return f"Excluded, because the evaluation is not complete: {join_names(names, MAX_NAMES)}." if names else ""

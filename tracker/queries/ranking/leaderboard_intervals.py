@@ -1,4 +1,4 @@
-"""Rank intervals of a leaderboard, and the groups of models that cannot be told apart."""
+"""Compute rank intervals of a leaderboard, and groups of models that are not significantly different."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tracker.statistics.rank_intervals import rank_intervals
 
 
 def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resamples: int, seed: int) -> Leaderboard:
-    """The leaderboard with rank intervals and groups of the models that have a rank, or with the reason for none.
+    """Return the leaderboard with rank intervals and groups of the ranked models, or with the reason for none.
 
     Args:
         board: means, errors and ranks.
-        clusters: which prompts depend on each other; None takes their tasks.
-        n_resamples: of the prompts, or of whole clusters, for bootstrap ranks; 0 for none.
-        seed: of the resamples.
+        clusters: clusters of the prompts; None for their tasks.
+        n_resamples: number of resamples of prompts, or of whole clusters, for bootstrap ranks; 0 for none.
+        seed: seed of the resamples.
     """
     if reason := _unavailable(board):
         return replace(board, no_rank_intervals=reason)
@@ -53,13 +53,13 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
 
 
 def _unavailable(board: Leaderboard) -> str:
-    """Why there are no rank intervals; '' where there are."""
+    """Return why there are no rank intervals; '' if there are."""
     if board.scores is None:
         return "its scores are of whole tasks"
     if board.weights:
         return "prompts are weighted"
     if board.missing == "impute" and any(row.coverage < 1 for row in board.rows):
-        return "scores were guessed, and a guess cannot be tested"
+        return "scores are imputed, and imputed scores cannot be tested"
     if sum(row.rank is not None for row in board.rows) < 2:
         return "fewer than two models have a rank"
     return ""

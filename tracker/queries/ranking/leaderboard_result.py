@@ -1,4 +1,4 @@
-"""What a leaderboard holds: means, errors, ranks, rank intervals, groups."""
+"""The result of a leaderboard: means, errors, ranks, rank intervals, groups."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tracker.queries.selection import Policy
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardRow:
-    """A model's place.
+    """A model's row.
 
     Attributes:
         model: its name.
         run_id: the run behind it.
-        n: prompts (or tasks) that its mean is over.
-        coverage: share of those that any model was measured on which it was measured on itself, in (0, 1].
-        mean: mean score over them, weighted where weights were chosen, in the metric's unit.
-        stderr: standard error as if they were independent; None where there are fewer than two.
-        stderr_clustered: standard error clustered by task, or by the field chosen; None with the reason in
+        n: number of scored prompts (or tasks).
+        coverage: share of the prompts (or tasks) scored for any model that are scored for this one, in (0, 1].
+        mean: mean score, weighted if weights are selected, in the metric's unit.
+        stderr: standard error assuming independent prompts; None with fewer than two.
+        stderr_clustered: standard error clustered by task, or by the selected field; None with the reason in
             ``unclustered``.
-        low, high: ends of the 95 % interval: of Student's t with G − 1 degrees around the clustered
-            standard error of G tasks, else with n − 1 degrees around the plain one; None where there is none.
+        low, high: ends of the 95 % interval: of Student's t with G − 1 degrees of freedom around the clustered standard
+            error of G tasks, else with n − 1 degrees around the plain one; None without an error.
         rank: 1 is best, ties share the mean rank; None with the reason in ``unranked``.
-        unclustered: why there is no clustered standard error; '' where there is one.
-        unranked: why there is no rank; '' where there is one.
-        n_effective: Kish's effective number of prompts (or tasks), (Σw)² / Σw²; ``n`` where all count the same.
+        unclustered: why there is no clustered standard error; '' if there is one.
+        unranked: why there is no rank; '' if there is one.
+        n_effective: Kish's effective number of prompts (or tasks), (Σw)² / Σw²; ``n`` with equal weights.
     """
 
     model: str
@@ -48,12 +48,12 @@ class LeaderboardRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RankInterval:
-    """Which ranks of a model the scores allow.
+    """The rank interval of a model.
 
     Attributes:
-        low, high: best and worst rank; the intervals of all models hold at once with 95 % probability.
-        bootstrap_low, bootstrap_high: 95 % of the ranks it has in resamples, of this model alone; None where nothing
-            was resampled.
+        low, high: best and worst rank; the intervals of all models hold simultaneously with 95 % probability.
+        bootstrap_low, bootstrap_high: 95 % percentile interval of its rank in resamples, for this model alone; None
+            without resamples.
     """
 
     low: float
@@ -64,28 +64,27 @@ class RankInterval:
 
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard:
-    """The models of a benchmark: the ranked ones from the best on, then those that lack scores.
+    """A leaderboard: the ranked models from the best on, then the unranked ones.
 
     Attributes:
-        benchmark, metric, condition: what was selected.
+        benchmark, metric, condition: of the selection.
         higher_is_better: whether larger scores are better.
-        unit: what the scores are of, ``prompt`` or ``task``.
-        n_units: how many of them any model was measured on.
-        n_tasks: in how many tasks they are.
-        rows: one for each model.
-        warnings: what a reader should know beside the numbers.
-        weights: by which prompts were weighted, such as ``12:distance``; '' where all count the same.
-        n_effective: effective number of prompts (or tasks) for a model that was measured on all.
-        filter_id: the finding whose kept prompts count; None where all do.
-        missing: what became of scores that were not measured.
-        cluster: the field whose equal values make a cluster; ``none`` where there are none.
-        scores: the matrix that was ranked, with every model that says what should have been measured; None where
-            whole tasks were scored.
-        rank_intervals: by model, of those that have a rank; empty where there are none.
-        no_rank_intervals: why there are no rank intervals; '' where there are.
-        groups: names of models of which no two can be told apart, neighbours in the order of their ranks, the best
-            first; a model may be in several groups.
-        rank_interval_warnings: what a reader should know beside the rank intervals.
+        unit: unit of the scores, ``prompt`` or ``task``.
+        n_units: number of prompts (or tasks) scored for any model.
+        n_tasks: number of their tasks.
+        rows: one per model.
+        warnings: warnings for the user.
+        weights: weights of the prompts, such as ``12:distance``; '' for equal weights.
+        n_effective: effective number of prompts (or tasks) for a model with all scores.
+        filter_id: the finding whose kept prompts are used; None for all prompts.
+        missing: policy for missing scores.
+        cluster: field whose equal values define a cluster; ``none`` without clusters.
+        scores: the ranked matrix, with all models that define the expected prompts; None for scores of whole tasks.
+        rank_intervals: by model, of the ranked models; empty without any.
+        no_rank_intervals: why there are no rank intervals; '' if there are.
+        groups: names of models of which no two differ significantly, in the order of their ranks, best first; a model
+            may be in several groups.
+        rank_interval_warnings: warnings about the rank intervals.
     """
 
     benchmark: str
@@ -115,14 +114,14 @@ class Leaderboard:
 
     @property
     def cluster_warnings(self) -> tuple[str, ...]:
-        """Warnings of the rank intervals that ``warnings`` does not have, where errors are clustered."""
+        """Warnings about the rank intervals that are not in ``warnings``, if errors are clustered."""
         return tuple(text for text in self.rank_interval_warnings if self.is_clustered and text not in self.warnings)
 
     def describe_groups(self) -> list[str]:
-        """The groups as sentences: which ranks cannot be told apart."""
+        """Return the groups as sentences: which ranks are not distinguishable."""
         ranks = {row.model: row.rank for row in self.rows if row.rank is not None}
         return [
-            f"Ranks {ranks[names[0]]:g} to {ranks[names[-1]]:g} cannot be told apart: {', '.join(names)}."
+            f"Ranks {ranks[names[0]]:g} to {ranks[names[-1]]:g} are not distinguishable: {', '.join(names)}."
             if ranks[names[0]] != ranks[names[-1]]
             else f"Rank {ranks[names[0]]:g} is shared: {', '.join(names)}."
             for names in self.groups

@@ -1,11 +1,16 @@
-"""Policies for scores that were not measured, before models are ranked: nothing is ever left out silently.
+"""Policies for missing scores before models are ranked; nothing is left out silently.
 
 Policies:
-    unranked: a model that lacks a score keeps its mean over the rest, and has no rank.
-    fail: no leaderboard while anything is missing.
-    complete: only the rows that every model shown was measured on.
-    worst: a missing score counts as the worst that the metric allows.
-    impute: a missing score is guessed from the model's and the row's other scores.
+
+unranked: a model with missing scores has a mean over its scores, but no rank.
+
+fail: raise an error if any score is missing.
+
+complete: use only the rows with a score for every shown model.
+
+worst: replace a missing score by the worst possible score of the metric.
+
+impute: estimate a missing score from the other scores of the model and the row.
 """
 
 from __future__ import annotations
@@ -26,12 +31,12 @@ MAX_NAMES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class MissingPolicy:
-    """What a missing score means.
+    """How to treat missing scores.
 
     Attributes:
-        name: of the policy.
-        unit: what the rows are, ``prompt`` or ``task``.
-        worst, best: the metric's bounds in the order of merit; None where it has none.
+        name: name of the policy.
+        unit: unit of the rows, ``prompt`` or ``task``.
+        worst, best: the metric's bounds in the order of merit; None without bounds.
         metric: its name.
     """
 
@@ -42,9 +47,9 @@ class MissingPolicy:
     metric: str = ""
 
     def __post_init__(self) -> None:
-        """Raise `SelectionError` where there is no such policy."""
+        """Raise `SelectionError` if the policy is unknown."""
         if self.name not in POLICIES:
-            raise SelectionError(f"No way {self.name!r} to settle what is missing. There are: {', '.join(POLICIES)}.")
+            raise SelectionError(f"No missing-score policy {self.name!r}. Known: {', '.join(POLICIES)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +59,7 @@ class FilledScores:
     Attributes:
         Q: ``(n_kept, k)`` scores; NaN only under ``unranked``, or in columns that are not ranked.
         kept: ``(n,)`` whether a row stays.
-        warnings: what was left out or filled in, and what follows from it.
+        warnings: what was left out or imputed, and the consequences.
     """
 
     Q: NDArray[np.float64]
@@ -72,10 +77,10 @@ def apply_missing_policy(
     """Apply a policy.
 
     Args:
-        Q: ``(n, k)`` scores, NaN = not measured.
-        policy: what to do.
+        Q: ``(n, k)`` scores, NaN = missing.
+        policy: the policy.
         models: name of each column.
-        is_ranked: ``(k,)`` columns that are to be ranked; None means all. The others help to impute.
+        is_ranked: ``(k,)`` columns to rank; None means all. The others help to impute.
 
     Raises:
         SelectionError: scores are missing under ``fail``; no row is complete; the metric has no worst score.
@@ -88,8 +93,8 @@ def apply_missing_policy(
     names = _describe([(models[j], int(n_missing[j])) for j in incomplete.tolist()])
     if policy.name == "fail":
         raise SelectionError(
-            f"Scores are missing, of {len(Q):,} {policy.unit}s: {names}. Leave those models out with --models, or say "
-            "what a missing score means: --missing complete, worst, impute or unranked."
+            f"Scores are missing, of {len(Q):,} {policy.unit}s: {names}. Leave those models out with --models, or "
+            "choose a policy: --missing complete, worst, impute or unranked."
         )
     if policy.name == "complete":
         return _keep_complete(Q, policy, is_ranked, names)
@@ -107,9 +112,12 @@ def _keep_complete(
 ) -> FilledScores:
     kept, unit = complete_rows(Q, is_ranked), policy.unit
     if not kept.any():
-        raise SelectionError(f"No {unit} was put to every model. Lacking most: {names}. Leave those out with --models.")
+        raise SelectionError(
+            f"No {unit} has a score for every model. Most are missing for: {names}. Leave those models out with "
+            "--models."
+        )
     warning = (
-        f"Only the {kept.sum():,} of {len(Q):,} {unit}s that every model was measured on count; missing were: {names}."
+        f"Only the {kept.sum():,} of {len(Q):,} {unit}s with a score for every model are used. Missing scores: {names}."
     )
     return FilledScores(Q=Q[kept], kept=kept, warnings=(warning,))
 
@@ -119,12 +127,12 @@ def _fill_worst(
 ) -> FilledScores:
     if policy.worst is None:
         raise SelectionError(
-            f"The metric {policy.metric} has no bound, so no worst score. Say its bounds when you ingest (--bounds LOW "
-            "HIGH), or choose another --missing."
+            f"The metric {policy.metric} has no bounds, so no worst score. Declare its bounds when you ingest "
+            "(--bounds LOW HIGH), or choose another --missing."
         )
     warning = (
-        f"Missing scores count as {policy.worst:g}, the worst there is: {names}. The means of these models are the "
-        "worst they could be, and errors and intervals are around that, as if it had been measured."
+        f"Missing scores are replaced by {policy.worst:g}, the worst possible score: {names}. The means of these "
+        "models are lower bounds. Errors and intervals treat the replaced scores as measured."
     )
     return _all_rows(fill_missing(Q, is_ranked, policy.worst), warning)
 
@@ -136,10 +144,12 @@ def _fill_imputed(
     if policy.worst is not None and policy.best is not None:
         values = np.clip(values, min(policy.worst, policy.best), max(policy.worst, policy.best))
     if np.isnan(values[:, is_ranked]).any():
-        raise SelectionError(f"Too much is missing to guess it: {names}. Choose --missing complete, or other models.")
+        raise SelectionError(
+            f"Too many scores are missing to impute them: {names}. Choose --missing complete, or other models."
+        )
     warning = (
-        f"Missing scores are guessed from the other scores of the model and of the {policy.unit}: {names}. Errors and "
-        "intervals take the guesses for measurements, so they are too narrow for these models."
+        f"Missing scores are imputed from the other scores of the model and of the {policy.unit}: {names}. Errors "
+        "and intervals treat imputed scores as measured, so they are too narrow for these models."
     )
     return _all_rows(fill_missing(Q, is_ranked, values), warning)
 

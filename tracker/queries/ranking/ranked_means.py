@@ -1,4 +1,4 @@
-"""Models ranked by their means over a matrix, with what is known of each mean's error."""
+"""Rank models by their means over a matrix, with the error of each mean."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tracker.statistics.standard_errors import WeightedMeans, confidence_interva
 
 @dataclass(frozen=True, kw_only=True)
 class RankingOptions:
-    """How models are to be ranked.
+    """How to rank models.
 
     Attributes:
-        missing: what becomes of scores that were not measured.
-        run_ids: keys of the runs to rank; None ranks all. The others say what should have been measured.
-        clusters: which prompts depend on each other; None takes their tasks.
-        worst, best: the metric's bounds in the order of merit; None where it has none.
+        missing: policy for missing scores.
+        run_ids: keys of the runs to rank; None ranks all. The other runs define the expected prompts.
+        clusters: clusters of the prompts; None for their tasks.
+        worst, best: the metric's bounds in the order of merit; None without bounds.
     """
 
     missing: Policy = "unranked"
@@ -39,26 +39,26 @@ class RankingOptions:
     best: float | None = None
 
     def is_ranked(self, run_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some runs are to be ranked."""
+        """Return which of some runs are ranked."""
         return np.array([self.run_ids is None or key in self.run_ids for key in run_ids.tolist()], dtype=np.bool_)
 
     def missing_policy(self, unit: str, metric: str) -> MissingPolicy:
-        """The policy with the facts that it needs."""
+        """Return the policy with its unit and bounds."""
         return MissingPolicy(name=self.missing, unit=unit, worst=self.worst, best=self.best, metric=metric)
 
 
 def rank_by_prompts(
     scores: PerformanceMatrix, weights: PromptWeights | None = None, options: RankingOptions | None = None
 ) -> Leaderboard:
-    """The leaderboard of a performance matrix; its rows are what every model should have been measured on.
+    """Compute the leaderboard of a performance matrix; every model is expected to have a score in every row.
 
     Args:
         scores: the matrix.
-        weights: how much each prompt counts; None counts all the same.
-        options: the further choices.
+        weights: weight of each prompt; None for equal weights.
+        options: further options.
 
     Raises:
-        SelectionError: no prompt has a weight; scores are missing, and that is not to be.
+        SelectionError: no prompt has a weight, or scores are missing and the policy is ``fail``.
     """
     options = options or RankingOptions()
     weighted = select_weighted(scores, weights)
@@ -98,7 +98,7 @@ def rank_by_prompts(
 def _prompt_row(
     scores: PerformanceMatrix, means: WeightedMeans, j: int, *, coverage: float, cluster_field: str
 ) -> LeaderboardRow:
-    """The row of a column, without a rank."""
+    """Return the row of a column, without a rank."""
     n, n_clusters, mean = int(means.n[j]), int(means.n_clusters[j]), float(means.mean[j])
     stderr = means.plain_error(j)
     reason = _unclustered_reason(n, int(means.n_without_task[j]), n_clusters, cluster_field)
@@ -123,10 +123,10 @@ def _prompt_row(
 
 
 def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> Leaderboard:
-    """The leaderboard of a task matrix: tasks weigh the same, standard errors are those over tasks.
+    """Compute the leaderboard of a task matrix: tasks have equal weights, standard errors are over tasks.
 
     Raises:
-        SelectionError: scores are missing, and that is not to be.
+        SelectionError: scores are missing and the policy is ``fail``.
     """
     options = options or RankingOptions()
     is_ranked = options.is_ranked(scores.run_ids)
@@ -155,7 +155,7 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
 
 
 def _task_row(scores: TaskMatrix, T: NDArray[np.float64], j: int, *, coverage: float) -> LeaderboardRow:
-    """The row of a column, without a rank."""
+    """Return the row of a column, without a rank."""
     values = T[:, j][~np.isnan(T[:, j])]
     n, mean = len(values), float(values.mean())
     stderr = float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None
@@ -178,17 +178,17 @@ def _task_row(scores: TaskMatrix, T: NDArray[np.float64], j: int, *, coverage: f
 
 
 def _unnamed_clusters(clusters: NDArray[np.str_], field: str) -> tuple[str, ...]:
-    """A warning where some prompts name no cluster."""
+    """Return a warning if some prompts have no cluster."""
     n_unnamed = int((clusters == "").sum())
     if not 0 < n_unnamed < len(clusters):
         return ()
-    return (f"{n_unnamed:,} of {len(clusters):,} prompts name no {field}; each is a cluster of its own.",)
+    return (f"{n_unnamed:,} of {len(clusters):,} prompts have no {field}; each of them is a separate cluster.",)
 
 
 def _unclustered_reason(n: int, n_unnamed: int, n_clusters: int, field: str) -> str:
     if field == NONE:
-        return "none was asked for"
-    lack = "name no tasks" if field == TASK else f"have no {field}"
+        return "clustering is disabled"
+    lack = "have no task" if field == TASK else f"have no {field}"
     if n_unnamed == n:
         return f"its prompts {lack}"
     return f"its prompts are in one {field} only" if n_clusters < 2 else ""
@@ -199,7 +199,7 @@ def _unranked_reason(n: int, n_expected: int, units: str) -> str:
 
 
 def _add_ranks(rows: Sequence[LeaderboardRow], higher_is_better: bool) -> tuple[LeaderboardRow, ...]:
-    """The rows in order, ranked where nothing is missing; tied models are in the order of their names."""
+    """Return the rows in order, ranked if no score is missing; tied models are in the order of their names."""
     sign = -1.0 if higher_is_better else 1.0
     complete = sorted((row for row in rows if not row.unranked), key=lambda row: row.model)
     ranks = mean_ranks(np.array([row.mean for row in complete]), higher_is_better=higher_is_better)

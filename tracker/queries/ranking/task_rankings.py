@@ -1,4 +1,4 @@
-"""The models and tasks of a task matrix that can be ranked."""
+"""Select the models and tasks of a task matrix that can be ranked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracker.errors import SelectionError
 from tracker.queries.task_matrix import TaskMatrix
 
 MAX_NAMES = 5
-"""Names that a note lists before it breaks off."""
+"""Number of names that a warning lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class TaskRankings:
 
     Attributes:
         scores: every model and every task has at least one score; none is infinite.
-        warnings: who was left out, in words.
+        warnings: what was left out.
     """
 
     scores: TaskMatrix
@@ -29,11 +29,12 @@ class TaskRankings:
 
 
 def select_rankable(scores: TaskMatrix, *, min_models: int = 3) -> TaskRankings:
-    """The models and tasks that have any score; the rest is left out, with a note. Gaps stay gaps.
+    """Keep the models and tasks that have any score, with a warning about the others. Single missing scores stay
+    missing.
 
     Args:
         scores: the matrix.
-        min_models: fewer than these are not a field.
+        min_models: minimum number of models.
 
     Raises:
         SelectionError: too few models are left, or scores are infinite.
@@ -44,14 +45,14 @@ def select_rankable(scores: TaskMatrix, *, min_models: int = 3) -> TaskRankings:
     stand, has_scores = np.asarray(is_measured.any(axis=0)), np.asarray(is_measured.any(axis=1))
     warnings = []
     if not stand.all():
-        warnings.append(f"Left out, having no score here: {_join_dropped(scores.models, stand)}.")
+        warnings.append(f"Models without a score here are left out: {_join_dropped(scores.models, stand)}.")
     if not has_scores.all():
-        warnings.append(f"Left out, being tasks without any score: {_join_dropped(scores.tasks, has_scores)}.")
+        warnings.append(f"Tasks without a score are left out: {_join_dropped(scores.tasks, has_scores)}.")
     n_models = int(stand.sum())
     if n_models < min_models:
         raise SelectionError(
-            f"Models with a score here: {n_models}; at least {min_models} are needed. Take in results of more, or "
-            "choose more."
+            f"Only {n_models} models have a score here; at least {min_models} are needed. Ingest results of more "
+            "models, or select more."
         )
     kept = replace(
         scores,

@@ -1,4 +1,4 @@
-"""The prompts of a performance matrix that have a weight, with their weights."""
+"""Select the prompts of a performance matrix that have a weight."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tracker.queries.weights import PromptWeights
 from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
 
 NEGLIGIBLE = 1e-100
-"""A weight below this share of the largest counts as 0: its square, and soon itself, is none a number can hold."""
+"""A weight below this share of the largest is treated as 0, because its square is too small for a float64."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedScores:
-    """The prompts that count, with their weights.
+    """The prompts with a positive weight, and their weights.
 
     Attributes:
         scores: their scores; every prompt has a positive weight.
-        weights: ``(n_prompts,)`` float64, positive, mean 1; all exactly 1 where none were chosen.
-        weights_name: such as ``12:distance``; '' where none were chosen.
-        warnings: who was left out, in words.
+        weights: ``(n_prompts,)`` float64, positive, mean 1; all exactly 1 without selected weights.
+        weights_name: such as ``12:distance``; '' without selected weights.
+        warnings: what was left out.
     """
 
     scores: PerformanceMatrix
@@ -34,23 +34,23 @@ class WeightedScores:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether prompts do not all count the same."""
+        """Whether weights differ."""
         return bool((self.weights != self.weights[0]).any())
 
     @property
     def n_effective(self) -> float:
-        """Kish's effective number of prompts, (Σw)² / Σw²; the number of prompts where all count the same."""
+        """Kish's effective number of prompts, (Σw)² / Σw²; the number of prompts with equal weights."""
         return effective_sample_size(self.weights)
 
 
 def select_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
-    """The prompts of a matrix that have a weight; missing scores stay missing.
+    """Select the prompts of a matrix that have a weight; missing scores stay missing.
 
-    A prompt without a stored weight, or with weight 0 or next to 0 (`NEGLIGIBLE`), is left out, with a note.
+    A prompt without a stored weight, or with weight 0 or near 0 (`NEGLIGIBLE`), is left out with a warning.
 
     Args:
         scores: the matrix.
-        weights: as chosen; None weighs all the same.
+        weights: selected weights; None for equal weights.
 
     Raises:
         SelectionError: no prompt is left.
@@ -63,17 +63,18 @@ def select_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = N
     kept = ~(unknown | nothing)
     if not kept.any():
         raise SelectionError(
-            f"The weights {weights.name} give no weight to any prompt chosen here. Choose the tasks they were made of."
+            f"The weights {weights.name} give no weight to any selected prompt. Select the tasks for which they were "
+            "computed."
         )
     warnings = [f"Prompts are weighted by {weights.name}."]
     if weights.stale:
-        warnings.append(f"They were made of scores that are no longer the latest ({weights.stale}): make them anew.")
+        warnings.append(f"The weights are stale ({weights.stale}). Compute them again.")
     if unknown.any():
         warnings.append(
             f"{unknown.sum():,} of {scores.n_prompts:,} prompts have no weight in {weights.name} and are left out."
         )
     if nothing.any():
-        least = "0" if not w[nothing].any() else "0, or next to 0 beside the largest,"
+        least = "0" if not w[nothing].any() else "0, or near 0 beside the largest,"
         warnings.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight {least} and are left out.")
     return WeightedScores(
         scores=scores.rows(kept),
@@ -84,21 +85,23 @@ def select_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = N
 
 
 def select_complete_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
-    """The prompts that have a weight and a score from every model that has any; the rest is left out, with a note.
+    """Select the prompts that have a weight and a score from every model that has any, with a warning about the others.
 
     Args:
         scores: the matrix.
-        weights: as chosen; None weighs all the same.
+        weights: selected weights; None for equal weights.
 
     Raises:
-        SelectionError: no prompt is left; says which models to leave out.
+        SelectionError: no prompt is left; the message names models to leave out.
     """
     is_measured = ~np.isnan(scores.Q)
     has_scores, answered = np.asarray(is_measured.any(axis=1)), np.asarray(is_measured.any(axis=0))
     warnings = []
     if not answered.all():
         without = [name for name, has in zip(scores.models, answered.tolist(), strict=True) if not has]
-        warnings.append(f"Left out, having no score here: {', '.join(without[:5])}{' …' if len(without) > 5 else ''}.")
+        warnings.append(
+            f"Models without a score here are left out: {', '.join(without[:5])}{' …' if len(without) > 5 else ''}."
+        )
         scores = replace(
             scores,
             Q=scores.Q[:, answered],
@@ -116,7 +119,7 @@ def select_complete_weighted(scores: PerformanceMatrix, weights: PromptWeights |
 
 
 def _incomplete(scores: PerformanceMatrix, is_measured: NDArray[np.bool_]) -> str:
-    """How many prompts some model lacks, and the model without which most of them would be complete."""
+    """Count the prompts that some model lacks, and name the model with the most of them."""
     n, complete = len(is_measured), int(is_measured.all(axis=1).sum())
     lacks = (~is_measured).sum(axis=1)
     alone = (~is_measured[lacks == 1]).sum(axis=0)
@@ -124,7 +127,7 @@ def _incomplete(scores: PerformanceMatrix, is_measured: NDArray[np.bool_]) -> st
     text += ", so that none is left" if complete == 0 else " and are left out"
     if scores.n_models > 1 and alone.max(initial=0) > 0.05 * n:
         worst = int(alone.argmax())
-        return f"{text}; {scores.models[worst]} alone is behind {alone[worst]:,}: choose --models without it."
+        return f"{text}; {alone[worst]:,} of them only from {scores.models[worst]}: choose --models without it."
     few = sorted(zip((~is_measured).sum(axis=0).tolist(), scores.models, strict=True), reverse=True)[:3]
     missing = ", ".join(f"{name} {count:,}" for count, name in few if count)
     return f"{text}. Most are missing from: {missing}. To keep more prompts, choose --models without these."

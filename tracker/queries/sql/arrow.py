@@ -1,7 +1,6 @@
-"""The one door from SQL to Arrow.
+"""Read query results as Arrow tables.
 
-Rows come through ADBC on a connection of its own: what a session has written but not yet committed
-is not seen.
+Rows are read by ADBC on a separate connection, which does not see uncommitted changes of a session.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ BATCH_ROWS = 65_536
 
 
 def read_arrow(source: Session | sa.Engine | sa.Connection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-    """The rows of a query as one Arrow table.
+    """Return the rows of a query as one Arrow table.
 
     Args:
         source: the store, or a session on it.
-        sql: one query; each ``?`` stands for a parameter, where there are any.
+        sql: one query; each ``?`` stands for a parameter.
         parameters: numbers and texts, in the order of the question marks.
 
     Raises:
-        DatabaseError: the engine refused the query, or cannot be reached.
+        DatabaseError: the engine rejected the query, or cannot be reached.
     """
     with arrow_reader(source, sql, parameters) as reader:
         return reader.read_all()
@@ -44,10 +43,10 @@ def read_arrow(source: Session | sa.Engine | sa.Connection, sql: str, parameters
 def arrow_reader(
     source: Session | sa.Engine | sa.Connection, sql: str, parameters: Sequence[Any] = ()
 ) -> Iterator[pa.RecordBatchReader]:
-    """The rows of a query as Arrow batches, one after the other; for the rest see `read_arrow`.
+    """Yield the rows of a query as Arrow batches; see `read_arrow`.
 
-    SQLite has no column types to speak of: they are read off the first 65,536 rows, so a column that
-    is NULL in all of those and not later fails.
+    SQLite has no strict column types. They are inferred from the first 65,536 rows, so a column fails if it is NULL in
+    all of those and not later.
     """
     with _reading(source) as reading, reading.reader(sql, parameters) as reader:
         yield reader
@@ -55,16 +54,16 @@ def arrow_reader(
 
 @contextmanager
 def snapshot(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
-    """The store as it is now, for several queries, whatever is committed while they run.
+    """Open a snapshot of the store for several queries, unaffected by later commits.
 
     Raises:
-        DatabaseError: the engine refused a query, or cannot be reached.
+        DatabaseError: the engine rejected a query, or cannot be reached.
     """
     with _reading(source) as reading:
         if not reading.is_sqlite:
             reading.execute("SET default_transaction_isolation = 'repeatable read'")
-        reading.connection.set_autocommit(False)  # a BEGIN of ours would end with the first query that has parameters
-        reading.execute(f"SELECT count(*) FROM {VERSION_TABLE}")  # what is seen is settled by the first rows read
+        reading.connection.set_autocommit(False)  # an explicit BEGIN would end with the first query that has parameters
+        reading.execute(f"SELECT count(*) FROM {VERSION_TABLE}")  # the first rows read fix the snapshot
         yield reading
 
 
@@ -72,15 +71,15 @@ class Reading:
     """A connection that reads rows as Arrow.
 
     Args:
-        connection: of ADBC.
-        is_sqlite: whether the engine is SQLite, else it is PostgreSQL.
+        connection: an ADBC connection.
+        is_sqlite: whether the engine is SQLite; otherwise it is PostgreSQL.
     """
 
     def __init__(self, connection: Any, *, is_sqlite: bool) -> None:
         self.connection, self.is_sqlite = connection, is_sqlite
 
     def execute(self, sql: str) -> None:
-        """Run a statement whose rows nobody needs."""
+        """Run a statement and discard its rows."""
         import adbc_driver_manager as adbc
 
         with adbc.AdbcStatement(self.connection) as statement:
@@ -89,7 +88,7 @@ class Reading:
 
     @contextmanager
     def reader(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatchReader]:
-        """The rows of a query as batches; see `arrow_reader`."""
+        """Return the rows of a query as batches; see `arrow_reader`."""
         import adbc_driver_manager as adbc
         import pyarrow as pa
 
@@ -106,7 +105,7 @@ class Reading:
                 yield reader
 
     def table(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """The rows of a query as one table; see `read_arrow`."""
+        """Return the rows of a query as one table; see `read_arrow`."""
         with self.reader(sql, parameters) as reader:
             return reader.read_all()
 
@@ -130,7 +129,7 @@ def _reading(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
 
 
 def number_columns(rows: pa.Table | pa.RecordBatch) -> list[NDArray[Any]]:
-    """The columns of numbers as arrays, without copying where they lie in one piece; NULL is not allowed."""
+    """Return numeric columns as arrays, without copying single chunks; NULL is not allowed."""
     # Arrow's own to_numpy imports pandas.
     return [
         np.from_dlpack(column)
@@ -141,7 +140,7 @@ def number_columns(rows: pa.Table | pa.RecordBatch) -> list[NDArray[Any]]:
 
 
 def word_column(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
-    """A column of texts in which few are different: number of each row's text, and the texts in order of appearance.
+    """Dictionary-encode a column of texts: the index of each row's text, and the texts in order of appearance.
 
     Args:
         column: of one batch; NULL is not allowed.

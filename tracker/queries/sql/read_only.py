@@ -1,9 +1,8 @@
-"""Anybody's SQL, reading only: the engine itself refuses everything else.
+"""Run SQL of users, read-only as enforced by the engine.
 
-On SQLite the file is opened read-only and an authorizer allows nothing but reading. On PostgreSQL the
-statement runs as a server-side cursor in a read-only transaction, sent in a way that admits one
-statement only; a superuser's rights are put down first, since some of their functions write files from
-within a query.
+On SQLite the file is opened read-only, and an authorizer allows only reads. On PostgreSQL the statement runs as a
+server-side cursor in a read-only transaction, sent in a way that admits one statement only. A superuser's rights are
+dropped first, since some of their functions write files from within a query.
 """
 
 from __future__ import annotations
@@ -40,23 +39,23 @@ MAX_VALUE_LENGTH = 50_000_000
 
 READING_PRAGMAS = {"foreign_key_list", "index_info", "index_list", "table_info", "table_list", "table_xinfo"}
 WRITING_FUNCTIONS = {"edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"}
-# A superuser whose rights were put down could take them up again with these, or hide their name from us.
+# A superuser whose rights were dropped could regain them with these, or hide their name.
 LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\"", re.IGNORECASE)
 
 SUPERUSER_HINT = (
-    "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. "
-    "Better connect as a role that can only read (see docs/how-to/sql.md)."
+    "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. Connect as a role "
+    "with read rights only (see docs/how-to/sql.md)."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SqlResult:
-    """What a statement returned.
+    """The result of a statement.
 
     Attributes:
         columns: their names, in order.
-        rows: tuples of values as the engine gives them, read as they are asked for.
-        warnings: what the person at the terminal should know.
+        rows: tuples of values as returned by the engine, read on demand.
+        warnings: warnings for the user.
     """
 
     columns: tuple[str, ...]
@@ -68,16 +67,16 @@ class SqlResult:
 def read_only_sql(
     store: sa.Engine | str, statement: str, *, limit_seconds: float = 30.0, max_rows: int | None = None
 ) -> Iterator[SqlResult]:
-    """Run one statement that can only read; its rows are there while the context lasts.
+    """Run one read-only statement; its rows are available within the context.
 
     Args:
         store: the store, or its URL.
         statement: one query.
-        limit_seconds: how long the engine may work on it; time the caller spends on rows does not count.
-        max_rows: stop after as many rows.
+        limit_seconds: time limit of the engine in seconds; the caller's own processing of rows is not counted.
+        max_rows: maximum number of rows.
 
     Raises:
-        SqlError: it is wrong, too slow, or not a read; also while the rows are read.
+        SqlError: the statement is invalid, too slow, or not a read; also raised while rows are read.
         DatabaseError: the store cannot be reached.
     """
     engine = create_unchecked_engine(store) if isinstance(store, str) else store
@@ -87,14 +86,12 @@ def read_only_sql(
     with read(engine, text, clock) as result:
         columns = _number_duplicates(result.columns)
         renamed = [name for name, original in zip(columns, result.columns, strict=True) if name != original]
-        warnings = (f"columns of the same name were numbered: {', '.join(renamed)}; AS gives them names",) * bool(
-            renamed
-        )
+        warnings = (f"duplicate column names are numbered: {', '.join(renamed)}; use AS to name them",) * bool(renamed)
         yield SqlResult(columns=columns, rows=islice(result.rows, max_rows), warnings=(*result.warnings, *warnings))
 
 
 class _Clock:
-    """Seconds that the engine has left, counted only between entering and leaving."""
+    """Limits the engine's time, counted only between entering and leaving."""
 
     def __init__(self, seconds: float, on_end: Callable[[], object] | None = None) -> None:
         self.limit, self.left, self.on_end = seconds, seconds, on_end
@@ -119,11 +116,11 @@ class _Clock:
 
     @property
     def error(self) -> SqlError:
-        return SqlError(f"The statement was stopped after {self.limit:g} s. Narrow it down, or allow it more time.")
+        return SqlError(f"The statement was stopped after {self.limit:g} s. Narrow it down, or raise the limit.")
 
 
 def _number_duplicates(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of columns, each once: the second ``id`` is ``id_2``."""
+    """Return unique column names: the second ``id`` is ``id_2``."""
     unique: list[str] = []
     for name in names:
         candidates = (name, *(f"{name}_{n}" for n in range(2, len(names) + 2)))
@@ -153,7 +150,7 @@ def _read_sqlite(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[S
     try:
         raw = sqlite3.connect(make_read_only_uri(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
-        raise DatabaseError(f"{path}: {error}. Check that the file is there and can be read.") from error
+        raise DatabaseError(f"{path}: {error}. Check that the file exists and is readable.") from error
     try:
         _guard_sqlite(raw, clock)
         explain = partial(_sqlite_error, clock=clock, statement=statement, engine=engine)
@@ -175,7 +172,7 @@ def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> None:
         raw.execute("PRAGMA query_only = ON")
         raw.execute("PRAGMA trusted_schema = OFF")
         for table in ("json_each('[]')", "json_tree('[]')", "pragma_table_info('run')", "pragma_table_list"):
-            raw.execute(f"SELECT 1 FROM {table}").fetchall()  # made on first use, which the authorizer would refuse
+            raw.execute(f"SELECT 1 FROM {table}").fetchall()  # built on first use, which the authorizer would reject
     except sqlite3.DatabaseError as error:
         raise DatabaseError(f"The store cannot be read: {error}.") from error
     raw.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -254,10 +251,10 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
 
 
 def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Clock) -> tuple[str, ...]:
-    """Begin a transaction that can only read, with as few rights as that takes."""
+    """Begin a read-only transaction with minimal rights."""
     raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     raw.execute("SET LOCAL cursor_tuple_fraction = 1")
-    # Should the connection break, the server stops too; the statement could switch this off, the clock it cannot.
+    # If the connection breaks, the server stops too. The statement could disable this timeout, but not the clock.
     raw.execute(f"SET LOCAL statement_timeout = {int(clock.limit * 1000) + 1000}")
     row = raw.execute(
         "SELECT rolsuper, EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'pg_read_all_data') "
@@ -267,9 +264,9 @@ def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Cloc
     if not is_superuser:
         return ()
     if not can_step_down:
-        raise SqlError("As a superuser no statement is safe on this server. Connect as a role that can only read.")
+        raise SqlError("No statement is safe as a superuser on this server. Connect as a role with read rights only.")
     if match := LIFTING.search(statement):
-        raise SqlError(f"{match.group()} is refused to superusers. Connect as a role that can only read.")
+        raise SqlError(f"{match.group()} is not allowed for superusers. Connect as a role with read rights only.")
     raw.execute("SET LOCAL ROLE pg_read_all_data")
     return (SUPERUSER_HINT,)
 

@@ -67,7 +67,7 @@ class TestErrors:
             load_encoder("minilm")
 
     def test_a_folder_that_is_no_model_is_named(self, tiny_encoder: Path, tmp_path: Path) -> None:
-        with pytest.raises(EncoderError, match=r"is no model: it holds neither modules\.json nor config\.json"):
+        with pytest.raises(EncoderError, match=r"is not a model folder: it has neither modules\.json nor config\.json"):
             load_encoder(str(tmp_path))
 
     @pytest.mark.parametrize("damage", ["weights", "modules", "configuration"])
@@ -93,7 +93,9 @@ class TestErrors:
         self, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-        with pytest.raises(EncoderError, match="'org/none' is no folder here, and could not be had from") as refused:
+        with pytest.raises(
+            EncoderError, match="Cannot load 'org/none': there is no such folder, and the model hub"
+        ) as refused:
             load_encoder("org/none")
         assert "\n" not in str(refused.value)
         assert capfd.readouterr().err == ""
@@ -104,5 +106,5 @@ class TestErrors:
 
     @pytest.mark.parametrize("device", ["abacus", "cuda:77"])
     def test_a_device_that_is_not_there_is_named(self, tiny_encoder: Path, device: str) -> None:
-        with pytest.raises(EncoderError, match=f"The device '{device}' cannot be used"):
+        with pytest.raises(EncoderError, match=f"Device '{device}' is not available"):
             load_encoder(str(tiny_encoder), device=device)

@@ -143,7 +143,7 @@ class TestErrors:
     def test_a_model_that_does_not_write_has_none_either(
         self, language_model_folders: dict[str, Path], tiny_encoder: Path
     ) -> None:
-        with pytest.raises(LanguageModelError, match="does not write text"):
+        with pytest.raises(LanguageModelError, match="does not generate text"):
             load_encoder(f"last-token:{tiny_encoder}", device="cpu")
 
     def test_code_that_it_brings_is_never_run_and_no_option_is_named_that_would(
@@ -151,9 +151,9 @@ class TestErrors:
     ) -> None:
         remote_config = {"model_type": "of-its-own", "auto_map": {"AutoModelForCausalLM": "own.Own"}}
         folder = changed(language_model_folders["llama"], tmp_path / "own", **remote_config)
-        with pytest.raises(LanguageModelError, match=r"needs Python code .* It is not run here\.$"):
+        with pytest.raises(LanguageModelError, match=r"needs Python code .* Suffrage does not run it\.$"):
             load_encoder(str(folder), device="cpu")
 
     def test_last_token_of_nothing_is_refused(self, language_model_folders: dict[str, Path]) -> None:
-        with pytest.raises(LanguageModelError, match="No model is named"):
+        with pytest.raises(LanguageModelError, match="No model is specified"):
             load_encoder("last-token:", device="cpu")

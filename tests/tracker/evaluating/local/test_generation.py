@@ -235,7 +235,7 @@ class TestContext:
         long = RenderedPrompt(prompt_id=1, question="word " * 600)
         responses_by_key = written(gpt2, Sampling(max_tokens=3, n_trials=2, temperature=1.0), [long, QUESTIONS[0]])
         assert {responses_by_key[1, trial].text for trial in (0, 1)} == {None}
-        assert "longer than the 512 that gpt2 reads, with 3 kept for the answer" in responses_by_key[1, 0].error
+        assert "longer than the 512 that gpt2 reads, with 3 reserved for the response" in responses_by_key[1, 0].error
         assert responses_by_key[10, 1].text is not None
         assert not written(gpt2, Sampling(max_tokens=3), [long], stored={1}.__contains__)
 
@@ -251,7 +251,7 @@ class TestContext:
         assert response.n_tokens_written >= 1
 
     def test_more_than_a_model_can_write_is_refused(self, gpt2: LanguageModel) -> None:
-        with pytest.raises(SelectionError, match="512 tokens at most"):
+        with pytest.raises(SelectionError, match="at most 512 tokens"):
             TextGenerator(gpt2, Sampling(max_tokens=513))
 
     def test_a_conversation_follows_its_chat_template(self, gpt2: LanguageModel) -> None:
@@ -279,4 +279,4 @@ class TestMemory:
         monkeypatch.setattr(gpt2.model, "generate", small)
         assert texts(written(gpt2, Sampling(max_tokens=3), batch_size=6, report=conversation.append)) == expected
         assert sizes[0] == 6
-        assert conversation[0] == "memory was too small; going on with 3 answers together"
+        assert conversation[0] == "out of memory; continuing with 3 responses per batch"

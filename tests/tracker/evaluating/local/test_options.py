@@ -28,6 +28,7 @@ from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, 
 WORDS = " ".join(corpus(60, seed=3)).split()
 SIZES = (None, 1, 2, 5, 100)
 FAMILIES = ("gpt2", "llama", "qwen2", "t5")
+SEPARATELY = "cannot compute several prompts in one row: options are computed separately, which is slower"
 
 
 @pytest.fixture(params=FAMILIES)
@@ -165,7 +166,9 @@ class TestOtherModels:
         prompts = make_prompts(5)
         scorer = OptionScorer(model, method="loglikelihood", report=warnings.append)
         scores = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
-        assert warnings == ["bloom cannot read several questions in one row: asked option by option, which is slower"]
+        assert warnings == [
+            "bloom cannot compute several prompts in one row: options are computed separately, which is slower"
+        ]
         for prompt in prompts:
             assert scores[prompt.prompt_id] == pytest.approx(plain(model, prompt), abs=1e-4)
 
@@ -203,7 +206,9 @@ class TestOtherModels:
             )
             warnings: list[str] = []
             scores = scored(groups, make_prompts(6), report=warnings.append)
-            assert warnings == ["neo cannot read several questions in one row: asked option by option, which is slower"]
+            assert warnings == [
+                "neo cannot compute several prompts in one row: options are computed separately, which is slower"
+            ]
             if dtype == torch.float32:
                 for prompt in make_prompts(6):
                     np.testing.assert_allclose(scores[prompt.prompt_id], plain(groups, prompt), atol=1e-4)
@@ -273,7 +278,7 @@ class TestLabels:
         scores = scored(model_of("llama"), [prompt], method="letters", report=warnings.append)[prompt.prompt_id]
         assert scores[9] <= scores[0]
         assert len(warnings) == 1
-        assert "in 1 prompts a label begins like another one, '10' like '1'" in warnings[0]
+        assert "in 1 prompts one label is a prefix of another: '10' begins with '1'" in warnings[0]
         warnings.clear()
         scored(
             model_of("llama"), [replace(prompt, options=prompt.options[:9])], method="letters", report=warnings.append
@@ -286,7 +291,7 @@ class TestErrors:
         prompt = replace(make_prompts(1, letters=True)[0], options=("Ж", "Щ", "Э"))
         model = model_of("t5")
         assert len(set(map(tuple, model.tokenizer([" Ж", " Щ"]).input_ids))) == 1
-        with pytest.raises(SelectionError, match="writes several of the labels 'Ж', 'Щ', 'Э' alike"):
+        with pytest.raises(SelectionError, match="encodes several of the labels 'Ж', 'Щ', 'Э' identically"):
             encode_prompts(model, [prompt], chat=False)
         with pytest.raises(SelectionError, match="--labels digits"):
             list(OptionScorer(model, method="letters").respond([prompt], lambda _: False))
@@ -313,7 +318,7 @@ class TestMemory:
         scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=16, report=warnings.append)
         scores = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
         assert max(sizes) > 6
-        assert warnings[0] == f"memory was too small; going on with {(max(sizes) + 1) // 2} prompts together"
+        assert warnings[0] == f"out of memory; continuing with {(max(sizes) + 1) // 2} prompts per batch"
         for key, numbers in whole.items():
             assert scores[key] == pytest.approx(numbers, abs=1e-5)
 

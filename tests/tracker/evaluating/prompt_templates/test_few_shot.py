@@ -59,7 +59,7 @@ class TestAgainstReference:
         assume(rows and set(prompts.splits) == {"test", "train"})
         expected = {row: plain_fixed(prompts, row, split, n) for row in rows}
         if None in expected.values():
-            with pytest.raises(SelectionError, match="worked examples are asked for"):
+            with pytest.raises(SelectionError, match="few-shot examples are requested"):
                 render_prompts(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
             return
         rendered = render_prompts(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
@@ -168,9 +168,7 @@ class TestErrors:
     PROMPTS = make_prompts(["q0", "q1", "q2"], tasks=["s", "s", "s"], splits=["test", "train", "train"])
 
     def test_too_few_are_an_error_with_their_number(self) -> None:
-        with pytest.raises(
-            SelectionError, match=r"split 'train' task 's' has only 2 .* Ask for --few-shot 2, or choose an"
-        ):
+        with pytest.raises(SelectionError, match=r"split 'train' task 's' has only 2 .* Use --few-shot 2, or an"):
             render_prompts(self.PROMPTS, [0], PLAIN, few_shot=3, few_shot_split="train")
 
     def test_none_at_all_are_an_error(self) -> None:
@@ -193,5 +191,5 @@ class TestErrors:
             render_prompts(make_prompts(["q0"]), [0], PLAIN, few_shot=1, few_shot_split="train")
 
     def test_an_unknown_kind_is_answered_with_those_there_are(self) -> None:
-        with pytest.raises(SelectionError, match=r"No shots 'random'\. Known: fixed, per-prompt"):
+        with pytest.raises(SelectionError, match=r"No choice of few-shot examples 'random'\. Known: fixed, per-prompt"):
             render_prompts(self.PROMPTS, [0], PLAIN, few_shot=1, few_shot_split="train", example_choice="random")

@@ -79,13 +79,13 @@ class TestChosenRows:
             select_rows(make_prompts(["a"]), split="test")
 
     def test_nothing_to_evaluate_is_an_error_with_the_reason(self) -> None:
-        with pytest.raises(SelectionError, match=r"no prompts\. Take them in first"):
+        with pytest.raises(SelectionError, match=r"no prompts\. Import them first"):
             select_rows(make_prompts([], []))
         with pytest.raises(SelectionError, match=r"in split 'train'\. Splits: dev, test, train"):
             select_rows(self.SPLIT, split="train", tasks=["t"])
-        with pytest.raises(SelectionError, match="Every prompt of the chosen tasks is in split 'train'"):
+        with pytest.raises(SelectionError, match="Every prompt of the selected tasks is in split 'train'"):
             select_rows(make_prompts(["a"], splits=["train"]), few_shot_split="train")
-        with pytest.raises(SelectionError, match="A limit of 0 leaves nothing"):
+        with pytest.raises(SelectionError, match="A limit of 0 selects no prompts"):
             select_rows(self.SPLIT, limit=0)
 
 
@@ -131,7 +131,7 @@ class TestAnswerOnly:
     @pytest.mark.parametrize("name", ["written", "cnn_dailymail"])
     def test_a_template_without_options_is_refused(self, name: str) -> None:
         with pytest.raises(
-            SelectionError, match=f"Template {name} shows no options: with the question withheld nothing"
+            SelectionError, match=f"Template {name} shows no options, so an answer-only run has nothing"
         ):
             render_prompts(make_prompts(["q0"]), [0], load_template(name), answer_only=True)
 
@@ -147,8 +147,8 @@ class TestQuestions:
         rendered = render_prompts(prompts, range(7), PLAIN)
         assert [(question.prompt_id, question.correct_option) for question in rendered.prompts] == [(1, 1)]
         assert dict(rendered.skipped) == {
-            "no text": 2, "no options": 1, "no gold answer": 1, "gold answer is none of the options": 1,
-            "gold answer names several options": 1,
+            "no text": 2, "no options": 1, "no reference answer": 1, "reference answer is none of the options": 1,
+            "reference answer matches several options": 1,
         }  # fmt: skip
 
     def test_generation_compares_nothing_and_has_references(self) -> None:
@@ -183,8 +183,8 @@ class TestQuestions:
     @pytest.mark.parametrize(
         ("custom", "method", "words"),
         [
-            (WRITTEN, "letters", "has the model write its answer, and method letters compares options"),
-            (CLOZE, "letters", "answered by the text of an option, and method letters compares labels"),
+            (WRITTEN, "letters", "expects a generated answer, but method letters compares options"),
+            (CLOZE, "letters", "expects the text of an option, but method letters compares labels"),
             (PLAIN, "argmax", r"No method 'argmax'\. Known: letters, loglikelihood, generation"),
         ],
     )
@@ -198,13 +198,13 @@ class TestQuestions:
 
     def test_prompts_without_texts_are_an_error_with_how_to_import_them(self) -> None:
         with pytest.raises(
-            SelectionError, match=r"\(no text: 1\)\. Take in texts.*suffrage prompts import BENCHMARK SOURCE"
+            SelectionError, match=r"\(no text: 1\)\. Import texts.*suffrage prompts import BENCHMARK SOURCE"
         ):
             render_prompts(make_prompts([None]), [0], PLAIN)
 
     @pytest.mark.parametrize(
         ("options", "words"),
-        [({"few_shot": -1}, "-1 worked examples"), ({"answer_only_examples": "some"}, "Known: none, blank, full")],
+        [({"few_shot": -1}, "--few-shot is -1"), ({"answer_only_examples": "some"}, "Known: none, blank, full")],
     )
     def test_options_that_mean_nothing_are_refused(self, options: dict[str, object], words: str) -> None:
         with pytest.raises(SelectionError, match=words):

@@ -119,30 +119,30 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("source", "words"),
         [
-            ("x\n{{ qestion }}", "line 2: nothing is called 'qestion' in the block question. Did you mean 'question'?"),
+            ("x\n{{ qestion }}", "line 2: unknown name 'qestion' in the block question. Did you mean 'question'?"),
             ("{{ premise }}", "Further fields of a prompt are details.NAME"),
-            ("x\n{% set lables = 'digits' %}", "line 2: no setting 'lables'. Did you mean 'labels'?"),
+            ("x\n{% set lables = 'digits' %}", "line 2: unknown setting 'lables'. Did you mean 'labels'?"),
             ("{% set labels = 'roman' %}x", "line 1: labels must be one of letters, digits, words"),
             ("{% set join = question %}x", "line 1: join must be a text"),
             ("{% set stop = '.' %}x", "stop must be a list of texts"),
-            ("{% set max_tokens = true %}x", "max_tokens must be a whole number above 0"),
-            ("{% set max_tokens = 0 %}x", "max_tokens must be a whole number above 0"),
+            ("{% set max_tokens = true %}x", "max_tokens must be an integer above 0"),
+            ("{% set max_tokens = 0 %}x", "max_tokens must be an integer above 0"),
             ("x\n\n{% if %}", "line 3: "),
             ("{% for c in choices %}\nx", "line 2: Unexpected end of template"),
             ("{{ question | shout }}", "No filter named 'shout'"),
             ("{{ choices | random }}", "No filter named 'random'"),
-            ("{% block qestion %}x{% endblock %}", "no block 'qestion'. Did you mean 'question'?"),
-            ("{% block question %}x{% endblock %}{% block question %}y{% endblock %}", "a second block 'question'"),
-            ("\n\nhello{% block question %}x{% endblock %}", "line 3: this stands outside of the blocks question"),
+            ("{% block qestion %}x{% endblock %}", "unknown block 'qestion'. Did you mean 'question'?"),
+            ("{% block question %}x{% endblock %}{% block question %}y{% endblock %}", "block 'question' is defined twice"),
+            ("\n\nhello{% block question %}x{% endblock %}", "line 3: this text is outside of the blocks question"),
             ("{% block header %}{{ question }}{% endblock %}{% block question %}x{% endblock %}",
-             "question is known in the block question, not in the block header"),
-            ("{{ answer }}", "answer is known in the block answer, not in the block question"),
-            ("{% block question %}{% block answer %}x{% endblock %}{% endblock %}", "a block inside another"),
+             "question is available in the block question, not in the block header"),
+            ("{{ answer }}", "answer is available in the block answer, not in the block question"),
+            ("{% block question %}{% block answer %}x{% endblock %}{% endblock %}", "a nested block"),
             ("{% include 'other' %}", "another file cannot be part"),
             ("{% if task %}{% import 'other' as o %}{% endif %}", "another file cannot be part"),
             ("{% extends 'other' %}", "another file cannot be part"),
-            (" \n", "nothing is asked"),
-            ("{% block header %}x{% endblock %}", "nothing is asked"),
+            (" \n", "the template is empty"),
+            ("{% block header %}x{% endblock %}", "the template is empty"),
         ],
     )  # fmt: skip
     def test_what_is_misspelt_is_found_before_anything_is_rendered(
@@ -157,12 +157,12 @@ class TestErrors:
         ("source", "words"),
         [
             ("a\n{{ details.premise }}",
-             "line 2: prompt 'p0' of task 'high_weather': it has no further field 'premise'. Its fields: by, items, "),
-            ("{{ details.no }}", "line 1: prompt 'p0' of task 'high_weather': a field that it prints is null"),
-            ("{{ choices }}", "it prints a list"),
-            ("{{ details }}", "it prints further fields"),
-            ("{{ question.upper }}", "write parentheses"),
-            ("{% for field in details %}{{ field }}{% endfor %}", "fields are had by their names"),
+             "line 2: prompt 'p0' of task 'high_weather': the prompt has no further field 'premise'. Its fields: by, "),
+            ("{{ details.no }}", "line 1: prompt 'p0' of task 'high_weather': a printed field is null"),
+            ("{{ choices }}", "a list cannot be printed"),
+            ("{{ details }}", "further fields cannot be printed"),
+            ("{{ question.upper }}", "add parentheses"),
+            ("{% for field in details %}{{ field }}{% endfor %}", "further fields are accessible by name only"),
             ("a\n\n{{ 1 / 0 }}", "line 3: prompt 'p0' of task 'high_weather': division by zero"),
             ("{{ question.__class__ }}", "unsafe"),
             ("{{ range(1000000000) | list }}", "Range too big"),
@@ -176,7 +176,7 @@ class TestErrors:
     def test_what_cannot_be_computed_without_the_question_is_an_error_with_the_reason(self, tmp_path: Path) -> None:
         source = "{% if details.year > 1900 %}new{% endif %}"
         assert render(tmp_path, source).text() == "new"
-        with pytest.raises(BadInputError, match="Here its question and further fields are withheld"):
+        with pytest.raises(BadInputError, match="The question and further fields are withheld here"):
             render(tmp_path, source, answer_only=True)
 
     def test_an_unknown_name_is_answered_with_those_there_are(self) -> None:
@@ -193,7 +193,7 @@ class TestErrors:
 
     def test_a_file_that_is_no_text_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "own.jinja").write_bytes(b"ab\xff")
-        with pytest.raises(BadInputError, match=r"no UTF-8 text \(byte 3\)"):
+        with pytest.raises(BadInputError, match=r"not UTF-8 text \(byte 3\)"):
             load_template("own.jinja")
 
     def test_unknown_labels_are_answered_with_those_there_are(self) -> None:

@@ -235,7 +235,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("pattern", ["(", "[a", "*", "(?P<1>a)", "a{2,1}"])
     def test_a_pattern_that_is_none_is_refused(self, pattern: str) -> None:
-        with pytest.raises(SelectionError, match="no regular expression"):
+        with pytest.raises(SelectionError, match="not a regular expression"):
             check_scoring(extract=pattern)
 
     def test_what_cannot_be_ignored_is_refused_with_what_can(self) -> None:

@@ -70,7 +70,7 @@ class TestFaults:
         assert contents(faulty) == contents(sound)
         assert all(response.error == "" for response in faulty)
         assert len(met) >= 6
-        assert "Requests that had to be sent again (HTTP 429: " in " ".join(backend.list_warnings())
+        assert "Some requests were retried (HTTP 429: " in " ".join(backend.list_warnings())
 
     @settings(max_examples=8, deadline=None)
     @given(share=st.floats(0, 0.6), seed=st.integers(0, 10**6), concurrency=st.integers(1, 9), n=st.integers(0, 20))
@@ -109,7 +109,7 @@ class TestFaults:
             }
         assert len(responses) == 10
         assert [response.prompt_id for response in responses.values() if response.error] == [prompts[5].prompt_id]
-        assert "did not answer, asked 3 times" in responses[prompts[5].prompt_id].error
+        assert "did not answer after 3 attempts" in responses[prompts[5].prompt_id].error
         assert sum("Number 5?" in str(request.body) for request in server.prompt_requests()) == 3
 
     def test_a_rejected_prompt_is_sent_once_and_others_go_on(self, prompts: list[RenderedPrompt], opened: Open) -> None:
@@ -121,7 +121,7 @@ class TestFaults:
             responses = every(opened(server).respond(prompts, nothing_stored))
         failed = [response for response in responses if response.error]
         assert [(response.prompt_id, response.error) for response in failed] == [
-            (prompts[7].prompt_id, "The server refuses it: content is not allowed (HTTP 400).")
+            (prompts[7].prompt_id, "The server rejects the request: content is not allowed (HTTP 400).")
         ]
         assert len(responses) == len(server.prompt_requests()) == 60
 
@@ -136,7 +136,7 @@ class TestStopping:
         with ProtocolServer() as server:
             backend = opened(server, back_off=replace(QUICK, tries=2), concurrency=2)
             server.faults = Faults(share=1.0, kinds=("500",))
-            with pytest.raises(ServerError, match=r"10 prompts in a row got no answer.*run the same command again"):
+            with pytest.raises(ServerError, match=r"10 consecutive prompts got no answer.*Run the same command again"):
                 every(backend.respond(prompts, nothing_stored))
         assert len(server.prompt_requests()) < 60
 
@@ -144,7 +144,7 @@ class TestStopping:
         with ProtocolServer() as server:
             backend = opened(server, concurrency=1)
             server.reject = lambda request: (400, {"error": "no"})
-            with pytest.raises(ServerError, match="10 prompts in a row"):
+            with pytest.raises(ServerError, match="10 consecutive prompts"):
                 every(backend.respond(prompts, nothing_stored))
         assert 10 <= len(server.prompt_requests()) < 60
 
@@ -155,7 +155,7 @@ class TestStopping:
         with ProtocolServer() as server:
             backend = opened(server, back_off=replace(QUICK, tries=2), concurrency=1)
             server.reject = lambda request: (503, {}) if len(server.requests) > 31 else None
-            with pytest.raises(ServerError, match="10 prompts in a row"):
+            with pytest.raises(ServerError, match="10 consecutive prompts"):
                 got.extend(response for portion in backend.respond(prompts, nothing_stored) for response in portion)
             assert len(got) == 30
             assert not any(response.error for response in got)
@@ -168,10 +168,10 @@ class TestStopping:
         ("status", "error", "words"),
         [
             (401, "bad key", "OPENAI_API_KEY.*--key-env"),
-            (403, "not for you", "does not allow it.*not for you"),
-            (402, "pay", "no credit left"),
-            (404, "model gone", "no longer knows the model"),
-            (307, "", "sends one elsewhere"),
+            (403, "not for you", "does not allow the request.*not for you"),
+            (402, "pay", "no credit is left"),
+            (404, "model gone", "no longer provides the model"),
+            (307, "", "redirects"),
         ],
     )
     def test_what_concerns_every_prompt_stops_everything(
@@ -244,7 +244,7 @@ class TestWaiting:
     def test_a_wait_of_hours_ends_the_run(self, opened: Open) -> None:
         with (
             ProtocolServer(faults=Faults(share=1.0, kinds=("429",), retry_after="7200")) as server,
-            pytest.raises(ServerError, match=r"asks to wait for 7,200 s.*run the same command again"),
+            pytest.raises(ServerError, match=r"requests a wait of 7,200 s.*Run the same command again"),
         ):
             opened(server)
         assert len(server.requests) == 1

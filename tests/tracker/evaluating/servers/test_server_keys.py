@@ -103,7 +103,7 @@ class TestNowhere:
 
     def test_not_in_the_address_which_is_stored(self) -> None:
         settings = ServerSettings(api_base=f"http://127.0.0.1:9/{SECRET}/v1", key_env="THEIR_KEY")
-        with pytest.raises(SelectionError, match="The address of the server holds the key") as caught:
+        with pytest.raises(SelectionError, match="The server address contains the API key") as caught:
             open_server(MODEL, settings, method="letters")
         assert SECRET not in str(caught.value)
 
@@ -127,9 +127,7 @@ class TestWhereItGoes:
             ProtocolServer(
                 reject=lambda request: (307, {}), extra_headers={"Location": f"{second.url}/completions?token=abc"}
             ) as server,
-            pytest.raises(
-                ServerError, match=r"sends one elsewhere \(HTTP 307, to http://127.*/v1/completions\)"
-            ) as caught_error,
+            pytest.raises(ServerError, match=r"redirects \(HTTP 307, to http://127.*/v1/completions\)") as caught_error,
         ):
             opened(server, key_env="THEIR_KEY")
         assert second.requests == []
@@ -243,7 +241,7 @@ class TestOpening:
         assert letters == {
             "server": server.url,
             "server_model": MODEL,
-            "way": "probabilities of the labels from /completions, among the 20 likeliest tokens",
+            "way": "label probabilities from /completions, among the 20 likeliest tokens",
             "endpoint": "/completions",
             "n_top": 20,
         }

@@ -61,7 +61,7 @@ class TestLetters:
             top = sorted(first, key=first.__getitem__)[-3:]
             bounds.append(1.0 - sum(math.exp(first[token]) for token in top))
             if response.logprobs is None:
-                assert response.error == "None of its labels was among the 3 likeliest tokens that the server names."
+                assert response.error == "None of its labels was among the 3 likeliest tokens that the server lists."
                 assert not {token.strip() for token in top} & set("ABCD")
                 n_without += 1
             for label, logprob in zip(
@@ -276,7 +276,7 @@ class TestReading:
         assert matched.unlisted_bound == pytest.approx(max(0.0, 1 - sum(map(math.exp, (-1, -2, -0.9, -3)))))
 
     def test_probabilities_that_cannot_be_are_no_reply(self) -> None:
-        with pytest.raises(MalformedError, match="add up to more than 1"):
+        with pytest.raises(MalformedError, match="sum to more than 1"):
             match_labels([("A", -0.001), ("B", -0.001)], ["A", "B"])
 
     def test_an_empty_list_leaves_everything_open(self) -> None:

@@ -73,7 +73,7 @@ class TestFaults:
             assert run_evaluate(sound, sound_url, "--tries", 12).exit_code == 0
             done = run_evaluate(server, url, "--tries", 12, "--timeout", 0.2)
         assert done.exit_code == 0, done.output
-        assert "Requests that had to be sent again" in done.stderr
+        assert "Some requests were retried" in done.stderr
         assert rows(url, SCORES) == rows(sound_url, SCORES)
         assert rows(url, ANSWERS) == rows(sound_url, ANSWERS)
         assert len(rows(url, ANSWERS)) == N_PROMPTS

@@ -51,27 +51,27 @@ class TestWarnings:
         with ProtocolServer(offers=CHAT) as server:
             outcome, warnings = evaluated(url, server)
         assert outcome.means == {"accuracy": 0.0}
-        assert "6 of 6 answers are empty, or nothing could be read off them: they score 0" in warnings
+        assert "6 of 6 answers are empty or could not be extracted, and score 0" in warnings
 
     def test_a_trial_that_stands_before_a_whole_run_is_warned_of_with_a_fix(self, url: str) -> None:
         with ProtocolServer() as server:
             whole, warnings = evaluated(url, server)
             assert not any("leaderboards" in warning for warning in warnings)
             trial, warnings = evaluated(url, server, limit=2)
-            assert f"fewer prompts than run {whole.run_id}" in " ".join(warnings)
+            assert f"although run {whole.run_id} has more prompts" in " ".join(warnings)
             assert f"`suffrage runs hide {trial.run_id}`" in " ".join(warnings)
             _, warnings = evaluated(url, server, limit=2, method="generation")
             assert not any("leaderboards" in warning for warning in warnings), "another metric is another leaderboard"
             second, warnings = evaluated(url, server)
             assert second.run_id == whole.run_id
-            assert f"run {trial.run_id} of the same model is newer" in " ".join(warnings)
+            assert f"leaderboards use run {trial.run_id}, a newer run of the same model" in " ".join(warnings)
 
     def test_the_cost_of_a_server_is_reported_where_prices_are_known(self, url: str) -> None:
         with ProtocolServer() as server:
             outcome, warnings = evaluated(url, server, price_read=2.0, price_written=0.5)
         cost = (2 * outcome.usage["tokens_read"] + outcome.usage["tokens_written"] / 2) / 1e6
         assert outcome.usage["cost"] == pytest.approx(cost)
-        assert f"cost {format_price(cost)} by the prices given" in " ".join(warnings)
+        assert f"cost {format_price(cost)} at the given prices" in " ".join(warnings)
 
     @pytest.mark.parametrize("n_read", [-5, 10**30, "12", None])
     def test_a_count_of_tokens_that_cannot_be_is_estimated(self, n_read: Any) -> None:
@@ -110,10 +110,10 @@ class TestErrors:
     def test_the_error_of_a_failing_server_does_not_blame_the_model(self, url: str) -> None:
         with (
             ProtocolServer(reject=lambda _: (500, {"error": {"message": "boom"}})) as server,
-            pytest.raises(ServerError, match=r"fails whatever it is asked \(.*boom.*Look into its log"),
+            pytest.raises(ServerError, match=r"fails on every request \(.*boom.*Check its log"),
         ):
             evaluated(url, server)
 
     def test_an_empty_address_is_an_error(self) -> None:
-        with pytest.raises(SelectionError, match="that variable is not set"):
+        with pytest.raises(SelectionError, match="check that the variable is set"):
             Plan.from_options("quiz", "m", api_base="")
