@@ -1,1 +1,1 @@
-"""Records as files: one registry of export formats, and what they share."""
+"""Export records to files: one registry of export formats, and shared code."""

@@ -1,4 +1,4 @@
-"""What an export format declares by its signature: arguments, options, and what it returns."""
+"""Read the declaration of an export format from its signature: arguments, options and output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTPUTS = (StreamedTable, TextFile, BinaryFile, FileTree)
 TABLE_FORMATS = ("csv", "jsonl", "parquet")
 
 OptionCheck = Callable[[Mapping[str, Any]], None]
-"""Is called with every option before the store is opened; raises `OptionsError` where some do not go together."""
+"""Called with every option before the store is opened; raises `OptionsError` if options contradict each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +56,16 @@ def export(
 ) -> Any:
     """Mark the function of a module as an export format: `suffrage export NAME`, named after the module.
 
-    The function takes a session, then the arguments of the command, then, by keyword only, its options, and returns a
+    The function takes a session, then the arguments of the command, then, keyword-only, its options, and returns a
     `StreamedTable`, `TextFile`, `BinaryFile` or `FileTree`. A `Selection` stands for the argument BENCHMARK and the
-    options that choose data.
+    options that select data.
 
     Args:
         function: the function.
-        format_of: another export, such as ``scores``, of which this is one more ``--format``. A literal.
-        title: the name of the format in messages; that of the module where it is ''.
-        suffix: of its files, such as ``.json``, by which ``--output`` tells the format.
-        check: raises where options do not go together.
+        format_of: another export, such as ``scores``, to which this adds a ``--format``. A literal.
+        title: name of the format in messages; the module's name if ''.
+        suffix: suffix of its files, such as ``.json``, by which ``--output`` selects the format.
+        check: raises an error if options contradict each other.
     """
 
     def mark(function: F) -> F:
@@ -78,19 +78,19 @@ def export(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExportFormat:
-    """An export format, ready to be run.
+    """An export format, ready to run.
 
     Attributes:
         name: such as ``scores``.
-        function: a session, arguments and options in, an output out.
+        function: takes a session, arguments and options, and returns an output.
         arguments, options: its parameters, in the order of the signature.
-        selection: name of the parameter that is a `Selection`; '' where none is.
-        meanings: what options of the selection mean here, where that is not what they mean elsewhere.
+        selection: name of the parameter that is a `Selection`; '' without one.
+        meanings: help of selection options that differ from their usual help.
         output: one of `OUTPUTS`.
         help: docstring of its module.
         title: its name in messages.
-        suffix: of its files; '' where no suffix tells the format.
-        check: raises where options do not go together.
+        suffix: suffix of its files; '' if no suffix selects the format.
+        check: raises an error if options contradict each other.
     """
 
     name: str
@@ -106,7 +106,7 @@ class ExportFormat:
     check: OptionCheck | None
 
     def run(self, session: Session, values: Mapping[str, Any]) -> Any:
-        """Call the function with those values that it takes."""
+        """Call the function with the values that it accepts."""
         names = [parameter.name for parameter in (*self.arguments, *self.options)]
         names += [self.selection] if self.selection else []
         return self.function(session, **{name: values[name] for name in names})
@@ -117,8 +117,8 @@ class ExportCommand:
     """An export with all its formats.
 
     Attributes:
-        main: the format that the command writes by itself.
-        further: those that ``--format`` names beside it, by name.
+        main: the default format of the command.
+        further: additional formats for ``--format``, by name.
     """
 
     main: ExportFormat
@@ -126,12 +126,12 @@ class ExportCommand:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """What ``--format`` may name; empty where there is no choice."""
+        """Values of ``--format``; empty without a choice."""
         return (*(TABLE_FORMATS if self.main.output is StreamedTable else ()), *self.further)
 
     @property
     def own_options(self) -> Mapping[str, str]:
-        """The format of each option that a further format brings."""
+        """The format of each option that an additional format brings."""
         shared = {parameter.name for parameter in (*self.main.arguments, *self.main.options)}
         return {
             parameter.name: name
@@ -142,11 +142,11 @@ class ExportCommand:
 
 
 def load_export(name: str) -> ExportCommand:
-    """Import an export and its further formats, and read their signatures.
+    """Import an export and its additional formats, and read their signatures.
 
     Raises:
-        NotFoundError: there is none of that name.
-        PluginError: one cannot be imported, or its signature is not one of an export format.
+        NotFoundError: no export has this name.
+        PluginError: a format cannot be imported, or its signature is invalid.
     """
     further = {plugin.name: _declare(plugin) for plugin in list_formats(name)}
     return ExportCommand(main=_declare(find_export(name)), further=further)

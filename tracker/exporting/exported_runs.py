@@ -1,4 +1,4 @@
-"""Which runs an export takes, and under which metrics."""
+"""Select the runs and metrics of an export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tracker.run_fields import RUN_FIELDS, RunFields
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedRun(RunFields):
-    """A run, and what of it is exported.
+    """An exported run.
 
     Attributes:
         id: its key.
@@ -41,13 +41,13 @@ class ExportedRun(RunFields):
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedRuns:
-    """The runs that a selection asks for.
+    """The runs of a selection.
 
     Attributes:
         runs: in the order of the models' names, then of keys.
         metrics: name of each metric by its key.
         unit: whether its scores are of prompts or of whole tasks.
-        n_left_out: runs of the benchmark that have such scores and were not chosen.
+        n_left_out: runs of the benchmark with such scores that are not selected.
     """
 
     runs: Sequence[ExportedRun]
@@ -59,17 +59,17 @@ class ExportedRuns:
 def select_exported_runs(
     session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit | None = None, *, every: bool = False
 ) -> ExportedRuns:
-    """The runs of a selection under its metric, or under every metric that it has scores under.
+    """Select the runs of a selection under its metric, or under every metric with scores.
 
     Args:
         session: the store.
-        benchmark: that of the selection.
-        selection: as everywhere: the latest complete run of each model, unless it names runs.
-        unit: scores of prompts or of tasks; None takes those of prompts where there are any.
+        benchmark: of the selection.
+        selection: by default the latest complete run of each model, unless it names runs.
+        unit: scores of prompts or of tasks; None uses those of prompts if there are any.
         every: all complete runs, of every condition and variant, instead of the latest of each model.
 
     Raises:
-        NotFoundError: a model, run or metric is not there.
+        NotFoundError: a model, run or metric does not exist.
         SelectionError: no run is left.
     """
     units: Sequence[Unit] = ("prompt", "task") if unit is None else (unit,)
@@ -93,8 +93,8 @@ def select_exported_runs(
             n_left_out=n_runs - len(runs),
         )
     if unit == "task" and selection.metric is None:
-        raise SelectionError(f"{benchmark.label} has no scores of whole tasks. Export those of its prompts.")
-    find_metric(session, benchmark, selection, units)  # says what is lacking
+        raise SelectionError(f"{benchmark.label} has no scores of whole tasks. Export the scores of its prompts.")
+    find_metric(session, benchmark, selection, units)  # raises an error that names what is missing
     raise SelectionError(f"{benchmark.label} has no scores.")
 
 
@@ -114,7 +114,7 @@ def _list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selectio
 def _select_latest(
     session: Session, benchmark: BenchmarkKey, selection: Selection, metrics: Sequence[MetricKey], unit: Unit
 ) -> dict[int, set[int]]:
-    """Metrics by run: what `select_runs` takes of each metric that a model, or run, has scores under."""
+    """Return the metrics by run: `select_runs` for each metric with scores."""
     pairs: dict[int, set[int]] = defaultdict(set)
     parts = [replace(selection, models=(model,)) for model in selection.models] or [selection]
     parts = [replace(part, runs=(key,)) for part in parts for key in selection.runs] or parts
@@ -162,7 +162,7 @@ def _select_complete(
         if not names or name in names:
             pairs[run_id].add(metric_id)
     if not pairs:
-        raise SelectionError(f"No run of {benchmark.label} is complete. Choose runs with --runs.")
+        raise SelectionError(f"{benchmark.label} has no complete runs. Select runs with --runs.")
     return pairs
 
 

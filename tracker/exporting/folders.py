@@ -1,4 +1,4 @@
-"""Folders of files that are there whole or not at all."""
+"""Write folders of files atomically."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from tracker.errors import OutputError, SuffrageError
 
-ELSE = "Give --output another name."
+ELSE = "Use another name for --output."
 
 
 def check_folder(path: Path, *, force: bool) -> None:
-    """Refuse a place where no files can or may be written, before work is done for them.
+    """Reject an unusable output folder before work begins.
 
     Raises:
-        OutputError: something is there and may not be replaced, or the folder above is not there.
+        OutputError: the folder exists and may not be replaced, or its parent folder does not exist.
     """
     try:
         is_there, is_folder, has_folder = path.exists(), path.is_dir(), path.absolute().parent.is_dir()
@@ -26,9 +26,9 @@ def check_folder(path: Path, *, force: bool) -> None:
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}. {ELSE}") from error
     if is_there and not is_folder:
-        raise OutputError(f"{path} is a file; many files are to be written. {ELSE}")
+        raise OutputError(f"{path} is a file, but the export writes several files. {ELSE}")
     if is_full and not force:
-        raise OutputError(f"{path} holds files already. {ELSE} Or replace those of the same names with --force.")
+        raise OutputError(f"{path} already has files. {ELSE} To replace files of the same names, use --force.")
     if not has_folder:
         parent = path.absolute().parent
         raise OutputError(f"There is no folder {parent}. Create it: mkdir -p {shlex.quote(str(parent))}")
@@ -36,10 +36,10 @@ def check_folder(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def write_folder(path: Path, *, force: bool) -> Iterator[Path]:
-    """A folder to be filled beside the place to which its files go at the end; nothing is left of one that fails.
+    """Yield a temporary folder whose files are moved to their place at the end; a failure leaves nothing behind.
 
     Raises:
-        OutputError: something is there and may not be replaced, or it cannot be written.
+        OutputError: a file exists and may not be replaced, or the folder cannot be written.
     """
     check_folder(path, force=force)
     path = path.resolve()

@@ -1,4 +1,4 @@
-"""What an export format returns beside a table: a text, a binary file, or a folder of files."""
+"""Outputs of export formats besides tables: a text, a binary file, or a folder of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 Progress = Callable[[int, int], None]
-"""Called with the steps done and all steps."""
+"""Progress callback: called with the number of finished steps and of all steps."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -16,7 +16,7 @@ class TextFile:
 
     Attributes:
         content: UTF-8.
-        warnings: what the reader should know.
+        warnings: warnings for the user.
     """
 
     content: bytes
@@ -25,11 +25,11 @@ class TextFile:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSummary:
-    """What a binary file holds.
+    """The content of a binary file.
 
     Attributes:
-        text: in a few words.
-        warnings: what the reader should know.
+        text: short description.
+        warnings: warnings for the user.
     """
 
     text: str = ""
@@ -38,21 +38,21 @@ class FileSummary:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinaryFile:
-    """A file that is written as a whole.
+    """A file that is written at once.
 
     Attributes:
-        write: writes to an empty file and returns what it holds; progress is None where nobody watches.
+        write: writes to an empty file and returns its content's description; progress may be None.
     """
 
     write: Callable[[BinaryIO, Progress | None], FileSummary]
 
 
 class FileTree(Mapping[str, Iterable[bytes]]):
-    """Files by path, each in pieces that are made while it is written.
+    """Files by path, each in pieces that are created while it is written.
 
     Args:
         files: pieces by path, relative to the folder.
-        warnings: what the reader should know.
+        warnings: warnings for the user.
     """
 
     def __init__(self, files: Mapping[str, Iterable[bytes]], warnings: Sequence[str] = ()) -> None:
@@ -69,5 +69,5 @@ class FileTree(Mapping[str, Iterable[bytes]]):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the reader should know; complete once every file has been written."""
+        """Warnings for the user; complete once every file has been written."""
         return self._warnings

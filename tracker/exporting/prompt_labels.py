@@ -1,4 +1,4 @@
-"""One name for each prompt of a benchmark, such that files which name prompts so can be taken in again."""
+"""Unique names of a benchmark's prompts that `suffrage ingest` recognizes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tracker.queries.sql import tables
 
 
 def make_prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dict[int, str]:
-    """Name of each prompt, the only one of that name in its task.
+    """Return a name for each prompt that is unique in its task.
 
-    It is what tables call it, else what the first harness does. Where that would name two prompts of a task, those that
-    only a harness names so get its name in front (``lm_eval:q1``), and a prompt that nothing names goes by its key.
+    It is the name in tables, else that of the first harness. If two prompts of a task would have the same name, those
+    named only by a harness get its name as a prefix (``lm_eval:q1``). A prompt without any name is named by its key.
 
     Args:
         session: the store.
@@ -25,7 +25,7 @@ def make_prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dic
     names: dict[int, tuple[str, str]] = {}
     for prompt_id, namespace, key in session.execute(sa.select(alias.prompt_id, alias.namespace, alias.key)):
         if prompt_id in prompt_tasks:
-            alias_name = (namespace, key)  # compared here: engines differ in how they sort texts
+            alias_name = (namespace, key)  # compared here: engines sort texts differently
             names[prompt_id] = min(names.get(prompt_id, alias_name), alias_name)
     plain = {task: names[task][1] if task in names else str(task) for task in prompt_tasks}
     times = Counter((prompt_tasks[prompt_id], name) for prompt_id, name in plain.items())
@@ -43,12 +43,12 @@ def make_prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dic
 
 
 def find_shared_prompt_labels(session: Session, benchmark_id: int, prompt_ids: Sequence[int]) -> dict[int, str] | None:
-    """Names of prompts that one family of files gives to all of them; None where none names them all.
+    """Return the names of prompts in the first family of files that names all of them; None without one.
 
     Args:
         session: the store.
-        benchmark_id: whose prompts.
-        prompt_ids: which.
+        benchmark_id: benchmark of the prompts.
+        prompt_ids: the prompts.
     """
     alias, task = tables.prompt_alias.c, tables.task.c
     query = (

@@ -1,4 +1,6 @@
-"""Export formats: those in `tracker.exporting.formats`, and others through the entry-point group `suffrage.exports`."""
+"""Discover export formats: those in `tracker.exporting.formats`, and others through the entry-point group
+`suffrage.exports`.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,20 @@ PACKAGE = "tracker.exporting.formats"
 
 
 def discover_exports() -> dict[str, PluginModule]:
-    """Every export that is a command, by name, in the order of the names."""
+    """Return every export that is a command, by name, in the order of the names."""
     return {name: plugin for name, plugin in _plugins().items() if not plugin.options.get("format_of")}
 
 
 def list_formats(export: str) -> list[PluginModule]:
-    """The further formats of an export, beside the one that its command writes by itself."""
+    """Return the additional formats of an export, besides its default format."""
     return [plugin for plugin in _plugins().values() if plugin.options.get("format_of") == export]
 
 
 def find_export(name: str) -> PluginModule:
-    """The export of that name.
+    """Return the export of that name.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: no export has this name.
     """
     every = discover_exports()
     if name not in every:

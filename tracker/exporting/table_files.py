@@ -1,4 +1,4 @@
-"""Tables as CSV, JSON Lines and Parquet, and files that are there whole or not at all."""
+"""Write tables as CSV, JSON Lines and Parquet, and files atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Lines:
-    """Where the CSV writer writes to: its lines, which end in CR LF, are ended by LF alone."""
+    """Output of the CSV writer: replaces its CR LF line ends by LF."""
 
     def __init__(self, to: TextIO) -> None:
         self._to = to
@@ -30,20 +30,20 @@ class _Lines:
 
 
 def write_csv(to: TextIO, rows: Iterable[Sequence[Any]]) -> None:
-    """Rows as CSV, a line each that ends in LF."""
-    # The writer quotes the characters that its own lines end in, and those only: a text with a CR must be quoted too.
+    """Format rows as CSV, one line per row that ends in LF."""
+    # The writer quotes only the characters of its own line ends, so a text with a CR needs quotes too.
     csv.writer(_Lines(to), lineterminator="\r\n").writerows(rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamedTable:
-    """Rows that are made while they are written.
+    """Rows that are created while they are written.
 
     Attributes:
         schema: the columns.
-        batches: their rows; they can be gone through once.
-        warnings: what the reader should know; complete once all rows have been made.
-        counts_rows: whether the message that it was written counts its rows.
+        batches: their rows; they can be iterated once.
+        warnings: warnings for the user; complete once all rows have been created.
+        counts_rows: whether the final message counts the rows.
     """
 
     schema: pa.Schema
@@ -58,13 +58,13 @@ class StreamedTable:
 
 
 def write_rows(to: BinaryIO, table: StreamedTable, kind: str, *, for_spreadsheets: bool = False) -> int:
-    """Write rows as they come; the number of them.
+    """Write rows as they are created; return their number.
 
     Args:
-        to: where to.
+        to: output file.
         table: the rows.
         kind: ``csv``, ``jsonl`` or ``parquet``.
-        for_spreadsheets: of CSV: see `format_csv_lines`.
+        for_spreadsheets: for CSV: see `format_csv_lines`.
     """
     n_rows = 0
 
@@ -91,17 +91,17 @@ def write_rows(to: BinaryIO, table: StreamedTable, kind: str, *, for_spreadsheet
 
 
 def encode_csv(table: pa.Table) -> bytes:
-    """UTF-8 with a header; see `format_csv_lines`."""
+    """Write UTF-8 with a header; see `format_csv_lines`."""
     return b"".join(format_csv_lines(table.schema, table.to_batches()))
 
 
 def encode_json_lines(table: pa.Table) -> bytes:
-    """One object in each line."""
+    """Write one JSON object per line."""
     return b"".join(format_json_lines(table.schema, table.to_batches()))
 
 
 def encode_parquet(table: pa.Table) -> bytes:
-    """Parquet, compressed."""
+    """Write compressed Parquet."""
     buffer = io.BytesIO()
     write_rows(buffer, StreamedTable.from_table(table), "parquet")
     return buffer.getvalue()
@@ -115,15 +115,15 @@ WRITERS: Mapping[str, Callable[[pa.Table], bytes]] = {
 
 
 def check_output_path(path: Path, *, force: bool) -> None:
-    """Refuse a place where nothing can or may be written, before work is done for it.
+    """Reject an unusable output file before work begins.
 
     Raises:
-        OutputError: something is there and may not be replaced, or the folder is not there.
+        OutputError: the file exists and may not be replaced, or its folder does not exist.
     """
     try:
         is_there, is_file, has_folder = path.exists(), path.is_file(), path.parent.is_dir()
     except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}. Give --output another name.") from error
+        raise OutputError(f"{path} cannot be written: {error.strerror}. Use another name for --output.") from error
     if is_there and not is_file:
         kind = "a folder" if path.is_dir() else "not a regular file"
         raise OutputError(f"{path} is {kind}. Name a file: --output {path / 'FILE' if path.is_dir() else 'FILE'}")
@@ -134,10 +134,10 @@ def check_output_path(path: Path, *, force: bool) -> None:
 
 
 def write_file(path: Path, content: bytes, *, force: bool) -> None:
-    """Write a file beside its place, then put it there, so that nobody ever sees a part of it.
+    """Write a file atomically: no reader ever sees a part of it.
 
     Raises:
-        OutputError: something is there and may not be replaced, or it cannot be written.
+        OutputError: the file exists and may not be replaced, or it cannot be written.
     """
     with open_atomically(path, force=force) as file:
         file.write(content)
@@ -145,10 +145,10 @@ def write_file(path: Path, content: bytes, *, force: bool) -> None:
 
 @contextmanager
 def open_atomically(path: Path, *, force: bool) -> Iterator[BinaryIO]:
-    """A file to be written beside the place where it is put at the end; nothing is left of one that fails.
+    """Yield a temporary file that is moved to its place at the end; a failure leaves nothing behind.
 
     Raises:
-        OutputError: something is there and may not be replaced, or it cannot be written.
+        OutputError: the file exists and may not be replaced, or it cannot be written.
     """
     check_output_path(path, force=force)
     path = path.resolve()
@@ -160,7 +160,7 @@ def open_atomically(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     except OSError as error:
         if isinstance(error, SuffrageError):
             raise
-        raise OutputError(f"{path} cannot be written: {error.strerror}. Give --output another name.") from error
+        raise OutputError(f"{path} cannot be written: {error.strerror}. Use another name for --output.") from error
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Rows of Arrow batches as lines of CSV or JSON, a column at a time: as fast for millions of rows as for a few."""
+"""Format rows of Arrow batches as lines of CSV or JSON, column by column for speed."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a text begins with that a spreadsheet would compute instead of show."""
+"""First characters of a text that a spreadsheet would compute as a formula."""
 
 
 def format_csv_lines(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, header: bool = True, for_spreadsheets: bool = False
 ) -> Iterator[bytes]:
-    """UTF-8 in pieces, a line for each row that ends in LF; a null or an empty list is an empty cell.
+    """Yield CSV as UTF-8 in pieces, one line per row that ends in LF; a null or an empty list is an empty cell.
 
-    Lists are JSON, as ``suffrage ingest`` reads them; true and false are yes and no; moments are ISO 8601 in UTC.
+    Lists are JSON, as ``suffrage ingest`` reads them; booleans are yes and no; times are ISO 8601 in UTC.
 
     Args:
         schema: the columns.
         batches: their rows.
         header: whether the first line names the columns.
-        for_spreadsheets: whether texts that a spreadsheet would take for a formula get an apostrophe in front, and the
-            file the mark by which spreadsheets know UTF-8.
+        for_spreadsheets: whether texts that look like a formula get a leading apostrophe, and the file a byte order
+            mark.
     """
-    alone = len(schema) == 1  # an empty cell by itself would be an empty line, which is no row
+    alone = len(schema) == 1  # an empty cell alone would be an empty line, which is not a row
 
     def encode(text: str) -> str:
         return _quote_cells(f"'{text}" if for_spreadsheets and text.startswith(FORMULA) else text, alone=alone)
@@ -45,7 +45,7 @@ def format_csv_lines(
 
 
 def format_json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """UTF-8 in pieces, an object in each line; moments are ISO 8601 in UTC."""
+    """Yield JSON Lines as UTF-8 in pieces, one object per line; times are ISO 8601 in UTC."""
     names = [json.dumps(name, ensure_ascii=False) for name in schema.names]
     for batch in batches:
         if batch.num_rows:
@@ -58,14 +58,14 @@ def format_json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> I
 def _cells(
     column: pa.Array, text: Callable[[str], str], null: str, truth_values: tuple[str, str], nested: Callable[[Any], str]
 ) -> pa.Array:
-    """A column as cells, each as it stands in the line.
+    """Format a column as cells of a line.
 
     Args:
-        column: any that an export has.
-        text: writes a text.
-        null: stands for null.
-        truth_values: stand for true and false.
-        nested: writes a list or an object.
+        column: any column of an export.
+        text: formats a text.
+        null: text for null.
+        truth_values: texts for true and false.
+        nested: formats a list or an object.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

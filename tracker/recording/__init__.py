@@ -1,1 +1,1 @@
-"""From a finding to a record: the pipeline, the discovery of analyses, publishing to MLflow."""
+"""Record findings: the pipeline, the discovery of analyses, publishing to MLflow."""

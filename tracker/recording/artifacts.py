@@ -1,4 +1,4 @@
-"""Arrays, tables and pictures as bytes: equal contents, equal bytes."""
+"""Encode arrays, tables and figures as reproducible bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FONTS = (
     "Microsoft YaHei",
     "Arial Unicode MS",
 )
-"""Fonts of other scripts, on the systems that have them."""
+"""Fonts for other scripts, by system."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Artifact:
     """A file of a finding.
 
     Attributes:
-        name: file name, with its ending.
+        name: file name, with its suffix.
         media_type: such as image/png.
         content: its bytes.
     """
@@ -50,10 +50,10 @@ class Artifact:
 
 
 def build_artifacts(report: Report) -> list[Artifact]:
-    """Everything of a report that is kept as a file: its arrays in one, each table, each figure.
+    """Encode the arrays of a report as one file, and each table and figure as a file.
 
     Raises:
-        PluginError: two of them would have one name.
+        PluginError: two artifacts have the same name.
     """
     artifacts = []
     if report.finding.arrays:
@@ -64,12 +64,14 @@ def build_artifacts(report: Report) -> list[Artifact]:
         artifacts.append(Artifact(name=f"{name}.png", media_type=PNG, content=render_figure(draw)))
     names = [artifact.name for artifact in artifacts]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise PluginError(f"The analysis returns two artifacts called {twice[0]}. Rename its table.")
+        raise PluginError(f"The analysis returns two artifacts with the name {twice[0]}. Rename its table.")
     return artifacts
 
 
 def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Parquet with one row; each column holds one array as a list in C order, its shape in the field's metadata."""
+    """Encode arrays as Parquet with one row; each column holds one array as a list in C order, its shape in the field's
+    metadata.
+    """
     import pyarrow as pa
 
     fields, columns = [], []
@@ -81,7 +83,7 @@ def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def encode_table(table: pa.Table) -> bytes:
-    """Parquet, compressed."""
+    """Encode a table as compressed Parquet."""
     import pyarrow.parquet as pq
 
     buffer = BytesIO()
@@ -90,11 +92,11 @@ def encode_table(table: pa.Table) -> bytes:
 
 
 def decode_table(content: bytes) -> pa.Table:
-    """The table that `encode_table` was given."""
+    """Decode a table of `encode_table`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # The dataset reader behind read_table starts threads that a process may not outlive: it then aborts as it ends.
+    # The dataset reader behind read_table starts threads. A process that ends before them aborts.
     return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
 
 
@@ -103,13 +105,13 @@ METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
     "svg": {"Date": None},
 }
-"""What a picture of each format would say of when and by what it was drawn: nothing."""
+"""Metadata to clear in each format: time and program."""
 
 
 def render_figure(draw: Callable[[], Figure], form: str = "png") -> bytes:
-    """A picture as png, pdf or svg, without the version of the program that drew it.
+    """Encode a figure as png, pdf or svg, without the version of matplotlib.
 
-    Letters that matplotlib's own font lacks are taken from the fonts of this machine, where one of `FONTS` is there.
+    Letters that matplotlib's default font lacks come from the fonts of the machine, if one of `FONTS` is installed.
     """
     import matplotlib as mpl
     from matplotlib.font_manager import get_font_names
@@ -120,7 +122,7 @@ def render_figure(draw: Callable[[], Figure], form: str = "png") -> bytes:
     with mpl.rc_context({"font.family": families, "svg.hashsalt": "suffrage"}):
         figure = draw()
         with warnings.catch_warnings():
-            # A letter in none of them is a box in the picture; the tables beside it have the name.
+            # A letter in none of them is drawn as a box; the tables beside the figure have the name.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             figure.savefig(buffer, format=form, metadata=METADATA[form])
     figure.clear()

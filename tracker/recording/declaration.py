@@ -1,4 +1,4 @@
-"""What an analysis declares by its signature: its inputs, its parameters, its help."""
+"""Read the declaration of an analysis from its signature: inputs, parameters and help."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 SELECTION_OPTIONS: tuple[str, ...] = get_args(SelectionOption)
 CLAIMABLE_OPTIONS: tuple[str, ...] = get_args(ClaimableOption)
 MAX_INTEGER = 2**53
-"""Of a parameter: what every database, file and program that keeps it can hold exactly."""
+"""Largest integer parameter: every database, file and program can store it exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """An analysis, ready to be run.
+    """An analysis, ready to run.
 
     Attributes:
         name: such as ``prompt-correlation``.
-        function: arrays in, a `Report` out; it takes every parameter by its name, see `accept_flat_options`.
+        function: takes arrays and returns a `Report`; it takes every parameter by its name, see `accept_flat_options`.
         inputs: type of each positional parameter; it loads itself for a selection.
-        optional: inputs that may be None (``weights: PromptWeights | None``); they are loaded where the selection
-            chooses them.
-        parameters: the keyword-only ones.
+        optional: inputs that may be None (``weights: PromptWeights | None``); they are loaded if the selection names
+            them.
+        parameters: the keyword-only parameters.
         help: docstring of its module.
         code_version: version of the package, and checksum of the module's source.
     """
@@ -59,7 +59,8 @@ class Declaration:
     code_version: str
 
     def has_option(self, choice: str) -> bool:
-        """Whether an input looks at a choice that only such inputs look at, so that the command has its option.
+        """Return whether an input uses a selection option that only such inputs use, so that the command has the
+        option.
 
         Args:
             choice: ``weights``, ``encoder``, ``against`` or ``cluster``: the `SELECTION_OPTION` of the input's class.
@@ -67,22 +68,22 @@ class Declaration:
         return any(getattr(kind, "SELECTION_OPTION", None) == choice for kind in self.inputs.values())
 
     def requires_option(self, choice: str) -> bool:
-        """Whether such an input must be there, so that without that choice the only possible one is taken."""
+        """Return whether such an input is required; without the option, the only possible one is used."""
         kinds = [kind for name, kind in self.inputs.items() if name not in self.optional]
         return any(getattr(kind, "SELECTION_OPTION", None) == choice for kind in kinds)
 
     @property
     def claimed_options(self) -> Mapping[str, str]:
-        """Choices of the selection that one input keeps for itself, with what their options then mean.
+        """Return the selection options that one input reserves, with their help.
 
         They are ``filter`` and ``models``: `CLAIMED_OPTION` and `CLAIMED_OPTION_HELP` of `AnalysisInput`. All other
-        inputs are loaded as if that choice had not been made.
+        inputs are loaded without that option.
         """
         claiming = [kind for kind in self.inputs.values() if getattr(kind, "CLAIMED_OPTION", None)]
         return {kind.CLAIMED_OPTION: kind.CLAIMED_OPTION_HELP for kind in claiming}
 
     def selection_for(self, kind: Any, selection: Selection) -> Selection:
-        """The choices that an input of this type is loaded for."""
+        """Return the selection for which an input of this type is loaded."""
         claimed_elsewhere = set(self.claimed_options) - {getattr(kind, "CLAIMED_OPTION", None)}
         defaults: dict[str, Any] = {
             field.name: field.default for field in fields(selection) if field.name in claimed_elsewhere
@@ -91,18 +92,20 @@ class Declaration:
 
     @property
     def is_of_one_benchmark(self) -> bool:
-        """Whether any input is data of a benchmark; findings are of all."""
+        """Whether any input is data of a benchmark; findings cover all benchmarks."""
         return not all(isinstance(kind, type) and issubclass(kind, Findings) for kind in self.inputs.values())
 
     def complete(self, explicit: Mapping[str, Any]) -> dict[str, Any]:
-        """Every parameter with its value: as given, else its default.
+        """Return every parameter with its value: the user's, else its default.
 
         Raises:
-            SelectionError: one is not known, or must be given and is not, or is a number too large to keep.
+            SelectionError: a parameter is unknown, is required and missing, or is too large to store.
         """
         known = {parameter.name: parameter.default for parameter in self.parameters}
         if unknown := sorted(set(explicit) - set(known)):
-            raise SelectionError(f"{self.name} has no parameter {unknown[0]!r}. It has: {', '.join(known) or 'none'}.")
+            raise SelectionError(
+                f"{self.name} has no parameter {unknown[0]!r}. Parameters: {', '.join(known) or 'none'}."
+            )
         values = known | dict(explicit)
         if missing := [name for name, value in values.items() if value is REQUIRED]:
             raise SelectionError(f"{self.name} needs a value for {missing[0]}.")
@@ -116,8 +119,8 @@ def load_declaration(name: str) -> Declaration:
     """Import an analysis by name and read its signature.
 
     Raises:
-        NotFoundError: there is none of that name.
-        PluginError: it cannot be imported, or its signature is not one of an analysis.
+        NotFoundError: no analysis has this name.
+        PluginError: it cannot be imported, or its signature is invalid.
     """
     plugin = find_analysis(name)
     return declare(plugin.load_function(KIND, MARK), plugin)
@@ -127,7 +130,7 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
     """Read a function's signature.
 
     Raises:
-        PluginError: it is not one of an analysis.
+        PluginError: the signature is not that of an analysis.
     """
     error = partial(plugin.error, KIND)
     try:
@@ -160,7 +163,7 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
         _check_choices(error, kind)
         inputs[name] = kind
     if not inputs:
-        raise error("it has no input; the first parameter says what it looks at, such as scores: PerformanceMatrix")
+        raise error("it has no input; the first parameter declares its data, such as scores: PerformanceMatrix")
     names = [parameter.name for parameter in parameters]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise error(f"the parameter {repeated[0]} is declared {names.count(repeated[0])} times")
@@ -177,20 +180,20 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
 
 
 def _check_choices(error: Callable[[str], PluginError], kind: Any) -> None:
-    """Raise where an input says that it looks at, or claims, a choice that there is not."""
+    """Raise an error if an input uses or claims an unknown selection option."""
     for attribute, possible in (("SELECTION_OPTION", SELECTION_OPTIONS), ("CLAIMED_OPTION", CLAIMABLE_OPTIONS)):
         option = getattr(kind, attribute, None)
         if option is not None and option not in possible:
             raise error(f"{format_hint(kind)}.{attribute} is {option!r}; it can be {' or '.join(possible)}")
     if getattr(kind, "CLAIMED_OPTION", None) and not getattr(kind, "CLAIMED_OPTION_HELP", ""):
-        reason = "and has no CLAIMED_OPTION_HELP, which says what the option then means"
+        reason = "and has no CLAIMED_OPTION_HELP, the help of that option"
         raise error(f"{format_hint(kind)} claims {kind.CLAIMED_OPTION} {reason}")
 
 
 def hash_sources(plugin: PluginModule) -> str:
-    """Version of the package that brings an analysis, and checksum of its sources.
+    """Return the version of an analysis's package, and the checksum of its sources.
 
-    A checksum is of one file, or of all modules of a package, in the order of their names.
+    The checksum covers one file, or all modules of a package, in the order of their names.
     """
     version = plugin.distribution or plugin.module
     if plugin.path is None:

@@ -1,4 +1,4 @@
-"""Whether a store is sound and up to date, check by check, with what to do next."""
+"""Check whether a store is sound and up to date, with advice for each problem."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ MAX_NAMES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One check.
+    """The result of one check.
 
     Attributes:
-        name: what was looked at.
+        name: subject of the check.
         verdict: ok; warning: something is missing or old; problem: something is broken.
-        result: what was seen.
-        advice: what to do next; '' where nothing need be done.
+        result: what the check found.
+        advice: how to fix it; '' if nothing is to be done.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Check:
 
 
 def run_checks(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
-    """Every check, one after the other; those that need a sound store stop where it is not of this version.
+    """Yield every check; checks that need a sound store stop if its version is different.
 
     Args:
-        engine: the store, of whatever version.
-        tracking_uri: of MLflow; None leaves it out.
+        engine: the store, of any version.
+        tracking_uri: MLflow's tracking URI; None skips the check.
     """
     yield _programs()
     try:
@@ -84,11 +84,11 @@ def run_checks(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
         if tracking_uri is not None:
             yield from _mlflow(engine, tracking_uri)
     except DatabaseError as error:
-        yield Check(name="store", verdict="problem", result="it cannot be read any further", advice=str(error))
+        yield Check(name="store", verdict="problem", result="the store cannot be read further", advice=str(error))
 
 
 def find_faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
-    """What is broken in a store of this version: what it is about, and a sentence; nothing where it is sound."""
+    """Return the problems of a store of this version, by subject; empty if it is sound."""
     for difference in schema_differences(engine):
         yield "schema", difference
     with transaction(engine, write=False) as session:
@@ -97,8 +97,8 @@ def find_faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
         for run in verify_checksums(session):
             yield (
                 f"run {run}",
-                "its scores are not those that were stored; ingest its file again with --on-conflict update, or, "
-                "where it was evaluated here, delete it and evaluate again",
+                "its scores differ from those stored at ingestion. Ingest its file again with --on-conflict update. "
+                "A run evaluated here must be deleted and evaluated again",
             )
 
 
@@ -109,15 +109,13 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
             sentence if about in faults_by_check else about
         )
     descriptions = {
-        "schema": ("the tables are those of this program", "Put back a backup, or export and take in again."),
-        "references": (
-            "every row refers to one that is there",
-            "Restore a backup: docs/how-to/postgresql.md.",
-        ),
+        "schema": ("the tables match this version of the program", "Restore a backup, or export and ingest again."),
+        "references": ("every row refers to an existing row", "Restore a backup; see docs/how-to/postgresql.md."),
         "scores": (
-            "every run has the scores that were stored, by number and checksum",
-            "Their scores were changed from outside. Take their files in again: suffrage ingest --on-conflict update; "
-            "where that does not mend it: suffrage runs delete ID --yes, then suffrage ingest, or suffrage evaluate",
+            "every run has its original scores, by number and checksum",
+            "Their scores were changed outside of Suffrage. Ingest their files again: suffrage ingest --on-conflict "
+            "update. If that does not help: suffrage runs delete ID --yes, then suffrage ingest, or suffrage "
+            "evaluate",
         ),
     }
     for name, wrong in faults_by_check.items():
@@ -137,7 +135,7 @@ def _programs() -> Check:
         except PackageNotFoundError:
             missing.append(package)
     if missing:
-        advice = "Install it anew: pip install suffrage"
+        advice = "Reinstall it: pip install suffrage"
         return Check(name="program", verdict="problem", result=f"not installed: {', '.join(missing)}", advice=advice)
     return Check(name="program", verdict="ok", result=", ".join(programs))
 
@@ -145,29 +143,27 @@ def _programs() -> Check:
 def _version(engine: sa.Engine, present: str | None) -> Check:
     where, head = format_url(engine.url), known_versions()[-1]
     if present is None and (damage := _damage(engine)):
-        advice = "Restore a backup: docs/how-to/postgresql.md."
+        advice = "Restore a backup; see docs/how-to/postgresql.md."
         return Check(name="store", verdict="problem", result=f"{where} is damaged: {damage}", advice=advice)
     if present is None:
-        advice = "Take results in: suffrage ingest PATH --benchmark NAME; or name another store with --database."
-        return Check(name="store", verdict="warning", result=f"{where} holds nothing yet", advice=advice)
+        advice = "Ingest results: suffrage ingest PATH --benchmark NAME; or name another store with --database."
+        return Check(name="store", verdict="warning", result=f"{where} is empty", advice=advice)
     if present == head:
         return Check(name="store", verdict="ok", result=f"{where}, version {present}")
     newer = present not in known_versions()
     advice = (
-        "pip install --upgrade suffrage"
-        if newer
-        else "Copy it first (docs/how-to/postgresql.md), then: suffrage db upgrade"
+        "pip install --upgrade suffrage" if newer else ("Back it up first (docs/how-to/postgresql.md), then: suffrage db upgrade")
     )
     return Check(
         name="store",
         verdict="problem",
-        result=f"{where} is at version {present}, this program needs {head}",
+        result=f"{where} is at version {present}, but this program needs {head}",
         advice=advice,
     )
 
 
 def _damage(engine: sa.Engine) -> str:
-    """What is wrong with a SQLite file in which no table can be found; '' where it is empty or absent."""
+    """Return the problem of a SQLite file without readable tables; '' if it is empty or missing."""
     path = Path(str(engine.url.database))
     if engine.dialect.name != "sqlite" or not path.exists():
         return ""
@@ -191,7 +187,7 @@ def _contents(session: Session) -> Iterator[Check]:
     n_prompts = session.scalar(sa.select(sa.func.count()).select_from(tables.prompt)) or 0
     silent = session.scalar(sa.select(sa.func.count()).select_from(tables.prompt).where(prompt.text.is_(None))) or 0
     advice = (
-        "Questions about texts leave them out; a prompt table gives them: suffrage ingest PROMPTS" if silent else ""
+        "Analyses of texts leave them out. Import a prompt table with texts: suffrage ingest PROMPTS" if silent else ""
     )
     description = f"{n_prompts:,}, {silent:,} of them without text" if silent else f"{n_prompts:,}, all with text"
     yield Check(name="prompts", verdict="ok", result=description if n_prompts else "none yet", advice=advice)
@@ -205,7 +201,7 @@ def _contents(session: Session) -> Iterator[Check]:
 
 
 def _partial(session: Session) -> str:
-    """What to do about runs that are partial: some were cut off by damage, some are being evaluated or were stopped."""
+    """Return advice on partial runs: some are truncated by damage, others are being evaluated or were stopped."""
     run, model, benchmark = tables.run.c, tables.model.c, tables.benchmark.c
     rows = session.execute(
         sa.select(run.id, run.settings, model.name.label("model"), benchmark.name, benchmark.revision)
@@ -216,16 +212,16 @@ def _partial(session: Session) -> str:
     ).all()
     unfinished = [row for row in rows if evaluation_identity(row.settings) is not None]
     sentences = [
-        f"The evaluation of run {row.id} has not finished ({describe_progress(row.settings)}); it goes on with: "
+        f"The evaluation of run {row.id} is not complete ({describe_progress(row.settings)}). Resume it with: "
         + get_command(row.settings, benchmark_label(row.name, row.revision), row.model)
         for row in unfinished[:MAX_NAMES]
     ]
     if more := len(unfinished) - MAX_NAMES:
-        sentences += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
+        sentences += [f"{more:,} more evaluations are not complete: suffrage runs lists them."] if more > 0 else []
     if damaged := [row.id for row in rows if evaluation_identity(row.settings) is None]:
         sentences.append(
-            f"Of run {join_names(damaged, MAX_NAMES)} only what came before the damage of a file is there. "
-            "Take the whole file in, then: suffrage runs delete ID"
+            f"Run {join_names(damaged, MAX_NAMES)} has only the data before the damage of its file. Ingest the "
+            "complete file, then: suffrage runs delete ID"
         )
     return "; ".join(sentence.rstrip(".") for sentence in sentences) + "." if len(sentences) > 1 else sentences[0]
 
@@ -243,7 +239,7 @@ def _stale(session: Session) -> Check:
         result=(
             f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), MAX_NAMES)}; of {latest}: {stale[latest]}"
         ),
-        advice=f"{rerun_advice(get_finding(session, latest))} `suffrage show ID` says it of each.",
+        advice=f"{rerun_advice(get_finding(session, latest))} `suffrage show ID` shows the reason of each.",
     )
 
 
@@ -260,10 +256,10 @@ def _room(engine: sa.Engine) -> Check:
     sizes = f"{_bytes(size)}, {_bytes(beside)} not yet merged, {_bytes(free)} free on the disk"
     if free < max(MIN_FREE_BYTES, size):
         return Check(
-            name="room", verdict="warning", result=sizes, advice="An upgrade may copy tables: free some space."
+            name="room", verdict="warning", result=sizes, advice="An upgrade may copy tables. Free some space."
         )
     if beside > max(LARGE_WAL, size // 4):
-        advice = "Close the other programs that hold the store open; the last to close merges it."
+        advice = "Close the other programs that have the store open; the last one to close merges it."
         return Check(name="room", verdict="warning", result=sizes, advice=advice)
     return Check(name="room", verdict="ok", result=sizes)
 
@@ -287,14 +283,14 @@ def _mlflow(engine: sa.Engine, tracking_uri: str) -> Iterator[Check]:
     outdated = sum(key in published and published[key] != version for key, version in current.items())
     if not published:
         yield Check(
-            name="published", verdict="ok", result="nothing of this store", advice="suffrage publish shows it there."
+            name="published", verdict="ok", result="nothing of this store", advice="To publish it: suffrage publish"
         )
     elif missing or outdated or gone:
-        counts = ((missing, "not shown"), (outdated, "shown as they were"), (len(gone), "shown and not to be used"))
-        counted = f"{len(published):,} shown; " + ", ".join(f"{n:,} {label}" for n, label in counts if n)
+        counts = ((missing, ("not published")), (outdated, "outdated"), (len(gone), "published but excluded"))
+        counted = f"{len(published):,} published; " + ", ".join(f"{n:,} {label}" for n, label in counts if n)
         yield Check(name="published", verdict="warning", result=counted, advice="Run: suffrage publish")
     else:
-        yield Check(name="published", verdict="ok", result=f"{len(published):,} runs and findings, all as they are")
+        yield Check(name="published", verdict="ok", result=f"{len(published):,} runs and findings, all up to date")
 
 
 def _bytes(n: int) -> str:

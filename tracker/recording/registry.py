@@ -1,4 +1,4 @@
-"""Analyses, found through the entry-point group `suffrage.analyses`."""
+"""Discover analyses through the entry-point group `suffrage.analyses`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ KIND = MARK = "analysis"
 
 
 def discover_analyses() -> dict[str, PluginModule]:
-    """Every analysis by name, in the order of the names; see `discover`."""
+    """Return every analysis by name, in the order of the names; see `discover`."""
     return discover(GROUP, MARK)
 
 
 def find_analysis(name: str) -> PluginModule:
-    """The analysis of that name.
+    """Return the analysis of that name.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: no analysis has this name.
     """
     every = discover_analyses()
     if name not in every:
-        hint = "" if every else "No installed package brings any."
+        hint = "" if every else "No installed package provides any."
         raise NotFoundError("analysis", name, every, hint)
     return every[name]

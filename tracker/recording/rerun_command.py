@@ -1,4 +1,4 @@
-"""The command that asks for a finding again."""
+"""The command that runs a finding's analysis again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracker.queries.selection import WHOLE
 
 
 def rerun_command(record: FindingRecord) -> str | None:
-    """The command that asks the same of the same choice of data; None where it was simulated."""
+    """Return the command that repeats an analysis with the same selection; None if the finding is simulated."""
     if record.parameters.get(SIMULATED):
         return None
     arguments = ["suffrage", "analyze", record.name, *filter(None, [record.benchmark])]
@@ -23,9 +23,9 @@ def rerun_command(record: FindingRecord) -> str | None:
 
 
 def rerun_advice(record: FindingRecord) -> str:
-    """What to do about a stale finding, as a sentence."""
+    """Return advice on a stale finding, as a sentence."""
     command = rerun_command(record)
     if command is None:
         simulation = record.parameters[SIMULATED]
-        return f"It is simulated ({simulation}): `suffrage simulate --help` says how to do it again."
-    return f"Ask again with `{command}`."
+        return f"It is simulated ({simulation}). To repeat it, see `suffrage simulate --help`."
+    return f"Run it again: `{command}`."

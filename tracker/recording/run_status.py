@@ -1,6 +1,6 @@
-"""Runs that are not to be used any more: hidden, superseded, deleted; and which findings fall with them.
+"""Hide, supersede and delete runs, and determine which findings become stale.
 
-Nothing is recomputed. A finding that rests on such a run stays readable and says that it is stale.
+Nothing is recomputed. A finding based on such a run stays readable and is marked as stale.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tracker.run_settings import evaluation_identity, get_command
 
 @dataclass(frozen=True, kw_only=True)
 class StatusChange:
-    """What setting runs aside, or taking them back, has changed.
+    """The effects of excluding or restoring runs.
 
     Attributes:
-        run_ids: the runs that are in another state now.
-        stale: findings that are stale now, or for another reason than before, with the reason.
-        sound: findings that were stale and are not any more.
+        run_ids: runs whose status changed.
+        stale: findings that became stale, or are stale for another reason than before, with the reason.
+        sound: findings that are no longer stale.
     """
 
     run_ids: tuple[int, ...]
@@ -35,12 +35,12 @@ class StatusChange:
 
 @dataclass(frozen=True, kw_only=True)
 class DeletionPreview:
-    """What would go with some runs.
+    """What deleting some runs would remove.
 
     Attributes:
         runs: the runs.
         n_scores, n_answers, n_task_scores: their rows.
-        finding_ids: findings that rest on them, which would be stale.
+        finding_ids: findings based on them, which would be stale.
     """
 
     runs: tuple[RunRow, ...]
@@ -51,42 +51,40 @@ class DeletionPreview:
 
 
 def hide(session: Session, keys: Sequence[int], reason: str | None = None) -> StatusChange:
-    """Leave runs out of everything that does not name them.
+    """Exclude runs from every selection that does not name them.
 
     Args:
         session: a transaction that writes.
-        keys: of complete runs; hidden ones get the new reason.
-        reason: why, in words.
+        keys: keys of complete runs; hidden ones get the new reason.
+        reason: the reason, as text.
 
     Raises:
-        NotFoundError: there is no such run.
-        ConflictError: one is left out already, for another cause.
+        NotFoundError: a run does not exist.
+        ConflictError: a run is already excluded for another reason.
     """
     for stored in _runs(session, keys):
         if stored.status not in ("complete", "hidden"):
             raise ConflictError(
-                f"{_describe(stored)} is {stored.status}: it is left out already. Leave it out of the list."
+                f"{_describe(stored)} is already excluded: it is {stored.status}. Leave it out of the list."
             )
     return _change_runs(session, keys, {"status": "hidden", "reason": reason})
 
 
 def restore(session: Session, keys: Sequence[int]) -> StatusChange:
-    """Take hidden or superseded runs back.
+    """Restore hidden or superseded runs.
 
     Raises:
-        NotFoundError: there is no such run.
-        ConflictError: one is neither.
+        NotFoundError: a run does not exist.
+        ConflictError: a run is neither hidden nor superseded.
     """
     for stored in _runs(session, keys):
         if stored.status == "partial" and evaluation_identity(stored.settings) is not None:
             go_on = get_command(stored.settings, stored.benchmark, stored.model)
-            raise ConflictError(
-                f"{_describe(stored)} is partial: its evaluation has not finished. Go on with it: {go_on}"
-            )
+            raise ConflictError(f"{_describe(stored)} is partial: its evaluation is not complete. Resume it: {go_on}")
         if stored.status == "partial":
             raise ConflictError(
-                f"{_describe(stored)} is partial: its file was damaged. Take in the whole file with suffrage ingest, "
-                f"then: suffrage runs delete {stored.id}"
+                f"{_describe(stored)} is partial: its file was damaged. Ingest the complete file with suffrage "
+                f"ingest, then: suffrage runs delete {stored.id}"
             )
         if stored.status == "complete":
             raise ConflictError(f"{_describe(stored)} is neither hidden nor superseded. Leave it out of the list.")
@@ -94,41 +92,42 @@ def restore(session: Session, keys: Sequence[int]) -> StatusChange:
 
 
 def supersede(session: Session, old: int, by: int, reason: str | None = None) -> StatusChange:
-    """Have a run stand in for another.
+    """Replace a run by another.
 
     Args:
         session: a transaction that writes.
-        old: the run that is left out from now on.
-        by: a complete run of the same model, asked the same in the same way.
-        reason: why, in words.
+        old: the run to exclude.
+        by: a complete run of the same model, with the same benchmark, condition and variant.
+        reason: the reason, as text.
 
     Raises:
-        NotFoundError: there is no such run.
-        ConflictError: they are not of the same kind, or one of them cannot be used so.
+        NotFoundError: a run does not exist.
+        ConflictError: the runs are not of the same kind, or one of them cannot be used so.
     """
     first, second = _runs(session, [old, by]) if old != by else [find_run(session, old)] * 2
     if old == by:
-        raise ConflictError(f"{_describe(first)} cannot supersede itself. Name the run that takes its place with --by.")
+        raise ConflictError(f"{_describe(first)} cannot supersede itself. Name its replacement with --by.")
     for field in ("benchmark", "model", "condition", "variant"):
         first_value, second_value = getattr(first, field), getattr(second, field)
         if first_value != second_value:
             raise ConflictError(
-                f"{_describe(first)} and {_describe(second)} differ in their {field} "
-                f"({first_value!r}, {second_value!r}). "
-                "A run is superseded by one of the same kind; to leave one out, hide it: suffrage runs hide"
+                f"{_describe(first)} and {_describe(second)} differ in their {field} ({first_value!r}, "
+                f"{second_value!r}), so one cannot supersede the other. To exclude a run, hide it: suffrage runs hide"
             )
     if first.status == "partial":
-        raise ConflictError(f"{_describe(first)} is partial, so it is left out. Delete it: suffrage runs delete {old}")
+        raise ConflictError(
+            f"{_describe(first)} is partial and therefore already excluded. Delete it: suffrage runs delete {old}"
+        )
     if second.status != "complete":
-        raise ConflictError(f"{_describe(second)} is {second.status} itself. Choose a complete run with --by.")
+        raise ConflictError(f"{_describe(second)} is itself {second.status}. Choose a complete run with --by.")
     return _change_runs(session, [old], {"status": "superseded", "superseded_by": by, "reason": reason})
 
 
 def preview_deletion(session: Session, keys: Sequence[int]) -> DeletionPreview:
-    """What would go with some runs.
+    """Return what deleting some runs would remove.
 
     Raises:
-        NotFoundError: there is no such run.
+        NotFoundError: a run does not exist.
     """
     rows = tuple(_runs(session, keys))
 
@@ -149,11 +148,10 @@ def preview_deletion(session: Session, keys: Sequence[int]) -> DeletionPreview:
 def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> StatusChange:
     """Delete runs with their scores and answers; prompts, models and findings stay.
 
-    Findings that rest on them note what was deleted. What MLflow shows of them is taken down when it is next
-    published to.
+    Findings based on them record what was deleted. Their MLflow runs are deleted when MLflow is next updated.
 
     Raises:
-        NotFoundError: there is no such run.
+        NotFoundError: a run does not exist.
     """
     rows, before = _runs(session, keys), list_stale_findings(session)
     used, run_table, analysis = tables.finding_run, tables.run, tables.finding

@@ -154,9 +154,9 @@ def _filter_models(b: SmallBenchmark, rows: list[int], o: dict[str, Any]) -> lis
         for j in chosen:
             maker = b.makers.get(b.models[j])
             if maker is None or maker.organization is None:
-                raise RefusedError(f"Of {b.models[j]},.*which organization made it.*import.*--models.*--allow-unknown")
+                raise RefusedError(f"For {b.models[j]},.*its organization.*import.*--models.*--allow-unknown")
             if o["open_only"] and maker.open_weights is None:
-                raise RefusedError(f"Of {b.models[j]},.*whether its weights are open.*--allow-unknown")
+                raise RefusedError(f"For {b.models[j]},.*whether its weights are open.*--allow-unknown")
     if len(chosen) < o["n_models"]:
         raise RefusedError(f"Only {len(chosen)} .*models? with a score for each.*--n-models.*--models")
     return chosen

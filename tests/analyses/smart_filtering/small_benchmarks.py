@@ -75,7 +75,7 @@ class SmallBenchmark:
         scores = self._matrix(self.scores)
         blind = None if self.blind is None else self._matrix(self.blind, first_run=100)
         vectors = StoredEmbeddings(
-            vectors=None, problem="The prompts of b have no vectors yet. Make them: suffrage embed b."
+            vectors=None, problem="The prompts of b have no vectors yet. Compute them: suffrage embed b."
         )
         if self.vectors is not None:
             embedded = Embeddings(

@@ -55,7 +55,7 @@ class TestSound:
         ]  # fmt: skip
         assert checks["prompts"][1] == "40, 40 of them without text"
         assert checks["runs"][1] == "5 complete"
-        assert checks["published"][1] == "6 runs and findings, all as they are"
+        assert checks["published"][1] == "6 runs and findings, all up to date"
         assert run(sound, "db", "check").exit_code == 0
 
     def test_the_table_has_a_line_for_each_check(self, sound: sa.Engine) -> None:
@@ -83,7 +83,7 @@ class TestWarnings:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 4).values(status="partial"))
         code, checks = examined(sound)
         assert (code, checks["runs"][:2]) == (2, ("warning", "4 complete, 1 partial"))
-        assert "Of run 4 only what came before the damage" in checks["runs"][2]
+        assert "Run 4 has only the data before the damage" in checks["runs"][2]
 
     def test_what_mlflow_does_not_show_as_it_is_is_counted(self, sound: sa.Engine, tracking_uri: str) -> None:
         publish_missing(sound, tracking_uri)
@@ -95,7 +95,7 @@ class TestWarnings:
         assert code == 2
         assert checks["published"] == (
             "warning",
-            "5 shown; 1 not shown, 1 shown as they were, 1 shown and not to be used",
+            "5 published; 1 not published, 1 outdated, 1 published but excluded",
             "Run: suffrage publish",
         )
 
@@ -113,7 +113,7 @@ class TestWarnings:
     def test_a_store_that_is_not_there_yet_is_not_made(self, tmp_path: Path) -> None:
         result = CliRunner().invoke(suffrage, ["doctor", "--database", f"sqlite:///{tmp_path}/none.db"])
         assert (result.exit_code, (tmp_path / "none.db").exists()) == (2, False)
-        assert "holds nothing yet" in result.stdout
+        assert "is empty" in result.stdout
 
 
 class TestProblems:

@@ -171,7 +171,7 @@ class TestHarnessFile:
         path = tmp_path / "samples.json"
         message = run(harness, "export", "filter", "1", "--output", str(path)).stderr
         assert json.loads(path.read_text()) == KEPT
-        assert "Name in --tasks only those of the file" in message
+        assert "Name only these in --tasks" in message
         assert run(harness, "export", "filter", "1", "--format", "lm-eval").stdout == path.read_text()
 
     def test_a_store_from_before_gets_the_numbers_by_taking_the_files_in_again(
@@ -184,7 +184,7 @@ class TestHarnessFile:
         with pytest.raises(SelectionError, match=r"in 2 tasks: algebra \(2 of 2 kept.*--on-conflict update"):
             run(harness, *lm_eval)
         assert "nothing changed" in run(harness, *again).stderr
-        with pytest.raises(SelectionError, match="Numbers of documents are not known"):
+        with pytest.raises(SelectionError, match="Document numbers are unknown"):
             run(harness, *lm_eval)
         message = run(harness, *again, "--on-conflict", "update").stderr
         assert "nothing new" in message
@@ -231,7 +231,7 @@ class TestHarnessFile:
             run(store, *lm_eval)
         result = run(store, *lm_eval, "--number-by-order")
         assert json.loads(result.stdout) == KEPT
-        assert "2 tasks (algebra, physics): documents were numbered from 0 in the order" in result.stderr
+        assert "2 tasks (algebra, physics): documents are numbered from 0 in the order" in result.stderr
 
 
 class TestReview:
@@ -272,7 +272,7 @@ class TestErrors:
     def test_a_finding_that_is_no_filter_is_met_with_those_that_are(self, harness_file: sa.Engine) -> None:
         second = recorded(harness_file, "b", {})
         with pytest.raises(
-            SelectionError, match=rf"Finding {second} \(smart-filtering\) is no filter\. Those that are: 1\."
+            SelectionError, match=rf"Finding {second} \(smart-filtering\) is not a filter\. Filters: 1\."
         ):
             run(harness_file, "export", "filter", str(second))
         for unknown in (0, 77, 2**40):
@@ -304,8 +304,11 @@ class TestErrors:
         ("options", "message"),
         [
             ("--format parquet", "Parquet is not for the screen: add --output PATH."),
-            ("--format lm-eval --review 9", "--review is for people: choose --format csv, jsonl or parquet."),
-            ("--output kept.json --review 9", "--review is for people"),
+            (
+                "--format lm-eval --review 9",
+                "--review is not available for lm-eval. Choose --format csv, jsonl or parquet.",
+            ),
+            ("--output kept.json --review 9", "--review is not available for lm-eval"),
             ("--number-by-order", "--number-by-order belongs to --format lm-eval."),
             ("--review 0", "0 is not in the range"),
             ("--output kept.csv.gz", "A name that ends in .gz does not say what to write: add --format."),

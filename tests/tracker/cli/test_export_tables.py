@@ -154,7 +154,7 @@ class TestComesBack:
         assert "Wrote" in run(filled_file, *query).stderr
         run(another, "ingest", str(folder), "--no-mlflow")
         assert values(another)["scores"] == values(filled_file)["scores"]
-        with pytest.raises(OutputError, match="holds files already"):
+        with pytest.raises(OutputError, match="already has files"):
             run(filled_file, *query)
         (folder / "mine.txt").write_text("kept")
         run(filled_file, *query, "--force")
@@ -182,7 +182,7 @@ class TestChoice:
 
     def test_runs_that_are_left_out_are_counted(self, filled_file: sa.Engine) -> None:
         message = run(filled_file, "export", "scores", "b").stderr
-        assert "2 other runs with such scores are left out; --all-runs takes every complete one." in message
+        assert "2 other runs with such scores are left out; --all-runs exports every complete run." in message
 
     def test_scores_of_tasks_where_there_are_no_others(self, another: sa.Engine, tmp_path: Path) -> None:
         lines = "model,task,metric,score,stderr,n\nm,ARC,acc,0.5,0.01,10\nm,MMLU,acc,0.25,,\n"
@@ -226,7 +226,7 @@ class TestChoice:
         assert table.schema.names[7:] == ["detail_model", "n", "deep", "detail_text"]
         assert table.slice(0, 1).to_pylist()[0]["deep"] == "[1]"
         assert [str(table.schema.field(name).type) for name in ("n", "detail_text")] == ["int64", "double"]
-        assert "The field 'model' stands in the column 'detail_model'." in message
+        assert "The field 'model' is in the column 'detail_model'." in message
 
     def test_spreadsheets_get_no_formula(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         plain = run(filled_file, "export", "prompts", "b").stdout
@@ -254,9 +254,12 @@ class TestErrors:
             (["scores", "b", "-o", "x.xlsx"], "does not say what to write: add --format"),
             (["scores", "b", "--format", "parquet"], "Parquet is not for the screen"),
             (["scores", "b", "--format", "jsonl", "--for-spreadsheets"], "belongs to --format csv"),
-            (["scores", "b", "--all-runs", "--runs", "1"], "--all-runs takes every complete run"),
+            (["scores", "b", "--all-runs", "--runs", "1"], "--all-runs exports every complete run"),
             (["scores", "b", "--format", "every-eval-ever"], "add --output FOLDER"),
-            (["scores", "b", "--format", "every-eval-ever", "--for-spreadsheets", "-o", "x"], "Ever has room for all"),
+            (
+                ["scores", "b", "--format", "every-eval-ever", "--for-spreadsheets", "-o", "x"],
+                "Ever always includes",
+            ),
         ],
     )
     def test_contradicting_options_are_an_error(

@@ -70,9 +70,9 @@ class TestWords:
         result = select_harness_samples(built)
         assert result.as_json() == b'{\n  "a": [3],\n  "b": [2, 9]\n}\n'
         assert list(result.warnings) == [
-            "2 tasks in all. Name in --tasks only those of the file: the harness asks every document of a task that "
+            "The file lists 2 tasks. Name only these in --tasks: the harness evaluates every document of a task that "
             "--samples does not list.",
-            "Nothing stays of 1 task: c.",
+            "No documents are kept of 1 task: c.",
         ]
 
     def test_counting_warns_of_its_assumption(self) -> None:
@@ -80,7 +80,7 @@ class TestWords:
         result = select_harness_samples(built, number_by_order=True)
         assert result.documents == {"a": [1], "b": [7]}
         assert next(iter(result.warnings)).startswith(
-            "1 task (a): documents were numbered from 0 in the order in which they were taken in. That this is"
+            "1 task (a): documents are numbered from 0 in the order of ingestion. Check that this is"
         )
 
 
@@ -90,10 +90,10 @@ class TestErrors:
         with pytest.raises(SelectionError) as caught:
             select_harness_samples(built)
         assert str(caught.value) == (
-            "Numbers of documents are not known in 1 task: a (1 of 2 kept prompts). They come with what the harness "
-            "logs (--log_samples): take that in, again if it was taken in before, with `suffrage ingest FOLDER "
-            "--benchmark b --on-conflict update`. Where the prompts were taken in whole and in the harness's order, "
-            "--number-by-order counts them instead."
+            "Document numbers are unknown in 1 task: a (1 of 2 kept prompts). The numbers are in the harness's logs "
+            "(--log_samples). Ingest these, again if needed, with `suffrage ingest FOLDER --benchmark b --on-conflict "
+            "update`. If the prompts were ingested completely and in the harness's order, --number-by-order counts "
+            "them instead."
         )
 
     def test_of_many_tasks_five_are_named(self) -> None:
@@ -102,12 +102,12 @@ class TestErrors:
 
     def test_prompts_without_a_task_cannot_be_found_by_the_harness(self) -> None:
         for by_order in (False, True):
-            with pytest.raises(SelectionError, match=r"2 kept prompts of b belong to no task.*Choose --format csv"):
+            with pytest.raises(SelectionError, match=r"2 kept prompts of b have no task.*Choose --format csv"):
                 select_harness_samples(filtered([True, True], tasks=["", ""], doc_ids=[0, 1]), number_by_order=by_order)
 
     @pytest.mark.parametrize("second", [True, False, None])
     def test_a_number_of_two_prompts_is_ambiguous(self, second: bool | None) -> None:
-        with pytest.raises(SelectionError, match=r"In t two prompts have the same number.*under a benchmark"):
+        with pytest.raises(SelectionError, match=r"In t two prompts have the same document number.*separate benchmark"):
             select_harness_samples(filtered([True, second, True], doc_ids=[4, 4, 5]))
 
     def test_a_number_of_two_prompts_that_go_is_no_matter(self) -> None:

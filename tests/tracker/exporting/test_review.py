@@ -96,5 +96,5 @@ class TestWords:
         assert line["others"].endswith("\n\nand 9 more")
 
     def test_a_filter_that_singled_nothing_out_has_nothing_to_review(self) -> None:
-        with pytest.raises(SelectionError, match="Filter 5 singled out no prompt"):
+        with pytest.raises(SelectionError, match="Filter 5 flagged no prompts"):
             draw_review_sample(filtered([True, True]), 3)

@@ -254,7 +254,7 @@ class TestErrors:
 
     def test_a_condition_without_runs_is_met_with_those_that_have(self, store: sa.Engine) -> None:
         add_scores(store, Q)
-        with pytest.raises(SelectionError, match=r"No run of b is answer_only. Stored: full"):
+        with pytest.raises(SelectionError, match=r"b has no run that is answer_only. Stored: full"):
             matrix(store, condition="answer_only")
 
     def test_a_leaderboard_has_no_prompts(self, store: sa.Engine) -> None:
@@ -264,7 +264,7 @@ class TestErrors:
 
     def test_a_benchmark_without_a_complete_run_reports_so(self, store: sa.Engine) -> None:
         add_scores(store, Q[:, :1], status="hidden")
-        with pytest.raises(SelectionError, match=r"No run of b is complete: .* suffrage runs list --all --benchmark b"):
+        with pytest.raises(SelectionError, match=r"b has no complete runs: .* suffrage runs list --all --benchmark b"):
             matrix(store)
 
     def test_a_run_without_the_metric_is_refused(self, store: sa.Engine) -> None:

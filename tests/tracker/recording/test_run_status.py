@@ -230,7 +230,7 @@ class TestErrors:
     def test_partial_runs_are_neither_hidden_nor_restored(self, filled_file: sa.Engine) -> None:
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(status="partial"))
-        with pytest.raises(ConflictError, match="is partial: it is left out already"):
+        with pytest.raises(ConflictError, match="is already excluded: it is partial"):
             change(filled_file, hide, [1])
         with pytest.raises(ConflictError, match="its file was damaged"):
             change(filled_file, restore, [1])

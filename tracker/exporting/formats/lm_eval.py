@@ -1,7 +1,7 @@
-"""The prompts that a filter keeps, as lm-evaluation-harness is told to ask them alone.
+"""Export the prompts that a filter keeps as a sample list of lm-evaluation-harness.
 
-Its option ``--samples`` takes a JSON object: for each task the numbers of its documents, counted from 0. A task that is
-not in it, or whose list is empty, is asked whole.
+Its option ``--samples`` takes a JSON object: the document numbers of each task, counted from 0. A task that is missing
+from the object, or has an empty list, is evaluated completely.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from tracker.plugins.parameters import ValueHint
 
 MAX_NAMES = 5
 AGAIN = (
-    "They come with what the harness logs (--log_samples): take that in, again if it was taken in before, with "
-    "`suffrage ingest FOLDER --benchmark {benchmark} --on-conflict update`."
+    "The numbers are in the harness's logs (--log_samples). Ingest these, again if needed, with `suffrage ingest "
+    "FOLDER --benchmark {benchmark} --on-conflict update`."
 )
-BY_ORDER = "Where the prompts were taken in whole and in the harness's order, --number-by-order counts them instead."
+BY_ORDER = "If the prompts were ingested completely and in the harness's order, --number-by-order counts them instead."
 
 
 @dataclass(frozen=True, kw_only=True)
 class HarnessSamples:
-    """Which documents of which tasks stay.
+    """The documents to keep, by task.
 
     Attributes:
-        documents: numbers of the documents that stay, ascending, by task, in the order of the tasks' names.
-        omitted_tasks: tasks of which nothing stays.
-        counted: tasks whose documents were numbered in the order in which they were taken in.
+        documents: numbers of the kept documents, ascending, by task, in the order of the tasks' names.
+        omitted_tasks: tasks without kept documents.
+        counted: tasks whose documents were numbered in the order of ingestion.
     """
 
     documents: Mapping[str, list[int]]
@@ -46,36 +46,36 @@ class HarnessSamples:
     counted: tuple[str, ...]
 
     def as_json(self) -> bytes:
-        """The object, a task in each line."""
+        """Format the object, one task per line."""
         lines = (f"  {json.dumps(task, ensure_ascii=False)}: {numbers}" for task, numbers in self.documents.items())
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
     @property
     def warnings(self) -> Iterator[str]:
-        """What a reader should know before using it."""
+        """Return warnings about the file."""
         if self.counted:
             yield (
-                f"{_count(len(self.counted), 'task')} ({join_names(self.counted, MAX_NAMES)}): documents were numbered "
-                "from 0 in the order in which they were taken in. That this is the harness's order, and that the tasks "
-                "are called as there, is for you to know."
+                f"{_count(len(self.counted), 'task')} ({join_names(self.counted, MAX_NAMES)}): documents are "
+                "numbered from 0 in the order of ingestion. Check that this is the harness's order, and that the "
+                "tasks have the same names there."
             )
         yield (
-            f"{_count(len(self.documents), 'task')} in all. Name in --tasks only those of the file: the harness asks "
-            "every document of a task that --samples does not list."
+            f"The file lists {_count(len(self.documents), 'task')}. Name only these in --tasks: the harness "
+            "evaluates every document of a task that --samples does not list."
         )
         if self.omitted_tasks:
             names = join_names(self.omitted_tasks, MAX_NAMES)
-            yield f"Nothing stays of {_count(len(self.omitted_tasks), 'task')}: {names}."
+            yield f"No documents are kept of {_count(len(self.omitted_tasks), 'task')}: {names}."
 
 
 def check_review(options: Mapping[str, Any]) -> None:
-    """Raise where a sample for review is wanted in the format of the harness.
+    """Reject a review sample in the format of the harness.
 
     Raises:
-        OptionsError: it is.
+        OptionsError: --review is set.
     """
     if options["review"] is not None:
-        raise OptionsError("--review is for people: choose --format csv, jsonl or parquet.")
+        raise OptionsError("--review is not available for lm-eval. Choose --format csv, jsonl or parquet.")
 
 
 @export(format_of="filter", suffix=".json", check=check_review)
@@ -91,23 +91,22 @@ def export_harness_samples(
         ),
     ] = False,
 ) -> TextFile:
-    """The prompts that a filter keeps, as the file for ``--samples``; see `select_harness_samples`."""
+    """Return the prompts that a filter keeps, as the file for ``--samples``; see `select_harness_samples`."""
     filtered = load_filtered_prompts(session, key)
     samples = select_harness_samples(filtered, number_by_order=number_by_order)
     return TextFile(content=samples.as_json(), warnings=[*filtered.warnings, *samples.warnings])
 
 
 def select_harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False) -> HarnessSamples:
-    """The documents that stay.
+    """Select the documents to keep.
 
     Args:
         filtered: a filter and its prompts.
-        number_by_order: whether the documents of a task, where the number of one that stays is not known, are numbered
-            from 0 in the order in which all prompts of the task were taken in.
+        number_by_order: whether the documents of a task with unknown numbers are numbered from 0 in the order of
+            ingestion.
 
     Raises:
-        SelectionError: a document's number is not known, or not to be trusted: two prompts of a task have the same, or
-            those that are known contradict the order.
+        SelectionError: a document's number is unknown, duplicated within its task, or contradicts the order.
     """
     prompts = filtered.prompts
     by_task: dict[str, list[int]] = defaultdict(list)
@@ -145,25 +144,25 @@ def _check_numbers(
 ) -> None:
     if "" in lacking:
         raise SelectionError(
-            f"{lacking[''][0]:,} kept prompts of {benchmark} belong to no task, and lm-evaluation-harness finds "
-            "documents by their task. Choose --format csv, jsonl or parquet."
+            f"{lacking[''][0]:,} kept prompts of {benchmark} have no task, but lm-evaluation-harness finds documents "
+            "by their task. Choose --format csv, jsonl or parquet."
         )
     if lacking:
         tasks = [f"{task} ({n:,} of {of:,} kept prompts)" for task, (n, of) in lacking.items()]
         raise SelectionError(
-            f"Numbers of documents are not known in {_count(len(lacking), 'task')}: {join_names(tasks, MAX_NAMES)}. "
+            f"Document numbers are unknown in {_count(len(lacking), 'task')}: {join_names(tasks, MAX_NAMES)}. "
             f"{AGAIN.format(benchmark=shlex.quote(benchmark))} {BY_ORDER}"
         )
     if disordered:
         raise SelectionError(
-            f"The prompts of {join_names(disordered, MAX_NAMES)} were not taken in in the harness's order: the numbers "
-            f"that are known contradict it. {AGAIN.format(benchmark=shlex.quote(benchmark))}"
+            f"The prompts of {join_names(disordered, MAX_NAMES)} were not ingested in the harness's order: known "
+            f"document numbers contradict it. {AGAIN.format(benchmark=shlex.quote(benchmark))}"
         )
     if doubtful:
         raise SelectionError(
-            f"In {join_names(doubtful, MAX_NAMES)} two prompts have the same number, so that it does not say which "
-            "document stays: the task's documents have changed between the files. Take in output of one version of it, "
-            "under a benchmark of its own, and filter that."
+            f"In {join_names(doubtful, MAX_NAMES)} two prompts have the same document number, because the task's "
+            "documents changed between the ingested files. Ingest the output of one version under a separate "
+            "benchmark name, and filter that."
         )
 
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 ROWS_TOGETHER = 2_000
 COLUMNS = ("benchmark", "prompt_id", "task", "text", "choices", "gold_answer", "split")
 PREFIX = "detail_"
-"""Before the name of a further field that would be taken for something else."""
+"""Prefix of a further field whose name has another meaning."""
 SPOKEN_FOR = frozenset(COLUMNS).union(*(SYNONYMS[part] for part in ("prompt", "model", "score", "predicted", *CONTENT)))
-"""Names that play a part in a table of prompts, or make it another one."""
+"""Column names with a meaning in a table of prompts, or that make it another table."""
 
 
 @export
@@ -52,7 +52,7 @@ def export_prompts(
         int | None, "ID of a filter finding; only the prompts that it keeps are exported.", ValueHint(metavar="ID")
     ] = None,
 ) -> StreamedTable:
-    """The prompts of a benchmark's tasks, see `build_prompt_table`, with the warnings of the filter."""
+    """Return the prompts of a benchmark's tasks, see `build_prompt_table`, with the warnings of the filter."""
     key = find_benchmark(session, benchmark)
     selection = Selection(benchmark=benchmark, tasks=tasks, filter=filter)
     warnings = list_filter_warnings(session, key, selection)
@@ -62,12 +62,12 @@ def export_prompts(
 
 
 def build_prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:
-    """A row for each prompt of a selection's tasks and filter, in the order in which they were taken in.
+    """Return a row per prompt of a selection's tasks and filter, in the order of ingestion.
 
     Columns: ``benchmark``, ``prompt_id`` (as `make_prompt_labels`), ``task``, ``text``, ``choices`` (a list),
-    ``gold_answer``, ``split``, and one for each further field that some prompt has: whole numbers, numbers, truth
-    values and texts where all are of that kind, else JSON. A field whose name means something else in a table of
-    prompts gets `PREFIX` before it.
+    ``gold_answer``, ``split``, and one for each further field that some prompt has: integers, numbers, booleans and
+    texts if all values are of that type, else JSON. A field whose name has another meaning in a table of prompts gets
+    the prefix `PREFIX`.
 
     Raises:
         SelectionError: the benchmark has no prompts.
@@ -79,7 +79,7 @@ def build_prompt_table(session: Session, benchmark: BenchmarkKey, selection: Sel
     prompt_ids, of_task = read_prompts(session, tasks, only)
     if not len(prompt_ids):
         raise SelectionError(
-            f"{benchmark.label} has no prompts there. Where it holds scores of whole tasks only, export scores."
+            f"{benchmark.label} has no such prompts. If it has scores of whole tasks only, export scores."
         )
     order = np.argsort(prompt_ids)
     ids = prompt_ids[order].tolist()
@@ -91,9 +91,7 @@ def build_prompt_table(session: Session, benchmark: BenchmarkKey, selection: Sel
     fixed: dict[str, pa.DataType] = dict.fromkeys(COLUMNS, texts) | {"choices": pa.list_(texts)}
     schema = pa.schema([*fixed.items(), *((headings[field], kind) for field, kind in kinds.items())])
     warnings = [
-        f"The field {field!r} stands in the column {heading!r}."
-        for field, heading in headings.items()
-        if field != heading
+        f"The field {field!r} is in the column {heading!r}." for field, heading in headings.items() if field != heading
     ]
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -123,7 +121,7 @@ def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _kinds(session: Session, ids: Sequence[int]) -> dict[str, pa.DataType]:
-    """Type of each further field, in the order in which prompts bring them."""
+    """Return the type of each further field, in the order in which prompts have them."""
     import pyarrow as pa
 
     prompt = tables.prompt.c
@@ -143,7 +141,7 @@ def _kinds(session: Session, ids: Sequence[int]) -> dict[str, pa.DataType]:
 
 
 class _Large(int):
-    """A whole number that no float holds."""
+    """Return whether a value is an integer that float64 cannot represent."""
 
 
 def _kinds_of(value: Any) -> tuple[type, ...]:
@@ -161,7 +159,7 @@ def _encode(value: Any, kind: pa.DataType) -> Any:
 
 
 def _headings(fields: Sequence[str]) -> dict[str, str]:
-    """Heading of each field: its name, unless that is another column's or plays a part of its own."""
+    """Return the heading of each field: its name, unless that is another column's or has another meaning."""
     used = set(COLUMNS)
     result: dict[str, str] = {}
     for field in fields:

@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LAST_FIELDS = ("settings", "started")
-"""Fields of a run that stand behind its scores."""
+"""Fields of a run that follow its scores."""
 
 
 @export
 def export_runs(session: Session, benchmark: str | None = None) -> StreamedTable:
-    """Every run of the store, or of a benchmark, in the order in which they were taken in.
+    """Return every run of the store, or of a benchmark, in the order of ingestion.
 
-    Columns: ``run_id`` (the key, by which --runs chooses), ``benchmark``, ``model``, ``condition``, ``variant``,
-    ``run`` (its label), ``few_shot``, ``limited``, ``status``, ``n_scores``, ``means`` and ``settings`` (JSON),
-    ``started``, ``ingested``, ``sources`` (a list of files).
+    Columns: ``run_id`` (the key, for --runs), ``benchmark``, ``model``, ``condition``, ``variant``, ``run`` (its
+    label), ``few_shot``, ``limited``, ``status``, ``n_scores``, ``means`` and ``settings`` (JSON), ``started``,
+    ``ingested``, ``sources`` (a list of files).
 
     Raises:
-        NotFoundError: there is no such benchmark.
+        NotFoundError: the benchmark does not exist.
         SelectionError: there are no runs.
     """
     import pyarrow as pa
 
     rows = list_runs(session, benchmark=benchmark)[::-1]
     if not rows:
-        raise SelectionError(f"{benchmark or 'The store'} has no runs yet. Take some in: suffrage ingest PATH")
+        raise SelectionError(f"{benchmark or 'The store'} has no runs yet. Ingest results: suffrage ingest PATH")
     texts, counts, moment = pa.string(), pa.int64(), pa.timestamp("us", "UTC")
     columns: dict[str, pa.Array] = {
         "run_id": pa.array([row.id for row in rows], counts),
@@ -64,7 +64,7 @@ def export_runs(session: Session, benchmark: str | None = None) -> StreamedTable
 
 
 def _field_column(name: str, rows: Sequence[RunRow]) -> pa.Array:
-    """A field of runs as a column; mappings are JSON, those that are empty null."""
+    """Return a field of runs as a column; mappings are JSON, empty ones null."""
     import pyarrow as pa
 
     values = [getattr(row, name) for row in rows]

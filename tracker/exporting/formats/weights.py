@@ -27,21 +27,21 @@ from tracker.queries.weights import PREFIX, load_prompt_weights
 
 @export
 def export_weights(session: Session, selector: Annotated[str, ValueHint(metavar="ID[:SCHEME]")]) -> StreamedTable:
-    """Prompt, task and weight, in the order in which the prompts were taken in.
+    """Return prompt, task and weight, in the order in which the prompts were ingested.
 
     Args:
-        session: the store; only what is committed is seen.
-        selector: the key of a finding that weighs prompts, with ``:scheme`` where it holds several.
+        session: the store; only committed data are visible.
+        selector: the key of a finding with weights, with ``:scheme`` if it has several.
 
     Raises:
-        NotFoundError: there is no such finding, or it has no such scheme.
-        SelectionError: it weighs no prompts, or holds several schemes and none was named.
+        NotFoundError: the finding does not exist, or has no such scheme.
+        SelectionError: the finding has no weights, or has several schemes and none is named.
     """
     import pyarrow as pa
 
     key, analysis, benchmark = selector.partition(":")[0], tables.finding.c, tables.benchmark.c
     if not key.isdecimal():
-        raise SelectionError(f"No weights {selector!r}. Give the number of a finding, such as 12 or 12:distance.")
+        raise SelectionError(f"No weights {selector!r}. Use the key of a finding, such as 12 or 12:distance.")
     query = sa.select(benchmark.id, benchmark.name, benchmark.revision).join(
         tables.finding, analysis.benchmark_id == benchmark.id
     )
@@ -60,9 +60,11 @@ def export_weights(session: Session, selector: Annotated[str, ValueHint(metavar=
     warnings = []
     if names is None:
         names = make_prompt_labels(session, {prompt_id: tasks[prompt_id] for prompt_id in ids})
-        warnings.append("No family of files names all these prompts, so `suffrage weights` will not know them all.")
+        warnings.append(
+            "No single source of names covers all of these prompts, so `suffrage weights` will not recognize some."
+        )
     if weights.stale:
-        warnings.append(f"Finding {key} rests on scores that are no longer the latest ({weights.stale}).")
+        warnings.append(f"Finding {key} is stale ({weights.stale}).")
     table = pa.table(
         {
             "prompt_id": pa.array([names[prompt_id] for prompt_id in ids], pa.string()),

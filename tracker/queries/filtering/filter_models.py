@@ -121,8 +121,8 @@ class FilterModels(AnalysisInput):
             kind = f"{'open ' if open_only else ''}{'model' if len(columns) == 1 else 'models'}"
             raise SelectionError(
                 f"Too few filter models: {len(columns)} {kind} of different organizations with a score for each of "
-                f"{scores.n_prompts:,} prompts, but {n_models} are needed. Use a smaller --n-models, or name the models "
-                "with --models."
+                f"{scores.n_prompts:,} prompts, but {n_models} are needed. Use a smaller --n-models, or name the "
+                "models with --models."
             )
         return columns
 

@@ -132,7 +132,7 @@ class TestErrors:
             ("{{ question | shout }}", "No filter named 'shout'"),
             ("{{ choices | random }}", "No filter named 'random'"),
             ("{% block qestion %}x{% endblock %}", "unknown block 'qestion'. Did you mean 'question'?"),
-            ("{% block question %}x{% endblock %}{% block question %}y{% endblock %}", "block 'question' is defined twice"),
+            ("{% block question %}x{% endblock %}{% block question %}y{% endblock %}", "'question' is defined twice"),
             ("\n\nhello{% block question %}x{% endblock %}", "line 3: this text is outside of the blocks question"),
             ("{% block header %}{{ question }}{% endblock %}{% block question %}x{% endblock %}",
              "question is available in the block question, not in the block header"),

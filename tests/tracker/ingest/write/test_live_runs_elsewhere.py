@@ -73,7 +73,7 @@ class TestUnfinished:
         check = next(check for check in run_checks(file, None) if check.name == "runs")
         assert (check.verdict, check.result) == ("warning", "1 partial")
         assert check.advice == (
-            "The evaluation of run 1 has not finished (2 of 4 prompts); it goes on with: "
+            "The evaluation of run 1 is not complete (2 of 4 prompts). Resume it with: "
             "suffrage evaluate b --model org/m"
         )
 
@@ -83,8 +83,8 @@ class TestUnfinished:
         with transaction(file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 2).values(status="partial"))
         advice = next(check for check in run_checks(file, None) if check.name == "runs").advice
-        assert "run 1 has not finished (1 of 4 prompts)" in advice
-        assert "Of run 2 only what came before the damage of a file is there." in advice
+        assert "run 1 is not complete (1 of 4 prompts)" in advice
+        assert "Run 2 has only the data before the damage of its file." in advice
 
     def test_a_leaderboard_leaves_it_out_with_a_warning(self, file: sa.Engine) -> None:
         store_blocks(file, scores({f"q{n}": n % 2 for n in range(4)}, model="from a file"))
@@ -94,14 +94,14 @@ class TestUnfinished:
             chosen = load_leaderboard(session, Selection(benchmark="b", metric="accuracy", runs=(key,)))
             elsewhere = load_leaderboard(session, Selection(benchmark="b", metric="accuracy", variant=""))
         assert [row.model for row in board.rows] == ["from a file"]
-        assert board.warnings[-1] == "Not taken, since the evaluation has not finished: org/m (run 2, 2 of 4 prompts)."
-        assert not any("Not taken" in warning for warning in chosen.warnings)
+        assert board.warnings[-1] == "Excluded, because the evaluation is not complete: org/m (run 2, 2 of 4 prompts)."
+        assert not any("Excluded, because" in warning for warning in chosen.warnings)
         assert elsewhere.warnings == board.warnings
 
     def test_where_nothing_else_is_stored_it_is_an_error(self, file: sa.Engine) -> None:
         make_run(file, portion(1))
         with (
-            pytest.raises(SelectionError, match=r"its 1 are .* partial \(damaged or being evaluated\)"),
+            pytest.raises(SelectionError, match=r"its 1 runs are .* partial"),
             transaction(file, write=False) as session,
         ):
             load_leaderboard(session, Selection(benchmark="b"))

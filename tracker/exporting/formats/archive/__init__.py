@@ -37,10 +37,10 @@ COUNTS = (
 def export_archive(
     session: Session, benchmarks: Annotated[tuple[str, ...], ValueHint(metavar="[BENCHMARK]...")] = ()
 ) -> BinaryFile:
-    """Catalogue and measurements of some benchmarks, or of the whole store.
+    """Export catalogue and measurements of some benchmarks, or of the whole store.
 
     Raises:
-        NotFoundError: a benchmark is not there.
+        NotFoundError: a benchmark does not exist.
     """
     keys = [find_benchmark(session, name) for name in dict.fromkeys(benchmarks)]
 
@@ -57,10 +57,10 @@ def _summarize(archive: ArchiveSummary) -> FileSummary:
     warnings = []
     if archive.n_files_left_out:
         warnings.append(
-            f"{archive.n_files_left_out} files also brought other benchmarks; the archive does not name them, so that "
-            "they can still be taken in."
+            f"{archive.n_files_left_out} source files also contain other benchmarks. The archive does not list them, "
+            "so that they can still be ingested."
         )
     if archive.n_findings:
         findings = "finding is" if archive.n_findings == 1 else f"{archive.n_findings:,} findings are"
-        warnings.append(f"The {findings} not in it: ask the questions again where it is taken in.")
+        warnings.append(f"The {findings} not included: run the analyses again in the other store.")
     return FileSummary(text=counts or "an empty store", warnings=warnings)

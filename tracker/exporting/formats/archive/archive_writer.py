@@ -1,4 +1,4 @@
-"""Catalogue and measurements of a store in one file, from which another store gets them as they were."""
+"""Write catalogue and measurements of a store to one file, from which another store can restore them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)
-"""When every member was made, as a zip tells it: the same store gives the same bytes."""
+"""Time stamp of every member of the zip file: the same store gives the same bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSummary:
-    """What an archive holds.
+    """The content of an archive.
 
     Attributes:
         n_rows: rows by table.
-        n_findings: findings of the store, which are not in it.
-        n_files_left_out: files of which the archive holds a part only, and that it does not name therefore.
+        n_findings: findings of the store, which are not included.
+        n_files_left_out: source files of which the archive holds only a part, and which it does not list.
     """
 
     n_rows: Mapping[str, int]
@@ -48,13 +48,13 @@ def write_archive(
     benchmarks: Sequence[BenchmarkKey] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> ArchiveSummary:
-    """Write catalogue and measurements, of the store as it is now.
+    """Write catalogue and measurements of the store's current state.
 
     Args:
-        session: the store; only what is committed is seen.
+        session: the store; only committed data are visible.
         to: an empty file.
-        benchmarks: those to take; none takes everything.
-        progress: told of the tables written, and of all.
+        benchmarks: benchmarks to include; empty includes everything.
+        progress: called with the number of written tables, and of all tables.
     """
     keys = [benchmark.id for benchmark in benchmarks] or None
     members: dict[str, dict[str, object]] = {}
@@ -101,7 +101,7 @@ def _write_table(file: _HashedFile, table: str, rows: ArchivedRows) -> int:
 
 
 def _without_lost(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that refer to nothing outside the archive; a run of it may come from a file that it does not name."""
+    """Drop references to rows outside of the archive; a run may come from a file that the archive does not list."""
     import pyarrow.compute as pc
 
     lost = None
@@ -112,7 +112,7 @@ def _without_lost(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class _HashedFile(io.RawIOBase):
-    """A file that knows the SHA-256 of what was written to it; who opened the underlying one closes that."""
+    """A file that computes the SHA-256 of its content; the caller closes the underlying file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._hash, self._n_bytes = file, hashlib.sha256(), 0

@@ -1,4 +1,4 @@
-"""The rows of a store as they stand in an archive: keys become places, batches are as large on either engine."""
+"""Read the rows of a store for an archive: keys become row numbers, batches are of equal size on both engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_TOGETHER: Mapping[str, int] = {"score": 262_144, "answer": 16_384, "prompt": 4_096, "embedding": 8_192}
-"""Rows in a group of the file, by table; those with long texts have few, so that a group fits into memory."""
+"""Rows per row group of the file, by table; tables with long texts have few, so that a group fits into memory."""
 ROWS_ELSE = 65_536
 
 
@@ -26,9 +26,9 @@ class ArchivedRows:
     """The rows of a store, or of some of its benchmarks.
 
     Attributes:
-        reading: the store at one moment.
-        benchmark_ids: keys of the benchmarks; None takes the whole store, with what belongs to no benchmark.
-        keys: by table, ``(n,)`` int64 keys of its rows, ascending, once they have been asked for.
+        reading: a snapshot of the store.
+        benchmark_ids: keys of the benchmarks; None for the whole store, including rows of no benchmark.
+        keys: by table, ``(n,)`` int64 keys of its rows, ascending, once they have been read.
     """
 
     reading: Reading
@@ -36,7 +36,7 @@ class ArchivedRows:
     keys: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def batches(self, table: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table, in the order of the archive; tables must be asked for in that order."""
+        """Yield the rows of a table, in the order of the archive; tables must be read in that order."""
         import pyarrow as pa
 
         if ROW_ORDER[table] == ("id",):
@@ -57,7 +57,7 @@ class ArchivedRows:
 
     def _all(self, table: str) -> Iterator[pa.RecordBatch]:
         if table in TABLES_BY_RUN:
-            for run in self.keys["run"].tolist():  # each in the order of the primary key, with nothing to be sorted
+            for run in self.keys["run"].tolist():  # in the order of the primary key, so nothing needs sorting
                 yield from self._selected(table, f"run_id = {run}")
             return
         yield from self._selected(table, self._terms(table))
@@ -72,7 +72,7 @@ class ArchivedRows:
                     yield self._converted(table, columns, batch)
 
     def _expressions(self, table: str) -> Iterator[str]:
-        """Each column as it is asked for, those that may be null with whether they are."""
+        """Return the expression of each column; nullable columns get a second one."""
         for column in archive_columns(table):
             name = f'"{column.stored}"'
             if isinstance(column.kind, sa.DateTime) and not self.reading.is_sqlite:
@@ -86,7 +86,7 @@ class ArchivedRows:
             if not column.nullable:
                 yield sql
                 continue
-            # SQLite's types are read off the first rows: they must not all be null.
+            # SQLite's types are inferred from the first rows, which must not all be null.
             numeric = column.refers_to or isinstance(column.kind, (sa.Integer, sa.Boolean, sa.Float))
             zero = ("0.0" if isinstance(column.kind, sa.Float) else "0") if numeric else "''"
             yield f"COALESCE({sql}, {zero})"
@@ -95,7 +95,7 @@ class ArchivedRows:
     def _ordered(self, table: str, name: str) -> str:
         kind = next((column.kind for column in archive_columns(table) if column.stored == name), None)
         texts = isinstance(getattr(kind, "impl", kind), sa.String) and not self.reading.is_sqlite
-        return f'"{name}" COLLATE "C"' if texts else f'"{name}"'  # by bytes, as SQLite does
+        return f'"{name}" COLLATE "C"' if texts else f'"{name}"'  # by bytes, as in SQLite
 
     def _converted(self, table: str, columns: Sequence[ArchiveColumn], batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
@@ -117,7 +117,7 @@ class ArchivedRows:
         return pa.RecordBatch.from_arrays(arrays, schema=archive_schema(table))
 
     def _places(self, table: str, value: pa.Array, is_null: pa.Array | None) -> pa.Array:
-        """Rows that are referred to, by their places in the archive; null where they are not in it."""
+        """Return referenced rows as row numbers in the archive; null if they are not included."""
         import pyarrow as pa
 
         known, ids = self.keys[table], np.asarray(value.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -133,7 +133,7 @@ class ArchivedRows:
         return keys.astype(np.int64)
 
     def _terms(self, table: str) -> str:
-        """Which rows belong to the archive."""
+        """Return the condition for the rows of a table."""
         if self.benchmark_ids is None:
             return "1 = 1"
         of_benchmarks = f"benchmark_id IN ({','.join(map(str, self.benchmark_ids))})"
@@ -150,7 +150,7 @@ class ArchivedRows:
             "metric": f"id IN ({scored})",
             "model": f"id IN ({models})",
             "model_alias": f"model_id IN ({models})",
-            # A file of which only a part is here does not count as taken in.
+            # A file that is only partly included must not count as ingested.
             "source": f"id IN (SELECT source_id FROM run_source WHERE run_id IN ({runs})) AND id NOT IN "
             f"(SELECT source_id FROM run_source WHERE run_id NOT IN ({runs}))",
             "prompt": f"task_id IN ({tasks})",

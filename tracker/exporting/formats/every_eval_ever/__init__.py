@@ -1,7 +1,9 @@
-"""Runs as files of Every Eval Ever: an aggregate for each, and the instances beside it where prompts were scored.
+"""Export runs in the format of Every Eval Ever: an aggregate per run, and the instances beside it if prompts are
+scored.
 
-What the schema has no field for stands in its additional details and metadata, as texts, so that `suffrage ingest`
-gives back what was exported; `tracker.ingest.formats.every_eval_ever.vocabulary` has the names.
+Content without a field in the schema is written as text to the additional details and metadata, so that `suffrage
+ingest` restores what was exported. `tracker.ingest.formats.every_eval_ever.vocabulary` lists the names.
+
 Source: eval.schema.json and instance_level_eval.schema.json of Every Eval Ever, version 0.3.0.
 """
 
@@ -39,10 +41,10 @@ from tracker.run_fields import RUN_FIELDS
 
 
 class EveryEvalEverFiles(FileTree):
-    """Files by path, each made while it is read.
+    """Files by path, each created while it is read.
 
-    The instances of a run come before its aggregate, which holds their checksum: read in this order, every row is made
-    once. Read otherwise, the rows are made again for the aggregate; the bytes are the same.
+    The instances of a run precede its aggregate, which holds their checksum: read in this order, every row is built
+    once. In another order the rows are built again for the aggregate; the bytes are the same.
     """
 
     def __init__(self, session: Session, runs: Sequence[RunFile]) -> None:
@@ -67,9 +69,9 @@ class EveryEvalEverFiles(FileTree):
 
     @property
     def warnings(self) -> list[str]:
-        """What is lost, of the files that were read."""
+        """Warnings about content lost in the files read so far."""
         n = sum(self._n_skipped.values())
-        lost = "answers to prompts without a score were left out: in Every Eval Ever every row has a score"
+        lost = "answers to prompts without a score were left out: every row of Every Eval Ever has a score"
         return [f"{n:,} {lost}"] if n else []
 
     def _instances(self, run: RunFile) -> Iterator[bytes]:
@@ -98,36 +100,38 @@ class EveryEvalEverFiles(FileTree):
 
 
 def check_table_options(options: Mapping[str, Any]) -> None:
-    """Raise where options of a table are given.
+    """Reject options of a table.
 
     Raises:
-        OptionsError: one is.
+        OptionsError: such an option is set.
     """
     if options["of"] or options["no_answers"] or options["for_spreadsheets"]:
-        raise OptionsError("Every Eval Ever has room for all; leave --of, --no-answers, --for-spreadsheets out.")
+        raise OptionsError(
+            "Every Eval Ever always includes everything. Leave out --of, --no-answers and --for-spreadsheets."
+        )
 
 
 @export(format_of="scores", title="Every Eval Ever", check=check_table_options)
 def export_every_eval_ever(session: Session, selection: Selection, *, all_runs: bool = False) -> FileTree:
-    """The files of a selection's runs; see `build_every_eval_ever_files`."""
+    """Return the files of a selection's runs; see `build_every_eval_ever_files`."""
     return build_every_eval_ever_files(session, selection, every=all_runs)
 
 
 def build_every_eval_ever_files(
     session: Session, chosen: Selection | Sequence[int], *, every: bool = True
 ) -> EveryEvalEverFiles:
-    """The files of some runs, by their path ``data/<benchmark>/<developer>/<model>/<uuid>.json``.
+    """Return the files of some runs, by their path ``data/<benchmark>/<developer>/<model>/<uuid>.json``.
 
     The same store gives the same bytes, and the same run the same path.
 
     Args:
         session: the store; it must stay open until the last file is read.
-        chosen: keys of runs; or a selection: of one benchmark every complete run, of its models, under its metric or
-            all, its tasks and its filter; condition and variant count only where ``every`` is false.
+        chosen: keys of runs, or a selection. For a selection: every complete run of the benchmark, of its models, under
+            its metric or all metrics, its tasks and its filter; condition and variant apply only if ``every`` is false.
         every: whether a selection means every complete run, instead of the latest of each model.
 
     Raises:
-        NotFoundError: a benchmark, model, metric, task or run is not there.
+        NotFoundError: a benchmark, model, metric, task or run does not exist.
         SelectionError: nothing is left.
     """
     if isinstance(chosen, Selection):
@@ -154,7 +158,7 @@ def _load_runs(session: Session, selection: Selection, every: bool) -> list[RunF
     tasks = select_tasks(session, benchmark, selection)
     units: tuple[Unit, ...] = ("prompt", "task") if selection.filter is None else ("prompt",)
     metric_ids: dict[Unit, dict[int, tuple[int, ...]]] = {unit: {} for unit in units}
-    # One at a time: a run named by its key may have scores of one kind and not of the other.
+    # One at a time: an explicitly selected run may have scores of one kind and not of the other.
     for part in [replace(selection, runs=(key,)) for key in selection.runs] or [selection]:
         problems: list[NotFoundError | SelectionError] = []
         for unit in units:
@@ -206,7 +210,7 @@ def _run_rows(session: Session, keys: Sequence[int]) -> list[Any]:
 
 
 def _library(session: Session, run_id: int) -> dict[str, str]:
-    """The program that evaluated, as the first file of the run names it."""
+    """Return the evaluating program, as the first file of the run names it."""
     source, link = tables.source.c, tables.run_source.c
     query = sa.select(source.harness).join(tables.run_source, link.source_id == source.id)
     harness = session.scalar(

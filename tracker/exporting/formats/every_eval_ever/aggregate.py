@@ -1,4 +1,4 @@
-"""The aggregate file of a run, as Every Eval Ever has it: what was run, and its mean scores with their uncertainty."""
+"""Build the aggregate file of a run in the format of Every Eval Ever: settings, and mean scores with uncertainty."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ExportedBenchmark:
         name: its name, or name@revision.
         store: identity of the store.
         tasks: names by key.
-        prompts: those to export.
+        prompts: prompts to export.
         metrics: by key.
     """
 
@@ -56,20 +56,20 @@ class ExportedBenchmark:
 
     @property
     def evaluation_names(self) -> dict[int, str]:
-        """What rows call the evaluation of each task, by key."""
+        """Name of each task's evaluation in the rows, by key."""
         return {key: f"{self.name}.{task}" if task else self.name for key, task in self.tasks.items()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunFile:
-    """A run to be exported.
+    """A run to export.
 
     Attributes:
         rows: what its rows have in common.
         benchmark: what it has in common with other runs.
-        path: of the aggregate.
-        head: the aggregate, but for results and instances.
-        generation: how the model was run, for each result.
+        path: path of the aggregate.
+        head: the aggregate without results and instances.
+        generation: generation settings, for each result.
         published: keys of the metrics under which scores of whole tasks are exported.
     """
 
@@ -94,15 +94,15 @@ def describe_run(
     published: Sequence[int],
     library: Mapping[str, str],
 ) -> RunFile:
-    """What is exported of a run.
+    """Prepare a run for export.
 
     Args:
         row: the run and its model.
         benchmark: the benchmark of the run.
         scored, published: keys of the metrics with scores of prompts, and of whole tasks.
-        library: program and version that evaluated.
+        library: evaluating program and its version.
     """
-    # The schema's pattern of paths wants the digits of version 4, whatever the UUID is made from.
+    # The schema's pattern of paths requires the digits of version 4, whatever the UUID is computed from.
     digest = hashlib.sha256(f"{benchmark.store}/{row.id}".encode()).digest()
     name = uuid.UUID(bytes=digest[:16], version=4)
     maker, slash, plain = row.name.partition("/")
@@ -145,7 +145,7 @@ def describe_run(
 
 
 def _encode_run_fields(row: Any) -> dict[str, str]:
-    """The fields of a run as texts, by the names under which `suffrage ingest` reads them; without those unknown."""
+    """Return the known fields of a run as texts, by the names under which `suffrage ingest` reads them."""
     encoded = {}
     for name, value in (run_values(row) | {"settings": _settings(row)}).items():
         if isinstance(value, datetime):
@@ -171,7 +171,7 @@ def _settings(row: Any) -> Mapping[str, Any]:
 def build_results(
     session: Session, run: RunFile, means_by_result: Mapping[tuple[int, int], PromptMeans]
 ) -> Iterator[dict[str, Any]]:
-    """A result for each metric and task, one over all tasks where there are several, then those published."""
+    """Return a result per metric and task, one over all tasks if there are several, then the published ones."""
     by_metric: dict[int, dict[int, PromptMeans]] = defaultdict(dict)
     for (metric_id, task), prompt_means in sorted(means_by_result.items()):
         by_metric[metric_id][task] = prompt_means
@@ -254,7 +254,7 @@ def _build_result(
 
 
 def _generation(row: Any) -> dict[str, Any]:
-    """How the model was run, where the schema has fields for it, and everything else as texts."""
+    """Return the generation settings: those with a field in the schema, and everything else as texts."""
     settings = _settings(row)
     details = {
         str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -272,7 +272,7 @@ def _generation(row: Any) -> dict[str, Any]:
 
 
 def _folder(name: str) -> str:
-    """A name that every file system takes."""
+    """Return a name that every file system accepts."""
     plain = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", name).strip(". ")
     return plain[:MAX_NAME_LENGTH].strip(". ") or vocabulary.UNKNOWN
 

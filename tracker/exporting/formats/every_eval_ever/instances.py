@@ -1,4 +1,4 @@
-"""The instances of a run as Every Eval Ever has them: a row for each prompt, trial and metric, as a stream."""
+"""Stream the instances of a run in the format of Every Eval Ever: a row per prompt, trial and metric."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracker.queries.sql import tables
 PROMPTS_TOGETHER = 1000
 CHUNKS_KEPT = 16
 UNNAMED = "suffrage"
-"""The namespace of prompts that no file has named: they go by their key."""
+"""Namespace of prompts without a name in any file; they are named by their key."""
 
 StoredAnswer = tuple[str, str | None, float | None, str]
 """Extraction, text, probability, status."""
@@ -43,7 +43,7 @@ class ExportedMetric:
     upper: float | None
 
     def is_best(self, value: float) -> bool:
-        """Whether no score is better: the bound on the better side, else 1, or 0 where lower is better."""
+        """Return the best possible score: the bound on the better side, else 1, or 0 if lower is better."""
         if self.higher_is_better:
             return value >= (1.0 if self.upper is None else self.upper)
         return value <= (0.0 if self.lower is None else self.lower)
@@ -55,8 +55,8 @@ class InstanceSource:
 
     Attributes:
         run_id: its key.
-        evaluation_id, model: what the rows call evaluation and model.
-        metrics: those to export, by key.
+        evaluation_id, model: names of evaluation and model in the rows.
+        metrics: metrics to export, by key.
         names: the evaluation_name of each task, by key.
         scored: keys of the metrics under which the run has scores of prompts.
     """
@@ -71,7 +71,7 @@ class InstanceSource:
 
 @dataclass
 class PromptMeans:
-    """Means of prompts, trials averaged, under one metric in one task.
+    """Means of prompts, averaged over trials, under one metric in one task.
 
     Attributes:
         means: of each prompt.
@@ -84,12 +84,12 @@ class PromptMeans:
 
 @dataclass
 class InstanceCounts:
-    """What is counts while the rows pass by.
+    """Counts and means collected while rows are written.
 
     Attributes:
         means: by key of metric and task.
         n_rows: rows written.
-        n_answers_left_out: answers to prompts and trials without any score, for which the schema has no place.
+        n_answers_left_out: answers without any score, which the schema cannot represent.
     """
 
     means: dict[tuple[int, int], PromptMeans] = field(default_factory=lambda: defaultdict(PromptMeans))
@@ -98,12 +98,12 @@ class InstanceCounts:
 
 
 def hash_result(name: str, metric: str) -> str:
-    """By which rows point to their result."""
+    """Return the key by which rows refer to their result."""
     return f"{name}/{metric}"
 
 
 class PromptFields:
-    """What rows say of prompts, read a thousand at a time; the last chunks are kept for the next run.
+    """Prompt fields of rows, read in chunks of a thousand; the last chunks are cached for the next run.
 
     Args:
         session: the store.
@@ -119,7 +119,7 @@ class PromptFields:
         self.chunk = lru_cache(maxsize=CHUNKS_KEPT)(self._chunk)
 
     def _chunk(self, place: int) -> dict[int, tuple[int, dict[str, Any], dict[str, str]]]:
-        """Task, fields and metadata of each prompt."""
+        """Return task, fields and metadata of each prompt."""
         keys = self.chunks[place]
         alias, prompt = tables.prompt_alias.c, tables.prompt.c
         names: dict[int, tuple[str, str]] = {}
@@ -137,13 +137,13 @@ class PromptFields:
 
 
 def stream_rows(session: Session, of: InstanceSource, prompts: PromptFields, counts: InstanceCounts) -> Iterator[bytes]:
-    """The rows as lines of JSON, in the order of prompts, trials and metrics; a piece for each thousand prompts.
+    """Yield the rows as lines of JSON, in the order of prompts, trials and metrics; a piece per thousand prompts.
 
     Args:
         session: the store.
         of: the run.
-        prompts: which prompts.
-        counts: is filled on the way.
+        prompts: the prompts.
+        counts: is filled while rows are written.
     """
     for place, keys in enumerate(prompts.chunks):
         scores = _scores(session, of, keys)
@@ -174,7 +174,7 @@ def stream_rows(session: Session, of: InstanceSource, prompts: PromptFields, cou
 
 
 def _parts(name: tuple[str, str], row: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a row says of its prompt, and what stands in its metadata for want of a field."""
+    """Return the prompt's fields of a row, and the metadata without a field in the schema."""
     details = dict(row.details) if isinstance(row.details, dict) else {}
     accepted = details.get(vocabulary.ACCEPTED)
     reference = [] if row.answer is None else [row.answer]
@@ -206,7 +206,7 @@ def _common(
     trial: int,
     answers: Sequence[StoredAnswer],
 ) -> dict[str, Any]:
-    """A row, but for result and score."""
+    """Return a row without result and score."""
     more = {
         extraction: [status, probability]
         for extraction, text, probability, status in answers
@@ -239,14 +239,14 @@ def _common(
         "evaluation": {},
     }
     if any(status == "error" for *_, status in answers):
-        row["error"] = "the model failed; its score stands all the same"
+        row["error"] = "the model failed, but has a score"
     if all_metadata:
         row["metadata"] = all_metadata
     return row
 
 
 def _scores(session: Session, of: InstanceSource, keys: Sequence[int]) -> dict[tuple[int, int], dict[int, float]]:
-    """By prompt and trial: score by metric. Each metric is one range of the table's own order."""
+    """Return scores by prompt, trial and metric. Each metric is one range of the table's primary key."""
     score: Any = tables.score.c
     known = set(keys)
     scores: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
@@ -261,7 +261,7 @@ def _scores(session: Session, of: InstanceSource, keys: Sequence[int]) -> dict[t
 
 
 def _answers(session: Session, run_id: int, keys: Sequence[int]) -> dict[tuple[int, int], list[StoredAnswer]]:
-    """By prompt and trial: what the model said, in the order of the extractions' names."""
+    """Return the answers by prompt and trial, in the order of the extractions' names."""
     answer: Any = tables.answer.c
     known = set(keys)
     query = sa.select(

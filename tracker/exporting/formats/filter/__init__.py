@@ -36,11 +36,11 @@ def export_filter(
     ] = None,
     seed: Annotated[int, "Seed of the sample for --review.", ValueHint(minimum=0)] = 0,
 ) -> StreamedTable:
-    """The prompts that a filter keeps, or a sample of those that it flags.
+    """Return the prompts that a filter keeps, or a sample of those that it flags.
 
     Raises:
-        NotFoundError: there is no such finding.
-        SelectionError: it is no filter, keeps no prompt, or flags none to review.
+        NotFoundError: the finding does not exist.
+        SelectionError: the finding is not a filter, keeps no prompts, or flags none to review.
     """
     filtered = load_filtered_prompts(session, key)
     if review is None:

@@ -1,4 +1,4 @@
-"""A recorded filter beside the prompts of its benchmark as the store knows them now."""
+"""A recorded filter joined with the current prompts of its benchmark."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class FilteredPrompts:
 
     Attributes:
         filter: its decisions.
-        prompts: those of the benchmark, whether or not the filter judged them.
-        splits: of each prompt; None where unknown.
-        other_names: what files call each, beside its name in ``load_prompts``, as ``harness:name``.
-        warnings: what a reader of the kept prompts should know: how many stay, which were never judged, what is stale.
+        prompts: all prompts of the benchmark, evaluated by the filter or not.
+        splits: of each prompt; None if unknown.
+        other_names: further names of each prompt in files, besides its name in ``load_prompts``, as ``harness:name``.
+        warnings: number of kept prompts, prompts the filter did not evaluate, staleness.
     """
 
     filter: PromptFilter
@@ -41,20 +41,20 @@ class FilteredPrompts:
 
     @cached_property
     def kept(self) -> NDArray[np.intp]:
-        """Rows of the prompts that stay, ascending."""
+        """Rows of the kept prompts, ascending."""
         return np.flatnonzero(self.filter.align(self.prompts.prompt_ids)[0])
 
     def tags(self, row: int) -> tuple[str, ...]:
-        """The reasons that apply to a prompt; ``easy (retained)`` where it stays in spite of one."""
+        """Return the reasons that apply to a prompt; ``easy (retained)`` if it is kept in spite of one."""
         return tuple(f"{step} (retained)" if stays else step for step, stays, _ in self._reasons[row])
 
     def groups(self, row: int) -> tuple[str, ...]:
-        """The groups of like prompts that it is in, such as ``similar 12``."""
+        """Return the groups of similar prompts that it is in, such as ``similar 12``."""
         return tuple(f"{step} {group}" for step, _, group in self._reasons[row] if group >= 0)
 
     @cached_property
     def _reasons(self) -> list[list[tuple[str, bool, int]]]:
-        """Step, whether it stays in spite of it, and group or -1, of each row."""
+        """Return the step, whether the prompt is kept in spite of it, and the group or -1, of each row."""
         reasons: list[list[tuple[str, bool, int]]] = [[] for _ in self.prompts.prompt_ids]
         for step, reason in self.filter.reasons.items():
             rows = self.prompts.find_rows(reason.prompt_ids).tolist()
@@ -64,16 +64,18 @@ class FilteredPrompts:
 
 
 def load_filtered_prompts(session: Session, key: int) -> FilteredPrompts:
-    """The filter of a finding, with the prompts of its benchmark.
+    """Load the filter of a finding, with the prompts of its benchmark.
 
     Raises:
-        NotFoundError: there is no such finding.
-        SelectionError: it is no filter, or keeps no prompt.
+        NotFoundError: the finding does not exist.
+        SelectionError: the finding is not a filter, or keeps no prompts.
     """
     benchmark = _find_filtered_benchmark(session, key)
     chosen = load_prompt_filter(session, benchmark, key)
     if not chosen.n_kept:
-        raise SelectionError(f"Filter {key} keeps no prompt. Make one that does: suffrage analyze {chosen.made_by} …")
+        raise SelectionError(
+            f"Filter {key} keeps no prompts. Create one that does: suffrage analyze {chosen.made_by} …"
+        )
     every = load_prompts(session, Selection(benchmark=benchmark.label))
     prompt, alias, task = tables.prompt.c, tables.prompt_alias.c, tables.task.c
     splits = dict(
@@ -120,9 +122,9 @@ def _find_filtered_benchmark(session: Session, key: int) -> BenchmarkKey:
     if finding is None:
         raise NotFoundError("finding with a filter", key, filters)
     if key not in filters:
-        hint = f"Those that are: {', '.join(map(str, filters[-N_LISTED:]))}." if filters else "None is yet."
+        hint = f"Filters: {', '.join(map(str, filters[-N_LISTED:]))}." if filters else "There are none yet."
         raise SelectionError(
-            f"Finding {key} ({finding.analysis}) is no filter. {hint} Make one: "
-            "suffrage analyze smart-filtering BENCHMARK"
+            f"Finding {key} ({finding.analysis}) is not a filter. {hint} Create one: suffrage analyze "
+            "smart-filtering BENCHMARK"
         )
     return BenchmarkKey(finding.id, benchmark_label(finding.benchmark, finding.revision))

@@ -1,4 +1,4 @@
-"""The prompts that a filter keeps, as a table that can be taken in again."""
+"""The prompts that a filter keeps, as a table that can be ingested."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def build_kept_prompts(filtered: FilteredPrompts) -> pa.Table:
-    """One row for each prompt that stays, in the order in which they were taken in.
+    """Return one row per kept prompt, in the order of ingestion.
 
-    Columns: ``prompt_id`` (what files call it), ``task``, ``text``, ``choices`` (a list), ``answer``, ``split``;
-    ``reasons`` that apply though it stays, ``groups`` of like prompts that it is in, ``other_names`` (lists).
+    Columns: ``prompt_id`` (name in files), ``task``, ``text``, ``choices`` (a list), ``answer``, ``split``; ``reasons``
+    that apply although it is kept, ``groups`` of similar prompts, ``other_names`` (lists).
     """
     import pyarrow as pa
 

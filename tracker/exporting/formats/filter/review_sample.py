@@ -1,4 +1,4 @@
-"""A random sample of the prompts that a filter singled out, for a human to read and judge.
+"""A random sample of the prompts that a filter flagged, for human review.
 
 Source: Gupta et al. 2024, section 5.3, where 100 examples were read for each of two reasons.
 """
@@ -20,31 +20,32 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_MEMBERS = 20
-"""Other members of a group that are shown; a group may hold hundreds."""
+"""Maximum number of other group members in a row; a group may have hundreds."""
 
 
 def draw_review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Table:
-    """For each reason up to ``n`` of the prompts it applies to, all where there are no more.
+    """Sample up to ``n`` prompts per reason.
 
-    Every reason is drawn by itself, so that a filter with one reason more has the same sample for the others.
+    Every reason is sampled independently, so that a filter with an additional reason has the same sample for the
+    others.
 
-    Columns: ``reason``, ``removed`` (whether the prompt goes, for this reason or another), ``retained`` (whether it
-    stays in spite of this one), ``prompt_id``, ``task``, ``text``, ``choices`` (lettered lines), ``answer``, ``group``
-    (number; null = none), ``n_others`` and ``others`` (the other members of the group, 20 at most), and ``verdict`` and
-    ``comment``, which are empty.
+    Columns: ``reason``, ``removed`` (whether the prompt is removed, for this reason or another), ``retained`` (whether
+    it is kept in spite of this one), ``prompt_id``, ``task``, ``text``, ``choices`` (lettered lines), ``answer``,
+    ``group`` (number; null = none), ``n_others`` and ``others`` (the other members of the group, 20 at most), and the
+    empty columns ``verdict`` and ``comment``.
 
     Args:
         filtered: a filter and its prompts.
-        n: how many for each reason.
-        seed: of the draw.
+        n: prompts per reason.
+        seed: seed of the draw.
 
     Raises:
-        SelectionError: the filter singled out no prompt.
+        SelectionError: the filter flagged no prompts.
     """
     import pyarrow as pa
 
     if not filtered.filter.reasons:
-        raise SelectionError(f"Filter {filtered.filter.finding_id} singled out no prompt: there is nothing to review.")
+        raise SelectionError(f"Filter {filtered.filter.finding_id} flagged no prompts, so there is nothing to review.")
     prompts = filtered.prompts
     stays = np.zeros(len(prompts.prompt_ids), dtype=np.bool_)
     stays[filtered.kept] = True
@@ -79,13 +80,13 @@ def draw_review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> p
 
 
 def _draw_places(n_flagged: int, n: int, step: str, seed: int) -> NDArray[np.int64]:
-    """Places of the prompts that are drawn, ascending."""
+    """Return the indices of the sampled prompts, ascending."""
     rng = np.random.default_rng([seed, zlib.crc32(step.encode())])
     return np.sort(rng.permutation(n_flagged)[:n])
 
 
 def _letter_options(choices: Any) -> str | None:
-    """The options, a line each, as an exam has them."""
+    """Format the options as lettered lines."""
     if not choices:
         return None
     return "\n".join(f"{option_letter(place)}. {choice}" for place, choice in enumerate(choices))

@@ -30,14 +30,14 @@ UNITS: Mapping[str, Unit] = {"prompts": "prompt", "tasks": "task"}
 
 
 def check_run_options(options: Mapping[str, Any]) -> None:
-    """Raise where runs are named, or those of a moment wanted, though all are to be exported.
+    """Reject --runs and --as-of together with --all-runs.
 
     Raises:
-        OptionsError: they are.
+        OptionsError: both are set.
     """
     selection = options["selection"]
     if options["all_runs"] and (selection.runs or selection.as_of):
-        raise OptionsError("--all-runs takes every complete run; leave --runs and --as-of out.")
+        raise OptionsError("--all-runs exports every complete run. Leave out --runs and --as-of.")
 
 
 @export(check=check_run_options)
@@ -54,11 +54,11 @@ def export_scores(
     ] = None,
     no_answers: Annotated[bool, "Omit the answers of the models."] = False,
 ) -> StreamedTable:
-    """The scores of a selection as a long table.
+    """Return the scores of a selection as a long table.
 
     Raises:
-        NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: nothing is left, or scores of whole tasks are to be filtered.
+        NotFoundError: a benchmark, metric, model, task or run does not exist.
+        SelectionError: nothing is left, or a filter is selected for scores of whole tasks.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     runs = select_exported_runs(session, benchmark, selection, UNITS.get(of or ""), every=all_runs)
@@ -68,6 +68,6 @@ def export_scores(
         table = build_prompt_score_table(session, benchmark, selection, runs, answers=not no_answers)
         table.warnings[:0] = list_filter_warnings(session, benchmark, selection)
     if runs.n_left_out and not (selection.runs or selection.models or selection.metric):
-        advice = "" if all_runs else "; --all-runs takes every complete one"
+        advice = "" if all_runs else "; --all-runs exports every complete run"
         table.warnings.append(f"{runs.n_left_out:,} other runs with such scores are left out{advice}.")
     return table

@@ -1,4 +1,4 @@
-"""What a model said in one run, to stand beside its scores."""
+"""Columns with the answers of a run beside its scores."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NO_ANSWER = "NA"
-"""Stands in the column of answers where the store holds none: an empty cell is an answer from which nothing could be
-extracted."""
+"""Value of the answer column if no answer is stored; an empty cell is an answer from which nothing could be extracted.
+"""
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-"""Place of the metric (-1: none), place of the prompt, trial and score (NaN: none) of each row."""
+"""Index of the metric (-1: none), index of the prompt, trial and score (NaN: none) of each row."""
 
 
 def locate_keys(known: NDArray[np.int64], selected: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where keys stand among ascending ones, and which of them are there at all; places only of those."""
+    """Return the indices of keys among ascending ones, and which of the keys exist; indices only of those."""
     if not len(known):
         return np.empty(0, dtype=np.int64), np.zeros(len(selected), dtype=np.bool_)
     at = np.minimum(np.searchsorted(known, selected), len(known) - 1)
@@ -33,14 +33,14 @@ def locate_keys(known: NDArray[np.int64], selected: NDArray[np.int64]) -> tuple[
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerColumns:
-    """What a model said in one run, read off in one way.
+    """The answers of one run, extracted by one method.
 
     Attributes:
         keys: ``(n,)`` int64, prompt and trial packed; ascending.
-        text: ``n`` texts as they stand in the table.
-        probability: ``(n,)`` of that answer; NaN where unknown.
-        extraction: how it was read off; '' is the plain way.
-        n_errors, n_others: answers that are errors, and those read off in another way.
+        text: ``n`` texts as written to the table.
+        probability: ``(n,)`` of that answer; NaN if unknown.
+        extraction: extraction method; '' is the default.
+        n_errors, n_others: answers that are errors, and answers extracted by another method.
     """
 
     keys: NDArray[np.int64]
@@ -52,7 +52,7 @@ class AnswerColumns:
 
     @classmethod
     def read(cls, reading: Reading, run: ExportedRun) -> AnswerColumns:
-        """The answers of a run, in the plain way where there is one, else the first by name."""
+        """Load the answers of a run, by the default extraction method if there is one, else the first by name."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -79,7 +79,7 @@ class AnswerColumns:
         )
 
     def beside(self, keys: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
-        """Text and probability beside rows."""
+        """Return text and probability for each row."""
         import pyarrow as pa
 
         at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
@@ -90,7 +90,7 @@ class AnswerColumns:
         return text, pa.array(chance, mask=np.isnan(chance))
 
     def unscored(self, scored: Cells, prompt_ids: NDArray[np.int64]) -> Cells:
-        """Rows of the answers that have no score among the exported ones; prompts are found by ascending keys."""
+        """Return rows for the answers without an exported score; prompts are found by ascending keys."""
         keys = self.keys[~np.isin(self.keys, pack_keys(prompt_ids[scored[1]], scored[2]))]
         places, is_known = locate_keys(prompt_ids, keys >> 31)
         n = len(places)
@@ -98,5 +98,5 @@ class AnswerColumns:
 
 
 def pack_keys(prompts: NDArray[np.int64], trials: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Prompt and trial as one key, in the order of prompts and then of trials."""
+    """Pack prompt and trial into one key, in the order of prompts and then of trials."""
     return (prompts << 31) | trials

@@ -31,7 +31,7 @@ ROWS_TOGETHER = 65_536
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Dictionaries:
-    """The texts that rows repeat, each once, and the place of each prompt among them.
+    """The repeated texts of rows, each once, and the index of each prompt among them.
 
     Attributes:
         prompt_ids: ``(n,)`` int64, ascending.
@@ -52,15 +52,15 @@ class _Dictionaries:
 def build_prompt_score_table(
     session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns, *, answers: bool = True
 ) -> StreamedTable:
-    """A row for each score, run by run: model, prompt, task, metric, score and trial, which run, and the answer.
+    """Return a row per score, run by run: model, prompt, task, metric, score and trial, run, and answer.
 
     Args:
-        session: the store; only what is committed is seen.
-        benchmark: that of the selection.
-        selection: tasks and filter; runs and metrics are chosen already.
+        session: the store; only committed data are visible.
+        benchmark: of the selection.
+        selection: tasks and filter; runs and metrics are already selected.
         chosen: runs and metrics.
-        answers: whether to put what the model said beside its scores. Answers without a score have rows of their own
-            then, unless a metric was chosen.
+        answers: whether to add the model's answers. Answers without a score then have separate rows, unless a metric is
+            selected.
     """
     import pyarrow as pa
 
@@ -132,11 +132,13 @@ def _batches(
             if unscored:
                 yield _batch(texts, run, *run_answers.unscored(scored, texts.prompt_ids), answers=run_answers)
     if extractions:
-        warnings.append(f"Answers as extracted by {', '.join(sorted(extractions))}; a row has room for one.")
+        warnings.append(
+            f"Answers are those extracted by {', '.join(sorted(extractions))}, because a row can hold only one."
+        )
     if n_others:
-        warnings.append(f"{n_others:,} answers that were extracted in another way are left out.")
+        warnings.append(f"{n_others:,} answers extracted by another method are left out.")
     if n_errors:
-        warnings.append(f"{n_errors:,} answers that are errors of the model stand as {NO_ANSWER}.")
+        warnings.append(f"{n_errors:,} answers that are errors of the model are written as {NO_ANSWER}.")
 
 
 def _scores(reading: Reading, run: ExportedRun, texts: _Dictionaries) -> Cells:
@@ -195,7 +197,7 @@ def _batch(
 
 
 def _merge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer and larger batches: a run may have few."""
+    """Merge batches into fewer and larger ones: a run may have few rows."""
     import pyarrow as pa
 
     pending: list[pa.RecordBatch] = []

@@ -18,10 +18,10 @@ from tracker.queries.sql import tables
 def build_task_score_table(
     session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns
 ) -> StreamedTable:
-    """A row for each score of a whole task, as a leaderboard has them.
+    """Return a row per score of a whole task, as on a leaderboard.
 
     Raises:
-        SelectionError: a filter is chosen, which says nothing of whole tasks.
+        SelectionError: a filter is selected, which does not apply to whole tasks.
     """
     import pyarrow as pa
 
