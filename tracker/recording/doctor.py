@@ -152,7 +152,9 @@ def _version(engine: sa.Engine, present: str | None) -> Check:
         return Check(name="store", verdict="ok", result=f"{where}, version {present}")
     newer = present not in known_versions()
     advice = (
-        "pip install --upgrade suffrage" if newer else ("Back it up first (docs/how-to/postgresql.md), then: suffrage db upgrade")
+        "pip install --upgrade suffrage"
+        if newer
+        else ("Back it up first (docs/how-to/postgresql.md), then: suffrage db upgrade")
     )
     return Check(
         name="store",
