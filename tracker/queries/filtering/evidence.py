@@ -62,8 +62,8 @@ class Evidence:
         option = f" of the option {kind}" if required_kind or kind in self.gold else ""
         raise SelectionError(
             f"No probability of the gold answer{option} is stored for {join_names(lacking[kind], MAX_NAMES)}, so the "
-            "confidence of the filter models is unknown. Import such probabilities (see docs/reference/formats.md), choose "
-            "models that have them with --models, or use --without-confidence."
+            "confidence of the filter models is unknown. Import such probabilities "
+            "(docs/reference/formats.md), choose models that have them with --models, or use --without-confidence."
         )
 
     def is_known(self, kind: str, *, with_blind: bool) -> NDArray[np.bool_]:
