@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection it is handed, else on the store of the environment."""
+"""Run the migrations on a passed connection, else on the store of the environment."""
 
 import sqlalchemy as sa
 from alembic import context
@@ -8,12 +8,12 @@ import tracker.schema
 from tracker.database import VERSION_TABLE, create_unchecked_engine, known_versions, migrating
 from tracker.schema.views import VIEWS
 
-# PostgreSQL keeps these two by triggers on whole statements; see 0001.
+# PostgreSQL enforces these two by triggers on whole statements; see 0001.
 BY_TRIGGER = {"fk_score_prompt_id_prompt", "fk_score_metric_id_metric"}
 
 
 def include(item, name, kind, reflected, compare_to):
-    """Whether the comparison of models and database looks at an object."""
+    """Return whether the comparison of models and database includes an object."""
     if kind == "foreign_key_constraint" and name in BY_TRIGGER:
         return context.get_context().dialect.name == "sqlite"
     return not (kind == "table" and name in VIEWS)
@@ -25,7 +25,7 @@ def number(migration_context, revisions, directives):
 
 
 def render(kind, item, autogenerate):
-    """The types of the tables as a migration writes them; False leaves it to Alembic."""
+    """Return the types of the tables as a migration writes them; False leaves it to Alembic."""
     if kind == "type" and isinstance(item, AutoString):
         return "sa.String()"
     if kind == "type" and isinstance(item, sa.JSON):
@@ -35,10 +35,10 @@ def render(kind, item, autogenerate):
 
 
 def run(connection):
-    """Migrate on an open connection; whoever opened it commits.
+    """Migrate on an open connection; the caller commits.
 
-    Views hold no data: they are dropped before and, at the newest version, created anew after, unless
-    the caller only compares.
+    Views hold no data: they are dropped before and, at the newest version, created again after, unless the caller only
+    compares.
     """
     comparing = context.config.attributes.get("comparing", False)
     if not comparing:

@@ -1,4 +1,4 @@
-"""Scores into PostgreSQL as it writes them itself: binary COPY, packed as arrays."""
+"""Copy scores into PostgreSQL in its binary COPY format, packed as arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Keys = NDArray[np.int64] | int
 
 
 def pack_scores(run: Keys, metric: Keys, prompt: Keys, trial: Keys, values: NDArray[np.float64]) -> NDArray[Any]:
-    """Rows of ``score`` as PostgreSQL takes them; a key that all rows have may be one number."""
+    """Pack rows of ``score`` in PostgreSQL's format; a key that all rows share may be one number."""
     packed = np.empty(len(values), dtype=_PACKED)
     packed["fields"] = 5
     for n, key in enumerate((run, metric, prompt, trial)):

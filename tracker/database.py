@@ -1,4 +1,4 @@
-"""The store: connect to it, write to it in transactions, keep its schema up to date."""
+"""The store: connect to it, open transactions, keep its schema up to date."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUSY_SECONDS = 60
 UPGRADE_LOCK = 0x5AFF_7A6E
 WRITER_LOCK = 0x5AFF_7A6F
 NOT_ALLOWED = ("42501", "25006")
-"""PostgreSQL's codes for a right that was not granted, and for writing where only reading is allowed."""
+"""PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""
 
 
 def connect(url: str | None = None, *, create: bool = True) -> sa.Engine:
@@ -45,7 +45,7 @@ def connect(url: str | None = None, *, create: bool = True) -> sa.Engine:
 
 
 def create_unchecked_engine(url: str | None = None) -> sa.Engine:
-    """An engine on the store, whatever its version; its connections are closed at exit."""
+    """Return an engine on the store, whatever its version; its connections are closed at exit."""
     engine = _create_engine(url)
     _engines.add(engine)
     return engine
@@ -78,30 +78,30 @@ def _create_engine(url: str | None) -> sa.Engine:
 
 
 def make_read_only_uri(path: Path) -> str:
-    """The URI that opens a SQLite file for reading, also where neither it nor its folder can be written."""
-    # Beside a file in WAL mode its readers make others, unless they are told that nobody writes.
+    """Return the URI that opens a SQLite file for reading, even if neither it nor its folder is writable."""
+    # Readers of a file in WAL mode create files beside it, unless it is opened as immutable.
     still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
     return f"{path.as_uri()}?mode=ro{'&immutable=1' if still else ''}"
 
 
 def format_url(url: sa.URL) -> str:
-    """A store's address as it may be printed: without driver, and without passwords, wherever they stand."""
+    """Return a store's URL for printing: without driver and passwords."""
     secret = {name: "hidden" for name in url.query if "password" in name.lower()}
     return url.set(drivername=url.get_backend_name()).update_query_dict(secret).render_as_string(hide_password=True)
 
 
 @contextmanager
 def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = False) -> Iterator[Session]:
-    """A session whose work is committed at the end, or undone altogether.
+    """Open a session that commits at the end, or rolls back completely.
 
     Args:
         engine: the store.
-        write: whether anything is written; a SQLite writer waits for its turn at the start.
+        write: whether to write; a SQLite writer waits for its turn at the start.
         exclusive: on PostgreSQL, wait until no other exclusive transaction runs (SQLite writers always do).
 
     Raises:
-        DatabaseError: the disk is full, the server is gone, another program held the store for too long, or the role
-            may not do this.
+        DatabaseError: the disk is full, the server is unreachable, another program locked the store for too long, or
+            the role lacks a privilege.
     """
     bound = engine.execution_options(begin="IMMEDIATE" if write else "DEFERRED")
     try:
@@ -116,17 +116,19 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
 
 
 def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
-    """What an operational error of the driver means, and what to do next."""
+    """Return the meaning of a driver's operational error, and the fix."""
     message = str(error.orig).splitlines()[0] if error.orig else str(error)
     where = format_url(engine.url)
     if "full" in message or "disk I/O" in message or "No space" in message:
         return (
-            f"{where}: the disk is full ({message}). Nothing of this step was stored; free some space and run it again."
+            f"{where}: the disk is full ({message}). Nothing of this step was stored. Free some space and run it again."
         )
     if "locked" in message:
         return f"{where}: another program has been writing for over {BUSY_SECONDS} s. Try again when it has finished."
     if getattr(error.orig, "sqlstate", None) in NOT_ALLOWED:
-        return f"{where}: this role may not do that ({message}). Connect as another: docs/how-to/postgresql.md."
+        return (
+            f"{where}: this role lacks the privilege ({message}). Connect with another role: docs/how-to/postgresql.md."
+        )
     if "readonly" in message or "read-only" in message:
         return f"{where}: the store cannot be written ({message}). Check the permissions of the file and its folder."
     if "unable to open" in message:
@@ -140,10 +142,10 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
         return f"{where}: the file cannot be opened. Check the permissions of the file and its folder."
     if "malformed" in message:
         return (
-            f"{where}: the file is damaged ({message}). Put back a copy, or ingest your files into another --database."
+            f"{where}: the file is damaged ({message}). Restore a backup, or ingest your files into another --database."
         )
     if engine.dialect.name == "sqlite":
-        return f"{where}: {message}. Check the store with `suffrage db check`, or give another --database."
+        return f"{where}: {message}. Check the store with `suffrage db check`, or use another --database."
     return f"{where}: {message}. Check that the server runs and that the URL is right."
 
 
@@ -151,20 +153,20 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
 
 
 def migrations_folder() -> Path:
-    """Where the migrations lie: in the installed package, else in the repository."""
+    """Return the folder of the migrations: in the installed package, else in the repository."""
     packaged = Path(__file__).parent / "migrations"
     return packaged if packaged.is_dir() else Path(__file__).parent.parent / "migrations"
 
 
 def known_versions() -> list[str]:
-    """The versions this program knows, oldest first."""
+    """Return the versions this program knows, oldest first."""
     return sorted(path.name[:4] for path in (migrations_folder() / "versions").glob("[0-9]*.py"))
 
 
 def current_version(engine: sa.Engine) -> str | None:
-    """The version of the store's schema; None where it is empty."""
+    """Return the version of the store's schema; None if it is empty."""
     if engine.dialect.name == "sqlite" and not Path(str(engine.url.database)).exists():
-        return None  # looking makes no file
+        return None  # checking must not create a file
     try:
         with engine.connect() as connection:
             if not sa.inspect(connection).has_table(VERSION_TABLE):
@@ -226,17 +228,17 @@ def _explain_no_store(engine: sa.Engine) -> str:
 
 
 def upgrade(engine: sa.Engine, revision: str = "head") -> None:
-    """Bring the schema to a version, in one transaction; concurrent callers wait for each other."""
+    """Upgrade the schema to a version, in one transaction; concurrent callers wait for each other."""
     _migrate(engine, "upgrade", revision)
 
 
 def downgrade(engine: sa.Engine, revision: str) -> None:
-    """Take the schema back to an earlier version, or to ``base``, which removes everything."""
+    """Downgrade the schema to an earlier version, or to ``base``, which removes everything."""
     _migrate(engine, "downgrade", revision)
 
 
 def schema_differences(engine: sa.Engine) -> list[str]:
-    """How the store's tables differ from those this program expects; empty where they do not."""
+    """Return the differences between the store's tables and the expected ones; empty without any."""
     from alembic import command
     from alembic.util.exc import AutogenerateDiffsDetected
 
@@ -251,7 +253,7 @@ def schema_differences(engine: sa.Engine) -> list[str]:
 
 
 def find_stray_rows(session: Session) -> list[str]:
-    """References that lead nowhere, and damage of the file; empty where there is none."""
+    """Return broken references, and damage of the file; empty without any."""
     if session.get_bind().dialect.name == "sqlite":
         damage = session.scalars(sa.text("PRAGMA integrity_check")).all()
         stray = session.execute(sa.text("PRAGMA foreign_key_check")).all()
@@ -261,7 +263,7 @@ def find_stray_rows(session: Session) -> list[str]:
         for parent in ("prompt", "metric")
         if (
             count := session.scalar(
-                sa.text(  # the two references that triggers keep on this engine
+                sa.text(  # the two references that triggers enforce on this engine
                     f"SELECT count(*) FROM score LEFT JOIN {parent} ON {parent}.id = score.{parent}_id "
                     f"WHERE {parent}.id IS NULL"
                 )
@@ -290,17 +292,17 @@ def _migrate(engine: sa.Engine, direction: str, revision: str) -> None:
 
 @contextmanager
 def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction in which the schema may change; concurrent ones wait for each other.
+    """Open a transaction in which the schema may change; concurrent ones wait for each other.
 
     Raises:
-        DatabaseError: the store cannot be written, or rows would be left without a parent.
+        DatabaseError: the store cannot be written, or rows would lose their parent.
     """
     sqlite = engine.dialect.name == "sqlite"
     version = current_version(engine)
     _check_not_newer(version)
     try:
         with engine.execution_options(begin="IMMEDIATE").connect() as connection:
-            if sqlite:  # else a table copied to be altered takes its children along
+            if sqlite:  # otherwise a copied table takes its children along
                 _raw(connection).execute("PRAGMA foreign_keys=OFF")
             try:
                 with connection.begin():
@@ -333,14 +335,14 @@ def _check_not_newer(version: str | None) -> None:
 
 
 def _raw(connection: sa.Connection) -> Any:
-    """The driver's own connection, on which no transaction begins by itself."""
+    """Configure the driver's connection, on which no transaction begins by itself."""
     return connection.connection.dbapi_connection
 
 
 def _prepare_sqlite(raw: sqlite3.Connection, _: object) -> None:
     raw.isolation_level = None  # the driver begins no transaction; _begin_sqlite does
     deadline = time.monotonic() + BUSY_SECONDS
-    while True:  # switching to WAL does not wait for other openers by itself
+    while True:  # switching to WAL does not wait for other connections by itself
         try:
             if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 raw.execute("PRAGMA journal_mode=WAL")

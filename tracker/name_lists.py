@@ -1,4 +1,4 @@
-"""Names joined into one text, for messages."""
+"""Join names into one text, for messages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def join_names(
     """Names, one after the other; of long lists the first few, and how many more there are.
 
     Args:
-        items: what is named.
-        max_items: names at most; the rest is counted.
-        separator: what stands between two names.
-        noun: what the rest is called after its number.
+        items: the names.
+        max_items: maximum number of names; the others are counted.
+        separator: text between two names.
+        noun: noun of the others, after their number.
     """
     names = [str(item) for item in items]
     n_more = len(names) - max_items

@@ -1,4 +1,4 @@
-"""What the options of a prompt are called, where answers are read, stored and shown."""
+"""Labels of a prompt's options, as used to read, store and show answers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ def option_letter(place: int) -> str:
 
 
 def option_letters(n: int) -> list[str]:
-    """Letters of the first of ``n`` options, as far as there are any."""
+    """Return the letters of the first of ``n`` options, as far as the alphabet goes."""
     return [option_letter(place) for place in range(min(n, N_LETTERS))]
 
 
 def option_name(place: int, choices: Sequence[str]) -> str:
-    """What an option is called as an answer in the store: its letter.
+    """Return the answer that the store uses for an option: its letter.
 
-    Its text where letters would mislead, because the text of an option is itself one of them, and beyond the 26th.
+    It is its text if letters would be ambiguous, because the text of an option is itself a letter, and beyond the 26th
+    option.
 
     Args:
-        place: of the option, from 0.
+        place: index of the option, from 0.
         choices: texts of all options.
     """
     texts = [choice.strip() for choice in choices]

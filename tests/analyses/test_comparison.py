@@ -234,7 +234,7 @@ class TestWords:
         ("field", "tasks", "reason"),
         [
             ("none", TASKS, "clusters are disabled"),
-            ("task", np.full(N, ""), "no prompt names a cluster"),
+            ("task", np.full(N, ""), "no prompt has a cluster"),
             ("task", np.full(N, "art"), "all prompts are in one cluster"),
         ],
     )

@@ -192,7 +192,7 @@ class TestErrors:
             quiz.report("quiz", tmp_path / "r.html", missing=missing)  # type: ignore[arg-type]
 
     def test_an_unknown_choice_is_an_error_that_names_the_known_ones(self, quiz: Store) -> None:
-        with pytest.raises(SelectionError, match=r"There is no choice 'model'. There are: .*models"):
+        with pytest.raises(SelectionError, match=r"No option 'model'. Options: .*models"):
             quiz.leaderboard("quiz", model="x")
 
     @pytest.mark.parametrize(

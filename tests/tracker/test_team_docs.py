@@ -131,7 +131,7 @@ class TestRoles:
         for write in writes:
             team.deny(engine, write)
         refused = team.run("runs", "hide", "1", "--no-mlflow", "--database", team.url("reader"))
-        assert "this role may not do that" in str(refused.exception)
+        assert "this role lacks the privilege" in str(refused.exception)
         engine.dispose()
 
     def test_a_writer_ingests_and_hides_runs_and_changes_no_table(self, team: Team) -> None:

@@ -1,1 +1,1 @@
-"""Suffrage from Python: what `import tracker` offers, on one screen."""
+"""The Python API: what `import tracker` offers, on one screen."""

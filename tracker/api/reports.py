@@ -1,4 +1,4 @@
-"""The report of a benchmark: asked for, made, and kept in MLflow."""
+"""Create the report of a benchmark, and log it to MLflow."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tracker.report.contents import Contents, RankSpans
 
 RANKS_EXPLANATION = (
-    "Under “between ranks” stand the ranks that comparisons of every two models on the same prompts leave open; all of "
-    "them hold at once with 95 % probability (paired t{clustered}, Holm)."
+    "The column “between ranks” shows rank intervals, computed from comparisons of every two models on the same "
+    "prompts. All of them hold simultaneously with 95 % probability (paired t{clustered}, Holm)."
 )
 
 EPOCH = datetime.fromtimestamp(0, UTC)
-"""When a report was made does not show; where there are no data, nothing does."""
+"""The time of creation is not shown; without data, no time is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class BenchmarkReport:
 
     Attributes:
         page: the file.
-        contents: what it tells.
+        contents: its contents.
     """
 
     page: bytes
@@ -41,16 +41,16 @@ class BenchmarkReport:
 def build_report(
     engine: sa.Engine, selection: Selection, *, missing: Policy = "unranked", with_prompts: bool = True
 ) -> BenchmarkReport:
-    """The report of a benchmark as one HTML file.
+    """Create the report of a benchmark as one HTML file.
 
     Args:
         engine: the store.
-        selection: which scores to rank.
-        missing: what becomes of scores that were not measured.
-        with_prompts: whether texts of prompts may be shown.
+        selection: the scores to rank.
+        missing: policy for missing scores.
+        with_prompts: whether to show texts of prompts.
 
     Raises:
-        SuffrageError: there is no such benchmark, metric, model, task or run, or nothing to rank.
+        SuffrageError: a benchmark, metric, model, task or run does not exist, or there is nothing to rank.
     """
     from tracker.queries.ranking.leaderboard import load_leaderboard
     from tracker.report.contents import gather_contents
@@ -70,10 +70,10 @@ def build_report(
 
 
 def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: str) -> str:
-    """Keep a report in MLflow, among the reports of its benchmark; the key of the MLflow run that holds it.
+    """Log a report to MLflow, in the experiment of the benchmark's reports; return the key of its MLflow run.
 
     Raises:
-        PublishingError: MLflow could not be reached or used.
+        PublishingError: MLflow cannot be reached or used.
     """
     from tracker.queries.resolution import find_benchmark
     from tracker.recording.mlflow.publishing import publish_report
@@ -101,15 +101,14 @@ def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: 
             "megabytes": len(benchmark_report.page) / 1e6,
         },
         tags={"suffrage.benchmark": board.benchmark, "suffrage.metric": board.metric},
-        description=f"Leaderboard, pictures and findings of {board.benchmark} for people: "
-        "open `report.html` under Artifacts.",
+        description=f"Leaderboard, figures and findings of {board.benchmark}: open `report.html` under Artifacts.",
         files={"report.html": benchmark_report.page},
     )
     return publish_report(engine, spec, tracking_uri)
 
 
 def read_analysis_docstrings() -> dict[str, str]:
-    """The docstring of every analysis that is installed, by name; nothing is imported for it."""
+    """Return the docstring of every installed analysis, by name, without importing it."""
     import ast
 
     from tracker.recording.registry import discover_analyses
@@ -125,7 +124,7 @@ def _ranks(board: Leaderboard) -> RankSpans:
     from tracker.report.contents import RankSpans
 
     if board.no_rank_intervals:
-        return RankSpans(text=f"Which ranks could be swapped is not told: {board.no_rank_intervals}.")
+        return RankSpans(text=f"There are no rank intervals: {board.no_rank_intervals}.")
     by = f" with errors clustered by {board.cluster}" if board.is_clustered else ""
     return RankSpans(
         low={model: interval.low for model, interval in board.rank_intervals.items()},

@@ -1,4 +1,4 @@
-"""The result of an analysis in Python: summary, numbers, tables, pictures."""
+"""The result of an analysis in Python: summary, metrics, tables, figures."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisResult:
-    """What an analysis found, as recorded in the store.
+    """The result of an analysis, as recorded in the store.
 
     Attributes:
-        id: key of the finding: ``--filter ID``, ``filter=ID`` and ``weights=ID`` mean it.
+        id: key of the finding, for ``--filter ID``, ``filter=ID`` and ``weights=ID``.
         analysis: name of the analysis.
-        metrics: every number by name; NaN where there is none.
-        undefined: why there is none, by name.
-        warnings: sentences beside the numbers: what was dropped, what to do next.
-        mlflow_run_id: the MLflow run that shows it; None where it was not published.
-        publishing_problem: why it was not, though asked for.
-        report: all that the analysis returned.
+        metrics: every metric by name; NaN if undefined.
+        undefined: reasons of undefined metrics, by name.
+        warnings: warnings: what was dropped, what to do next.
+        mlflow_run_id: its MLflow run; None if it was not published.
+        publishing_problem: why publishing failed, if requested.
+        report: everything that the analysis returned.
     """
 
     id: int
@@ -51,29 +51,29 @@ class AnalysisResult:
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Its arrays by name."""
+        """The arrays by name."""
         return self.report.finding.arrays
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
-        """Its tables by name; ``.to_pandas()`` of one gives a data frame."""
+        """The tables by name; ``.to_pandas()`` converts one to a data frame."""
         return self.report.tables
 
     @property
     def rankings(self) -> Mapping[str, RankedModels]:
-        """Its rankings of models by scheme."""
+        """The rankings of models by scheme."""
         return self.report.rankings
 
     @property
     def figures(self) -> Sequence[str]:
-        """Names of its pictures."""
+        """Names of the figures."""
         return tuple(self.report.figures)
 
     def figure(self, name: str) -> Figure:
-        """A picture, drawn now, as matplotlib has it.
+        """Draw a figure with matplotlib.
 
         Raises:
-            NotFoundError: it has no picture of that name.
+            NotFoundError: there is no figure of that name.
         """
         if name not in self.report.figures:
             raise NotFoundError(f"figure of {self.analysis}", name, self.figures)
@@ -86,7 +86,7 @@ class AnalysisResult:
 
     @classmethod
     def of(cls, recorded: RecordedFinding) -> AnalysisResult:
-        """The result of a finding that the pipeline has recorded."""
+        """Return the result of a recorded finding."""
         return cls(
             id=recorded.finding_id,
             analysis=recorded.analysis,

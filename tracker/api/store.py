@@ -1,4 +1,4 @@
-"""The store from Python: open it, take results in, get arrays and findings out."""
+"""The store in Python: open it, ingest results, load arrays and findings."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = ["AnalysisResult", "Store", "open_store"]
 
 
 def open_store(url: str | None = None) -> Store:
-    """Open a store; an empty one is made on the spot.
+    """Open a store; a missing or empty one is created.
 
     Args:
         url: such as ``sqlite:///results.db`` or ``postgresql://user@host/name``; else SUFFRAGE_DATABASE_URL, else
             DATABASE_URL, else ``sqlite:///suffrage.db``.
 
     Returns:
-        the store, to be used in a ``with`` statement or closed by hand.
+        The store, for use in a ``with`` statement or closed explicitly.
 
     Raises:
-        DatabaseError: it cannot be reached, or is of another version; the message says what to run.
+        DatabaseError: it cannot be reached, or has another version; the message names the command to run.
 
     Examples:
         >>> import tracker
@@ -50,11 +50,12 @@ def open_store(url: str | None = None) -> Store:
 
 
 class Store(StoreQueries):
-    """Everything known of benchmarks, and what was concluded.
+    """A store of benchmarks, results and findings.
 
-    Where a method takes ``**choices``, they say which data: ``metric``, ``models``, ``tasks``, ``runs``, ``condition``,
-    ``variant``, ``as_of``, ``filter``, ``weights``, ``encoder``, ``cluster``, ``against``, as the options of the
-    command line do (`tracker.queries.selection.Selection`). What a user can mend is a `tracker.SuffrageError`.
+    Methods with ``**choices`` accept the fields of a selection: ``metric``, ``models``, ``tasks``, ``runs``,
+    ``condition``, ``variant``, ``as_of``, ``filter``, ``weights``, ``encoder``, ``cluster``, ``against``, like the
+    options of the command line (`tracker.queries.selection.Selection`). Errors that a user can fix are
+    `tracker.SuffrageError`.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
@@ -74,10 +75,10 @@ class Store(StoreQueries):
         return f"Store({format_url(self.engine.url)!r})"
 
     def close(self) -> None:
-        """Let go of the database; it opens again when it is next used."""
+        """Close the connections; they open again at the next use."""
         self.engine.dispose()
 
-    # --- in ---
+    # --- writing ---
 
     def ingest(
         self,
@@ -89,23 +90,22 @@ class Store(StoreQueries):
         dry_run: bool = False,
         **options: Any,
     ) -> list[IngestResult]:
-        """Take in files, or the results in folders; each file whole or not at all, and the same file only once.
+        """Ingest files, or the results in folders; each file completely or not at all, and the same file only once.
 
         Args:
-            paths: one, or several.
-            format: name of the format; None to recognise it.
-            on_conflict: what becomes of scores that contradict the stored ones: ``rerun``, ``skip``, ``update``,
-                ``error``.
-            partial: of a damaged file, store what is sound; its runs are marked as partial.
-            dry_run: say what would change, and change nothing.
-            options: what the files do not say: ``benchmark``, ``metric``, ``model``, ``condition``, and all other
-                fields of `tracker.ingest.measurement.ReadOptions`.
+            paths: one or several paths.
+            format: name of the format; None to detect it.
+            on_conflict: how to treat scores that contradict stored ones: ``rerun``, ``skip``, ``update``, ``error``.
+            partial: store the sound part of a damaged file; its runs are marked as partial.
+            dry_run: report the changes without making them.
+            options: facts that the files do not contain: ``benchmark``, ``metric``, ``model``, ``condition``, and all
+                other fields of `tracker.ingest.measurement.ReadOptions`.
 
         Returns:
-            what became of each file, in the order in which they were read.
+            The result of each file, in the order in which they were read.
 
         Raises:
-            SuffrageError: a file is not sound, or contradicts the store. Files before it are stored.
+            SuffrageError: a file is damaged or invalid, or contradicts the store. Files before it are stored.
 
         Examples:
             >>> import tracker
@@ -121,7 +121,7 @@ class Store(StoreQueries):
 
         known = [field.name for field in fields(ReadOptions)]
         if unknown := sorted(set(options) - set(known)):
-            raise SelectionError(f"ingest takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
+            raise SelectionError(f"ingest has no option {unknown[0]!r}. Options: {', '.join(known)}.")
         read_options = ReadOptions(**options)
         path_list = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         return [
@@ -140,21 +140,21 @@ class Store(StoreQueries):
     def prompts_from(
         self, benchmark: str, source: str | os.PathLike[str], *, dry_run: bool = False, **options: Any
     ) -> PromptIngestResult:
-        """Take in a benchmark's prompts from published data, so that models can be asked.
+        """Import a benchmark's prompts from published data, for evaluations.
 
         Args:
-            benchmark: what it is called.
+            benchmark: its name.
             source: a file, a folder, or a name on the hub.
-            dry_run: say what would change, and change nothing.
+            dry_run: report the changes without making them.
             options: ``on_conflict``, ``progress`` and the fields of
                 `tracker.ingest.datasets.ingest_prompts.PromptOptions`, such as ``preset``, ``fields``, ``splits``.
 
         Raises:
-            SuffrageError: the data are not there, not sound, or contradict the store; then nothing is stored.
+            SuffrageError: the data are missing, invalid, or contradict the store; nothing is stored.
 
         Examples:
             >>> import tracker
-            >>> store = tracker.open("sqlite:///asked.db")
+            >>> store = tracker.open("sqlite:///prompts.db")
             >>> row = '{"q": "Is %s?", "o": ["yes", "no"], "a": "B"}'
             >>> Path("rows.jsonl").write_text(f"{row % 'it'}\\n{row % 'he'}") > 0
             True
@@ -167,7 +167,7 @@ class Store(StoreQueries):
         how = ("on_conflict", "progress")
         known = [*(field.name for field in fields(PromptOptions)), *how]
         if unknown := sorted(set(options) - set(known)):
-            raise SelectionError(f"prompts_from takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
+            raise SelectionError(f"prompts_from has no option {unknown[0]!r}. Options: {', '.join(known)}.")
         one_or_several = ("splits", "configs")
         chosen: dict[str, Any] = {
             name: [value] if name in one_or_several and isinstance(value, str) else value
@@ -182,21 +182,21 @@ class Store(StoreQueries):
     def evaluate(
         self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
     ) -> tuple[EvaluationOutcome, ...]:
-        """Ask a model a benchmark's prompts, and store what it answers as it comes; called again it goes on.
+        """Evaluate a model on a benchmark's prompts, and store its scores as they arrive; a second call resumes.
 
         Args:
-            benchmark: one whose prompts are stored.
-            model: a folder, a name on the model hub, or with ``api_base`` what the server calls it.
-            progress: told how many prompts are done, of how many, and the tokens that took.
-            options: fields of `tracker.evaluating.plan.Plan` and its parts, such as
-                ``conditions=("full", "answer_only")``, ``template="smart"``,
-                ``few_shot=5``, ``few_shot_split="dev"``, ``batch_size=8``, ``api_base=...``.
+            benchmark: a benchmark with stored prompts.
+            model: a folder, a name on the model hub, or with ``api_base`` its name on the server.
+            progress: called with the number of finished prompts, of all prompts, and of tokens.
+            options: fields of `tracker.evaluating.plan.Plan` and its parts, such as ``conditions=("full",
+                "answer_only")``, ``template="smart"``, ``few_shot=5``, ``few_shot_split="dev"``, ``batch_size=8``,
+                ``api_base=...``.
 
         Returns:
-            a run for each condition.
+            One run per condition.
 
         Raises:
-            SuffrageError: the plan cannot be carried out; what was answered before is stored.
+            SuffrageError: the plan is not valid, or the evaluation failed; responses received before are stored.
         """
         from tracker.evaluating.evaluation import evaluate
         from tracker.evaluating.plan import Plan
@@ -212,24 +212,24 @@ class Store(StoreQueries):
         publish_to: str | None = None,
         **options: Any,
     ) -> AnalysisResult:
-        """Run an analysis of a benchmark; the result is recorded, and published only where ``publish_to`` says so.
+        """Run an analysis of a benchmark; the result is recorded, and published only to ``publish_to``.
 
         Args:
             analysis: its name, such as ``prompt-correlation``.
-            benchmark: which; None for analyses of findings of several.
-            workers: how many may compute at once; -1 means one for each core. The answer does not depend on it.
+            benchmark: its name; None for analyses of findings of several benchmarks.
+            workers: number of parallel workers; -1 means one per core. The result does not depend on it.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
-            options: parameters of the analysis, such as ``seed``, and choices of data, such as ``metric``.
+            options: parameters of the analysis, such as ``seed``, and fields of the selection, such as ``metric``.
 
         Raises:
-            SuffrageError: there is no such analysis, data or parameter, or the data do not suit the analysis.
+            SuffrageError: the analysis, data or a parameter does not exist, or the data do not suit the analysis.
 
         Examples:
             >>> import tracker
             >>> store = tracker.open("sqlite:///quiz.db")
-            >>> answer = store.analyze("rank-intervals", "quiz", seed=0, n_resamples=100)
-            >>> answer.metrics["n_models"], answer.undefined["n_clusters"]
-            (2.0, 'no prompt names a cluster')
+            >>> result = store.analyze("rank-intervals", "quiz", seed=0, n_resamples=100)
+            >>> result.metrics["n_models"], result.undefined["n_clusters"]
+            (2.0, 'no prompt has a cluster')
         """
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis
@@ -238,7 +238,7 @@ class Store(StoreQueries):
         own_parameters = {parameter.name for parameter in declaration.parameters}
         choices = {name: value for name, value in options.items() if name in CHOICES - own_parameters}
         if benchmark is None and choices:
-            raise SelectionError(f"{next(iter(choices))} is a choice of a benchmark's data. Name the benchmark.")
+            raise SelectionError(f"{next(iter(choices))} selects data of a benchmark. Name the benchmark.")
         recorded = run_analysis(
             self.engine,
             declaration,
@@ -250,11 +250,11 @@ class Store(StoreQueries):
         return AnalysisResult.of(recorded)
 
     def compare(self, benchmark: str, model_a: str, model_b: str, **options: Any) -> AnalysisResult:
-        """Compare two models on the prompts they share; positive differences mean that the first is better.
+        """Compare two models on their common prompts; positive differences mean that the first is better.
 
         Args:
-            benchmark: on which.
-            model_a, model_b: their names.
+            benchmark: name of the benchmark.
+            model_a, model_b: names of the models.
             options: as for `analyze`.
 
         Raises:
@@ -272,18 +272,18 @@ class Store(StoreQueries):
         replace: bool = False,
         **choices: Any,
     ) -> Path:
-        """Write the report of a benchmark: one HTML file that needs nothing else.
+        """Write the report of a benchmark as one self-contained HTML file.
 
         Args:
-            benchmark: on which.
-            path: where to.
+            benchmark: name of the benchmark.
+            path: output file.
             missing: as for `leaderboard`.
-            with_prompts: whether texts of prompts may be shown.
-            replace: whether a file that is there may be replaced.
-            choices: which data.
+            with_prompts: whether to show texts of prompts.
+            replace: whether an existing file may be replaced.
+            choices: the selection.
 
         Raises:
-            OutputError: the file is there already, or cannot be written.
+            OutputError: the file already exists, or cannot be written.
             NotFoundError, SelectionError: as for `leaderboard`.
         """
         from tracker.api.reports import build_report

@@ -1,4 +1,4 @@
-"""Looking at a store from Python: what is there, as rows, arrays and tables."""
+"""Queries of the store in Python: lists, arrays and tables."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
 
 class StoreQueries:
-    """What a store holds; nothing here changes it."""
+    """Read-only queries of a store."""
 
     engine: sa.Engine
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """A session that reads, for the functions of `tracker.queries`."""
+        """Open a read-only session, for the functions of `tracker.queries`."""
         with transaction(self.engine, write=False) as session:
             yield session
 
     def benchmarks(self) -> list[BenchmarkRow]:
-        """Every benchmark, by name."""
+        """List all benchmarks, by name."""
         from tracker.queries.catalogue.listing import list_benchmarks
 
         with self.session() as session:
             return list_benchmarks(session)
 
     def models(self) -> list[ModelRow]:
-        """Every model, by name."""
+        """List all models, by name."""
         from tracker.queries.catalogue.listing import list_models
 
         with self.session() as session:
             return list_models(session)
 
     def runs(self, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
-        """Every run, or those of a benchmark or model, the latest first.
+        """List all runs, or those of a benchmark or model, latest first.
 
         Raises:
-            NotFoundError: there is no such benchmark or model.
+            NotFoundError: the benchmark or model does not exist.
         """
         from tracker.queries.catalogue.listing import list_runs
 
@@ -67,10 +67,10 @@ class StoreQueries:
             return list_runs(session, benchmark=benchmark, model=model)
 
     def findings(self, *, benchmark: str | None = None, analysis: str | None = None) -> list[FindingRow]:
-        """What was concluded, the latest first.
+        """List the findings, latest first.
 
         Raises:
-            NotFoundError: there is no such benchmark, or no finding of that analysis.
+            NotFoundError: the benchmark does not exist, or has no finding of that analysis.
         """
         from tracker.queries.findings.finding_records import list_findings
 
@@ -78,10 +78,10 @@ class StoreQueries:
             return list_findings(session, benchmark=benchmark, analysis=analysis)
 
     def finding(self, key: int) -> FindingRecord:
-        """One finding with all its numbers.
+        """Return one finding with all its metrics.
 
         Raises:
-            NotFoundError: there is none with this key.
+            NotFoundError: no finding has this key.
         """
         from tracker.queries.findings.finding_records import get_finding
 
@@ -89,7 +89,7 @@ class StoreQueries:
             return get_finding(session, key)
 
     def table(self, key: int, name: str) -> pa.Table:
-        """A table of a recorded finding, such as ``statistics``.
+        """Return a table of a recorded finding, such as ``statistics``.
 
         Raises:
             NotFoundError: it has no table of that name.
@@ -101,10 +101,10 @@ class StoreQueries:
             return decode_table(load_artifact(session, key, f"{name.removesuffix('.parquet')}.parquet"))
 
     def figure(self, key: int, name: str) -> bytes:
-        """A picture of a recorded finding, as PNG.
+        """Return a figure of a recorded finding, as PNG.
 
         Raises:
-            NotFoundError: it has no picture of that name.
+            NotFoundError: it has no figure of that name.
         """
         from tracker.queries.findings.finding_records import load_artifact
 
@@ -112,11 +112,11 @@ class StoreQueries:
             return load_artifact(session, key, f"{name.removesuffix('.png')}.png")
 
     def performance_matrix(self, benchmark: str, **choices: Any) -> PerformanceMatrix:
-        """Scores as a matrix ``Q``: a row for each prompt, a column for each model, NaN = not measured.
+        """Load scores as a matrix ``Q``: a row per prompt, a column per model, NaN = missing.
 
         Raises:
-            NotFoundError: a benchmark, metric, model, task or run is not there.
-            SelectionError: the choices are empty, or leave the metric open where there are several.
+            NotFoundError: a benchmark, metric, model, task or run does not exist.
+            SelectionError: the selection is empty, or names no metric although there are several.
 
         Examples:
             >>> import tracker
@@ -131,7 +131,7 @@ class StoreQueries:
             return load_performance_matrix(session, make_selection(benchmark, choices))
 
     def task_matrix(self, benchmark: str, **choices: Any) -> TaskMatrix:
-        """Means as a matrix ``T``: a row for each task, a column for each model, NaN = not measured.
+        """Load means as a matrix ``T``: a row per task, a column per model, NaN = missing.
 
         Raises:
             NotFoundError, SelectionError: as for `load_performance_matrix`.
@@ -142,16 +142,15 @@ class StoreQueries:
             return load_task_matrix(session, make_selection(benchmark, choices))
 
     def leaderboard(self, benchmark: str, *, missing: Policy = "unranked", **choices: Any) -> Leaderboard:
-        """Models ranked by their means, with intervals of means and of ranks, and who cannot be told apart.
+        """Rank models by their means, with intervals of means and ranks, and groups that are not distinguishable.
 
         Args:
             benchmark: its name, or name@revision.
-            missing: what scores that were not measured mean: ``unranked``, ``fail``, ``complete``, ``worst``,
-                ``impute``.
-            choices: which data.
+            missing: policy for missing scores: ``unranked``, ``fail``, ``complete``, ``worst``, ``impute``.
+            choices: the selection.
 
         Raises:
-            NotFoundError, SelectionError: as for `load_performance_matrix`, or scores are missing where none may be.
+            NotFoundError, SelectionError: as for `load_performance_matrix`, or scores are missing under ``fail``.
 
         Examples:
             >>> import tracker
@@ -165,14 +164,14 @@ class StoreQueries:
             return load_leaderboard(session, make_selection(benchmark, choices), missing)
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
-        """The rows of one statement that can only read; ``.to_pandas()`` gives a data frame.
+        """Return the rows of one read-only statement; ``.to_pandas()`` gives a data frame.
 
         Args:
             statement: such as ``select * from leaderboard``; docs/reference/schema.md lists tables and views.
-            limit_seconds: how long the database may work on it.
+            limit_seconds: time limit of the database in seconds.
 
         Raises:
-            SqlError: it is wrong, too slow, or not a read.
+            SqlError: the statement is invalid, too slow, or not a read.
 
         Examples:
             >>> import tracker
@@ -191,25 +190,25 @@ class StoreQueries:
         try:
             return pa.table({name: pa.array(values) for name, values in zip(result.columns, columns, strict=True)})
         except pa.ArrowException as error:
-            raise SqlError(f"A column holds values of several kinds ({error}). CAST it to one of them.") from error
+            raise SqlError(f"A column holds values of several types ({error}). CAST it to one type.") from error
 
 
 def make_selection(benchmark: str, choices: Mapping[str, Any]) -> Selection:
-    """Choices by name as one selection.
+    """Return keyword options as one selection.
 
     Raises:
-        SelectionError: there is no choice of that name, or it chooses nothing.
+        SelectionError: an option is unknown, or selects nothing.
     """
     if unknown := sorted(set(choices) - CHOICES):
-        raise SelectionError(f"There is no choice {unknown[0]!r}. There are: {', '.join(sorted(CHOICES))}.")
+        raise SelectionError(f"No option {unknown[0]!r}. Options: {', '.join(sorted(CHOICES))}.")
     return Selection(benchmark=benchmark, **{name: _split_choices(name, value) for name, value in choices.items()})
 
 
 def _split_choices(name: str, value: Any) -> Any:
-    """Models, tasks and runs may be given as one, or as any collection; None means all.
+    """Normalize models, tasks and runs, which may be one value or any collection; None means all.
 
     Raises:
-        SelectionError: nothing is chosen, or by what is no name or number.
+        SelectionError: the collection is empty, or a value is not a name or number.
     """
     if name not in ("models", "tasks", "runs"):
         return value
@@ -217,9 +216,9 @@ def _split_choices(name: str, value: Any) -> Any:
         return ()
     several = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     if not several:
-        raise SelectionError(f"{name} is empty, so there is nothing to look at. Leave it out to choose all.")
+        raise SelectionError(f"{name} is empty and selects nothing. Leave it out to select all.")
     kind: type = Integral if name == "runs" else str
     if wrong := [item for item in several if not isinstance(item, kind) or isinstance(item, bool)]:
-        expected = "numbers, as `runs` lists them" if name == "runs" else "names"
+        expected = "numbers, as listed by `runs`" if name == "runs" else "names"
         raise SelectionError(f"{name} holds {wrong[0]!r}; it takes {expected}.")
     return tuple(map(int, several)) if name == "runs" else several

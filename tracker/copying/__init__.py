@@ -1,1 +1,1 @@
-"""From one store into another: any pair of engines, checked row by row."""
+"""Copy a store into another one: any pair of engines, verified row by row."""

@@ -1,6 +1,6 @@
-"""The fastest checked way of each engine to read a whole table, and to fill an empty one.
+"""The fastest verified way of each engine to read a whole table, and to fill an empty one.
 
-Everything goes over the driver's own cursor inside the transaction of the sequence_state connection.
+Everything goes over the driver's own cursor inside the transaction of the SQLAlchemy connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tracker.copying.values import Row, convert_rows, score_array, value_readers
 SCORES_PER_BATCH = 100_000
 TEXTS_PER_BATCH = 2_000
 FILES_PER_BATCH = 8
-"""Rows held in memory: of scores, of texts and vectors, of files."""
+"""Rows per batch: of scores, of texts and embeddings, of files."""
 
 ROWS_PER_STATEMENT = 100
 
@@ -27,7 +27,7 @@ _TYPES = {
     sa.BigInteger: "int8", sa.Integer: "int4", sa.Double: "float8",
 }  # fmt: skip
 
-# A table is filled faster without them; they are put back in the same transaction, which checks every row.
+# A table is filled faster without them; they are restored in the same transaction, which checks every row.
 _DROP_CONSTRAINTS = (
     "ALTER TABLE score DISABLE TRIGGER score_inserted",
     "ALTER TABLE score DROP CONSTRAINT fk_score_run_id_run",
@@ -41,7 +41,7 @@ _RESTORE_CONSTRAINTS = (
 
 
 def read_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Sequence[Row]]:
-    """All rows of a table in batches, as our values, in the order of its key."""
+    """Yield all rows of a table in batches, as Python values, in the order of its key."""
     names, keys = _names(table), ", ".join(f'"{column.name}"' for column in table.primary_key)
     statement = f'SELECT {names} FROM "{table.name}" ORDER BY {keys}'
     engine = connection.dialect.name
@@ -57,7 +57,7 @@ def read_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Sequence[R
 
 
 def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:
-    """Write all rows of a table that is empty, whatever they refer to within it."""
+    """Write all rows of an empty table; references within it may point ahead."""
     engine = connection.dialect.name
     convert = value_writers(table, engine)
     raw: Any = connection.connection
@@ -77,7 +77,7 @@ def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Seq
 
 
 def read_last_key(connection: sa.Connection, table: sa.Table) -> int:
-    """The last key that was sequence_state in a table, also where its row is gone by now; 0 where none was."""
+    """Return the last key issued for a table, even if its row is deleted by now; 0 without any."""
     greatest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
     if connection.dialect.name == "sqlite":
         if not table.dialect_options["sqlite"]["autoincrement"]:
@@ -90,7 +90,7 @@ def read_last_key(connection: sa.Connection, table: sa.Table) -> int:
 
 
 def set_last_key(connection: sa.Connection, table: sa.Table, last: int) -> None:
-    """Have the next key of a table come after one."""
+    """Set the next key of a table."""
     if connection.dialect.name == "sqlite":
         if table.dialect_options["sqlite"]["autoincrement"]:
             connection.execute(sa.text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
@@ -102,7 +102,7 @@ def set_last_key(connection: sa.Connection, table: sa.Table, last: int) -> None:
 
 
 def has_key_counter(table: sa.Table) -> bool:
-    """Whether the store gives the keys of a table, one after the other."""
+    """Return whether the store issues the keys of a table from a sequence."""
     return "id" in table.c and isinstance(table.c.id.type, sa.Integer)
 
 
@@ -132,7 +132,7 @@ def _copy(cursor: Any, table: sa.Table, batches: Iterable[Sequence[Row]]) -> Non
         for column in table.columns
     ]
     refers_to_itself = any(key.column.table is table for key in table.foreign_keys)
-    # References are checked when a statement ends: within a table they may point ahead, so that it is one statement.
+    # References are checked when a statement ends. Within a table they may point ahead, so it is one statement.
     parts: Iterable[Iterable[Sequence[Row]]] = [batches] if refers_to_itself else ([batch] for batch in batches)
     for part in parts:
         with cursor.copy(f'COPY "{table.name}" ({_names(table)}) FROM STDIN (FORMAT BINARY)') as copy:

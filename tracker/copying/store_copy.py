@@ -1,4 +1,4 @@
-"""A whole store into another one that is empty, in one transaction, compared row by row at the end."""
+"""Copy a whole store into an empty one, in one transaction, and verify it row by row."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class CopiedTable:
-    """A table as it lies in both stores.
+    """A table with its row count in both stores.
 
     Attributes:
         name: of the table.
-        n_rows: how many.
-        checksum: order-free, of their content; the same in both.
+        n_rows: number of rows.
+        checksum: order-free, of their content; equal in both.
     """
 
     name: str
@@ -39,11 +39,11 @@ class CopiedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyResult:
-    """What was copied.
+    """The result of a copy.
 
     Attributes:
-        tables: each of them, in the order in which they were written.
-        seconds: that it took, checking included.
+        tables: all tables, in the order in which they were written.
+        seconds: duration, including verification.
     """
 
     tables: tuple[CopiedTable, ...]
@@ -58,24 +58,24 @@ class CopyResult:
 def copy_store(
     source: sa.Engine, target: sa.Engine, *, new_identity: bool = False, progress: Progress | None = None
 ) -> CopyResult:
-    """Copy everything, keys as they are, in one transaction of the target.
+    """Copy everything with unchanged keys, in one transaction of the target.
 
-    Afterwards every table is read again from both and compared by number and content; where they differ,
-    the target stays empty.
+    Afterwards every table is read again from both stores and compared by row count and content. If they differ, the
+    target stays empty.
 
     Args:
-        source: a store of this program's version; others may go on writing to it, the copy is of one moment.
-        target: an empty store, or none yet.
-        new_identity: give the copy an identity of its own, and forget what was published: it is to live beside the
-            original. Else it is the same store in another place, and what MLflow shows of it stays its own.
-        progress: receives how many rows are done, of how many; each counts twice, since it is read back.
+        source: a store of this program's version; concurrent writes are allowed, the copy is a snapshot.
+        target: an empty or missing store.
+        new_identity: give the copy a new identity and clear its record of publications, for use beside the original.
+            Otherwise it is the same store in another place, and keeps its MLflow runs.
+        progress: called with the number of finished rows, and of all rows; each counts twice, since it is read back.
 
     Raises:
-        DatabaseError: the target is not empty, one of them cannot be used, or they differ in the end.
+        DatabaseError: the target is not empty, a store cannot be used, or the stores differ in the end.
     """
     began = time.perf_counter()
     if current_version(source) is None:
-        raise DatabaseError(f"{format_url(source.url)} holds no store. Give the one to copy first, then where to.")
+        raise DatabaseError(f"{format_url(source.url)} is not a store. Name the source first, then the target.")
     ensure_current(source)
     ensure_current(target)
     tables = [table for table in metadata.sorted_tables if not (new_identity and table.name == "publication")]
@@ -96,7 +96,9 @@ def copy_store(
                 set_last_key(copy, table, read_last_key(origin, table))
         copied = tuple(_verify_table(copy, table, written[table.name], counter) for table in tables)
         if target.dialect.name == "postgresql" and (wrong := find_stray_rows(Session(bind=copy))):
-            raise DatabaseError(f"In {format_url(source.url)} {wrong[0]}. Nothing was copied; see: suffrage doctor")
+            raise DatabaseError(
+                f"The store {format_url(source.url)} is damaged: {wrong[0]}. Nothing was copied. See: suffrage doctor"
+            )
     if target.dialect.name == "postgresql":
         with target.begin() as connection:
             connection.exec_driver_sql("ANALYZE")
@@ -104,7 +106,7 @@ def copy_store(
 
 
 class _RowCounter:
-    """How many rows are done."""
+    """Counts finished rows."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress, self.n = total, progress, 0
@@ -119,7 +121,7 @@ class _RowCounter:
 
 
 def _verify_table(copy: sa.Connection, table: sa.Table, written: Checksum, counter: _RowCounter) -> CopiedTable:
-    """A table of the copy, read back.
+    """Read back a table of the copy.
 
     Raises:
         DatabaseError: it differs from what was written.
@@ -150,7 +152,7 @@ def _replace_identity(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row
 
 @contextmanager
 def _reading(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction that sees the store as it is now, whatever others write meanwhile."""
+    """Open a transaction that sees a snapshot of the store, whatever others write meanwhile."""
     options = (
         {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     )
@@ -163,7 +165,7 @@ def _reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction in which nobody else writes; its references are checked at its end."""
+    """Open an exclusive transaction; its references are checked at its end."""
     try:
         with engine.execution_options(begin="IMMEDIATE").connect() as connection, connection.begin():
             if engine.dialect.name == "sqlite":
@@ -173,8 +175,8 @@ def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
             yield connection
     except exc.IntegrityError as error:
         raise DatabaseError(
-            f"Rows of the store refer to others that are not there ({str(error.orig).splitlines()[0]}). "
-            "Nothing was copied; see: suffrage doctor"
+            f"Rows of the store refer to missing rows ({str(error.orig).splitlines()[0]}). Nothing was copied. See: "
+            "suffrage doctor"
         ) from error
     except exc.DBAPIError as error:
         raise DatabaseError(explain(error, engine)) from error
@@ -182,7 +184,7 @@ def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def _naming_table(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
-    """Report which table an error of the driver is about."""
+    """Name the table in an error of the driver."""
     kinds: tuple[type[Exception], ...] = (sqlite3.Error,)
     if engine.dialect.name == "postgresql":
         import psycopg

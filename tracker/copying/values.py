@@ -1,4 +1,4 @@
-"""Values as every engine means them, whatever way its driver writes them."""
+"""Convert values between engines, whatever form their drivers use."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NUMBERS = np.dtype([(name, np.int64) for name in ("run", "metric", "prompt", "t
 
 
 def value_readers(table: sa.Table, engine: str) -> list[Convert | None]:
-    """For each column what turns a driver's value into ours; None where they are the same.
+    """Return a converter per column from the driver's values to Python's; None if they are equal.
 
-    Ours are those of Python: bool, moments in UTC, days, and JSON as lists and dictionaries.
+    Python's values are bool, times in UTC, dates, and JSON as lists and dictionaries.
     """
     if engine == "sqlite":
         return [_find_conversion(column.type, _FROM_SQLITE) for column in table.columns]
@@ -33,7 +33,7 @@ def value_readers(table: sa.Table, engine: str) -> list[Convert | None]:
 
 
 def value_writers(table: sa.Table, engine: str) -> list[Convert | None]:
-    """For each column what turns our value into the driver's; None where they are the same."""
+    """Return a converter per column from Python's values to the driver's; None if they are equal."""
     if engine == "sqlite":
         return [_find_conversion(column.type, _TO_SQLITE) for column in table.columns]
     from psycopg.types.json import Jsonb
@@ -42,7 +42,7 @@ def value_writers(table: sa.Table, engine: str) -> list[Convert | None]:
 
 
 def convert_rows(rows: Sequence[Row], converts: Sequence[Convert | None]) -> Sequence[Row]:
-    """Rows with every value converted that is not None."""
+    """Convert every value that is not None."""
     if not rows or not any(converts):
         return rows
     columns: list[Iterable[Any]] = []
@@ -52,10 +52,10 @@ def convert_rows(rows: Sequence[Row], converts: Sequence[Convert | None]) -> Seq
 
 
 class Checksum:
-    """A checksum of rows that does not depend on their order: the sums of two 64-bit hashes of each.
+    """An order-free checksum of rows: the sums of two 64-bit hashes of each row.
 
-    A number is the same however an engine writes it: 0 and -0, which SQLite does not tell apart; and in JSON 1 and
-    1.0, which PostgreSQL may turn into each other.
+    Equal numbers have equal hashes, however an engine writes them: 0 and -0, which SQLite does not distinguish, and in
+    JSON 1 and 1.0, which PostgreSQL may convert.
     """
 
     def __init__(self, table: sa.Table) -> None:
@@ -66,7 +66,7 @@ class Checksum:
         self._plain = [_find_conversion(column.type, kinds) for column in table.columns]
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Count in some rows."""
+        """Add some rows."""
         self.n_rows += len(rows)
         if self._is_scores:
             scores = score_array(rows)
@@ -77,7 +77,7 @@ class Checksum:
             self._add(*divmod(int.from_bytes(hashlib.blake2b(serialized, digest_size=16).digest()), WORD))
 
     def _add(self, high: int, low: int) -> None:
-        """Each word for itself: a carry from one to the other would depend on how rows came in batches."""
+        """Sum each word separately: a carry between them would depend on the batches."""
         self._words = [(word + more) % WORD for word, more in zip(self._words, (high, low), strict=True)]
 
     @property
@@ -87,7 +87,7 @@ class Checksum:
 
 
 def score_array(rows: Sequence[Row]) -> NDArray[Any]:
-    """Rows of ``score`` as a structured array."""
+    """Return rows of ``score`` as a structured array."""
     return np.fromiter(rows, dtype=_NUMBERS, count=len(rows))
 
 

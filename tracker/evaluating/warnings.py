@@ -36,7 +36,7 @@ def list_option_warnings(plan: Plan, method: str) -> list[str]:
         unused.append((server_options, "without --api-base no server is used"))
     else:
         unused.append((_list_changed(plan.loading), "with --api-base no local model is loaded"))
-    return [f"{_format_options(names)} has no effect: {reason}" for names, reason in unused if names]
+    return [f"{_format_options(names)} ignored: {reason}" for names, reason in unused if names]
 
 
 def _list_changed(settings: Any) -> list[str]:

@@ -1,8 +1,8 @@
-"""Plug-in modules, found through an entry-point group without being imported.
+"""Discover plug-in modules through an entry-point group without importing them.
 
-An entry names a package, whose own modules are looked at, or one module. A module is a plug-in when it holds a function
-with the decorator of its kind. Names and first lines are read from the source: nothing is imported before a plug-in is
-used, so that a broken one costs only itself.
+An entry names a package, whose modules are searched, or one module. A module is a plug-in if it holds a function with
+the decorator of its kind. Names and first lines are read from the source. A broken plug-in therefore affects nothing
+but itself.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ BUILT_IN = "suffrage"
 
 @dataclass(frozen=True, kw_only=True)
 class PluginModule:
-    """A module that is a plug-in, as far as its source shows.
+    """A plug-in module, as far as its source shows.
 
     Attributes:
         name: of its command or option, such as ``prompt-correlation``.
         module: its full name, such as ``analyses.prompt_correlation``.
-        path: where its source lies; None where it could not be found.
+        path: path of its source; None if not found.
         description: first line of its docstring.
-        options: keyword arguments of its decorator, those that are literals.
-        distribution: name and version of the package that brings it; '' where unknown.
-        problem: why it cannot be used; '' where nothing speaks against it yet.
+        options: keyword arguments of its decorator that are literals.
+        distribution: name and version of its package; '' if unknown.
+        problem: why it cannot be used; '' if no problem is known yet.
     """
 
     name: str
@@ -46,7 +46,7 @@ class PluginModule:
     problem: str = ""
 
     def error(self, kind: str, reason: str) -> PluginError:
-        """The error of a plug-in that cannot be used.
+        """Return the error of a plug-in that cannot be used.
 
         Args:
             kind: such as ``analysis``.
@@ -82,29 +82,29 @@ class PluginModule:
 
 
 def sorted_entry_points(group: str) -> list[EntryPoint]:
-    """The entries of a group: ours first, since they keep their names, then by name."""
+    """Return the entries of a group: built-in ones first, since they keep their names, then by name."""
     return sorted(entry_points(group=group), key=lambda entry: (entry.name != BUILT_IN, entry.name, entry.value))
 
 
 def distribution_name(entry: EntryPoint) -> str:
-    """Name and version of the package that brings an entry; '' where unknown."""
+    """Return name and version of the package that provides an entry; '' if unknown."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else ""
 
 
 def command_name(module: str) -> str:
-    """What the command or option of a module is called: its last part, with dashes."""
+    """Return the name of a module's command or option: its last part, with dashes."""
     return module.rpartition(".")[2].replace("_", "-")
 
 
 def discover(group: str, mark: str, *, package: str = "") -> dict[str, PluginModule]:
-    """Every plug-in of a group by name, in the order of the names.
+    """Discover every plug-in of a group by name, in the order of the names.
 
-    Ours keep their names; one of another package that bears the name of an earlier one is called ``entry:name``.
+    Built-in plug-ins keep their names. One of another package with the name of an earlier one is named ``entry:name``.
 
     Args:
         group: the entry-point group.
         mark: name of the decorator.
-        package: one of ours whose modules come first; no entry point needs to name it.
+        package: a built-in package whose modules come first; no entry point needs to name it.
     """
     by_name: dict[str, PluginModule] = {}
     entries = [EntryPoint(name=BUILT_IN, value=package, group=group)] if package else []
@@ -150,7 +150,7 @@ def _read_plugin(module: str, path: Path, mark: str) -> PluginModule | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _ParsedSource:
-    """First line of the docstring, literal arguments of the decorator, and why it cannot be used."""
+    """Return the first line of the docstring, literal arguments of the decorator, and why the module cannot be used."""
 
     description: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -159,9 +159,9 @@ class _ParsedSource:
 
 @cache
 def _parse_source(source: bytes, mark: str) -> _ParsedSource | None:
-    """A source as a plug-in; None where it is none.
+    """Parse a source as a plug-in; None if it is none.
 
-    Cached by content: parsing is nearly all that discovery costs, and one command may discover several times.
+    Cached by content: parsing dominates the time of discovery, and one command may discover several times.
     """
     if mark.encode() not in source:
         return None
@@ -198,7 +198,7 @@ def _find_decorator(tree: ast.Module, mark: str) -> ast.expr | None:
 
 
 def _find_spec(module: str) -> ModuleSpec | None:
-    """Where a module lies. `importlib.util.find_spec` would import the packages around it."""
+    """Return the path of a module. `importlib.util.find_spec` would import the packages around it."""
     locations: Sequence[str] | None = None
     spec = None
     parts = module.split(".")

@@ -1,4 +1,4 @@
-"""The parameters that a function declares by its signature, as options of a command."""
+"""Read the parameters of a function from its signature, as options of a command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True, kw_only=True)
 class ValueHint:
-    """What the values of a parameter are, where its type does not show it: ``Annotated[int, ValueHint(minimum=1)]``.
+    """Constraints on the values of a parameter that its type does not express: ``Annotated[int,
+    ValueHint(minimum=1)]``.
 
     Attributes:
-        metavar: stands for the value in the help.
-        minimum: the least value allowed.
+        metavar: placeholder of the value in the help.
+        minimum: minimum value.
     """
 
     metavar: str = ""
@@ -34,13 +35,13 @@ class Parameter:
 
     Attributes:
         name: as in the signature.
-        type: of one value.
-        choices: the values allowed; none means any of the type.
+        type: type of one value.
+        choices: allowed values; none means any of the type.
         many: whether it takes any number of values, as a tuple.
-        default: `REQUIRED` where it must be given.
-        help: what it does.
-        metavar: stands for the value in the help; '' where the type does.
-        minimum: the least value allowed.
+        default: `REQUIRED` without a default.
+        help: help text.
+        metavar: placeholder of the value in the help; '' for the type's.
+        minimum: minimum value.
     """
 
     name: str
@@ -54,14 +55,14 @@ class Parameter:
 
 
 def parse_parameter(error: Callable[[str], PluginError], name: str, hint: Any, default: Any) -> Parameter:
-    """An argument or option as a parameter of a function declares it.
+    """Read an argument or option from a parameter of a function.
 
     Args:
-        error: makes the error of the plug-in from a reason.
+        error: creates the plug-in's error from a reason.
         name: of the parameter.
-        hint: its annotation: a scalar, a literal, a tuple of these, or one of them or None; help and `ValueHint` stand
-            in ``Annotated``.
-        default: its default; `REQUIRED` where it has none.
+        hint: its annotation: a scalar, a literal, a tuple of these, or one of them or None; help and `ValueHint` are in
+            ``Annotated``.
+        default: its default; `REQUIRED` without one.
 
     Raises:
         PluginError: the annotation is of another type.
@@ -100,10 +101,10 @@ def parse_parameter(error: Callable[[str], PluginError], name: str, hint: Any, d
 
 
 def group_parameters(error: Callable[[str], PluginError], group: Any) -> list[Parameter]:
-    """The options that the fields of a dataclass declare.
+    """Read the options that the fields of a dataclass declare.
 
     Raises:
-        PluginError: a field is not an option, or makes its default anew for each instance.
+        PluginError: a field is not an option, or has a default factory.
     """
     hints = get_type_hints(group, include_extras=True)
     parameters = []
@@ -116,7 +117,7 @@ def group_parameters(error: Callable[[str], PluginError], group: Any) -> list[Pa
 
 
 def unwrap_optional(hint: Any) -> Any:
-    """``X`` of ``X | None``; anything else as it is."""
+    """Return ``X`` of ``X | None``; anything else unchanged."""
     arguments = get_args(hint)
     if get_origin(hint) in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
         return next(argument for argument in arguments if argument is not type(None))
@@ -124,23 +125,23 @@ def unwrap_optional(hint: Any) -> Any:
 
 
 def format_hint(hint: Any) -> str:
-    """An annotation as its source has it."""
+    """Return an annotation as in the source."""
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
 
 
 def is_option_group(hint: Any) -> bool:
-    """Whether a keyword-only parameter of this type stands for several options: the fields of a dataclass."""
+    """Return whether a keyword-only parameter of this type is an option group: a dataclass."""
     return isinstance(hint, type) and is_dataclass(hint)
 
 
 def accept_flat_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function take the fields of its option groups as keyword arguments.
+    """Let a function accept the fields of its option groups as keyword arguments.
 
     A keyword-only parameter whose type is a dataclass is an option group: each field is an option of the command, as a
     parameter of the function itself would be.
 
     Args:
-        function: a plug-in's; one without option groups is returned as it is.
+        function: a plug-in's function; one without option groups is returned unchanged.
     """
     hints = get_type_hints(function, include_extras=True)
     groups = {

@@ -314,8 +314,9 @@ def _explain_no_scores(
         n = session.scalar(count) or 0
         if n and not session.scalar(count.where(tables.run.c.status == "complete")):
             return SelectionError(
-                f"{benchmark.label} has no complete runs: its {n} runs are hidden, superseded or partial, and can be "
-                f"selected only with --runs. List them: suffrage runs list --all --benchmark {benchmark.label}"
+                f"{benchmark.label} has no complete runs: its {n} runs are hidden, superseded or partial (damaged or "
+                "being evaluated), and can be selected only with --runs. "
+                f"List them: suffrage runs list --all --benchmark {benchmark.label}"
             )
         return SelectionError(f"{benchmark.label} has no scores yet. Ingest results: suffrage ingest PATH")
     metrics = sorted({row.name for row in scored})

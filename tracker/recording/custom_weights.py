@@ -1,4 +1,4 @@
-"""Weights of prompts that a user brings, recorded as a finding, so that they can be chosen like computed ones."""
+"""Record custom weights of prompts as a finding, so that they can be selected like computed ones."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tracker.statistics.standard_errors import effective_sample_size
 
 @dataclass(frozen=True, kw_only=True)
 class CustomWeights(Finding):
-    """Weights as a file gave them.
+    """Weights from a file.
 
     Attributes:
         file: its name.
-        benchmark: whose prompts it weighs.
+        benchmark: of the prompts.
         n_prompts: prompts with a weight.
-        n_zero: those of weight 0.
+        n_zero: prompts with weight 0.
         n_without_weight: prompts of the benchmark that the file does not name.
         n_effective: Kish's effective number of prompts, (Σw)² / Σw².
     """
@@ -50,15 +50,15 @@ def make_custom_weights(
     name: str,
     file: str,
 ) -> tuple[Provenance, Report]:
-    """Weights as something to record.
+    """Return provenance and report of the weights.
 
     Args:
         session: the store.
-        benchmark: whose prompts.
+        benchmark: of the prompts.
         prompt_ids: ``(n,)`` ascending.
         values: ``(n,)``, not negative, some positive.
-        name: of the scheme.
-        file: where they come from.
+        name: name of the scheme.
+        file: source of the weights.
     """
     prompt, task = tables.prompt.c, tables.task.c
     of_benchmark = sa.select(sa.func.count()).select_from(tables.prompt).join(tables.task, task.id == prompt.task_id)

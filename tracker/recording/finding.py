@@ -1,9 +1,8 @@
-"""What every analysis returns, and is.
+"""Types that every analysis returns, and the decorator that declares one.
 
-An analysis is a function of arrays, marked with `analysis`. Its positional parameters are inputs
-that know how to load themselves (`PerformanceMatrix`, `TaskMatrix`), its keyword-only parameters
-are the options of its command and the parameters of its record. It returns a `Report` around one
-`Finding`: scalar fields are the metrics, array fields are the artifacts.
+An analysis is a function of arrays, marked with `analysis`. Its positional parameters are inputs that load themselves
+(`PerformanceMatrix`, `TaskMatrix`). Its keyword-only parameters are the options of its command and the parameters of
+its record. It returns a `Report` with one `Finding`: scalar fields are the metrics, array fields are the artifacts.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """A number that is not given, and why.
+    """An undefined metric, with the reason.
 
     Attributes:
-        reason: in plain words, such as ``"invariant under this null"``.
+        reason: as text, such as ``"invariant under this null"``.
     """
 
     reason: str
@@ -38,20 +37,20 @@ Metric = float | Undefined
 
 
 def finite_or_undefined(value: float, reason: str) -> Metric:
-    """The number, or why it is not given where it is NaN or infinite."""
+    """Return the number, or why it is undefined if it is NaN or infinite."""
     return value if np.isfinite(value) else Undefined(reason)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The answer of an analysis in numbers.
+    """The numerical result of an analysis.
 
     Subclasses are frozen dataclasses. A subclass whose metrics have dotted names overrides `metrics`.
     """
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """The scalar fields by name; an `Undefined` value carries the reason."""
+        """Return the scalar fields by name; an `Undefined` value carries the reason."""
         return {
             name: value if isinstance(value, Undefined) else float(value)
             for name, value in self._fields().items()
@@ -60,12 +59,12 @@ class Finding:
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """The array fields by name."""
+        """Return the array fields by name."""
         return {name: value for name, value in self._fields().items() if isinstance(value, np.ndarray)}
 
     @property
     def main_metrics(self) -> Sequence[str]:
-        """Names of at most fifty metrics worth comparing across findings; all by default."""
+        """Return names of at most fifty metrics worth comparing across findings; all by default."""
         return tuple(self.metrics)
 
     def _fields(self) -> dict[str, Any]:
@@ -78,7 +77,7 @@ class PromptValues:
 
     Attributes:
         prompt_ids: ``(n,)`` int64, primary keys of ``prompt``.
-        values: ``(n,)`` float64; NaN is stored as absent.
+        values: ``(n,)`` float64; NaN is stored as missing.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -87,11 +86,11 @@ class PromptValues:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedModels:
-    """Models in the order of one scheme.
+    """Models ranked by one scheme.
 
     Attributes:
         models: names, in any order.
-        score: ``(n_models,)`` what they are ranked by.
+        score: ``(n_models,)`` score that decides the rank.
         rank: ``(n_models,)`` 1 is best; ties share the mean rank.
         low, high: ``(n_models,)`` interval of the score, if there is one.
         rank_low, rank_high: ``(n_models,)`` interval of the rank, if there is one.
@@ -108,12 +107,12 @@ class RankedModels:
 
 @dataclass(frozen=True, kw_only=True)
 class FlaggedPrompts:
-    """The prompts that a filter singles out for one reason.
+    """The prompts that a filter flags for one reason.
 
     Attributes:
         prompt_ids: ``(n,)`` int64, primary keys of ``prompt``.
         retained: ``(n,)`` bool, whether the prompt stays in spite of the reason.
-        groups: ``(n,)`` number of the group of like prompts it is in, -1 = in none; None where there are no groups.
+        groups: ``(n,)`` number of its group of similar prompts, -1 = none; None without groups.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -123,17 +122,17 @@ class FlaggedPrompts:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterDecisions:
-    """Which prompts a filter keeps, with every reason that applied.
+    """The prompts that a filter keeps, and the reasons for the others.
 
     A prompt is kept if it is retained in spite of each of its reasons, or has none.
 
     Attributes:
-        prompt_ids: ``(n,)`` int64, every prompt that was judged.
+        prompt_ids: ``(n,)`` int64, every evaluated prompt.
         kept: ``(n,)`` bool.
         reasons: by step, such as ``easy``.
 
     Raises:
-        ValueError: decisions and reasons contradict each other, or a reason is given for a prompt that was not judged.
+        ValueError: decisions and reasons contradict each other, or a reason flags a prompt that was not evaluated.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -144,7 +143,7 @@ class FilterDecisions:
         removed = np.zeros(len(self.prompt_ids), dtype=np.bool_)
         for step, out in self.reasons.items():
             if not np.isin(out.prompt_ids, self.prompt_ids).all():
-                raise ValueError(f"the step {step} singles out prompts that were not judged")
+                raise ValueError(f"the step {step} flags prompts that the filter did not evaluate")
             removed |= np.isin(self.prompt_ids, out.prompt_ids[~out.retained])
         if (removed == self.kept).any():
             raise ValueError("a prompt is kept if, and only if, no reason removes it")
@@ -152,20 +151,20 @@ class FilterDecisions:
 
 @dataclass(frozen=True)
 class Report:
-    """A finding with what belongs beside it; all of it is stored, then published.
+    """A finding with its summary, tables and figures; all of it is stored, then published.
 
     Attributes:
-        finding: the numbers.
+        finding: the metrics.
         summary: headline, evidence and caveats.
         prompt_values: by name.
         task_values: by name, each a mapping from task name to a number.
         rankings: by scheme.
         tables: by name; stored as Parquet.
         figures: by name, each a function that draws it; called only when the finding is recorded.
-        warnings: further caveats, the most important first: what was dropped, what to do next. They fill the
-            places for caveats that the summary leaves free; the rest is recorded beside it.
-        filter: which prompts stay, of an analysis that makes a filter; ``--filter ID`` then
-            chooses them in every other analysis.
+        warnings: further caveats, the most important first: what was dropped, what to do next. They fill the places for
+            caveats that the summary leaves free; the others are recorded separately.
+        filter: the kept prompts, for an analysis that is a filter; ``--filter ID`` then selects them in every other
+            analysis.
     """
 
     finding: Finding
@@ -183,10 +182,10 @@ F = TypeVar("F", bound=Callable[..., Report])
 
 
 def analysis(function: F) -> F:
-    """Mark a function as an analysis: the module that holds it becomes a command.
+    """Mark a function as an analysis: its module becomes a command.
 
-    The command is named after the module (``prompt_correlation`` → ``prompt-correlation``), its help
-    is the module's docstring, its options are the function's keyword-only parameters.
+    The command is named after the module (``prompt_correlation`` → ``prompt-correlation``), its help is the module's
+    docstring, its options are the function's keyword-only parameters.
     """
     function.__suffrage_analysis__ = True  # type: ignore[attr-defined]
     return function

@@ -1,4 +1,4 @@
-"""Runs an analysis: load its inputs, compute, record the finding, publish it."""
+"""Run an analysis: load its inputs, compute, record the finding, publish it."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedFinding:
-    """A finding that is safe in the store.
+    """A recorded finding.
 
     Attributes:
         finding_id: its key.
         analysis: name of the analysis.
         report: what the analysis returned.
         metrics: as stored.
-        mlflow_run_id: the MLflow run that shows it; None where it was not published.
-        publishing_problem: why it was not, in a sentence; None where it was, or was not meant to be.
+        mlflow_run_id: its MLflow run; None if it was not published.
+        publishing_problem: why publishing failed; None if it succeeded, or was not requested.
     """
 
     finding_id: int
@@ -61,25 +61,25 @@ def run_analysis(
 ) -> RecordedFinding:
     """Run an analysis of a selection, record the finding, publish it.
 
-    The same inputs and parameters give the same metrics and artifacts, byte for byte, whatever the
-    number of workers. An analysis that fails once its inputs are loaded is recorded with its error.
+    The same inputs and parameters give the same metrics and artifacts, byte for byte, for any number of workers. An
+    analysis that fails after its inputs are loaded is recorded with its error.
 
     Args:
         engine: the store.
         analysis: its name, or its declaration.
-        selection: which data; None where the analysis is one of findings, not of one benchmark.
+        selection: the selection; None for an analysis of findings of several benchmarks.
         parameters: those that differ from the defaults.
-        workers: how many may compute at once; -1 means one for each core.
-        publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding
-            is recorded all the same and the result says so.
+        workers: number of parallel workers; -1 means one per core.
+        publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding is still
+            recorded, and the result holds the problem.
 
     Raises:
-        SuffrageError: there is no such analysis, data or parameter, or the data do not suit the analysis.
+        SuffrageError: the analysis, data or a parameter does not exist, or the data do not suit the analysis.
     """
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     values = declaration.complete(parameters or {})
     if publish_to is not None:
-        mlflow_store(publish_to, engine)  # what can never work is refused before it is computed
+        mlflow_store(publish_to, engine)  # reject an unusable tracking URI before computing
     clock = StepTimer()
     inputs, provenance, warnings = _load(engine, declaration, selection, values)
     clock.lap("load")
@@ -103,7 +103,7 @@ def compute_report(
     *,
     workers: int = 1,
 ) -> Report:
-    """Run an analysis of a selection and record nothing; `run_analysis` would record this very report.
+    """Run an analysis of a selection without recording; `run_analysis` would record the same report.
 
     Args:
         engine, analysis, selection, parameters, workers: as for `run_analysis`.
@@ -120,16 +120,16 @@ def compute_report(
 def record_report(
     engine: sa.Engine, provenance: Provenance, report: Report, *, publish_to: str | None = None
 ) -> RecordedFinding:
-    """Record a report that was made elsewhere, and publish it.
+    """Record a report that was computed elsewhere, and publish it.
 
     Args:
         engine: the store.
-        provenance: what it was made from.
-        report: what to record.
+        provenance: its analysis, code, parameters and data.
+        report: the report.
         publish_to: as for `run_analysis`.
 
     Raises:
-        SuffrageError: MLflow can never be reached there, or the store cannot be written.
+        SuffrageError: the tracking URI is invalid, or the store cannot be written.
     """
     if publish_to is not None:
         mlflow_store(publish_to, engine)
@@ -146,7 +146,7 @@ def _record(engine: sa.Engine, provenance: Provenance, report: Report, clock: St
 
 
 def _record_failure(engine: sa.Engine, provenance: Provenance, error: Exception, clock: StepTimer) -> None:
-    """Record that an analysis failed; where the store cannot be written, its own error is what the user sees."""
+    """Record that an analysis failed; if the store cannot be written, the user sees the store's error."""
     message = str(error) if isinstance(error, SuffrageError) else f"{type(error).__name__}: {error}"
     with suppress(DatabaseError), transaction(engine) as session:
         record_failure(session, provenance, message, clock.laps)
@@ -176,7 +176,7 @@ def _load(
     encoders = [loaded for loaded in inputs.values() if isinstance(loaded, Embeddings | StoredEmbeddings)]
     filters = [loaded.finding_id for loaded in inputs.values() if isinstance(loaded, PromptFilter)]
     if selection and filters:
-        selection = replace(selection, filter=filters[0])  # the one that was the latest, where none was named
+        selection = replace(selection, filter=filters[0])  # the latest one, if none was named
     provenance = Provenance(
         analysis=declaration.name,
         code_version=declaration.code_version,
@@ -194,20 +194,20 @@ def _load(
 
 
 def _check_selection(declaration: Declaration, selection: Selection | None) -> None:
-    """Raise where the selection chooses what the analysis does not look at, or not what it must look at.
+    """Reject options that the analysis does not use, and missing options that it needs.
 
     Raises:
-        SelectionError: it does.
+        SelectionError: such an option is set or missing.
     """
     if selection is None:
         if declaration.is_of_one_benchmark:
-            raise SelectionError(f"{declaration.name} is asked of a benchmark. Name one.")
+            raise SelectionError(f"{declaration.name} needs a benchmark. Name one.")
         return
     if not declaration.is_of_one_benchmark:
-        raise SelectionError(f"{declaration.name} looks at findings of all benchmarks. Leave the benchmark out.")
+        raise SelectionError(f"{declaration.name} uses findings of all benchmarks. Leave the benchmark out.")
     for choice in SELECTION_OPTIONS:
         if getattr(selection, choice) is not None and not declaration.has_option(choice):
-            raise SelectionError(f"{declaration.name} does not look at {choice}. Leave --{choice} out.")
+            raise SelectionError(f"{declaration.name} does not use {choice}. Leave --{choice} out.")
 
 
 def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mapping[str, Any], workers: int) -> Report:
@@ -238,7 +238,7 @@ def _publish(engine: sa.Engine, recorded: RecordedFinding, tracking_uri: str) ->
 
 
 class StepTimer:
-    """Seconds spent on each step."""
+    """Measures the seconds spent on each step."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}

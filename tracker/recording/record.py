@@ -1,4 +1,4 @@
-"""A report as rows: everything of a finding, written in one transaction."""
+"""Write a finding with all its parts in one transaction."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What a finding was made from: analysis, code, parameters and data.
+    """The provenance of a finding: analysis, code, parameters and data.
 
     Attributes:
         analysis: its name.
-        code_version: of the code that ran.
-        selection: as the user chose; None where the analysis is not of one benchmark.
-        parameters: every one, by name.
-        benchmark_id: the benchmark it is about; None where it is about several, or none.
-        input_digest: of everything that was loaded.
+        code_version: version of the code.
+        selection: the user's selection; None if the analysis is not of one benchmark.
+        parameters: all parameters, by name.
+        benchmark_id: its benchmark; None for several, or none.
+        input_digest: digest of everything that was loaded.
         runs: the checksum of each run by role and key.
-        statuses: that of each run by key, when it was read; complete where it is not said.
+        statuses: status of each run by key, when it was read; complete if not listed.
         weights_id: the finding whose weights were used, if any.
         encoder_id: the encoder whose vectors were used, if any.
-        filter_id: the finding whose kept prompts were looked at, if any.
+        filter_id: the finding whose kept prompts were used, if any.
     """
 
     analysis: str
@@ -55,12 +55,12 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRow:
-    """A number of a finding, or the reason why there is none.
+    """A metric of a finding, or the reason why it is undefined.
 
     Attributes:
         name: such as ``hamming.variance.pvalue``.
         value: finite, or None.
-        reason: None where there is a value.
+        reason: None if there is a value.
         is_main: whether it is shown in MLflow.
     """
 
@@ -71,7 +71,7 @@ class MetricRow:
 
 
 def make_metric_rows(finding: Finding) -> list[MetricRow]:
-    """A finding's metrics in their order; a number that is not finite is absent, with that as the reason."""
+    """Return a finding's metrics in their order; a number that is not finite is undefined, with that as the reason."""
     from tracker.recording.finding import Undefined
 
     main = set(list(finding.main_metrics)[:MAX_METRICS])
@@ -95,10 +95,10 @@ def record_finding(
     artifacts: Sequence[Artifact],
     timings: Mapping[str, float],
 ) -> int:
-    """Write a report; the key of its finding.
+    """Write a report; return the key of its finding.
 
     Raises:
-        ConflictError: a run it rests on has been deleted since.
+        ConflictError: one of its runs has been deleted since.
     """
     _check_runs_exist(session, provenance)
     finding = _finding_row(provenance)
@@ -135,13 +135,13 @@ def record_finding(
 
 
 def record_failure(session: Session, provenance: Provenance, error: str, timings: Mapping[str, float]) -> int:
-    """Write that an analysis failed, with the runs it rests on that still exist; the key of the finding.
+    """Record that an analysis failed, with those of its runs that still exist; return the key of the finding.
 
     Args:
         session: a transaction that writes.
-        provenance: what it was to be made from.
-        error: what went wrong.
-        timings: seconds by step, as far as it came.
+        provenance: its analysis, code, parameters and data.
+        error: the error message.
+        timings: seconds by step, as far as it ran.
     """
     finding = _finding_row(provenance)
     finding.status, finding.error, finding.timings = "failed", error, dict(timings)
@@ -155,10 +155,10 @@ def record_failure(session: Session, provenance: Provenance, error: str, timings
 
 
 def _check_runs_exist(session: Session, provenance: Provenance) -> None:
-    """Raise where a run was deleted since it was read.
+    """Reject a finding if one of its runs was deleted since it was read.
 
     Raises:
-        ConflictError: one was.
+        ConflictError: a run was deleted.
     """
     if deleted := sorted(_deleted_runs(session, provenance)):
         raise ConflictError(f"Run {deleted[0]} was deleted while it was being analysed. Run the analysis again.")
@@ -170,7 +170,7 @@ def _deleted_runs(session: Session, provenance: Provenance) -> set[int]:
 
 
 def _finding_row(provenance: Provenance) -> StoredFinding:
-    """The row of a finding, without its results."""
+    """Return the row of a finding, without its results."""
     seed = provenance.parameters.get("seed")
     return StoredFinding(
         benchmark_id=provenance.benchmark_id,
@@ -187,7 +187,7 @@ def _finding_row(provenance: Provenance) -> StoredFinding:
 
 
 def _run_rows(key: Mapping[str, int], provenance: Provenance) -> Iterator[dict[str, Any]]:
-    """The runs that a finding rests on, as they were read."""
+    """Return the finding's runs, as they were read."""
     for (role, run), checksum in provenance.runs.items():
         status = provenance.statuses.get(run, "complete")
         yield {**key, "run_id": run, "role": role, "checksum": checksum, "status": status}

@@ -1,1 +1,1 @@
-"""A report of a benchmark as one HTML file, for the person who will never run a command."""
+"""Write a report of a benchmark as one HTML file that needs no installation."""

@@ -1,4 +1,4 @@
-"""What the page's script draws: plain data, without any code or markup."""
+"""Data of the page's charts, without code or markup."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tracker.report.number_format import format_number, format_score, format_sha
 from tracker.report.score_patterns import bin_by_difficulty, compute_agreement, compute_correlations
 
 MAX_MODELS = 150
-"""Models that a picture shows; the table has them all."""
+"""Maximum number of models in a chart; the table has them all."""
 
 MAX_CELLS = 20_000
-"""Cells that a picture of colours has, at most."""
+"""Maximum number of cells of a heat map."""
 
 N_BINS = 40
 DIGITS = 4
@@ -26,7 +26,7 @@ Chart = dict[str, Any]
 
 
 def build_charts(contents: Contents) -> dict[str, Chart]:
-    """The pictures of a report, by name; those for which there are no data are left out."""
+    """Return the charts of a report by name; charts without data are left out."""
     rows = contents.board.rows[:MAX_MODELS]
     names = [row.model for row in rows]
     drawn: dict[str, Chart | None] = {
@@ -129,13 +129,13 @@ def _agreement(contents: Contents, names: Sequence[str]) -> Chart | None:
     values = compute_agreement(scores.Q) if scores.is_binary else compute_correlations(scores.Q)
     agreement = _in_order(scores.models, _in_order(scores.models, values, names).T, names)
     format_cell = format_share if scores.is_binary else format_score
-    unit = "of prompts scored alike" if scores.is_binary else "correlation"
+    unit = "of prompts with equal scores" if scores.is_binary else "correlation"
     hover = [
         [f"{format_cell(value)} {unit}" if value == value else "not known" for value in row]
         for row in agreement.tolist()
     ]
     off = agreement.copy()
-    np.fill_diagonal(off, np.nan)  # everybody agrees with themselves; that would use up the colours
+    np.fill_diagonal(off, np.nan)  # every model agrees with itself; that would use up the colour scale
     return _heatmap(names, names, off, hover, "share" if scores.is_binary else "correlation") | {"tilted": True}
 
 
@@ -153,7 +153,7 @@ def _heatmap(
 
 
 def _in_order(models: Sequence[str], values: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
-    """Rows of models, in the order of some names; NaN where a name has none."""
+    """Return rows of models in the order of some names; NaN for a name without a row."""
     place = {model: row for row, model in enumerate(models)}
     ordered = np.full((len(names), values.shape[1]), np.nan)
     for row, name in enumerate(names):
@@ -163,5 +163,5 @@ def _in_order(models: Sequence[str], values: NDArray[np.float64], names: Sequenc
 
 
 def _plain(value: float | None) -> float | None:
-    """A finite number with four significant digits or more, in as few characters as that takes."""
+    """Round a finite number to at least four significant digits, in as few characters as possible."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS + 1}g}")

@@ -1,4 +1,4 @@
-"""What a report of a benchmark holds, gathered from the store."""
+"""Load the contents of a benchmark's report from the store."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tracker.report.prompt_examples import Examples, select_examples
 
 @dataclass(frozen=True, kw_only=True)
 class RankSpans:
-    """Between which ranks models lie.
+    """Rank intervals of the models.
 
     Attributes:
         low, high: best and worst rank of each model, by name.
-        text: what the intervals are, in words, or why there are none.
-        groups: which models cannot be told apart, a sentence for each group.
+        text: description of the intervals, or why there are none.
+        groups: groups of models that are not distinguishable, a sentence per group.
     """
 
     low: Mapping[str, float] = field(default_factory=dict)
@@ -38,21 +38,21 @@ class RankSpans:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """Everything that a report tells.
+    """The contents of a report.
 
     Attributes:
-        selection: the choices made, with the metric that was taken.
-        board: the models, ranked.
-        ranks: between which ranks they lie.
-        tasks: means by task; None where the prompts are in one task only.
-        scores: scores by prompt; None where only whole tasks were scored.
-        findings: of the benchmark, the latest first; numbers and words, without files.
-        pictures: files of findings that are pictures, by key of the finding and name.
-        questions: what findings of that name ask: the text of the question, by name.
-        runs: those that are ranked, by name of the model.
-        examples: prompts to look at; None where they are not to be shown, or have no texts.
-        database_id: which store.
-        as_of: the latest moment at which one of these runs was taken in, or one of these findings recorded.
+        selection: the selection, with its metric.
+        board: the leaderboard.
+        ranks: rank intervals.
+        tasks: means by task; None if all prompts are in one task.
+        scores: scores by prompt; None if only whole tasks are scored.
+        findings: of the benchmark, the latest first; metrics and texts, without files.
+        pictures: figures of findings, by key of the finding and name.
+        questions: question that each analysis answers, by name of the analysis.
+        runs: ranked runs, by name of the model.
+        examples: example prompts; None if they are hidden, or have no texts.
+        database_id: identity of the store.
+        as_of: latest time at which one of these runs was ingested, or one of these findings recorded.
     """
 
     selection: Selection
@@ -78,18 +78,18 @@ def gather_contents(
     questions: Mapping[str, str] | None = None,
     with_prompts: bool = True,
 ) -> Contents:
-    """Everything that a report of a benchmark tells.
+    """Load the contents of a benchmark's report.
 
     Args:
         session: the store.
-        selection: which scores to rank; findings are all those of the benchmark, whatever they were asked of.
+        selection: the scores to rank; findings are all those of the benchmark, whatever their selection.
         board: the leaderboard of that selection.
-        ranks: between which ranks the models lie, where that is known.
-        questions: the text of each question, by name.
-        with_prompts: whether texts of prompts may be shown.
+        ranks: rank intervals of the models, if known.
+        questions: question that each analysis answers, by name.
+        with_prompts: whether to show texts of prompts.
 
     Raises:
-        NotFoundError: a benchmark, metric, model, task or run is not there.
+        NotFoundError: a benchmark, metric, model, task or run does not exist.
         SelectionError: the selection is empty.
     """
     benchmark = find_benchmark(session, selection.benchmark)

@@ -1,4 +1,4 @@
-"""Findings as a report tells them: by question, the latest first, with as many pictures as there is room for."""
+"""Sections of a report with findings: by analysis, latest first, with as many figures as there is room for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PictureKey = tuple[int, str]
 
 @dataclass(frozen=True, kw_only=True)
 class FindingPicture:
-    """A picture with what is said of it."""
+    """A figure with its caption."""
 
     address: str
     size: tuple[int, int] | None
@@ -34,19 +34,19 @@ class FindingPicture:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingEntry:
-    """A finding in words.
+    """A finding as shown in the report.
 
     Attributes:
         id: its key.
-        recorded: when.
-        data: which data it saw, where not all.
-        options: those it ran with.
-        stale: why it should be asked again; '' where it need not.
+        recorded: time of recording.
+        data: its selection, if not all data.
+        options: its options.
+        stale: why it should be run again; '' if it is up to date.
         summary: headline, evidence and caveats.
         warnings: further warnings.
-        tables: its headline numbers.
-        n_shown, more: how many numbers these are, of how many; ``more`` is 0 where that is all.
-        pictures: its pictures.
+        tables: its main metrics.
+        n_shown, more: number of shown metrics, and of all; ``more`` is 0 if all are shown.
+        pictures: its figures.
     """
 
     id: int
@@ -64,12 +64,12 @@ class FindingEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingSection:
-    """Answers to one question.
+    """Findings of one analysis.
 
     Attributes:
         name: of the analysis.
-        title: the question in words.
-        explained: more about it, in paragraphs.
+        title: the question that it answers.
+        explained: further explanation, in paragraphs.
         findings: the latest first.
     """
 
@@ -80,11 +80,11 @@ class FindingSection:
 
 
 def build_finding_sections(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[FindingSection]:
-    """The findings of a report, by question, in the order of the questions' names.
+    """Return the findings of a report by analysis, in the order of the analyses' names.
 
     Args:
         contents: of the report.
-        pictures: those to show, by finding and name.
+        pictures: figures to show, by finding and name.
     """
     by_name: dict[str, list[FindingRecord]] = {}
     for record in contents.findings:
@@ -98,13 +98,13 @@ def build_finding_sections(contents: Contents, pictures: Mapping[PictureKey, byt
 
 
 def select_pictures(contents: Contents, room: int) -> tuple[dict[PictureKey, bytes], int]:
-    """Pictures of findings, made smaller, and how many there was no room for.
+    """Return the compressed figures of findings, and the number of those left out for lack of room.
 
-    Those of the latest answer to each question come first, then those of earlier answers, the latest first.
+    Figures of the latest finding of each analysis come first, then those of earlier findings, latest first.
 
     Args:
         contents: of the report.
-        room: bytes that they may take in the page.
+        room: maximum number of bytes.
     """
     latest: dict[str, int] = {}
     for record in contents.findings:
@@ -125,7 +125,7 @@ def select_pictures(contents: Contents, room: int) -> tuple[dict[PictureKey, byt
 def _map_in_order(
     pool: ThreadPoolExecutor, work: Callable[[bytes], bytes], things: Mapping[PictureKey, bytes]
 ) -> Iterator[tuple[PictureKey, bytes]]:
-    """Results in order; only a few are computed before they are wanted."""
+    """Yield results in order; only a few are computed ahead."""
     waiting = iter(things.items())
     while block := list(islice(waiting, AT_ONCE)):
         yield from zip((key for key, _ in block), pool.map(work, (png for _, png in block)), strict=True)
@@ -148,7 +148,7 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> Findi
             FindingPicture(
                 address=make_data_url(png),
                 size=read_png_size(png),
-                alt=f"Picture {_caption(name)} of finding {record.id}, {record.name}",
+                alt=f"Figure {_caption(name)} of finding {record.id}, {record.name}",
                 caption=_caption(name),
             )
             for (key, name), png in pictures.items()
@@ -158,7 +158,7 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> Findi
 
 
 def describe_selection(selection: Mapping[str, Any]) -> str:
-    """What was chosen of a benchmark's data, in words; '' where all was."""
+    """Describe a selection; '' if it is all data of the benchmark."""
     return _choices({name: value for name, value in selection.items() if name != "benchmark"})
 
 

@@ -1,4 +1,4 @@
-"""Pictures of findings, made small enough to travel in one file."""
+"""Compress figures of findings to embed them in one file."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import io
 
 MAX_COLOURS = 255
 LEVEL = 7
-"""Of compression: 9 takes five times as long and saves a tenth."""
+"""Compression level: 9 takes five times as long and saves a tenth."""
 
 NEARLY_WHITE = 252
 MAX_WIDTH = 1600
-"""Pixels: twice the width of the column of text, as sharp screens show it."""
+"""Maximum width in pixels: twice the width of the text column, for high-resolution screens."""
 
 
 def shrink_picture(png: bytes) -> bytes:
-    """A picture with a palette of at most 255 colours, at most 1,600 pixels wide; as it is where that is no smaller.
+    """Convert a figure to at most 255 colours and 1,600 pixels of width; keep it if that is not smaller.
 
-    Charts have few colours: the eye sees no difference. What cannot be read as a picture is returned as it is.
+    Charts have few colours, so the difference is invisible. Content that is not an image is returned unchanged.
     """
     from PIL import Image
 
@@ -39,18 +39,18 @@ def shrink_picture(png: bytes) -> bytes:
 
 
 def _with_white(palette: list[int]) -> list[int]:
-    """A palette whose nearly white colours are white: mixing has made the paper a shade darker than the page."""
+    """Return a palette whose nearly white colours are white; quantization darkens the background slightly."""
     colours = [palette[start : start + 3] for start in range(0, len(palette), 3)]
     return [part for colour in colours for part in ([255, 255, 255] if min(colour) >= NEARLY_WHITE else colour)]
 
 
 def read_png_size(png: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels as the file says; None where it is no PNG."""
+    """Return width and height in pixels from the file's header; None if it is not a PNG."""
     if png[:8] != b"\x89PNG\r\n\x1a\n" or len(png) < 24:
         return None
     return int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
 
 
 def make_data_url(png: bytes) -> str:
-    """The picture as an address that a page can show without loading anything."""
+    """Return the figure as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"

@@ -1,4 +1,4 @@
-"""The leaderboard as rows of a table for reading, and what it says in short."""
+"""Leaderboard rows and summary sentences of the report."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tracker.report.number_format import NOTHING, format_count, format_number, f
 
 MAX_NAMES = 5
 LEFT, RIGHT = 6.0, 144.0
-"""Where the smallest and the largest value stand in a drawing 150 wide."""
+"""Horizontal positions of the smallest and the largest value in a drawing of width 150."""
 
 
 def compute_axis_limits(board: Leaderboard) -> tuple[float, float]:
-    """The smallest and the largest value that a row's drawing has to hold."""
+    """Return the smallest and the largest value that the drawings must hold."""
     ends = [value for row in board.rows for value in (row.mean, row.low, row.high) if _is_finite(value)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def build_leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[str, Any]]:
-    """What each row says, with the numbers by which columns are sorted."""
+    """Return the cells of each row, with the numbers by which columns are sorted."""
     low, high = compute_axis_limits(board)
 
     def place(value: float) -> str:
@@ -54,33 +54,32 @@ def build_leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[st
 
 
 def describe_intervals(board: Leaderboard) -> str:
-    """What the intervals are intervals of."""
+    """Return what the intervals account for."""
     reasons = {row.unclustered for row in board.rows}
     if reasons == {""}:
         return (
-            f"The intervals take into account that {board.unit}s of one group depend on each other; they are about "
-            "other groups like these, and therefore wide."
+            f"Intervals account for dependence between {board.unit}s of one group. They generalize to other groups "
+            "like these, and are therefore wide."
             if board.cluster != "task"
-            else "The intervals are about how a model would do on other tasks like these: prompts of one task resemble "
-            "each other, so that many prompts in few tasks leave much open."
+            else (
+                "Intervals generalize to other tasks like these. Prompts of one task resemble each other, so many "
+                "prompts in few tasks leave much uncertainty."
+            )
         )
     if "" not in reasons and board.unit == "task":
-        return "The intervals are about how a model would do on other tasks like these."
+        return "Intervals generalize to other tasks like these."
     if "" not in reasons:
-        return "The intervals take every prompt as drawn by itself."
-    return (
-        "Some intervals take every prompt as drawn by itself, since the model's prompts are not of two groups or more."
-    )
+        return "Intervals treat prompts as independent."
+    return "Some intervals treat prompts as independent, because the model's prompts are in fewer than two groups."
 
 
 def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int, n_stale: int) -> list[str]:
-    """What a reader should take away, one sentence each."""
+    """Return the main results, one sentence each."""
     sentences = [*_best(board), *_list_possible_leaders(board, ranks)]
     if unranked := [row for row in board.rows if row.unranked]:
         sentences.append(
-            f"{format_count(len(unranked), 'model')} {'has' if len(unranked) == 1 else 'have'} no rank, "
-            "for want of scores: "
-            f"{_join_names([row.model for row in unranked])}.{_better_without_rank(board)}"
+            f"{format_count(len(unranked), 'model')} {'has' if len(unranked) == 1 else 'have'} no rank, because "
+            f"scores are missing: {_join_names([row.model for row in unranked])}.{_better_without_rank(board)}"
         )
     stale = f", {n_stale} of them stale" if n_stale else ""
     sentences.append(
@@ -92,7 +91,7 @@ def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int,
 def _best(board: Leaderboard) -> list[str]:
     ranked = [row for row in board.rows if row.rank is not None]
     if not ranked:
-        return ["No model was measured on everything, so that none has a rank."]
+        return ["No model has a score for everything, so none has a rank."]
     first = [row for row in ranked if row.rank == ranked[0].rank]
     if len(first) > 1:
         return [
@@ -104,30 +103,30 @@ def _best(board: Leaderboard) -> list[str]:
         if _is_finite(first[0].low)
         else ""
     )
-    best = "Best mean of the models with a rank" if len(ranked) < len(board.rows) else "Best mean"
+    best = "Best mean of the ranked models" if len(ranked) < len(board.rows) else "Best mean"
     return [f"{best}: {first[0].model}, {format_score(first[0].mean)}{within}."]
 
 
 def _better_without_rank(board: Leaderboard) -> str:
-    """That models without a rank have better means than the first; '' where none has."""
+    """Return a sentence about unranked models with better means than the first; '' without any."""
     ranked = [row.mean for row in board.rows if row.rank is not None]
     sign = 1 if board.higher_is_better else -1
     better = [row for row in board.rows if row.rank is None and ranked and sign * row.mean > sign * ranked[0]]
     if not better:
         return ""
     models = _join_names([f"{row.model} {format_score(row.mean)}" for row in better])
-    return f" Over the {board.unit}s they were measured on, some have better means than the first: {models}."
+    return f" Over the {board.unit}s with a score, some have better means than the first: {models}."
 
 
 def _list_possible_leaders(board: Leaderboard, ranks: RankSpans) -> list[str]:
-    """Who might be first."""
+    """Return a sentence about the models that might be first."""
     if not ranks.low:
         return []
     possible = [row.model for row in board.rows if ranks.low.get(row.model) == 1]
     ranked = "ranked " if any(row.unranked for row in board.rows) else ""
     if len(possible) <= 1:
-        return [f"By the intervals of ranks, no other {ranked}model could be first."]
-    return [f"By the intervals of ranks, {len(possible)} {ranked}models could be first: {_join_names(possible)}."]
+        return [f"By the rank intervals, no other {ranked}model could be first."]
+    return [f"By the rank intervals, {len(possible)} {ranked}models could be first: {_join_names(possible)}."]
 
 
 def _format_rank_span(ranks: RankSpans, model: str) -> str:

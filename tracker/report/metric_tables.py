@@ -1,4 +1,4 @@
-"""The numbers of a finding as tables for reading: plain ones, then statistics with what belongs beside them."""
+"""Tables of a finding's metrics: plain ones, and statistics with their p-values and errors."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ HEADS = {
     "permuted_sd": "permuted, sd",
     "pvalue": "p-value",
 }
-"""Of the columns of what stands beside a statistic."""
+"""Headings of the columns beside a statistic."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberTable:
-    """A table of numbers.
+    """A table of metrics.
 
     Attributes:
-        heads: of its columns; the first names the number, the last is a remark where ``has_reasons``.
-        rows: cells of each row, as many as there are heads.
-        has_reasons: whether the last column holds words.
+        heads: of its columns; the first names the metric, the last is a comment if ``has_reasons``.
+        rows: cells of each row, as many as there are headings.
+        has_reasons: whether the last column holds comments.
     """
 
     heads: tuple[str, ...]
@@ -34,7 +34,7 @@ class NumberTable:
 
 
 def build_number_tables(numbers: Sequence[NamedNumber]) -> list[NumberTable]:
-    """The headline numbers of a finding: at most one table of plain ones and one of statistics with p-values."""
+    """Return the main metrics of a finding: at most one table of plain ones and one of statistics with p-values."""
     groups = group_metrics(numbers)
     plain = [((metric.name, format_number(metric.value)), metric.reason or "") for metric in groups.plain]
     tested = [
@@ -44,12 +44,12 @@ def build_number_tables(numbers: Sequence[NamedNumber]) -> list[NumberTable]:
                 format_number(statistic.number.value),
                 *(format_number(value) for value in statistic.beside.values()),
             ),
-            statistic.reason or ("takes few values: p moves in jumps" if statistic.is_discrete else ""),
+            statistic.reason or ("takes few values: p-values move in steps" if statistic.is_discrete else ""),
         )
         for statistic in groups.statistics
     ]
     heads = ("statistic", "value", *(HEADS[suffix] for suffix in groups.suffixes))
-    tables = [_table(("number", "value"), plain, "why not"), _table(heads, tested, "remark")]
+    tables = [_table(("number", "value"), plain, "why undefined"), _table(heads, tested, "remark")]
     return [table for table in tables if table.rows]
 
 

@@ -1,4 +1,4 @@
-"""Numbers, moments and names as people read them."""
+"""Format numbers, times and names for reading."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def format_share(value: float) -> str:
 
 
 def format_day(moment: datetime) -> str:
-    """The day of a moment, UTC."""
+    """Return the day of a time, UTC."""
     return f"{moment:%Y-%m-%d}"
 
 
 def format_minute(moment: datetime) -> str:
-    """A moment to the minute, UTC."""
+    """Return a time to the minute, UTC."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def format_value(value: Any) -> str:
-    """A choice or option for reading: lists with commas, names before their values."""
+    """Format an option for reading: lists with commas, names before their values."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -79,16 +79,16 @@ def format_value(value: Any) -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """A number with its noun: ``1 prompt``, ``12,032 prompts``."""
+    """Format a number with its noun: ``1 prompt``, ``12,032 prompts``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def shorten(text: str, longest: int) -> str:
-    """The text, or its beginning."""
+    """Shorten a text."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """The paragraphs of a docstring, each on one line, without the marks around code."""
+    """Return the paragraphs of a docstring, each on one line, without the marks around code."""
     parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
     return [re.sub(r"`+([^`]*)`+", r"\1", part) for part in parts if part]

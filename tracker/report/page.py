@@ -1,4 +1,4 @@
-"""The report as one file: nothing is loaded, and nothing that it tells can act."""
+"""Write the report as one file that loads nothing and whose content cannot run scripts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracker.report.plotly_library import fingerprint, load_plotly
 from tracker.report.prompt_examples import Example
 
 MAX_BYTES = 4_900_000
-"""Bytes of the whole file; older pictures are left out where it would be larger."""
+"""Maximum bytes of the file; older figures are left out if it would be larger."""
 
 MAX_TABLE_CELLS = 5_000
 MAX_PROMPT_LENGTH = 900
@@ -30,15 +30,15 @@ N_SOURCES = 3
 
 EXAMPLES = {
     "hardest": ("The hardest", "the lowest mean of all models"),
-    "most divided": ("Those that divide the models most", "the largest spread between models"),
+    "the lowest mean of all models": ("Those that divide the models most", "the largest spread between models"),
     "easiest": ("The easiest", "the highest mean of all models"),
 }
 
 
 def render_page(contents: Contents) -> bytes:
-    """The report; the same bytes for the same contents.
+    """Render the report; equal contents give equal bytes.
 
-    Below five million bytes, unless what it must tell, without any picture of a finding, is larger than that.
+    The file is below five million bytes, unless its content without figures of findings is already larger.
     """
     drawn = build_charts(contents)
     bare = _rendered(contents, drawn, {}, 0)
@@ -115,7 +115,7 @@ def _template_values(
 
 
 def _policy(script: str, library: str) -> str:
-    """What the browser is to allow: this page's two scripts, its styles, its own pictures; no address anywhere."""
+    """Return the content security policy: only this page's scripts, styles and images; no external address."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -129,12 +129,12 @@ def _policy(script: str, library: str) -> str:
 
 
 def _asset(name: str) -> str:
-    """A file of ours that is part of the page as it is."""
+    """Read a packaged file that is included unchanged."""
     return files("tracker.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _as_json(value: Any) -> str:
-    """Data that can end neither its element nor a string."""
+    """Format data so that it can end neither its element nor a string."""
     from jinja2.utils import htmlsafe_json_dumps
 
     return htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -178,7 +178,7 @@ def _head(example: Example) -> str:
 
 
 def _origin(contents: Contents) -> list[tuple[str, str]]:
-    """Name and value of what tells where the numbers come from; nothing of the machine that made the page."""
+    """Return names and values of the provenance; nothing about the machine that wrote the page."""
     board, selection = contents.board, contents.selection
     versions = sorted({finding.code_version for finding in contents.findings})
     facts = {

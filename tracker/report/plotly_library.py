@@ -1,4 +1,4 @@
-"""plotly.js, packed so that it takes a fifth of its size in the page."""
+"""plotly.js, compressed to a fifth of its size."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from importlib.resources import files
 
 @dataclass(frozen=True, kw_only=True)
 class DrawingLibrary:
-    """The program that draws the pictures.
+    """The library that draws the charts.
 
     Attributes:
-        packed: its source, compressed (gzip) and written in letters (Base64).
-        fingerprint: SHA-256 of the source in Base64, as a page's security policy names it.
+        packed: its source, compressed (gzip) and encoded (Base64).
+        fingerprint: SHA-256 of the source in Base64, for the page's content security policy.
         version: such as ``4.1.1``.
     """
 
@@ -28,7 +28,7 @@ class DrawingLibrary:
 
 @cache
 def load_plotly() -> DrawingLibrary:
-    """The one that is installed with plotly."""
+    """Load the version installed with plotly."""
     import plotly
 
     source = files(plotly).joinpath("package_data", "plotly.min.js").read_bytes()
@@ -41,5 +41,5 @@ def load_plotly() -> DrawingLibrary:
 
 
 def fingerprint(source: bytes) -> str:
-    """SHA-256 in Base64."""
+    """Return the SHA-256 in Base64."""
     return base64.b64encode(hashlib.sha256(source).digest()).decode()

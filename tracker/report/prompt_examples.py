@@ -1,4 +1,4 @@
-"""A few prompts to look at: the hardest, those that divide the models most, the easiest."""
+"""Example prompts: the hardest, those that divide the models most, the easiest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ N_EACH = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A prompt.
+    """An example prompt.
 
     Attributes:
-        name: what files call it.
-        task: its task; '' where there is none.
-        text: what is asked.
-        mean: mean score of the models on it.
-        n_models: how many were measured on it.
+        name: its name in files.
+        task: its task; '' without a task.
+        text: its text.
+        mean: mean score of the models.
+        n_models: number of models with a score.
     """
 
     name: str
@@ -36,11 +36,11 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """Prompts to look at.
+    """Example prompts.
 
     Attributes:
-        groups: by what they are examples of: the first of those concerned, in the order of their keys.
-        counts: how many prompts each group is drawn from.
+        groups: by property: the first prompts with it, in the order of their keys.
+        counts: number of prompts with each property.
     """
 
     groups: dict[str, tuple[Example, ...]]
@@ -48,9 +48,9 @@ class Examples:
 
 
 def select_examples(session: Session, scores: PerformanceMatrix) -> Examples | None:
-    """Prompts with the lowest mean, the largest spread, the highest mean; None where no text is known.
+    """Select prompts with the lowest mean, the largest spread and the highest mean; None if no text is known.
 
-    Prompts that tie are many; the first ones by key stand for them.
+    Ties are frequent; the first ones by key are selected.
     """
     prompt = tables.prompt.c
     stored = sa.select(prompt.id).join(tables.task, tables.task.c.id == prompt.task_id)

@@ -1,4 +1,4 @@
-"""Where models differ: by the difficulty of prompts, and from one another."""
+"""Differences between models: by the difficulty of prompts, and between each two models."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tracker.statistics.ranking import TIE_TOLERANCE
 
 @dataclass(frozen=True, kw_only=True)
 class ByDifficulty:
-    """Means of models over prompts of like difficulty.
+    """Means of models over prompts of similar difficulty.
 
     Attributes:
-        means: ``(n_models, n_bins)`` mean score; NaN where a model has none of a bin's prompts.
+        means: ``(n_models, n_bins)`` mean score; NaN if a model has none of a bin's prompts.
         overall: ``(n_bins,)`` mean over its prompts of the prompt's mean over all models.
         edges: ``(n_bins + 1,)`` positions in the order of difficulty where bins begin and end.
     """
@@ -26,14 +26,14 @@ class ByDifficulty:
 
 
 def bin_by_difficulty(Q: NDArray[np.float64], n_bins: int) -> ByDifficulty:
-    """Means over prompts sorted by the mean of all models and cut into bins of like size.
+    """Compute means over prompts sorted by the mean of all models and cut into bins of similar size.
 
     Prompts with equal means stay in the order of the rows. The lowest mean comes first. With fewer prompts than bins,
-    each is a bin of its own.
+    each prompt has a separate bin.
 
     Args:
-        Q: ``(n_prompts, n_models)`` scores, NaN = not measured; each row and each column has a score.
-        n_bins: how many, at most.
+        Q: ``(n_prompts, n_models)`` scores, NaN = missing; each row and each column has a score.
+        n_bins: maximum number of bins.
     """
     difficulty = np.nanmean(Q, axis=1)
     order = np.argsort(difficulty, kind="stable")
@@ -48,12 +48,12 @@ def bin_by_difficulty(Q: NDArray[np.float64], n_bins: int) -> ByDifficulty:
 
 
 def compute_agreement(Q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``(n_models, n_models)`` share of prompts on which two models have the same score.
+    """Return the share of prompts on which two models have the same score, ``(n_models, n_models)``.
 
-    Of the prompts that both were measured on; NaN where there are none.
+    Only prompts with scores from both models are used; NaN without any.
 
     Args:
-        Q: ``(n_prompts, n_models)`` scores, NaN = not measured; measured ones are 0 or 1.
+        Q: ``(n_prompts, n_models)`` scores, NaN = missing; others are 0 or 1.
     """
     is_measured = (~np.isnan(Q)).astype(np.float64)
     ones = np.where(Q == 1, 1.0, 0.0)
@@ -64,17 +64,17 @@ def compute_agreement(Q: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def compute_correlations(Q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``(n_models, n_models)`` Pearson correlation of the scores of two models, over the prompts that both have.
+    """Return the Pearson correlation of the scores of each two models, ``(n_models, n_models)``, over their common
+    prompts.
 
-    NaN where there are fewer than two, where one of the models has the same score on all of them, and where scores are
-    too large to be squared.
+    NaN with fewer than two prompts, for a model with constant scores on them, and for scores too large to be squared.
 
     Args:
-        Q: ``(n_prompts, n_models)`` scores, NaN = not measured.
+        Q: ``(n_prompts, n_models)`` scores, NaN = missing.
     """
     is_measured = (~np.isnan(Q)).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        centred = np.nan_to_num(Q - np.nanmean(Q, axis=0))  # sums of squares of small numbers, not of large ones
+        centred = np.nan_to_num(Q - np.nanmean(Q, axis=0))  # smaller numbers give more exact sums of squares
         n = is_measured.T @ is_measured
         sums = centred.T @ is_measured  # of the row's model, over the prompts that the column's model has too
         squares = (centred**2).T @ is_measured

@@ -1,4 +1,4 @@
-"""What is asked, and of whom."""
+"""Tables of the catalogue: benchmarks, tasks, prompts, models and metrics."""
 
 from datetime import date, datetime
 from typing import Any
@@ -9,7 +9,7 @@ from tracker.schema.table import BigInt, Double, Instant, Json, Table, column, n
 
 
 class Database(Table, table=True):
-    """This store's identity, which tags what is published from it."""
+    """This store's identity, which tags published runs."""
 
     __table_args__ = ({"comment": "Identity of this store; one row"},)
     id: str = column("UUID made when the store was created", key=True)
@@ -35,7 +35,7 @@ class Task(Table, table=True):
 
 
 class Prompt(Table, table=True):
-    """One item of a task, known by the hash of its content once its text is known."""
+    """One item of a task, identified by the hash of its content once its text is known."""
 
     __table_args__ = (
         sa.UniqueConstraint("task_id", "content_hash", "occurrence"),
@@ -53,7 +53,7 @@ class Prompt(Table, table=True):
 
 
 class PromptAlias(Table, table=True):
-    """What a harness or a family of files calls a prompt."""
+    """The name of a prompt in a harness or a family of files."""
 
     __tablename__ = "prompt_alias"
     __table_args__ = ({"comment": "What a harness or a family of files calls a prompt"},)
@@ -86,7 +86,7 @@ class ModelAlias(Table, table=True):
 
 
 class Metric(Table, table=True):
-    """How answers are scored."""
+    """A metric by which answers are scored."""
 
     __table_args__ = ({"comment": "How answers are scored"},)
     id: int | None = column("key", key=True, default=None)

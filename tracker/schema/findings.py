@@ -1,4 +1,4 @@
-"""What was concluded, from which data, and where it was published."""
+"""Tables of findings: results, their data, and where they were published."""
 
 from datetime import datetime
 from typing import Any
@@ -42,7 +42,7 @@ class StoredFinding(Table, table=True):
 
 
 class FindingRun(Table, table=True):
-    """Which runs a finding rests on; when one changes, the finding is stale."""
+    """The runs a finding is based on; if one changes, the finding is stale."""
 
     __tablename__ = "finding_run"
     __table_args__ = ({"comment": "Which runs a finding rests on"},)
@@ -54,7 +54,7 @@ class FindingRun(Table, table=True):
 
 
 class FindingMetric(Table, table=True):
-    """A number of a finding, or the reason why it has none."""
+    """A metric of a finding, or the reason why it is undefined."""
 
     __tablename__ = "finding_metric"
     __table_args__ = (
@@ -70,7 +70,7 @@ class FindingMetric(Table, table=True):
 
 
 class FindingArtifact(Table, table=True):
-    """Arrays, tables and pictures of a finding; MLflow can be rebuilt from them."""
+    """Arrays, tables and figures of a finding; MLflow can be rebuilt from them."""
 
     __tablename__ = "finding_artifact"
     __table_args__ = ({"comment": "Arrays, tables and pictures of a finding"},)
@@ -113,7 +113,7 @@ class FilterDecision(Table, table=True):
 
 
 class FilterReason(Table, table=True):
-    """Why a filter singled a prompt out; several reasons may apply."""
+    """Why a filter flagged a prompt; several reasons may apply."""
 
     __tablename__ = "filter_reason"
     __table_args__ = ({"comment": "Why a filter singled a prompt out", "sqlite_with_rowid": False},)
@@ -140,7 +140,7 @@ class Ranking(Table, table=True):
 
 
 class Publication(Table, table=True):
-    """What was published where, so that nothing is published twice."""
+    """Published findings and runs, so that nothing is published twice."""
 
     __table_args__ = (one_of("kind", PUBLICATION_KINDS), {"comment": "What was published where"})
     tracking_uri: str = column("the MLflow store, without password", key=True)

@@ -1,4 +1,4 @@
-"""What was observed: runs, scores, answers, embeddings, and the files they came from."""
+"""Tables of measurements: runs, scores, answers, embeddings, and their source files."""
 
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ ANSWER_STATUSES = ("ok", "error", "empty")
 
 
 class Source(Table, table=True):
-    """A file, or the files of one run, as taken in."""
+    """An ingested file, or the ingested files of one run."""
 
     __table_args__ = ({"comment": "A file, or the files of one run, as taken in"},)
     id: int | None = column("key", key=True, default=None)
@@ -27,7 +27,7 @@ class Source(Table, table=True):
 
 
 class Run(Table, table=True):
-    """One model answering one benchmark once."""
+    """One model evaluated once on one benchmark."""
 
     __table_args__ = (
         sa.UniqueConstraint("benchmark_id", "model_id", "condition", "variant", "label"),
@@ -61,7 +61,7 @@ class Run(Table, table=True):
 
 
 class RunSource(Table, table=True):
-    """Which files a run came from."""
+    """The files a run came from."""
 
     __tablename__ = "run_source"
     __table_args__ = ({"comment": "Which files a run came from"},)
@@ -70,7 +70,7 @@ class RunSource(Table, table=True):
 
 
 class Score(Table, table=True):
-    """A number for one prompt in one run under one metric; what was not measured has no row."""
+    """A number for one prompt in one run under one metric; a missing score has no row."""
 
     __table_args__ = (
         finite("value"),
@@ -84,7 +84,7 @@ class Score(Table, table=True):
 
 
 class Answer(Table, table=True):
-    """What a model said."""
+    """A model's answer to a prompt."""
 
     __table_args__ = (
         one_of("status", ANSWER_STATUSES),
@@ -100,7 +100,7 @@ class Answer(Table, table=True):
 
 
 class TaskScore(Table, table=True):
-    """A score for a whole task, where nothing finer was published."""
+    """A score for a whole task without scores of its prompts."""
 
     __tablename__ = "task_score"
     __table_args__ = (finite("value"), {"comment": "A score for a whole task, where nothing finer was published"})
@@ -113,7 +113,7 @@ class TaskScore(Table, table=True):
 
 
 class Encoder(Table, table=True):
-    """What turns a prompt's text into a vector."""
+    """An encoder, which turns a prompt's text into a vector."""
 
     __table_args__ = (
         sa.UniqueConstraint("name", "revision", "template"),

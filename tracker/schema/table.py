@@ -1,4 +1,4 @@
-"""What all tables share: names of constraints, types that both engines know, comments."""
+"""Shared definitions of all tables: constraint names, types that both engines support, comments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ metadata = sa.MetaData(
 
 
 class Table(SQLModel):
-    """Base of all tables, on a MetaData of our own."""
+    """Base of all tables, on a separate MetaData."""
 
     metadata = metadata
     model_config = {"defer_build": True}  # rows are not validated, and validators would slow every start
@@ -51,17 +51,17 @@ def column(
     index: bool = False,
     unique: bool = False,
 ) -> Any:
-    """A commented column.
+    """Define a commented column.
 
     Args:
-        comment: what it holds, in which unit.
-        default: value of a new row; none means that it must be given.
+        comment: meaning and unit.
+        default: value of a new row; none means that it is required.
         default_factory: the same, computed.
         key: part of the primary key.
         to: ``table.column`` it refers to.
-        cascade: whether rows go with the row they refer to.
-        kind: SQLAlchemy type, where the annotation does not say it.
-        index: whether to index it by itself.
+        cascade: whether rows are deleted with the row they refer to.
+        kind: SQLAlchemy type, if the annotation does not determine it.
+        index: whether it has a separate index.
         unique: whether its values are unique.
     """
     options: dict[str, Any] = {"sa_column_kwargs": {"comment": comment}}
@@ -87,11 +87,11 @@ def column(
 
 
 def finite(name: str) -> sa.CheckConstraint:
-    """A check that a number is neither NaN nor infinite, on either engine."""
+    """Return a check that a number is neither NaN nor infinite, on either engine."""
     return sa.CheckConstraint(f"{name} BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308", name="finite")
 
 
 def one_of(name: str, values: tuple[str, ...]) -> sa.CheckConstraint:
-    """A check that a text column holds one of a few words."""
+    """Return a check that a text column holds one of a few words."""
     quoted = ", ".join(f"'{v}'" for v in values)
     return sa.CheckConstraint(f"{name} IN ({quoted})", name=name)

@@ -1,11 +1,11 @@
-"""What people query: the views, their SQL in one place.
+"""The views for users, with their SQL in one place.
 
-Views block changes of the tables below them: they are dropped before any migration and created anew after
-the last, so that a change made here needs no more than an empty migration.
+Views block changes of the tables below them. They are dropped before any migration and created again after the last, so
+that a change here needs no more than an empty migration.
 """
 
-# As `suffrage leaderboard`: of each model the latest complete run that has scores under the metric; trials
-# averaged, then prompts; a rank only for models measured on everything that any of them was measured on.
+# As `suffrage leaderboard`: of each model the latest complete run that has scores under the metric; averaged over
+# trials, then prompts; a rank only for models with a score for everything that any model has.
 LEADERBOARD = """
 CREATE VIEW leaderboard AS
 WITH scored AS (
@@ -31,7 +31,7 @@ WITH scored AS (
     FROM latest
     JOIN measured ON measured.run_id = latest.run_id AND measured.metric_id = latest.metric_id
                  AND measured.unit = latest.unit
-), asked AS (
+), expected AS (
     SELECT benchmark_id, condition, variant, metric_id, unit, count(DISTINCT item) AS n
     FROM chosen
     GROUP BY benchmark_id, condition, variant, metric_id, unit
@@ -42,15 +42,15 @@ WITH scored AS (
     GROUP BY chosen.benchmark_id, chosen.model_id, chosen.condition, chosen.variant, chosen.metric_id, chosen.unit,
              chosen.run_id
 ), compared AS (
-    SELECT summary.*, CAST(summary.n AS DOUBLE PRECISION) / asked.n AS coverage,
-           CASE WHEN summary.n = asked.n THEN 1 ELSE 0 END AS complete,
+    SELECT summary.*, CAST(summary.n AS DOUBLE PRECISION) / expected.n AS coverage,
+           CASE WHEN summary.n = expected.n THEN 1 ELSE 0 END AS complete,
            CASE WHEN metric.higher_is_better THEN -summary.mean ELSE summary.mean END AS badness,
            metric.name AS metric
     FROM summary
     JOIN metric ON metric.id = summary.metric_id
-    JOIN asked ON asked.benchmark_id = summary.benchmark_id AND asked.condition = summary.condition
-              AND asked.variant = summary.variant AND asked.metric_id = summary.metric_id
-              AND asked.unit = summary.unit
+    JOIN expected ON expected.benchmark_id = summary.benchmark_id AND expected.condition = summary.condition
+              AND expected.variant = summary.variant AND expected.metric_id = summary.metric_id
+              AND expected.unit = summary.unit
 )
 SELECT benchmark.name AS benchmark, benchmark.revision AS revision, compared.metric AS metric,
        compared.condition AS condition, compared.variant AS variant, model.name AS model,
@@ -71,7 +71,7 @@ JOIN benchmark ON benchmark.id = compared.benchmark_id
 JOIN model ON model.id = compared.model_id
 """
 
-# Runs that were hidden or superseded, and partial ones, are not part of a model's history; `run` lists them.
+# Hidden, superseded and partial runs are not part of a model's history; `run` lists them.
 RUN_HISTORY = """
 CREATE VIEW run_history AS
 SELECT benchmark.name AS benchmark, model.name AS model, run.id AS run_id, run.condition AS condition,

@@ -1,1 +1,1 @@
-"""Statistics that the tracker and the analyses share: errors, intervals, ranks, tests; imports nothing of ours."""
+"""Statistics shared by tracker and analyses: errors, intervals, ranks, tests; imports nothing else of the project."""

@@ -1,4 +1,4 @@
-"""Which prompts depend on each other, as numbers."""
+"""Clusters of dependent prompts as integer codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 EVEN = 0.75
-"""Below this share of G − 1, intervals of CR1 with G − 1 degrees of freedom hold the truth too rarely."""
+"""Below this share of G − 1, intervals of CR1 with G − 1 degrees of freedom have too low coverage."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +18,7 @@ class Grouping:
     Attributes:
         codes: ``(n,)`` int64 cluster of each row, in ``0 .. n_groups - 1``.
         sizes: ``(n_groups,)`` int64 rows of each cluster, all positive.
-        n_alone: rows that name no cluster; each is one of its own.
+        n_alone: rows without a cluster; each is treated as a separate one.
     """
 
     codes: NDArray[np.int64]
@@ -32,10 +32,11 @@ class Grouping:
 
     @property
     def degrees(self) -> float:
-        """Satterthwaite's degrees of freedom of the CR2 error of a mean, were prompts independent.
+        """Satterthwaite's degrees of freedom of the CR2 error of a mean of independent prompts.
 
-        G − 1 where all clusters are equally large, fewer the less equal they are; 0 for one cluster. With shares w and
-        u = w² / (1 − w) it is 1 / (Σw² + (Σu)² − Σu²).
+        G − 1 for clusters of equal size, fewer the more sizes differ; 0 for one cluster. With shares w and u = w² / (1
+        − w) it is 1 / (Σw² + (Σu)² − Σu²).
+
         Source: Bell and McCaffrey 2002, section 4; Pustejovsky and Tipton 2018, for the mean.
         """
         if self.n_groups < 2:
@@ -46,18 +47,18 @@ class Grouping:
 
     @property
     def is_even(self) -> bool:
-        """Whether clusters are equally large enough for CR1 with G − 1 degrees of freedom."""
+        """Whether cluster sizes are similar enough for CR1 with G − 1 degrees of freedom."""
         return self.degrees >= EVEN * (self.n_groups - 1)
 
     @property
     def problem(self) -> str:
-        """Why errors cannot be clustered; '' where they can."""
+        """Why errors cannot be clustered; '' if they can."""
         if self.n_alone == len(self.codes):
-            return "no prompt names a cluster"
+            return "no prompt has a cluster"
         return "all prompts are in one cluster" if self.n_groups < 2 else ""
 
     def rows(self, keep: NDArray[np.bool_]) -> Grouping:
-        """The same clusters with only the rows where ``keep`` is true.
+        """Return the same clusters with only the rows where ``keep`` is true.
 
         Args:
             keep: ``(n,)``.
@@ -70,7 +71,7 @@ class Grouping:
 
 
 def group_rows(names: NDArray[np.str_]) -> Grouping:
-    """Rows with the same name are one cluster; a row without a name is a cluster of its own.
+    """Assign rows with the same name to one cluster; a row without a name is a separate cluster.
 
     Args:
         names: ``(n,)``; '' is no name.
@@ -79,7 +80,7 @@ def group_rows(names: NDArray[np.str_]) -> Grouping:
 
 
 def _numbered(marks: NDArray[np.generic], alone: NDArray[np.bool_]) -> Grouping:
-    """Clusters with a name first, in the order of their marks, then the rows that are alone."""
+    """Number the named clusters first, in the order of their marks, then the rows without a name."""
     names, codes = np.unique(marks[~alone], return_inverse=True)
     every = np.empty(len(marks), dtype=np.int64)
     every[~alone] = codes

@@ -1,4 +1,4 @@
-"""How the numerical loops are compiled: once, cached beside the code, without Python's lock."""
+"""Compile numerical loops: cached beside the code, without Python's lock."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Compile a function of arrays on its first call and keep the machine code on disk.
+    """Compile a function of arrays on its first call and cache the machine code on disk.
 
-    Floating-point operations keep the order in which they are written (no ``fastmath``), so equal
-    inputs give equal bytes whatever the number of workers. The lock is released, so threads scale.
+    Floating-point operations keep their order (no ``fastmath``), so equal inputs give equal bytes for any number of
+    workers. The lock is released, so threads scale.
 
-    Kernels call each other with `INT` around literal integers: a literal is a type of its own to the
-    compiler, and would have the callee compiled once more.
+    Kernels call each other with `INT` around literal integers: a literal is a separate type to the compiler, which
+    would compile the callee once more.
     """
     return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
 
 
 def sum_kernel(function: F) -> F:
-    """Compile like `jit`, but let sums be made in the order that suits the processor's vectors.
+    """Compile like `jit`, but allow reordered sums for vector instructions.
 
-    Equal inputs still give equal bytes on one machine, whatever the number of workers; another machine may round
-    differently. For sums whose ties are decided with a tolerance.
+    Equal inputs still give equal bytes on one machine, for any number of workers; another machine may round
+    differently. Use it for sums whose ties are decided with a tolerance.
     """
     return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc"})(function))
 
 
 INT = np.int64
-"""The type of every integer that is not a word of bits."""
+"""The type of every integer except bit masks."""
 
 
 def _popcount(typing_context: Any, word: Any) -> Any:
@@ -46,12 +46,12 @@ def _popcount(typing_context: Any, word: Any) -> Any:
 
 
 popcount = intrinsic(_popcount)
-"""Number of set bits of a 64-bit word; callable from kernels only."""
+"""Count the set bits of a 64-bit word; callable from kernels only."""
 
 
 @jit
 def bit_counts(words: Any) -> Any:
-    """Set bits of each row of a ``(n, n_words)`` uint64 array, as ``(n,)`` int64."""
+    """Count the set bits of each row of a ``(n, n_words)`` uint64 array, as ``(n,)`` int64."""
     counts = np.zeros(words.shape[0], np.int64)
     for i in range(words.shape[0]):
         total = np.uint64(0)

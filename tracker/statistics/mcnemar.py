@@ -1,4 +1,4 @@
-"""McNemar's exact test, of right and wrong answers to the same prompts.
+"""McNemar's exact test of correct and wrong answers to the same prompts.
 
 Source: McNemar 1947; the exact form is the binomial test of Fay 2010, "Two-sided exact tests and matching confidence
 intervals for discrete data".
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 
 def mcnemar_pvalues(only_first: Any, only_second: Any) -> NDArray[np.float64]:
-    """Exact two-sided p-values: were the prompts that only one gets right split by a fair coin?
+    """Return exact two-sided p-values. Null hypothesis: of prompts with one correct answer, each model has half.
 
     Args:
         only_first, only_second: counts, of equal shapes.
 
     Returns:
-        Of the same shape, in (0, 1], min(1, 2 P(Bin(m, 1/2) ≤ smaller count)) for m prompts together; 1 where m is 0.
+        Of the same shape, in (0, 1], min(1, 2 P(Bin(m, 1/2) ≤ smaller count)) for m prompts together; 1 if m is 0.
         Below 10⁻³⁰⁸ it is 0.
     """
     from scipy.special import bdtr

@@ -1,4 +1,4 @@
-"""What can stand for scores that were not measured."""
+"""Fill missing scores."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 
 def complete_rows(Q: NDArray[np.float64], columns: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """``(n,)`` whether a row has a score in each of some columns.
+    """Return whether a row has a score in each of some columns, ``(n,)``.
 
     Args:
-        Q: ``(n, k)`` scores, NaN = not measured.
-        columns: ``(k,)`` those that count.
+        Q: ``(n, k)`` scores, NaN = missing.
+        columns: ``(k,)`` columns to check.
     """
     return np.asarray(~np.isnan(Q)[:, columns].any(axis=1))
 
@@ -19,31 +19,31 @@ def complete_rows(Q: NDArray[np.float64], columns: NDArray[np.bool_]) -> NDArray
 def fill_missing(
     Q: NDArray[np.float64], columns: NDArray[np.bool_], values: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """The scores, with ``values`` where some columns have none.
+    """Return the scores, with ``values`` in place of missing ones in some columns.
 
     Args:
-        Q: ``(n, k)`` scores, NaN = not measured.
-        columns: ``(k,)`` those to fill.
+        Q: ``(n, k)`` scores, NaN = missing.
+        columns: ``(k,)`` columns to fill.
         values: a number, or ``(n, k)``.
     """
     return np.where(np.isnan(Q) & columns, values, Q)
 
 
 def impute(Q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Row effect plus column effect, fitted to the measured cells by least squares, for every cell.
+    """Fit row effect plus column effect to the existing scores by least squares, for every cell.
 
     Args:
-        Q: ``(n, k)`` scores, NaN = not measured.
+        Q: ``(n, k)`` scores, NaN = missing.
 
     Returns:
-        ``(n, k)`` fitted values; NaN throughout for a row or column without a measured cell. Where the measured cells
-        fall into parts that share neither rows nor columns, of all best fits that with the smallest columns' effects.
+        ``(n, k)`` fitted values; NaN throughout for a row or column without a score. If the scores fall into parts that
+        share neither rows nor columns, the best fit with the smallest column effects is returned.
     """
     measured = ~np.isnan(Q)
     scores = np.where(measured, Q, 0.0)
     n_row, n_column = measured.sum(axis=1), measured.sum(axis=0)
     shares = np.divide(measured, n_row[:, None], out=np.zeros(Q.shape), where=n_row[:, None] > 0)
-    # The rows' effects are eliminated from the normal equations; what is left has one equation for each column.
+    # The rows' effects are eliminated from the normal equations, which leaves one equation per column.
     matrix = np.diag(n_column.astype(np.float64)) - measured.T.astype(np.float64) @ shares
     target = scores.sum(axis=0) - shares.T @ scores.sum(axis=1)
     column = np.where(n_column > 0, np.linalg.lstsq(matrix, target, rcond=None)[0], np.nan)

@@ -1,8 +1,8 @@
-"""Many tests at once: adjusted p-values, for the family-wise error rate and for the false discovery rate.
+"""Adjust p-values of many tests, for the family-wise error rate and for the false discovery rate.
 
 Source: Holm 1979, "A simple sequentially rejective multiple test procedure"; Benjamini & Hochberg 1995, "Controlling
-the false discovery rate". Not taken from `statsmodels.stats.multitest`, which neither passes over missing p-values nor
-adjusts many rows at once, and loads pandas and scipy.stats, which would slow the start of every leaderboard; tests
+the false discovery rate". `statsmodels.stats.multitest` is not used: it neither passes over missing p-values nor
+adjusts many rows at once. It also loads pandas and scipy.stats, which would slow the start of every leaderboard. Tests
 compare the two.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 def holm_values(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The smallest family-wise error rate at which Holm's procedure rejects each hypothesis.
+    """Return the smallest family-wise error rate at which Holm's procedure rejects each hypothesis.
 
     Args:
         pvalues: ``(m,)`` in [0, 1]; NaN is no hypothesis and stays NaN.
@@ -32,7 +32,7 @@ def holm_values(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def fdr_values(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The smallest false discovery rate at which the procedure calls each hypothesis.
+    """Return the smallest false discovery rate at which the Benjamini-Hochberg procedure rejects each hypothesis.
 
     Args:
         pvalues: ``(m,)`` in [0, 1]; NaN is no hypothesis and stays NaN.
@@ -47,10 +47,10 @@ def fdr_values(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def ascending_fdr_values(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`fdr_values` of each row, where the rows are sorted already; they stay sorted.
+    """Return `fdr_values` of each row, for rows that are already sorted; they stay sorted.
 
     Args:
-        pvalues: ``(n, m)``, each row ascending with NaN last, as `np.sort` leaves it.
+        pvalues: ``(n, m)``, each row ascending with NaN last, as returned by `np.sort`.
     """
     m = (~np.isnan(pvalues)).sum(axis=1, keepdims=True)
     raised = pvalues * (m / np.arange(1, pvalues.shape[1] + 1))

@@ -1,4 +1,4 @@
-"""Differences between two models on the same prompts: how large on average, and how sure.
+"""Mean differences between two models on the same prompts, with standard errors and p-values.
 
 Source: Miller 2024, "Adding Error Bars to Evals", sections 2.2 and 3.2; Cameron and Miller 2015, section II (CR1); Bell
 and McCaffrey 2002, "Bias reduction in standard errors for linear regression with multi-stage samples" (CR2).
@@ -22,11 +22,11 @@ class MeanDifference:
     """A mean difference with its error.
 
     Attributes:
-        mean: in the unit of the scores; exactly 0 where only rounding is left.
-        stderr: NaN below two units; exactly 0 where all units say the same.
-        n_units: prompts or clusters that count as independent.
-        degrees: of freedom; 0 below two units.
-        low, high: mean ± Student's t with so many degrees; NaN where there is no error.
+        mean: in the unit of the scores; exactly 0 if only rounding is left.
+        stderr: NaN below two units; exactly 0 if all units agree.
+        n_units: independent prompts or clusters.
+        degrees: degrees of freedom; 0 below two units.
+        low, high: mean ± Student's t with these degrees; NaN without an error.
         pvalue: two-sided; see `t_pvalues`.
     """
 
@@ -40,7 +40,7 @@ class MeanDifference:
 
 
 def estimate_mean(differences: NDArray[np.float64], *, scale: float, level: float = 0.95) -> MeanDifference:
-    """The mean with the error s / √n, as if prompts were independent.
+    """Estimate the mean with the error s / √n, assuming independent prompts.
 
     Args:
         differences: ``(n,)`` finite, at least one.
@@ -60,17 +60,17 @@ def estimate_clustered_mean(
     level: float = 0.95,
     correction: Correction = "CR1",
 ) -> MeanDifference:
-    """The mean with an error that knows of clusters, from S, the sum of deviations in each.
+    """Estimate the mean with a clustered error, from S, the sum of deviations in each cluster.
 
-    CR1 is √(G/(G − 1) Σ S²) / n with G − 1 degrees of freedom, for clusters of like size. CR2 is √(Σ S² / (1 − w)) / n
-    with w the cluster's share of the prompts, and Satterthwaite's degrees; where all w are equal it is the same.
+    CR1 is √(G/(G − 1) Σ S²) / n with G − 1 degrees of freedom, for clusters of similar size. CR2 is √(Σ S² / (1 − w)) /
+    n with w the cluster's share of the prompts, and Satterthwaite's degrees; for equal w it is the same.
 
     Args:
         differences: ``(n,)`` finite, at least one.
         groups: their clusters; below two there is no error.
         scale: largest absolute score; an error below `TIE_TOLERANCE` of it is 0.
         level: of the interval.
-        correction: for there being few clusters.
+        correction: small-sample correction for few clusters.
     """
     n, G, mean = len(differences), groups.n_groups, float(differences.mean())
     error = np.nan
@@ -100,12 +100,12 @@ def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: fl
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnpairedTest:
-    """What comes out where nobody looks at which prompts were the same.
+    """The z-test that ignores the pairing of prompts.
 
     Attributes:
         stderr: √(se_a² + se_b²), each s / √n; NaN below two prompts.
-        z: difference over it; NaN where it is 0.
-        pvalue: two-sided, normal; NaN where there is no z.
+        z: difference divided by it; NaN if it is 0.
+        pvalue: two-sided, normal; NaN without z.
     """
 
     stderr: float
@@ -114,7 +114,7 @@ class UnpairedTest:
 
 
 def unpaired_z_test(a: NDArray[np.float64], b: NDArray[np.float64]) -> UnpairedTest:
-    """The z-test of two means that most tools report.
+    """Return the z-test of two means that most tools report.
 
     Args:
         a, b: finite scores.

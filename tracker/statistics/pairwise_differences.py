@@ -1,7 +1,7 @@
-"""Every two models at once: differences of means over the prompts both were measured on, with their errors.
+"""Differences of means of all pairs of models over their common prompts, with errors.
 
-Nothing goes through pairs one by one: sums over prompts are products of matrices. Where two models are so alike that
-such a product would lose digits, their differences are taken prompt by prompt after all.
+Pairs are not computed one by one: sums over prompts are matrix products. For two models so similar that such a product
+would lose digits, the differences are computed prompt by prompt.
 
 Source: Miller 2024, "Adding Error Bars to Evals", sections 2.2 and 3.2 (paired, clustered); Cameron and Miller 2015,
 section II (CR1).
@@ -21,27 +21,26 @@ from tracker.statistics.standard_errors import Correction, cluster_correction
 from tracker.statistics.student_t import t_pvalues
 
 CANCELLATION = 1e-3
-"""A sum of squares below this share of what it is a difference of would have fewer than twelve digits left."""
+"""A sum of squares below this share of its terms would have fewer than twelve digits left."""
 MAX_CELLS = 1 << 22
-"""Differences that are held at a time."""
+"""Differences held in memory at a time."""
 
 Square = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairwiseDifferences:
-    """Model i less model j, over the prompts that both were measured on; every array is ``(k, k)``.
+    """Model i minus model j, over the common prompts; every array is ``(k, k)``.
 
     Attributes:
-        n: prompts that both were measured on.
-        difference: mean of the differences, in the unit of the scores; NaN where no prompt is shared.
-        stderr: s / √n, as if prompts were independent; NaN below two prompts; exactly 0 for identical models.
-        n_clusters: clusters with a shared prompt.
-        stderr_clustered: CR1 or CR2, as of `estimate_clustered_mean`; NaN below two clusters, or where no clusters were
-            given.
-        degrees_clustered: of freedom; 0 where there is no clustered error.
-        only_first, only_second: prompts that only i, or only j, gets right; None where scores are not all 0 and 1.
-        scale: largest absolute score; what is below `TIE_TOLERANCE` of it is rounding.
+        n: common prompts.
+        difference: mean of the differences, in the unit of the scores; NaN without common prompts.
+        stderr: s / √n, assuming independent prompts; NaN below two prompts; exactly 0 for identical models.
+        n_clusters: clusters with a common prompt.
+        stderr_clustered: CR1 or CR2, as in `estimate_clustered_mean`; NaN below two clusters, or without clusters.
+        degrees_clustered: degrees of freedom; 0 without a clustered error.
+        only_first, only_second: prompts that only i, or only j, answers correctly; None unless all scores are 0 or 1.
+        scale: largest absolute score; values below `TIE_TOLERANCE` of it are rounding.
     """
 
     n: NDArray[np.int64]
@@ -56,17 +55,17 @@ class PairwiseDifferences:
 
     @property
     def pvalues(self) -> Square:
-        """Paired t, as if prompts were independent; see `t_pvalues`."""
+        """Paired t-test, assuming independent prompts; see `t_pvalues`."""
         return t_pvalues(self.difference, self.stderr, self.n, self.scale)
 
     @property
     def pvalues_clustered(self) -> Square:
-        """Paired t around the clustered error; NaN where there is none."""
+        """Paired t-test with the clustered error; NaN without one."""
         return t_pvalues(self.difference, self.stderr_clustered, self.n_clusters, self.scale, self.degrees_clustered)
 
     @property
     def pvalues_mcnemar(self) -> Square | None:
-        """Exact McNemar; None where scores are not all 0 and 1."""
+        """Exact McNemar test; None unless all scores are 0 or 1."""
         if self.only_first is None or self.only_second is None:
             return None
         return mcnemar_pvalues(self.only_first, self.only_second)
@@ -78,16 +77,16 @@ def compare_all_pairs(
     """Compare every two columns.
 
     Args:
-        Q: ``(n, k)`` finite scores; NaN = not measured.
-        groups: clusters of the rows; None where errors are not to be clustered.
-        correction: of clustered errors, for there being few clusters.
+        Q: ``(n, k)`` finite scores; NaN = missing.
+        groups: clusters of the rows; None for errors without clusters.
+        correction: small-sample correction of clustered errors for few clusters.
     """
     seen = ~np.isnan(Q)
     scale = float(np.abs(Q).max(initial=0.0, where=seen))
     M, scores = seen.astype(np.float64), np.where(seen, Q, 0.0)
     values = scores
     is_binary = bool(((values == 0) | (values == 1)).all())
-    if not is_binary:  # differences stay what they are, sums of squares become small
+    if not is_binary:  # differences are unchanged, sums of squares become small
         counted = np.maximum(M.sum(axis=1, keepdims=True), 1)
         values = np.where(seen, values - values.sum(axis=1, keepdims=True) / counted, 0.0)
     n = M.T @ M
@@ -100,7 +99,7 @@ def compare_all_pairs(
         mean = total / n
         spread = np.maximum(
             (n * squared_differences - total**2) / n, 0.0
-        )  # whole numbers until divided, where scores are 0 and 1
+        )  # exact integers until divided, if scores are 0 and 1
     between, n_clusters, degrees = _between(values, M, mean, groups, correction)
     close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < CANCELLATION * whole
     if groups is not None:
@@ -131,7 +130,9 @@ def compare_all_pairs(
 def _between(
     values: Square, M: Square, mean: Square, groups: Grouping | None, correction: Correction
 ) -> tuple[Square, Square, Square]:
-    """For every two columns: n² times the squared clustered error, the number of clusters, degrees of freedom."""
+    """For every two columns, return n² times the squared clustered error, the number of clusters, and degrees of
+    freedom.
+    """
     k = values.shape[1]
     if groups is None:
         return np.full((k, k), np.nan), np.zeros((k, k)), np.zeros((k, k))
@@ -151,7 +152,7 @@ def _between(
 def _between_with_gaps(
     values: Square, M: Square, mean: Square, clusters: list[NDArray[np.int64]], correction: Correction
 ) -> tuple[Square, Square, Square]:
-    """The same where columns lack scores, so that every pair has clusters of its own sizes."""
+    """The same for columns with missing scores, where cluster sizes differ between pairs."""
     n, filled = M.T @ M, np.where(np.isnan(mean), 0.0, mean)
     number = np.sum([(M[rows].T @ M[rows]) > 0 for rows in clusters], axis=0).astype(np.float64)
     between, squares, parts, parts_squared = (np.zeros(n.shape) for _ in range(4))
@@ -168,7 +169,7 @@ def _between_with_gaps(
 
 
 def _in_clusters(groups: Grouping) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows in the order of their clusters, and where each cluster begins."""
+    """Return rows sorted by cluster, and the start of each cluster."""
     return np.argsort(groups.codes, kind="stable"), np.concatenate([[0], np.cumsum(groups.sizes)[:-1]])
 
 
@@ -185,12 +186,12 @@ def _one_by_one(
     """Replace the results of some pairs by those of their differences, prompt by prompt; in place.
 
     Args:
-        scores: ``(n, k)``, 0 where not measured.
-        M: ``(n, k)``, 1 where measured.
+        scores: ``(n, k)``, 0 where missing.
+        M: ``(n, k)``, 1 where there is a score, else 0.
         groups: clusters of the rows, if any.
         pairs: first and second columns.
         results: mean, sum of squared deviations, and its counterpart between clusters.
-        exact: whether the first two are exact already.
+        exact: whether the first two are already exact.
         correction: of the third.
     """
     mean, spread, between = results

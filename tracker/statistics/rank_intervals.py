@@ -1,8 +1,8 @@
-"""Which ranks the scores allow each model, and which models cannot be told apart.
+"""Rank intervals of models, and groups of models that are not distinguishable.
 
 Source: Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for ranks with applications to mobility across
-neighbourhoods and academic achievement across countries", section 3: from tests of all pairs that together err with a
-given probability follow intervals that hold all ranks at once.
+neighbourhoods and academic achievement across countries", section 3. Tests of all pairs with a controlled family-wise
+error rate give intervals that hold all ranks simultaneously.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tracker.statistics.standard_errors import Correction, cluster_correction
 from tracker.statistics.student_t import t_quantile
 
 BLOCK = 64
-"""Resamples drawn from one stream."""
+"""Number of resamples drawn from one stream."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankIntervals:
-    """Models in the order of the columns.
+    """Rank intervals of models, in the order of the columns.
 
     Attributes:
         mean: ``(k,)`` mean score.
@@ -35,18 +35,18 @@ class RankIntervals:
             clustered error (CR1) of G clusters, else with n − 1 degrees around the plain one; NaN without an error.
         rank: ``(k,)`` 1 is best; ties share the mean rank.
         rank_low, rank_high: ``(k,)`` 1 + models significantly better, k − models significantly worse; all k intervals
-            hold at once with probability ``level``.
-        bootstrap_low, bootstrap_high: ``(k,)`` percentiles of each model's own rank in resamples, each model for
-            itself; NaN where nothing was resampled.
+            hold simultaneously with probability ``level``.
+        bootstrap_low, bootstrap_high: ``(k,)`` percentiles of each model's rank in resamples, for each model alone; NaN
+            without resamples.
         pairs: all pairs of columns.
-        pvalues: ``(k, k)`` of the pairs, clustered where there are clusters; NaN where there is no test.
+        pvalues: ``(k, k)`` of the pairs, clustered if there are clusters; NaN without a test.
         holm: ``(k, k)`` the same adjusted for all pairs.
         better: ``(k, k)`` whether the row is significantly better than the column.
-        groups: columns that cannot be told apart: maximal runs, in the order of the ranks, in which no two are
-            separable; of two models or more. Runs may overlap.
+        groups: columns that are not distinguishable: maximal runs, in the order of the ranks, in which no two differ
+            significantly; of two models or more. Runs may overlap.
         is_clustered: whether p-values and resamples are by cluster.
-        correction: of clustered errors: CR2 where clusters are of very unequal sizes.
-        level: as asked for.
+        correction: of clustered errors: CR2 if cluster sizes differ greatly.
+        level: the requested level.
     """
 
     mean: NDArray[np.float64]
@@ -68,12 +68,12 @@ class RankIntervals:
 
     @property
     def n_pairs(self) -> int:
-        """Pairs of models."""
+        """Number of pairs of models."""
         return len(self.mean) * (len(self.mean) - 1) // 2
 
     @property
     def n_separable_pairs(self) -> int:
-        """Pairs of which one is significantly better."""
+        """Number of pairs of which one is significantly better."""
         return int(self.better.sum())
 
 
@@ -86,16 +86,15 @@ def rank_intervals(
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> RankIntervals:
-    """Tell ranks apart by tests of all pairs, adjusted by Holm.
+    """Compute rank intervals from tests of all pairs, adjusted by Holm.
 
     Args:
         Q: ``(n, k)`` finite scores of k models, at least one, on n prompts.
-        groups: clusters of the prompts; where there are not two of them, or none has a name, prompts count as
-            independent.
+        groups: clusters of the prompts; with fewer than two clusters, or no names, prompts are treated as independent.
         higher_is_better: whether large scores are good.
         level: of all intervals, in (0, 1).
-        n_resamples: of the bootstrap; 0 for none.
-        seed: of the resamples; the same seed gives the same bytes, whatever the number of workers.
+        n_resamples: number of bootstrap resamples; 0 for none.
+        seed: seed of the resamples; the same seed gives the same bytes, for any number of workers.
     """
     k = Q.shape[1]
     clustered = not groups.problem
@@ -135,10 +134,10 @@ def rank_intervals(
 
 
 def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
-    """Maximal runs of models, in the order of the ranks, in which no two are separable.
+    """Return maximal runs of models, in the order of the ranks, in which no two differ significantly.
 
     Args:
-        rank: ``(k,)``; equal ranks are taken in the order of the columns.
+        rank: ``(k,)``; ties are broken by the order of the columns.
         better: ``(k, k)`` whether the row is significantly better than the column.
 
     Returns:
@@ -161,7 +160,7 @@ def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tu
 def _means_with_errors(
     Q: NDArray[np.float64], mean: NDArray[np.float64], groups: Grouping, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Interval of each mean, as on the leaderboard."""
+    """Return the interval of each mean, as on the leaderboard."""
     n, deviations = len(Q), Q - mean
     units = n if groups.problem else groups.n_groups
     if units < 2:
@@ -179,7 +178,7 @@ def _means_with_errors(
 def _bootstrap(
     Q: NDArray[np.float64], groups: Grouping | None, level: float, n_resamples: int, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Percentiles of each model's rank when prompts, or whole clusters, are drawn with replacement."""
+    """Return percentiles of each model's rank when prompts, or whole clusters, are drawn with replacement."""
     k = Q.shape[1]
     if n_resamples == 0:
         return np.full(k, np.nan), np.full(k, np.nan)
@@ -203,7 +202,7 @@ def _bootstrap(
 
 
 def rank_rows(scores: NDArray[np.float64], slack: float) -> NDArray[np.float64]:
-    """Rank of each score in its row: 1 is the largest, ties share the mean of their ranks.
+    """Return the rank of each score in its row: 1 is the largest, ties share the mean of their ranks.
 
     Args:
         scores: ``(n, k)`` finite, large is good.

@@ -1,6 +1,6 @@
-"""Ranks, and how far two rankings are apart.
+"""Ranks of scores, and distances between rankings.
 
-Ranks are decided with a tolerance: means of the same scores in another order are one value.
+Ties have a tolerance, so that means of the same scores summed in another order are equal.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 TIE_TOLERANCE = 1e-12
-"""Numbers closer than this share of the largest are equal, and an error below it is 0: what remains is rounding.
+"""Relative tolerance of ties: numbers closer than this share of the largest are equal, and an error below it is 0.
 
-The one tolerance of the project. A module that needs another one says why beside it."""
+The only tolerance of the project. A module that needs another one documents the reason.
+"""
 
 
 def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) -> NDArray[np.float64]:
-    """Rank of each score: 1 is best, ties share the mean of their ranks.
+    """Return the rank of each score: 1 is best, ties share the mean of their ranks.
 
     Scores within `TIE_TOLERANCE` of the best of their group, relative to the largest magnitude, are tied with it.
 
@@ -40,13 +41,14 @@ def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) ->
 
 
 def kendall_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Share of pairs of models that two rankings order differently, in [0, 1].
+    """Return the share of pairs of models that two rankings order differently, in [0, 1].
 
     A pair that one ranking orders and the other ties counts half; 0 if there are fewer than two models.
+
     Source: Fagin et al. 2004, "Comparing and aggregating rankings with ties", with p = 1/2, over C(m, 2).
 
     Args:
-        a, b: ``(m,)`` ranks as of `mean_ranks`.
+        a, b: ``(m,)`` ranks as returned by `mean_ranks`.
     """
     i, j = np.triu_indices(len(a), 1)
     if not len(i):
@@ -56,12 +58,12 @@ def kendall_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def kendall_tau_b(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Kendall's tau-b of two rankings; NaN if either ties all models.
+    """Return Kendall's tau-b of two rankings; NaN if either ties all models.
 
     Source: Kendall 1945, "The treatment of ties in ranking problems".
 
     Args:
-        a, b: ``(m,)`` ranks as of `mean_ranks`.
+        a, b: ``(m,)`` ranks as returned by `mean_ranks`.
     """
     i, j = np.triu_indices(len(a), 1)
     first, second = np.sign(a[i] - a[j]), np.sign(b[i] - b[j])

@@ -1,4 +1,4 @@
-"""Permutation tests: where the work is divided, and what is concluded from the draws."""
+"""Permutation tests: parallel draws, and p-values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 ALPHA = 0.05
-"""Up to this p, what was seen is not put down to chance; at this false discovery rate, discoveries are counted."""
+"""Significance level of p-values, and false discovery rate for counting discoveries."""
 ATOM_SHARE = 0.01
-"""A statistic is called discrete when one value makes up more than this share of its null distribution."""
+"""A statistic is discrete if one value makes up more than this share of its null distribution."""
 SPREAD_TOLERANCE = 1e-13
-"""Numbers that spread by no more than this share of the largest are one value: below `TIE_TOLERANCE`, as the null of a
-statistic may be that narrow and have many values all the same."""
+"""Numbers whose spread is below this share of the largest are one value. It is smaller than `TIE_TOLERANCE`, because
+the null distribution of a statistic may be that narrow and still have many values.
+"""
 CHANCE_TIE = 2
-"""Among few draws, this many may be equal by chance."""
+"""With few draws, this many may be equal by chance."""
 
 
 def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
-    """``[task(0), task(1), ...]``, the one place where work is spread over workers.
+    """Return ``[task(0), task(1), ...]``; the only place that distributes work over workers.
 
-    ``joblib.parallel_config(n_jobs=..., backend=...)`` around the caller decides on how many and of
-    which kind; without it the blocks run one after the other. A task must depend on nothing but the
-    number of its block, so that the results are the same bytes for any of these choices.
+    ``joblib.parallel_config(n_jobs=..., backend=...)`` around the caller sets the number and kind of workers; without
+    it the blocks run sequentially. A task must depend only on its block number, so that the results are the same bytes
+    for any setting.
     """
-    if "joblib" not in sys.modules:  # so nobody has asked it for workers, and its import would cost more than the work
+    if "joblib" not in sys.modules:  # joblib is not configured, and its import would cost more than the work
         return [task(block) for block in range(n_blocks)]
     from joblib import Parallel, delayed
 
@@ -38,23 +39,23 @@ def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
 
 
 def split_blocks(n: int, size: int) -> list[range]:
-    """``0 .. n - 1`` in runs of ``size``; the last may be shorter."""
+    """Split ``0 .. n - 1`` into ranges of ``size``; the last may be shorter."""
     return [range(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PermutationTest:
-    """One statistic of the observed table beside the same statistic of tables drawn under the null.
+    """A statistic of the observed table, with its null distribution.
 
-    All p-values count the observed table among the draws, so none is 0 and each is at most ``alpha``
-    in at most ``alpha`` of the tables that obey the null (the mid-p only approximately).
+    All p-values include the observed table among the draws, so none is 0. Each is at most ``alpha`` in at most
+    ``alpha`` of the tables under the null hypothesis (the mid-p only approximately).
 
     Attributes:
         observed: the statistic of the observed table.
         null: ``(n_permutations,)`` float64, the statistic of each drawn table.
-        n_greater: how many draws are greater.
-        n_equal: how many are equal, decided without rounding on binary tables; draws in which the
-            statistic does not exist are counted here.
+        n_greater: number of greater draws.
+        n_equal: number of equal draws, decided without rounding on binary tables; draws with an undefined statistic are
+            counted here.
         reason: why there are no p-values; empty if there are.
     """
 
@@ -71,7 +72,7 @@ class PermutationTest:
 
     @property
     def smallest_pvalue(self) -> float:
-        """What either tail cannot go below: the observed table is one of ``B + 1``."""
+        """Smallest possible p-value of a tail: the observed table is one of ``B + 1``."""
         return 1 / (self.n_permutations + 1)
 
     @property
@@ -96,7 +97,7 @@ class PermutationTest:
 
     @property
     def null_mean(self) -> float:
-        """Mean over the draws; NaN if there is none in which the statistic exists."""
+        """Mean over the draws; NaN if the statistic is undefined in all of them."""
         values = self.null[np.isfinite(self.null)]
         if values.size and (values == values[0]).all():
             return float(values[0])  # without the rounding of a sum
@@ -110,7 +111,7 @@ class PermutationTest:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether one value makes up more than `ATOM_SHARE` of the draws, so that p-values move in jumps."""
+        """Whether one value makes up more than `ATOM_SHARE` of the draws, so that p-values move in steps."""
         values = self.null[np.isfinite(self.null)]
         if not values.size:
             return True
@@ -124,20 +125,20 @@ class PermutationTest:
 def build_permutation_test(
     observed: float, null: NDArray[np.float64], signs: NDArray[np.int8], reason: str = "", *, on_an_atom: bool = False
 ) -> PermutationTest:
-    """A `PermutationTest` from the sign of ``null - observed`` for each draw.
+    """Return a `PermutationTest` from the sign of ``null - observed`` for each draw.
 
     Args:
-        observed: the statistic of the observed table; NaN, where it does not exist, is a reason of its own.
+        observed: the statistic of the observed table; NaN if undefined, which has its own reason.
         null: ``(n_permutations,)`` float64.
         signs: ``(n_permutations,)`` int8, -1, 0 or 1.
-        reason: why the statistic cannot be a test, if that is known.
-        on_an_atom: whether the statistic takes few values by its nature, as percentiles do; then draws that are all
-            equal to the observed one are a result, and not a sign that no draw can change it.
+        reason: why the statistic cannot be tested, if known.
+        on_an_atom: whether the statistic is discrete by nature, as percentiles are. Draws that all equal the observed
+            one are then a result, not a sign that permutations cannot change it.
     """
     if not reason and not np.isfinite(observed):
-        reason = "the observed table has no pair of prompts for which it exists"
+        reason = "the observed table has no pair of prompts with a defined value"
     if not reason and not np.isfinite(null).any():
-        reason = "no drawn table has a pair of prompts for which it exists"
+        reason = "no drawn table has a pair of prompts with a defined value"
     if not reason and not on_an_atom and not signs.any():
         reason = "no draw changed it"
     return PermutationTest(

@@ -1,7 +1,7 @@
-"""The kernels that draw random numbers from a stream of `tracker.statistics.rng_streams`.
+"""Kernels that draw random numbers from a stream of `tracker.statistics.rng_streams`.
 
-Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (Philox 4x32, ten rounds);
-Lemire 2019, "Fast random integer generation in an interval" (unbiased bounded integers).
+Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (Philox 4x32, ten rounds); Lemire 2019, "Fast
+random integer generation in an interval" (unbiased bounded integers).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from tracker.statistics.jit import INT, jit
 
 BATCH = 16
-"""Counters turned into words at a time; a stream's words come in batches of four times as many."""
+"""Counters converted to words at a time; a stream's words come in batches of four times as many."""
 _MASK = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 _MULTIPLY = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -38,13 +38,13 @@ def fill_words(words: Any, key: Any, purpose: Any, permutation: Any, column: Any
 
 @jit
 def fill_below(draws: Any, bound: Any, step: Any, key: Any, purpose: Any, permutation: Any, column: Any) -> None:
-    """Fill ``draws``: entry ``i`` is a uniform integer in ``[0, bound + i * step)``, without bias.
+    """Fill ``draws``: entry ``i`` is an unbiased uniform integer in ``[0, bound + i * step)``.
 
     Args:
         draws: ``(n,)`` int64.
         bound, step: every bound is in ``[1, 2**32)``.
-        key: of the seed.
-        purpose, permutation, column: the name of the stream.
+        key: key of the seed.
+        purpose, permutation, column: identify the stream.
     """
     words = np.empty((4, BATCH), np.uint64)
     flat = words.reshape(4 * BATCH)

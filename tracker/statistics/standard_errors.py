@@ -1,4 +1,4 @@
-"""How far a mean over prompts can be trusted: standard errors, plain and clustered by task, and their intervals.
+"""Standard errors of means over prompts, plain and clustered by task, and confidence intervals.
 
 Source: White 1980 and MacKinnon and White 1985 (HC1); Cameron and Miller 2015, section II (CR1); Bell and McCaffrey
 2002, "Bias reduction in standard errors for linear regression with multi-stage samples" (CR2).
@@ -17,22 +17,22 @@ from tracker.statistics.student_t import t_quantile
 
 LEVEL = 0.95
 Correction = Literal["CR1", "CR2"]
-"""For there being few clusters."""
+"""Small-sample correction for few clusters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMeans:
-    """The weighted mean of each column over its measured rows, and what its errors are made of.
+    """The weighted mean of each column over its scores, and the sums behind its errors.
 
     Attributes:
         mean: ``(k,)`` Σwx / Σw; NaN for a column without a score.
-        n: ``(k,)`` measured rows.
+        n: ``(k,)`` rows with a score.
         total: ``(k,)`` Σw over them.
         squares: ``(k,)`` Σ(w·residual)².
         between: ``(k,)`` sum over tasks of the square of Σ(w·residual) in the task.
-        n_clusters: ``(k,)`` tasks with a measured row; a row whose task has no name is one of its own.
-        n_without_task: ``(k,)`` measured rows whose task has no name.
-        n_effective: ``(k,)`` (Σw)² / Σw² over measured rows.
+        n_clusters: ``(k,)`` tasks with a score; a row without a task name is a separate one.
+        n_without_task: ``(k,)`` rows with a score whose task has no name.
+        n_effective: ``(k,)`` (Σw)² / Σw² over rows with a score.
     """
 
     mean: NDArray[np.float64]
@@ -52,19 +52,19 @@ class WeightedMeans:
         return math.sqrt(self.squares[column] / (n - 1) / n) * float(n / self.total[column])
 
     def clustered_error(self, column: int) -> float:
-        """√(G/(G − 1) · Σ over tasks (Σ in the task w·residual)²) / Σw for G tasks; there must be two."""
+        """√(G/(G − 1) · Σ over tasks (Σ in the task w·residual)²) / Σw for G tasks; None for fewer than two."""
         n_clusters = int(self.n_clusters[column])
         factor = cluster_correction(None, n_clusters, None, "CR1")
         return math.sqrt(factor * self.between[column]) / float(self.total[column])
 
 
 def weighted_means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.float64]) -> WeightedMeans:
-    """The weighted mean of each column.
+    """Compute the weighted mean of each column.
 
     Args:
-        Q: ``(n, k)`` scores, NaN = not measured; at least one row.
-        tasks: ``(n,)`` name of each row's task; '' where it has none, so that it is one of its own.
-        weights: ``(n,)`` positive; where all are exactly 1, everything is what it is without weights, byte for byte.
+        Q: ``(n, k)`` scores, NaN = missing; at least one row.
+        tasks: ``(n,)`` name of each row's task; '' for none, which makes the row a separate task.
+        weights: ``(n,)`` positive; if all are exactly 1, the result equals the unweighted one, byte for byte.
     """
     _, codes = np.unique(tasks, return_inverse=True)
     alone = tasks == ""
@@ -94,7 +94,7 @@ def weighted_means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDA
 
 
 def effective_sample_size(weights: NDArray[np.float64]) -> float:
-    """Kish's effective number of prompts, (Σw)² / Σw²; how many there are where all weigh the same.
+    """Return Kish's effective number of prompts, (Σw)² / Σw²; the number of prompts for equal weights.
 
     Args:
         weights: ``(n,)``, not negative, some positive, in any unit.
@@ -104,7 +104,7 @@ def effective_sample_size(weights: NDArray[np.float64]) -> float:
 
 
 def scale_to_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights rescaled to a mean of 1; all exactly 1 where they are equal.
+    """Rescale weights to a mean of 1; all exactly 1 if they are equal.
 
     Args:
         weights: ``(n,)``, not negative, some positive; scaled by a power of two first, so that no sum overflows.
@@ -116,7 +116,7 @@ def scale_to_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def confidence_interval(mean: float, error: float | None, degrees: int) -> tuple[float | None, float | None]:
-    """The mean and as much of Student's t with ``degrees`` of freedom to either side as holds `LEVEL` of it."""
+    """Return the interval mean ± t · stderr that holds `LEVEL` of Student's t with ``degrees`` of freedom."""
     if error is None or math.isinf(error):
         return None, None
     reach = float(t_quantile(LEVEL, degrees)) * error
@@ -124,7 +124,7 @@ def confidence_interval(mean: float, error: float | None, degrees: int) -> tuple
 
 
 def cluster_correction(sizes: Any, n_clusters: Any, n: Any, correction: Correction) -> Any:
-    """By how much the squared sum of a cluster is raised, for there being few clusters.
+    """Return the factor of a cluster's squared sum that corrects for few clusters.
 
     CR1 is G / (G − 1); CR2 of a mean is 1 / (1 − w) with w the cluster's share of the rows.
 
@@ -132,6 +132,6 @@ def cluster_correction(sizes: Any, n_clusters: Any, n: Any, correction: Correcti
         sizes: rows of each cluster.
         n_clusters: G.
         n: rows.
-        correction: which.
+        correction: CR1 or CR2.
     """
     return n_clusters / (n_clusters - 1) if correction == "CR1" else 1 / (1 - sizes / n)

@@ -1,4 +1,4 @@
-"""Student's t: p-values and quantiles of estimates with an error, and what holds where the error is 0."""
+"""P-values and quantiles of Student's t, including estimates with an error of 0."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scipy import special
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 MIN_DEGREES = 1.0
-"""No error of two units or more has fewer degrees of freedom, but for rounding."""
+"""Minimum degrees of freedom of an error of two units or more, except for rounding."""
 
 
 def t_quantile(level: float, degrees: Any) -> Any:
-    """How many standard errors to either side hold ``level`` of Student's t; NaN without any degree of freedom.
+    """Return how many standard errors to either side hold ``level`` of Student's t; NaN without degrees of freedom.
 
     Args:
         level: in (0, 1).
@@ -26,17 +26,16 @@ def t_quantile(level: float, degrees: Any) -> Any:
 
 
 def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float, degrees: Any = None) -> NDArray[np.float64]:
-    """Two-sided p-values of Student's t.
+    """Return two-sided p-values of Student's t.
 
-    Where the error is 0, so that all units say the same, t says nothing: a difference of 0 has p = 1, any other one
-    the p-value of the exact test that flips signs of whole units, 2 / 2**n_units. Fewer than two units have none
-    (NaN).
+    If the error is 0 because all units agree, t is undefined. A difference of 0 then has p = 1. Any other one has the
+    p-value of the exact sign-flip test of whole units, 2 / 2**n_units. Fewer than two units have none (NaN).
 
     Args:
-        differences, errors: of equal shapes; NaN where there is no error.
+        differences, errors: of equal shapes; NaN without an error.
         n_units: prompts or clusters behind each.
-        scale: largest absolute score; what is below `TIE_TOLERANCE` of it is 0.
-        degrees: of freedom; ``n_units - 1`` where they are not given.
+        scale: largest absolute score; values below `TIE_TOLERANCE` of it are 0.
+        degrees: degrees of freedom; ``n_units - 1`` by default.
 
     Returns:
         Of the same shape, in [0, 1].

@@ -90,7 +90,7 @@ class TestOutput:
 
     def test_an_mlflow_that_is_away_is_a_warning(self, filled_file: sa.Engine) -> None:
         result = run_analyze(filled_file, "toy", "arithmetic", "--tracking-uri", "http://127.0.0.1:9")
-        assert "Warning: MLflow at http://127.0.0.1:9 did not take it" in result.stderr
+        assert "Warning: MLflow at http://127.0.0.1:9 rejected the request" in result.stderr
         assert "Recorded as finding 1" in result.stderr
 
 

@@ -37,7 +37,7 @@ class TestPublish:
         assert text == "Nothing is recorded yet. Take some results in: suffrage ingest PATH\n"
 
     def test_an_mlflow_that_is_away_is_an_error(self, filled_file: sa.Engine) -> None:
-        with pytest.raises(PublishingError, match="`suffrage publish` makes it up"):
+        with pytest.raises(PublishingError, match="with `suffrage publish`"):
             call("publish", "--database", str(filled_file.url), "--tracking-uri", "http://127.0.0.1:9")
 
     def test_results_ingested_while_mlflow_is_away_are_stored_with_a_warning(
@@ -47,7 +47,7 @@ class TestPublish:
         arguments = ("--benchmark", "small", "--metric", "accuracy", "--database", sqlite_url)
         result = call("ingest", str(tmp_path / "wide.csv"), *arguments, "--tracking-uri", "http://127.0.0.1:9")
         assert result.exit_code == 0
-        assert "Warning: MLflow at http://127.0.0.1:9 did not take it (Connection refused)." in result.stderr
+        assert "Warning: MLflow at http://127.0.0.1:9 rejected the request (Connection refused)." in result.stderr
         text = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
         assert text == f"{tracking_uri} shows 2 runs and 0 findings; 2 of them are new.\n"
 

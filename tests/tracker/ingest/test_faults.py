@@ -160,7 +160,7 @@ class TestDiskFull:
         assert process.returncode == 1
         assert "Traceback" not in output
         assert "the disk is full" in output
-        assert "free some space and run it again" in output
+        assert "Free some space and run it again" in output
         assert all_rows(engine) == before
         assert_sound(engine)
         assert subprocess.run(command(sqlite_url, path), capture_output=True, timeout=120).returncode == 0

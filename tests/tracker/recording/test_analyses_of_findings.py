@@ -111,7 +111,7 @@ def test_its_command_has_no_options_that_choose_data() -> None:
 def test_a_benchmark_must_be_named_where_one_is_looked_at_and_only_there(filled_file: sa.Engine) -> None:
     assert not load_declaration("counting").is_of_one_benchmark
     assert load_declaration("toy").is_of_one_benchmark
-    with pytest.raises(SelectionError, match=r"toy is asked of a benchmark\. Name one"):
+    with pytest.raises(SelectionError, match=r"toy needs a benchmark\. Name one"):
         run_analysis(filled_file, "toy")
-    with pytest.raises(SelectionError, match=r"counting looks at findings of all benchmarks\. Leave the benchmark out"):
+    with pytest.raises(SelectionError, match=r"counting uses findings of all benchmarks\. Leave the benchmark out"):
         run_analysis(filled_file, "counting", ARITHMETIC)

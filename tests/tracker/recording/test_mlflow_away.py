@@ -101,8 +101,8 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
         recorded = run_analysis(filled_file, "stop", ARITHMETIC, {"group": server.pid}, publish_to=address)
         assert recorded.mlflow_run_id is None
         assert recorded.publishing_problem is not None
-        assert recorded.publishing_problem.startswith(f"MLflow at {address} did not take it (")
-        assert recorded.publishing_problem.endswith("`suffrage publish` makes it up.")
+        assert recorded.publishing_problem.startswith(f"MLflow at {address} rejected the request (")
+        assert recorded.publishing_problem.endswith("with `suffrage publish`.")
         with transaction(filled_file, write=False) as session:
             last = sa.select(tables.finding.c.headline).order_by(tables.finding.c.id.desc()).limit(1)
             assert session.scalar(last) == "It was stopped."

@@ -107,10 +107,10 @@ class TestWeights:
     def test_an_analysis_without_weights_rejects_them(self, filled: sa.Engine) -> None:
         with pytest.raises(SelectionError) as caught:
             run_analysis(filled, "toy", replace(ARITHMETIC, weights="task-equal"))
-        assert str(caught.value) == "toy does not look at weights. Leave --weights out."
+        assert str(caught.value) == "toy does not use weights. Leave --weights out."
 
     def test_and_so_it_does_with_an_encoder(self, filled: sa.Engine) -> None:
-        with pytest.raises(SelectionError, match=r"weighing-mean does not look at encoder\. Leave --encoder out"):
+        with pytest.raises(SelectionError, match=r"weighing-mean does not use encoder\. Leave --encoder out"):
             run_analysis(filled, "weighing-mean", replace(ARITHMETIC, encoder="minilm"))
 
     def test_weights_that_are_not_there_leave_nothing_behind(self, filled: sa.Engine) -> None:

@@ -293,7 +293,7 @@ class TestErrors:
     def test_a_tracking_uri_that_can_never_work_is_refused_before_anything_is_computed(
         self, filled_file: sa.Engine
     ) -> None:
-        with pytest.raises(PublishingError, match=r"Give sqlite:///FILE\.db"):
+        with pytest.raises(PublishingError, match=r"Use sqlite:///FILE\.db"):
             run_analysis(filled_file, "toy", ARITHMETIC, publish_to="file:./mlruns")
         assert rows(filled_file, tables.finding) == []
 

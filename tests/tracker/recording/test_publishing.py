@@ -226,7 +226,7 @@ class TestRuns:
         publish_missing(engine, tracking_uri)
         [run] = [run for run in mlflow_runs(tracking_uri) if run.data.tags["suffrage.run_id"] == "1"]
         assert len(run.data.metrics) == 50
-        assert run.data.tags["suffrage.left_out"].startswith("56 of 106 numbers are only in the store: ['")
+        assert run.data.tags["suffrage.left_out"].startswith("56 of 106 metrics are only in the store: ['")
 
     def test_partial_runs_are_left_out(self, filled_file: sa.Engine, tracking_uri: str) -> None:
         with transaction(filled_file) as session:
@@ -353,12 +353,12 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("uri", "words"),
         [
-            ("file:///tmp/mlruns", "does not keep runs in plain folders any more"),
-            ("./mlruns", "is no MLflow tracking URI"),
+            ("file:///tmp/mlruns", "no longer supports plain folders"),
+            ("./mlruns", "is not an MLflow tracking URI"),
             ("oracle://me@host/db", "begins with oracle:"),
-            ("sqlite://", "names no file"),
-            ("sqlite:///:memory:", "names no file"),
-            ("sqlite:////no/such/folder/mlflow.db", "There is no folder /no/such/folder"),
+            ("sqlite://", "does not name a file"),
+            ("sqlite:///:memory:", "does not name a file"),
+            ("sqlite:////no/such/folder/mlflow.db", "The folder /no/such/folder for MLflow's file does not exist"),
         ],
     )
     def test_uris_that_can_never_work_are_refused(self, filled_file: sa.Engine, uri: str, words: str) -> None:
@@ -366,12 +366,12 @@ class TestErrors:
             publish_missing(filled_file, uri)
 
     def test_our_own_store_is_no_place_for_mlflow(self, filled_file: sa.Engine) -> None:
-        with pytest.raises(PublishingError, match="is the store itself"):
+        with pytest.raises(PublishingError, match="is the Suffrage store itself"):
             publish_missing(filled_file, str(filled_file.url))
 
     def test_a_file_that_is_no_database_is_one_sentence(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "broken.db").write_bytes(b"not a database" * 100)
-        with pytest.raises(PublishingError, match=r"file is not a database.*`suffrage publish` makes it up"):
+        with pytest.raises(PublishingError, match=r"file is not a database.*with `suffrage publish`"):
             publish_missing(filled_file, f"sqlite:///{tmp_path / 'broken.db'}")
 
     def test_a_store_that_cannot_be_reached_is_one_sentence_without_its_password(self, filled_file: sa.Engine) -> None:

@@ -210,7 +210,7 @@ class TestDecisions:
 
     def test_reasons_for_prompts_without_decision_are_a_bug(self) -> None:
         reasons = {"easy": self.out([7], [True])}
-        with pytest.raises(ValueError, match="the step easy singles out prompts that were not judged"):
+        with pytest.raises(ValueError, match="the step easy flags prompts that the filter did not evaluate"):
             FilterDecisions(prompt_ids=self.IDS, kept=np.ones(3, dtype=np.bool_), reasons=reasons)
 
 

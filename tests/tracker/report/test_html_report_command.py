@@ -55,8 +55,8 @@ class TestFile:
     def test_a_choice_of_data_is_printed(self, store: Store) -> None:
         query(store, "quiz", "-o", "r.html", "--no-mlflow", "--missing", "worst", "--cluster", "none")
         message = Path("r.html").read_text()
-        assert "Asked with these choices: cluster none; missing worst." in message
-        assert "The intervals take every prompt as drawn by itself." in message
+        assert "Selection: cluster none; missing worst." in message
+        assert "Intervals treat prompts as independent." in message
 
     def test_an_unknown_benchmark_is_an_error_that_lists_the_known_ones(self, store: Store) -> None:
         with pytest.raises(NotFoundError, match="Did you mean 'quiz'"):
@@ -80,7 +80,7 @@ class TestMlflow:
         assert Path(kept).read_bytes() == Path("r.html").read_bytes()
 
     def test_the_file_is_written_though_mlflow_is_away_but_not_where_it_can_never_be(self, store: Store) -> None:
-        with pytest.raises(PublishingError, match="no MLflow tracking URI"):
+        with pytest.raises(PublishingError, match="not an MLflow tracking URI"):
             query(store, "quiz", "-o", "r.html", "--tracking-uri", "nowhere")
         assert not Path("r.html").exists()
         Path("broken.db").write_text("no database, but words enough to be mistaken for one" * 20)

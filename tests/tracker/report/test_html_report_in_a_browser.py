@@ -144,7 +144,7 @@ class TestForPeople:
         seen = Seen(browser, file, WIDE, java_script_enabled=False)
         assert seen.page.locator("table.board tbody tr").count() == len(MODELS)
         assert seen.page.locator(".wait").first.is_visible()
-        assert "drawn by a script, which has not run here" in seen.page.locator(".wait").first.text_content()
+        assert "needs JavaScript, which did not run" in seen.page.locator(".wait").first.text_content()
         assert seen.logged == []
         seen.context.close()
 

@@ -108,7 +108,7 @@ class TestLaws:
 
     @pytest.mark.parametrize(
         ("names", "problem"),
-        [("aaa", "all prompts are in one cluster"), ("...", "no prompt names a cluster"), ("ab.", ""), ("a..", "")],
+        [("aaa", "all prompts are in one cluster"), ("...", "no prompt has a cluster"), ("ab.", ""), ("a..", "")],
     )
     def test_why_there_are_no_clusters_is_reported(self, names, problem):
         assert some(names).problem == problem

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def export_findings(
     session: Session, selector: Annotated[str | None, ValueHint(metavar="[BENCHMARK|ID]")] = None
 ) -> StreamedTable:
-    """Every number of every finding, of those about a benchmark, or of one, in the order in which they were recorded.
+    """Return every metric of every finding, of those about a benchmark, or of one, in the order of recording.
 
     Columns: ``finding`` (the key), ``analysis``, ``benchmark``, ``recorded``, ``status``, ``stale`` (why it no longer
     holds), ``parameters`` and ``selection`` (JSON), ``seed``, ``headline``, ``evidence``, ``caveats``, then ``metric``,
@@ -38,10 +38,10 @@ def export_findings(
 
     Args:
         session: the store.
-        selector: a benchmark, or the key of a finding; None takes all.
+        selector: a benchmark, or the key of a finding; None for all findings.
 
     Raises:
-        NotFoundError: there is no such benchmark or finding.
+        NotFoundError: the benchmark or finding does not exist.
         SelectionError: there are no findings.
     """
     import pyarrow as pa
@@ -57,7 +57,9 @@ def export_findings(
         known = session.scalars(tables.finding.select().with_only_columns(tables.finding.c.id)).all()
         raise NotFoundError("finding", selector, sorted(known))
     if not records:
-        raise SelectionError(f"There are no findings{f' about {selector}' if selector else ''} yet: suffrage analyze …")
+        raise SelectionError(
+            f"There are no findings{f' about {selector}' if selector else ''} yet. Run an analysis: suffrage analyze …"
+        )
     rows = [
         {
             "finding": record.id,

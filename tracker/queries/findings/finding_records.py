@@ -1,4 +1,4 @@
-"""What was found, and whether it still holds."""
+"""Load recorded findings, with their staleness."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tracker.queries.sql import tables
 
 @dataclass(frozen=True, kw_only=True)
 class FindingRow:
-    """A finding as listed.
+    """A finding in a list.
 
     Attributes:
-        id: its key; a larger one came later.
+        id: its key; a larger key was recorded later.
         name: of the analysis.
-        benchmark: what it is about; None where it is about several.
+        benchmark: its benchmark; None for several.
         status: complete or failed.
-        summary: headline, evidence and caveats; empty where it failed.
-        error: what went wrong; '' where it is complete.
-        main_metrics: its main numbers by name; None where one is undefined.
-        recorded: when, UTC.
-        stale: why it should be asked again; '' where its data are still the latest.
-        selection: which data it saw.
+        summary: headline, evidence and caveats; empty if it failed.
+        error: error message; '' if it is complete.
+        main_metrics: its main metrics by name; None if one is undefined.
+        recorded: time of recording, UTC.
+        stale: why it should be run again; '' if its data are still the latest.
+        selection: its selection.
     """
 
     id: int
@@ -49,12 +49,12 @@ class FindingRow:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRecord:
-    """A number of a finding.
+    """A metric of a finding.
 
     Attributes:
         name: such as ``hamming.variance.pvalue``.
-        value: the number; None where it is not given.
-        reason: why it is not given; '' where it is.
+        value: the number; None if undefined.
+        reason: why it is undefined; '' if it is not.
         is_main: whether it is shown in MLflow and on the terminal.
     """
 
@@ -70,7 +70,7 @@ class ArtifactInfo:
 
     Attributes:
         name: file name.
-        media_type: what is in it.
+        media_type: type of its content.
         n_bytes: its size.
     """
 
@@ -81,18 +81,18 @@ class ArtifactInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingRecord(FindingRow):
-    """Everything that is recorded of a finding, except the content of its files.
+    """Everything recorded of a finding, except the content of its files.
 
     Attributes:
         warnings: further warnings about the data and the method.
-        parameters: options it ran with.
-        seed: of its random numbers; None where it draws none.
-        input_digest: SHA-256 of the data it saw.
-        code_version: of the code that ran.
+        parameters: its options.
+        seed: of its random numbers; None if it draws none.
+        input_digest: SHA-256 of its data.
+        code_version: version of the code.
         timings: seconds by step.
-        numbers: every number, in the finding's own order.
+        numbers: every metric, in the finding's order.
         artifacts: its files, by name.
-        run_ids: keys of the runs it rests on.
+        run_ids: keys of its runs.
     """
 
     warnings: tuple[str, ...]
@@ -107,10 +107,10 @@ class FindingRecord(FindingRow):
 
 
 def list_findings(session: Session, *, benchmark: str | None = None, analysis: str | None = None) -> list[FindingRow]:
-    """Every finding, or those about a benchmark or of an analysis, the latest first.
+    """List all findings, or those about a benchmark or of an analysis, latest first.
 
     Raises:
-        NotFoundError: there is no such benchmark, or no finding of that name.
+        NotFoundError: the benchmark does not exist, or there is no finding of that analysis.
     """
     terms = []
     if benchmark is not None:
@@ -127,10 +127,10 @@ def list_findings(session: Session, *, benchmark: str | None = None, analysis: s
 
 
 def get_finding(session: Session, key: int) -> FindingRecord:
-    """One finding with its numbers.
+    """Return one finding with its metrics.
 
     Raises:
-        NotFoundError: there is none with this key.
+        NotFoundError: no finding has this key.
     """
     records = load_finding_records(session, tables.finding.c.id == key) if 0 <= key <= MAX_KEY else []
     if not records:
@@ -140,11 +140,11 @@ def get_finding(session: Session, key: int) -> FindingRecord:
 
 
 def load_finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[FindingRecord]:
-    """Findings with their numbers, the latest first.
+    """Return findings with their metrics, latest first.
 
     Args:
         session: the store.
-        terms: on columns of ``get_finding``; none means all.
+        terms: conditions on columns of ``get_finding``; none means all.
     """
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
@@ -178,7 +178,7 @@ def load_finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> li
 
 
 def load_artifact(session: Session, key: int, name: str) -> bytes:
-    """The content of a finding's file.
+    """Return the content of a finding's file.
 
     Raises:
         NotFoundError: the finding has no file of that name.

@@ -12,7 +12,7 @@ MAX_CAVEATS = 3
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What an analysis found, for a reader in a hurry.
+    """The result of an analysis, for a reader in a hurry.
 
     Attributes:
         headline: the verdict in one sentence of at most 30 words.

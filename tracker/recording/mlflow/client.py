@@ -1,4 +1,4 @@
-"""MLflow's client, opened quietly; whatever goes wrong in it is one sentence."""
+"""MLflow's client without log output; every failure is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_REASON_LENGTH = 300
 
 @contextmanager
 def open_client(store: MlflowStore) -> Iterator[Any]:
-    """MLflow's client, quiet; whatever goes wrong in it is one sentence."""
+    """MLflow's client without log output; every failure is reported in one sentence."""
     with quiet_environment():
         import requests
         from mlflow.exceptions import MlflowException
@@ -39,10 +39,10 @@ def _connect(store: MlflowStore) -> Any:
     from mlflow.exceptions import MlflowException
 
     try:
-        if not store.is_server:  # MLflow would try again for minutes
+        if not store.is_server:  # MLflow would retry for minutes
             with sa.create_engine(store.uri, poolclass=sa.NullPool).connect() as connection:
                 sa.inspect(connection).get_table_names()
-        with lock_mlflow_file(store):  # its first use makes 60 tables, which two processes cannot do at once
+        with lock_mlflow_file(store):  # its first use creates 60 tables, which two processes cannot do at once
             client = MlflowClient(tracking_uri=store.uri)
             client.search_experiments(max_results=1)
             return client
@@ -59,13 +59,13 @@ def _connect(store: MlflowStore) -> Any:
 
 def _publishing_error(store: MlflowStore, error: BaseException) -> PublishingError:
     return PublishingError(
-        f"MLflow at {store.display_uri} did not take it ({_first_sentence(error, store)}). "
-        "Everything is safe in the store; `suffrage publish` makes it up."
+        f"MLflow at {store.display_uri} rejected the request ({_first_sentence(error, store)}). The results are safe "
+        "in the store. Publish them later with `suffrage publish`."
     )
 
 
 def _first_sentence(error: BaseException, store: MlflowStore) -> str:
-    """What is at the bottom of it: MLflow and its libraries wrap errors in one another."""
+    """Return the root cause: MLflow and its libraries wrap errors in one another."""
     while cause := error.__cause__ or error.__context__:
         error = cause
     message = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""What MLflow shows of a finding."""
+"""Build the MLflow run of a finding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ MAX_WORD_LENGTH = 24
 
 
 def finding_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
-    """What is to be shown of each complete finding: it never changes, only how it is shown, and whether it holds."""
+    """Return the version of each complete finding's MLflow run: a finding never changes, only its display and its
+    staleness.
+    """
     analysis = tables.finding
     query = sa.select(analysis.c.id).where(analysis.c.status == "complete").order_by(analysis.c.id)
     finding_ids = session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))).all()
@@ -44,10 +46,10 @@ def finding_versions(session: Session, keys: Collection[int] | None = None) -> d
 
 
 def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
-    """Everything of a finding.
+    """Build the MLflow run of a finding.
 
     Raises:
-        NotFoundError: there is no such finding.
+        NotFoundError: the finding does not exist.
     """
     analysis = session.get(StoredFinding, finding_id)
     if analysis is None:
@@ -81,7 +83,7 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
         ref_id=finding_id,
         version=_version(stale),
         experiment=f"suffrage/{analysis.analysis}",
-        about_experiment=f"Findings called {analysis.analysis}, one run each.",
+        about_experiment=f"Findings of {analysis.analysis}, one run each.",
         run_name=" ".join(
             filter(None, [benchmark, *_words(analysis.parameters), f"{analysis.recorded:%Y-%m-%d}", f"#{finding_id}"])
         ),
@@ -100,7 +102,7 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
 
 
 def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[*tuple[Any, ...]]], stale: str) -> dict[str, str]:
-    """What was analyzed, by which version, with which seed, and what came out undefined or is stale."""
+    """Return the tags: digest, version, seed, undefined metrics and staleness."""
     tags = {"suffrage.input_digest": analysis.input_digest, "suffrage.version": analysis.code_version}
     if stale:
         tags[STALE_TAG] = stale
@@ -112,7 +114,7 @@ def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[*tuple[Any
 
 
 def _words(parameters: Mapping[str, Any]) -> list[str]:
-    """The parameters that are single words: they tell findings apart at a glance; what was simulated comes first."""
+    """Return the short parameters, which distinguish findings in a list; the simulation comes first."""
     names = sorted(parameters, key=lambda name: name != SIMULATED)
     words = [parameters[name] for name in names]
     return [value for value in words if isinstance(value, str) and 0 < len(value) <= MAX_WORD_LENGTH]
@@ -123,11 +125,11 @@ def _version(stale: str) -> str:
 
 
 def _description(analysis: StoredFinding, undefined: Sequence[Any], stale: str) -> str:
-    paragraphs = [f"**Stale: {stale}.** Ask again before you rely on it."] if stale else []
+    paragraphs = [f"**Stale: {stale}.** Run the analysis again before you rely on it."] if stale else []
     summary = Summary.from_columns(analysis.headline, analysis.evidence, analysis.caveats)
     paragraphs.append(summary.format_markdown())
     if undefined:
-        paragraphs.append("Not given:\n" + "\n".join(f"- `{row.name}`: {row.reason}" for row in undefined))
+        paragraphs.append("Undefined:\n" + "\n".join(f"- `{row.name}`: {row.reason}" for row in undefined))
     paragraphs.append(f"Finding {analysis.id} of the store; `suffrage show {analysis.id}` prints it.")
     return "\n\n".join(paragraphs)
 
@@ -147,7 +149,7 @@ def _stored_files(session: Session, finding_id: int) -> dict[str, bytes]:
         .where(file.c.finding_id == finding_id)
         .order_by(file.c.name)
     )
-    # MLflow's page that compares runs shows side by side what lies at the top, and looks into no folder.
+    # MLflow's page that compares runs shows files at the top level side by side, and ignores folders.
     return {name if kind == PNG else f"data/{name}": content for name, kind, content in stored}
 
 
@@ -180,7 +182,7 @@ def _table(session: Session, query: sa.Select[Any]) -> bytes | None:
 
 
 def _prompt_values(session: Session, finding_id: int) -> bytes | None:
-    """One row for each prompt, one column for each number; None where there are none."""
+    """Return a table with one row per prompt and one column per metric; None without any."""
     number = tables.prompt_value.c
     values: dict[str, dict[int, float]] = {}
     for name, prompt_id, value in session.execute(
@@ -192,7 +194,7 @@ def _prompt_values(session: Session, finding_id: int) -> bytes | None:
 
 
 def _filter(session: Session, finding_id: int) -> bytes | None:
-    """One row for each prompt that a filter judged: whether it stays, and what each step says of it; else None."""
+    """Return a table with one row per prompt of a filter: whether it is kept, and the reasons; else None."""
     decision, reason = tables.filter_decision.c, tables.filter_reason.c
     of_finding = decision.finding_id == finding_id
     kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(of_finding)).all())
@@ -210,12 +212,12 @@ def _filter(session: Session, finding_id: int) -> bytes | None:
 
 
 def _by_prompt(session: Session, prompt_ids: sa.Select[Any], columns: Mapping[str, Mapping[int, Any]]) -> bytes:
-    """A table with a row for each of some prompts.
+    """Return a table with a row for each of some prompts.
 
     Args:
         session: the store.
         prompt_ids: keys of the prompts.
-        columns: what to say of each, by name and key; a prompt may lack it.
+        columns: values of each column, by name and key; a prompt may lack a value.
     """
     import pyarrow as pa
 

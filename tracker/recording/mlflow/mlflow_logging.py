@@ -1,4 +1,4 @@
-"""MLflow without telemetry, logs, warnings and prints, and without requests that never end."""
+"""Run MLflow without telemetry, logs, warnings and prints, and with time limits on requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTINGS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",  # a request that timed out may have been served: a retry would do it twice
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",  # a request that timed out may have been executed: a retry would repeat it
     "MLFLOW_ARTIFACT_UPLOAD_DOWNLOAD_TIMEOUT": "60",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # a server starts in half the time without its job runner
 }
@@ -22,7 +22,7 @@ LOGGERS = ("mlflow", "alembic", "urllib3")
 
 @contextmanager
 def quiet_environment() -> Iterator[None]:
-    """MLflow's settings where the user has made none, and no warnings; afterwards all is as before."""
+    """Apply default settings where the user has none, and hide warnings; restore everything afterwards."""
     added = [name for name in SETTINGS if name not in os.environ]
     os.environ.update({name: SETTINGS[name] for name in added})
     try:
@@ -36,7 +36,7 @@ def quiet_environment() -> Iterator[None]:
 
 @contextmanager
 def quiet_loggers() -> Iterator[None]:
-    """No log lines of MLflow, which must have been imported: that sets its loggers' levels."""
+    """Silence MLflow's loggers. MLflow must already be imported, because the import sets their levels."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""What MLflow shows of a run: how a model did on a benchmark, task by task."""
+"""Build the MLflow run of a model's run on a benchmark, with the mean of each task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tracker.schema import Benchmark, Metric, Model, Run
 
 MAX_SETTINGS = 80
 SHOWN_ELSEWHERE = ("label", "settings", "started")
-"""Fields of a run that are part of its name, parameters of their own, or its time."""
+"""Fields of a run that are part of its name, separate parameters, or its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class _Column:
     Attributes:
         metric: its name.
         higher_is_better: whether larger scores are better.
-        n_expected: how many prompts the benchmark has; tasks, where only those were published.
-        tasks: name of each task, how many of these it has scores for, and their mean.
+        n_expected: number of the benchmark's prompts; of tasks, if only those are published.
+        tasks: name of each task, number of its scores, and their mean.
     """
 
     metric: str
@@ -60,12 +60,12 @@ class _Column:
     @property
     def by_task(self) -> dict[str, float]:
         ordered = sorted(self.tasks, key=lambda task: (-task[1], task[0])) if len(self.tasks) > 1 else []
-        # MLflow draws what has a slash in sections before all else; without, the mean over everything comes first.
+        # MLflow draws metrics with a slash in sections before all others. Without one, the overall mean comes first.
         return {f"{self.metric}: {name.replace('/', '_') or 'other'}": mean for name, _, mean in ordered}
 
 
 def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
-    """What is to be shown of each complete run: it changes with its scores, and with what the benchmark asks."""
+    """Return the version of each complete run's MLflow run: it changes with the scores and the benchmark's prompts."""
     run, task, task_score = tables.run, tables.task, tables.task_score
     prompt_counts = (
         sa.select(task.c.benchmark_id, sa.func.count().label("n"))
@@ -94,10 +94,10 @@ def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[
 
 
 def build_model_run_spec(session: Session, run_id: int) -> MlflowRunSpec:
-    """How a model did: mean, number and coverage under each metric, and the mean of each task.
+    """Build the MLflow run of a run: mean, number and coverage under each metric, and the mean of each task.
 
     Raises:
-        NotFoundError: there is no such complete run.
+        NotFoundError: no complete run has this key.
     """
     versions = run_versions(session, [run_id])
     if run_id not in versions:
@@ -116,7 +116,7 @@ def build_model_run_spec(session: Session, run_id: int) -> MlflowRunSpec:
     settings = run.settings or {}
     tags = {"suffrage.benchmark": benchmark, "suffrage.model": model.name, "suffrage.checksum": run.checksum}
     if not_shown := list(every)[MAX_METRICS:]:
-        tags["suffrage.left_out"] = f"{len(not_shown)} of {len(every)} numbers are only in the store: {not_shown}"
+        tags["suffrage.left_out"] = f"{len(not_shown)} of {len(every)} metrics are only in the store: {not_shown}"
     return MlflowRunSpec(
         kind="run",
         ref_id=run_id,

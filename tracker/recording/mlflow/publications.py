@@ -1,4 +1,4 @@
-"""What was published where: the table `publication`."""
+"""Read and write the table `publication`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tracker.schema import Publication
 
 
 def current_versions(session: Session) -> dict[tuple[Kind, int], str]:
-    """What an MLflow store is to show of this store, with its version: complete runs, and findings."""
+    """Return what an MLflow store should show of this store, with versions: complete runs, and findings."""
     versions: dict[tuple[Kind, int], str] = {("run", key): version for key, version in run_versions(session).items()}
     return versions | {("finding", key): version for key, version in finding_versions(session).items()}
 
 
 def published_versions(session: Session, tracking_uri: str) -> dict[tuple[Kind, int], str]:
-    """What an MLflow store showed when it was last published to, with its version.
+    """Return what an MLflow store showed after the last publishing, with versions.
 
     Args:
         session: the store.
@@ -33,12 +33,12 @@ def published_versions(session: Session, tracking_uri: str) -> dict[tuple[Kind, 
 
 
 def published_findings(session: Session, tracking_uri: str) -> set[int]:
-    """Findings that an MLflow store shows."""
+    """Return the findings that an MLflow store shows."""
     return {key for kind, key in published_versions(session, tracking_uri) if kind == "finding"}
 
 
 def withdrawn_runs(session: Session, tracking_uri: str) -> list[int]:
-    """Runs that an MLflow store shows though they were hidden, superseded or deleted since."""
+    """Return runs that an MLflow store still shows although they are hidden, superseded or deleted."""
     published, run = tables.publication.c, tables.run.c
     complete = sa.select(run.id).where(run.status == "complete")
     query = sa.select(published.ref_id).where(
@@ -48,7 +48,7 @@ def withdrawn_runs(session: Session, tracking_uri: str) -> list[int]:
 
 
 def forget_runs(session: Session, tracking_uri: str, run_ids: Collection[int]) -> None:
-    """Note that runs are not shown any more."""
+    """Record that runs are no longer shown."""
     published = tables.publication
     conditions = (published.c.tracking_uri == tracking_uri, published.c.kind == "run", published.c.ref_id.in_(run_ids))
     session.execute(sa.delete(published).where(*conditions))
@@ -60,13 +60,13 @@ def save_publications(
     done: Mapping[tuple[Kind, int], str],
     versions: Mapping[tuple[Kind, int], str],
 ) -> None:
-    """Note what was published.
+    """Record what was published.
 
     Args:
         session: a transaction that writes.
-        tracking_uri: where, without password.
-        done: the MLflow run of each thing.
-        versions: of what is shown.
+        tracking_uri: of MLflow, without password.
+        done: the MLflow run of each published item.
+        versions: version of each published item.
     """
     for (kind, key), mlflow_run_id in done.items():
         row = session.get(Publication, (tracking_uri, kind, key))

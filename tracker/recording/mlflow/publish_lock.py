@@ -1,4 +1,4 @@
-"""Who may publish now: processes take turns, so that nothing is published twice."""
+"""A lock for publishing: processes take turns, so that nothing is published twice."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PUBLISHER_LOCK = zlib.crc32(b"suffrage.publisher")
 
 @contextmanager
 def lock_publishing(engine: sa.Engine) -> Iterator[None]:
-    """Be the only one who publishes from this store; the lock goes with the process that holds it.
+    """Hold the publishing lock of this store; the lock is released when its process ends.
 
     Raises:
-        PublishingError: another process has been publishing for too long.
+        PublishingError: another process held the lock for too long.
     """
     busy = PublishingError(
-        f"Another process has been publishing for over {PATIENCE_SECONDS} s. "
-        "Everything is safe in the store; run `suffrage publish` when it has finished."
+        f"Another process has been publishing for over {PATIENCE_SECONDS} s. The results are safe in the store. Run "
+        "`suffrage publish` when it has finished."
     )
     if engine.dialect.name == "sqlite":
         try:
@@ -51,10 +51,10 @@ def lock_publishing(engine: sa.Engine) -> Iterator[None]:
 
 @contextmanager
 def lock_mlflow_file(store: MlflowStore) -> Iterator[None]:
-    """Be the only one who opens an MLflow file; where a server keeps it, the server sees to that.
+    """Hold the lock for opening an MLflow file; a server needs none.
 
     Raises:
-        OSError: another process has been opening it for too long.
+        OSError: another process held the lock for too long.
     """
     if store.file is None:
         yield

@@ -1,4 +1,4 @@
-"""The part of MLflow that shows one store: finding, creating, marking and deleting its MLflow runs."""
+"""The MLflow runs of one store: find, create, tag and delete them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tracker.recording.mlflow.run_spec import (
 from tracker.recording.mlflow.tracking_store import MlflowStore
 
 PER_BATCH = 100
-"""Parameters that MLflow takes in one call."""
+"""Maximum number of parameters per MLflow request."""
 
 MAX_SEPARATE_QUERIES = 30
-"""Up to so many things MLflow is asked for each; beyond, for all of this store at once."""
+"""Up to this number, MLflow runs are searched one by one; beyond it, by one search for the whole store."""
 
 CONTENT_TAG = "suffrage.content"
 
 
 class MlflowPublisher:
-    """What an MLflow store shows of one store of ours."""
+    """The MLflow runs of one store in an MLflow store."""
 
     def __init__(self, client: Any, store: MlflowStore, database_id: str) -> None:
         self.client, self.store, self.database_id = client, store, database_id
         self.experiments: dict[str, str] = {}
 
     def find_runs(self, keys: Collection[tuple[Kind, int]]) -> dict[tuple[Kind, int], list[Any]]:
-        """The MLflow runs of each thing: finished ones first, those that people have deleted last."""
+        """Return the MLflow runs of each item: finished ones first, those deleted by users last."""
         from mlflow.entities import ViewType
 
         experiments = self.client.search_experiments(filter_string="name LIKE 'suffrage/%'", view_type=ViewType.ALL)
@@ -65,7 +65,7 @@ class MlflowPublisher:
         return mlflow_runs
 
     def find_finished_run(self, spec: MlflowRunSpec) -> str | None:
-        """The finished MLflow run with exactly this content in its experiment; None where there is none."""
+        """Return the finished MLflow run with exactly this content in its experiment; None without one."""
         experiment = self.client.get_experiment_by_name(spec.experiment)
         if experiment is None:
             return None
@@ -74,7 +74,7 @@ class MlflowPublisher:
         return next((str(run.info.run_id) for run in mlflow_runs if is_finished(run)), None)
 
     def create(self, spec: MlflowRunSpec) -> str:
-        """Create the MLflow run of a spec; the tag that says it is whole is its status, set last."""
+        """Create the MLflow run of a spec; its status is set last and marks it as complete."""
         from mlflow.entities import Metric, Param
 
         ended = _milliseconds(spec.ended)
@@ -109,7 +109,7 @@ class MlflowPublisher:
         return run_id
 
     def mark(self, mlflow_run: Any, spec: MlflowRunSpec) -> str:
-        """Note on an MLflow run that its finding is stale, or that it holds again; its key."""
+        """Tag an MLflow run whose finding became stale, or is no longer stale; return its key."""
         run_id: str = mlflow_run.info.run_id
         if STALE_TAG in mlflow_run.data.tags and STALE_TAG not in spec.tags:
             self.client.delete_tag(run_id, STALE_TAG)
@@ -122,7 +122,7 @@ class MlflowPublisher:
         return run_id
 
     def withdraw(self, run_ids: Collection[int]) -> None:
-        """Delete what shows runs that are not to be used; should they be again, they are shown anew."""
+        """Delete the MLflow runs of excluded runs; restored runs are published again."""
         keys: set[tuple[Kind, int]] = {("run", key) for key in run_ids}
         for shown_thing, runs in self.find_runs(keys).items():
             if shown_thing in keys:
@@ -132,7 +132,7 @@ class MlflowPublisher:
                 self.delete(iter(runs))
 
     def delete(self, runs: Iterator[Any]) -> None:
-        """Delete MLflow runs that show what is no longer so, or were never finished."""
+        """Delete MLflow runs that are outdated or incomplete."""
         for run in runs:
             if is_active(run):
                 self.client.delete_run(run.info.run_id)
@@ -167,17 +167,17 @@ class MlflowPublisher:
 
 
 def is_finished(run: Any) -> bool:
-    """Whether all of an MLflow run has been written."""
+    """Return whether an MLflow run is complete."""
     return bool(run.info.status == "FINISHED")
 
 
 def is_active(run: Any) -> bool:
-    """Whether nobody has deleted an MLflow run."""
+    """Return whether no user has deleted an MLflow run."""
     return bool(run.info.lifecycle_stage == "active")
 
 
 def version_shown(run: Any) -> str:
-    """The version of what an MLflow run shows."""
+    """Return the version of the content of an MLflow run."""
     return str(run.data.tags.get(CONTENT_TAG, ""))
 
 

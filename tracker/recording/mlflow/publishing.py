@@ -1,9 +1,10 @@
-"""From the store to MLflow: what is published, when, and what became of it.
+"""Publish findings and runs of the store to MLflow.
 
-What is published is made from the store alone, each thing once. MLflow runs carry tags that say which
-store and which analysis or run they show: before one is made, MLflow is asked for it, so that nothing is
-published twice even if a program ends between publishing and noting it in the table `publication`.
-MLflow itself is imported by the two modules of this package alone: the client and the publisher.
+Everything is published from the store alone, each item once. MLflow runs carry tags with their store and item. Before a
+run is created, MLflow is searched for it. Nothing is therefore published twice, even if a program ends between
+publishing and recording it in the table `publication`.
+
+Only two modules of this package import MLflow: the client and the publisher.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ Versions = dict[tuple[Kind, int], str]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishResult:
-    """What publishing has done.
+    """The result of publishing.
 
     Attributes:
-        mlflow_runs: the MLflow run of everything that was asked for, by kind and key.
-        n_new: how many of them were made just now.
-        n_marked: of findings that were shown already, on how many it was noted that they are stale, or no longer so.
-        n_deleted: runs that were hidden, superseded or deleted, and are not shown any more.
+        mlflow_runs: the MLflow run of every requested item, by kind and key.
+        n_new: number of new ones.
+        n_marked: number of published findings that were tagged as stale, or as no longer stale.
+        n_deleted: number of hidden, superseded or deleted runs whose MLflow runs were deleted.
     """
 
     mlflow_runs: Mapping[tuple[Kind, int], str]
@@ -54,11 +55,11 @@ class PublishResult:
 
 
 def publish_finding(engine: sa.Engine, finding_id: int, tracking_uri: str) -> str:
-    """Publish a finding; the key of its MLflow run.
+    """Publish a finding; return the key of its MLflow run.
 
     Raises:
-        NotFoundError: there is no such finding.
-        PublishingError: MLflow could not be reached or used.
+        NotFoundError: the finding does not exist.
+        PublishingError: MLflow cannot be reached or used.
     """
     with transaction(engine, write=False) as session:
         versions: Versions = {
@@ -76,12 +77,12 @@ def publish_runs(
 
     Args:
         engine: the store.
-        run_ids: which; those that are not complete are left out.
+        run_ids: keys of the runs; those that are not complete are left out.
         tracking_uri: of MLflow.
-        progress: told how many are done, of how many.
+        progress: called with the number of finished runs, and of all runs.
 
     Raises:
-        PublishingError: MLflow could not be reached or used.
+        PublishingError: MLflow cannot be reached or used.
     """
     with transaction(engine, write=False) as session:
         versions: Versions = {("run", key): version for key, version in run_versions(session, run_ids).items()}
@@ -89,12 +90,12 @@ def publish_runs(
 
 
 def publish_missing(engine: sa.Engine, tracking_uri: str, progress: Progress | None = None) -> PublishResult:
-    """Publish every finding and every complete run that MLflow does not show as it is now.
+    """Publish every finding and every complete run that MLflow does not show in its current version.
 
-    Runs that were hidden, superseded or deleted are taken down, and stale findings say so.
+    MLflow runs of hidden, superseded or deleted runs are deleted, and stale findings are tagged.
 
     Raises:
-        PublishingError: MLflow could not be reached or used.
+        PublishingError: MLflow cannot be reached or used.
     """
     with transaction(engine, write=False) as session:
         versions: Versions = current_versions(session)
@@ -104,18 +105,18 @@ def publish_missing(engine: sa.Engine, tracking_uri: str, progress: Progress | N
 def publish_changes(
     engine: sa.Engine, run_ids: Collection[int], finding_ids: Collection[int], tracking_uri: str
 ) -> PublishResult:
-    """Have MLflow show what became of runs that were set aside or taken back, and of what rests on them.
+    """Update MLflow after runs were excluded or restored, together with the findings based on them.
 
-    Where nothing of it was ever published there, MLflow is not even opened.
+    If none of them was ever published there, MLflow is not opened.
 
     Args:
         engine: the store.
-        run_ids: those that changed; complete ones are published, others taken down.
-        finding_ids: findings that are stale now, or no longer; those that are shown are marked.
+        run_ids: changed runs; complete ones are published, the MLflow runs of others are deleted.
+        finding_ids: findings that became stale, or are no longer stale; published ones are tagged.
         tracking_uri: of MLflow.
 
     Raises:
-        PublishingError: MLflow could not be reached or used.
+        PublishingError: MLflow cannot be reached or used.
     """
     store = mlflow_store(tracking_uri, engine)
     with transaction(engine, write=False) as session:
@@ -126,17 +127,17 @@ def publish_changes(
 
 
 def publish_report(engine: sa.Engine, spec: MlflowRunSpec, tracking_uri: str) -> str:
-    """Keep a file made for people in MLflow; the key of the MLflow run that holds it.
+    """Log a report to MLflow; return the key of its MLflow run.
 
-    One that MLflow holds already, with the same content, is not published again.
+    A report that MLflow already has, with the same content, is not logged again.
 
     Args:
-        engine: the store that it was made from.
+        engine: the store of the report.
         spec: the report, whose version is the digest of its content.
         tracking_uri: of MLflow.
 
     Raises:
-        PublishingError: MLflow could not be reached or used.
+        PublishingError: MLflow cannot be reached or used.
     """
     store = mlflow_store(tracking_uri, engine)
     with transaction(engine, write=False) as session:
@@ -147,10 +148,10 @@ def publish_report(engine: sa.Engine, spec: MlflowRunSpec, tracking_uri: str) ->
 
 
 def prepare_store(tracking_uri: str) -> MlflowStore:
-    """Make MLflow's store if there is none yet.
+    """Create MLflow's store if there is none yet.
 
     Raises:
-        PublishingError: MLflow could not be reached or used.
+        PublishingError: MLflow cannot be reached or used.
     """
     store = mlflow_store(tracking_uri)
     with open_client(store):
@@ -158,10 +159,10 @@ def prepare_store(tracking_uri: str) -> MlflowStore:
 
 
 def mlflow_version(tracking_uri: str) -> str:
-    """MLflow's version, once it has been seen to answer.
+    """Return MLflow's version after a successful request.
 
     Raises:
-        PublishingError: MLflow could not be reached or used.
+        PublishingError: MLflow cannot be reached or used.
     """
     with open_client(mlflow_store(tracking_uri)):
         return f"MLflow {version('mlflow')}"
@@ -199,9 +200,7 @@ def _publish(
                     for run in mlflow_runs
                     if is_finished(run) and _content_version(version_shown(run)) == _content_version(version)
                 ]
-                if current or (
-                    same_content and not is_active(same_content[0])
-                ):  # what people have deleted stays as it is
+                if current or (same_content and not is_active(same_content[0])):  # runs deleted by users stay deleted
                     done[kind, key] = (current or same_content)[0].info.run_id
                 else:
                     with transaction(engine, write=False) as session:
@@ -219,5 +218,5 @@ def _publish(
 
 
 def _content_version(version: str) -> str:
-    """What is shown, apart from whether it is stale."""
+    """Return the version of the content, without its staleness."""
     return version.partition(STALE_MARK)[0]

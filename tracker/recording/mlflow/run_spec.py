@@ -1,4 +1,4 @@
-"""What MLflow is to show of a finding or a run, in plain Python, made from the store alone."""
+"""The content of an MLflow run, in plain Python, built from the store alone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 LAYOUT = "2"
-"""Number of the form in which things are shown; a new one has everything published anew."""
+"""Version of the layout of MLflow runs; a new one publishes everything again."""
 
 STALE_TAG = "suffrage.stale"
 STALE_MARK = " stale "
-"""Stands in the version of a stale finding between what is shown and why it is stale; the former is not shown anew."""
+"""Separator in the version of a stale finding between its content and its staleness; the content is not published
+again.
+"""
 
 MAX_NAME_LENGTH = 250
 MAX_PARAMETER_LENGTH = 6000
@@ -27,18 +29,18 @@ Kind = Literal["finding", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class MlflowRunSpec:
-    """One MLflow run.
+    """The content of one MLflow run.
 
     Attributes:
-        kind: what it shows.
-        ref_id: key of the finding or run, or of the benchmark that a report is about.
-        version: changes when what is shown changes.
-        experiment: the MLflow experiment it belongs to.
-        about_experiment: what the experiment holds, in a sentence.
-        primary_metric: the metric the experiment's runs are compared by first; '' where there is none.
-        higher_is_better: whether more of it is better.
-        run_name: what people call it.
-        started, ended: when the thing itself happened.
+        kind: kind of the item.
+        ref_id: key of the finding or run, or of the benchmark of a report.
+        version: changes with the content.
+        experiment: its MLflow experiment.
+        about_experiment: description of the experiment.
+        primary_metric: the metric by which the experiment's runs are compared first; '' without one.
+        higher_is_better: whether larger values of it are better.
+        run_name: display name.
+        started, ended: times of the item itself.
         parameters: by name.
         metrics: finite numbers by name; at most about fifty.
         tags: by name.
@@ -64,7 +66,7 @@ class MlflowRunSpec:
 
 
 def allowed_names(names: Iterable[str]) -> dict[str, str]:
-    """For each name one that MLflow takes: different ones for different names, the same wherever it can be."""
+    """Map each name to one that MLflow accepts: distinct for distinct names, unchanged if possible."""
     allowed: dict[str, str] = {}
     used: set[str] = set()
     for name in dict.fromkeys(names):
@@ -81,13 +83,13 @@ def allowed_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def build_names_file(allowed: Mapping[str, str]) -> dict[str, bytes]:
-    """A file that says what the names that had to be changed stand for; none where all could be kept."""
+    """Return a file that lists the changed names with their originals; none if all are unchanged."""
     changed = {mlflow_name: name for name, mlflow_name in allowed.items() if mlflow_name != name}
     return {"names.json": json.dumps(changed, indent=2, ensure_ascii=False).encode()} if changed else {}
 
 
 def format_parameter(value: Any) -> str:
-    """A parameter as MLflow shows it."""
+    """Format a parameter for MLflow."""
     if isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
@@ -96,7 +98,7 @@ def format_parameter(value: Any) -> str:
 
 
 def truncate(text: str, longest: int) -> str:
-    """The text, or its beginning with a word on how much there is."""
+    """Return the text, or its beginning with its full length."""
     if len(text) <= longest:
         return text
     ending = f"... ({len(text):,} characters; the store has them all)"
@@ -104,5 +106,5 @@ def truncate(text: str, longest: int) -> str:
 
 
 def ascii_name(text: str) -> str:
-    """The text for a place where only ASCII shows everywhere."""
+    """Return the text in ASCII, for places where MLflow shows nothing else correctly."""
     return text.encode("ascii", "replace").decode()

@@ -1,4 +1,4 @@
-"""Where MLflow keeps what is published: its address, and the files that belong to it."""
+"""The MLflow store that is published to: its address and its files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class MlflowStore:
 
     Attributes:
         uri: its tracking URI; that of a file is absolute.
-        display_uri: the same without passwords: what is printed, and kept in `publication`.
-        file: the SQLite file it is; None where it is not.
-        artifacts: folder for the files of MLflow runs; None where a server decides.
+        display_uri: the same without passwords, as printed and stored in `publication`.
+        file: its SQLite file; None for a server.
+        artifacts: folder for the files of MLflow runs; None if a server decides.
     """
 
     uri: str
@@ -35,50 +35,54 @@ class MlflowStore:
 
     @property
     def is_server(self) -> bool:
-        """Whether somebody else runs it, and shows it."""
+        """Whether it is a server, with its own web interface."""
         return self.uri.startswith(SERVERS)
 
 
 def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowStore:
-    """The MLflow store at a tracking URI.
+    """Return the MLflow store at a tracking URI.
 
     Args:
-        tracking_uri: as the user gives it.
-        engine: our own store, which must be another one.
+        tracking_uri: as written by the user.
+        engine: the Suffrage store, which must be another file.
 
     Raises:
-        PublishingError: MLflow cannot keep anything there.
+        PublishingError: MLflow cannot use the URI.
     """
     scheme, separator, rest = tracking_uri.partition(":")
     scheme = scheme.lower().partition("+")[0]
-    advice = "Give sqlite:///FILE.db, or the address of a server such as http://127.0.0.1:5000."
+    advice = "Use sqlite:///FILE.db, or the address of a server such as http://127.0.0.1:5000."
     if not separator and scheme != "databricks":
         if tracking_uri.endswith(".db"):
             advice = f"Use sqlite:///{tracking_uri}"
-        raise PublishingError(f"{hide_passwords(tracking_uri)!r} is no MLflow tracking URI. {advice}")
+        raise PublishingError(f"{hide_passwords(tracking_uri)!r} is not an MLflow tracking URI. {advice}")
     if scheme == "file":
-        raise PublishingError(f"MLflow does not keep runs in plain folders any more ({tracking_uri}). {advice}")
+        raise PublishingError(f"MLflow no longer supports plain folders ({tracking_uri}). {advice}")
     if scheme in SERVERS:
         return MlflowStore(uri=tracking_uri.rstrip("/"), display_uri=hide_passwords(tracking_uri).rstrip("/"))
     if scheme not in DATABASES:
         raise PublishingError(f"MLflow cannot use a tracking URI that begins with {scheme}:. {advice}")
     if scheme != "sqlite":
-        uri = re.sub("^postgres(ql)?:", "postgresql+psycopg:", tracking_uri)  # the driver that comes with us
+        uri = re.sub("^postgres(ql)?:", "postgresql+psycopg:", tracking_uri)  # the driver that Suffrage depends on
         return MlflowStore(uri=uri, display_uri=hide_passwords(tracking_uri), artifacts=Path.cwd() / ARTIFACT_FOLDER)
     name, _, options = rest.removeprefix("///").partition("?")
     if not rest.startswith("///") or not name or name == ":memory:":
-        raise PublishingError(f"{tracking_uri} names no file. {advice}")
+        raise PublishingError(f"{tracking_uri} does not name a file. {advice}")
     file = Path(unquote(name)).absolute()
     if engine is not None and engine.dialect.name == "sqlite" and file == Path(engine.url.database or "").absolute():
-        raise PublishingError(f"{file} is the store itself. Give MLflow a file of its own: sqlite:///mlflow.db.")
+        raise PublishingError(
+            f"{file} is the Suffrage store itself. Use a separate file for MLflow: sqlite:///mlflow.db."
+        )
     if not file.parent.is_dir():
-        raise PublishingError(f"There is no folder {file.parent} for MLflow's file. Make it, or give another URI.")
+        raise PublishingError(
+            f"The folder {file.parent} for MLflow's file does not exist. Create it, or use another URI."
+        )
     uri = f"sqlite:///{file}{'?' + options if options else ''}"
     return MlflowStore(uri=uri, display_uri=uri, file=file, artifacts=file.parent / ARTIFACT_FOLDER)
 
 
 def hide_passwords(uri: str) -> str:
-    """The URI with *** for every password in it."""
+    """Return the URI with *** for every password in it."""
     try:
         parts = urlsplit(uri)
     except ValueError:

@@ -5,7 +5,7 @@
   const SCALE = [[0, "#f4f8fb"], [0.25, "#c6dbec"], [0.5, "#7fb0d5"], [0.75, "#3279b0"], [1, "#0b3c66"]];
   const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
-  // The library takes some tags in its texts for markup: names are told as they are.
+  // The library renders some tags in its texts as markup: names are escaped.
   const plain = text => String(text).replace(/\s+/g, " ").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const short = text => {
     const most = window.innerWidth < 640 ? 15 : 34, signs = Array.from(String(text));
@@ -73,7 +73,7 @@
     const charts = JSON.parse(document.getElementById("charts").textContent);
     if (typeof DecompressionStream === "undefined") {
       for (const place of places) place.firstElementChild.textContent =
-        "This browser is too old to draw the interactive picture (it cannot unpack the drawing program). The tables of this page say the same in numbers.";
+        "This browser is too old for the interactive chart: it cannot decompress the chart library. The tables of this page show the same numbers.";
       return;
     }
     const Plotly = await library();
@@ -123,6 +123,6 @@
   window.addEventListener("afterprint", () => { for (const one of closed) one.open = false; });
   draw().catch(() => {
     for (const wait of document.querySelectorAll(".wait")) wait.textContent =
-      "The interactive picture could not be drawn here. The tables of this page say the same in numbers.";
+      "The interactive chart could not be drawn. The tables of this page show the same numbers.";
   });
 })();

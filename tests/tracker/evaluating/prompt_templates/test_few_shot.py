@@ -173,13 +173,11 @@ class TestErrors:
 
     def test_none_at_all_are_an_error(self) -> None:
         prompts = make_prompts(["q0", "q0"], splits=["test", "train"])
-        with pytest.raises(SelectionError, match=r"there are only 0 .* asked\)\. Choose another --few-shot-split"):
+        with pytest.raises(SelectionError, match=r"there are only 0 .* prompt\. Choose another --few-shot-split"):
             render_prompts(prompts, [0], PLAIN, few_shot=1, few_shot_split="train")
 
     def test_without_a_split_those_there_are_are_named(self) -> None:
-        with pytest.raises(
-            SelectionError, match=r"need a split to come from: --few-shot-split NAME\. Splits: test, train"
-        ):
+        with pytest.raises(SelectionError, match=r"need a split: --few-shot-split NAME\. Splits: test, train"):
             render_prompts(self.PROMPTS, [0], PLAIN, few_shot=1)
 
     def test_an_unknown_split_is_answered_with_those_there_are(self) -> None:

@@ -138,9 +138,9 @@ class TestErrors:
              "question is available in the block question, not in the block header"),
             ("{{ answer }}", "answer is available in the block answer, not in the block question"),
             ("{% block question %}{% block answer %}x{% endblock %}{% endblock %}", "a nested block"),
-            ("{% include 'other' %}", "another file cannot be part"),
-            ("{% if task %}{% import 'other' as o %}{% endif %}", "another file cannot be part"),
-            ("{% extends 'other' %}", "another file cannot be part"),
+            ("{% include 'other' %}", "cannot contain another file"),
+            ("{% if task %}{% import 'other' as o %}{% endif %}", "cannot contain another file"),
+            ("{% extends 'other' %}", "cannot contain another file"),
             (" \n", "the template is empty"),
             ("{% block header %}x{% endblock %}", "the template is empty"),
         ],
@@ -180,9 +180,7 @@ class TestErrors:
             render(tmp_path, source, answer_only=True)
 
     def test_an_unknown_name_is_answered_with_those_there_are(self) -> None:
-        with pytest.raises(
-            NotFoundError, match=r"No template 'anly'\. Did you mean 'anli'\? A template of your own is a fi"
-        ):
+        with pytest.raises(NotFoundError, match=r"No template 'anly'\. Did you mean 'anli'\? A custom template is a fi"):
             load_template("anly")
 
     @pytest.mark.parametrize("name", ["none.jinja", "./none", "folder/"])

@@ -149,7 +149,7 @@ class TestWhereItGoes:
     ) -> None:
         monkeypatch.setenv("OTHER_KEY", "a-key-entirely-wrong")
         with ProtocolServer(key=SECRET) as server:
-            with pytest.raises(ServerError, match="There is no key in the variable MISSING_KEY"):
+            with pytest.raises(ServerError, match="The variable MISSING_KEY holds no key"):
                 opened(server, key_env="MISSING_KEY")
             with pytest.raises(ServerError, match="The environment variable OTHER_KEY holds a key") as caught_error:
                 opened(server, key_env="OTHER_KEY")
@@ -161,7 +161,7 @@ class TestWhereItGoes:
 
     def test_what_cannot_be_a_key_is_refused_unseen(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTHER_KEY", f"{SECRET}\nX-Other: 1")
-        with pytest.raises(ServerError, match="OTHER_KEY holds no key") as caught_error:
+        with pytest.raises(ServerError, match="OTHER_KEY does not hold a valid key") as caught_error:
             read_key("OTHER_KEY")
         assert SECRET not in everything_of(caught_error.value)
 
@@ -211,7 +211,10 @@ class TestAddress:
 
 class TestOpening:
     def test_a_wrong_model_is_an_error_with_those_there_are(self, opened: Open) -> None:
-        with ProtocolServer() as server, pytest.raises(ServerError, match=r"'parot'.*It has: parrot.*--model"):
+        with (
+            ProtocolServer() as server,
+            pytest.raises(ServerError, match=r"'parot'.*Available models: parrot.*--model"),
+        ):
             opened(server, model="parot")
 
     @pytest.mark.parametrize(

@@ -105,13 +105,13 @@ class TestLetters:
     @pytest.mark.parametrize(
         ("offers", "described"),
         [
-            (EVERYTHING, "labels from /completions"),
-            (EVERYTHING - {"logprobs"}, "labels from /chat/completions"),
-            (EVERYTHING - {"completions"}, "labels from /chat/completions"),
-            (EVERYTHING - {"chat"}, "labels from /completions"),
+            (EVERYTHING, "label probabilities from /completions"),
+            (EVERYTHING - {"logprobs"}, "label probabilities from /chat/completions"),
+            (EVERYTHING - {"completions"}, "label probabilities from /chat/completions"),
+            (EVERYTHING - {"chat"}, "label probabilities from /completions"),
             (EVERYTHING - {"logprobs", "chat"}, "no probabilities, from /completions"),
             (EVERYTHING - {"logprobs", "chat_logprobs"}, "no probabilities, from /chat/completions"),
-            (EVERYTHING - {"completions", "max_tokens"}, "labels from /chat/completions"),
+            (EVERYTHING - {"completions", "max_tokens"}, "label probabilities from /chat/completions"),
         ],
     )
     def test_what_a_server_offers_is_found_out(self, opened: Open, offers: frozenset[str], described: str) -> None:

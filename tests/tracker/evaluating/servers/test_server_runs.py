@@ -93,7 +93,7 @@ class TestFaults:
             broken = False
             again = run_evaluate(server, url)
             assert again.exit_code == 0, again.output
-            assert "2 of 30 prompts asked now" in again.stdout
+            assert "2 of 30 prompts evaluated now" in again.stdout
             assert len(server.requests) - n_before <= 4
         assert len(rows(url, ANSWERS)) == N_PROMPTS
         assert rows(url, "SELECT count(*), min(status) FROM run") == [(1, "complete")]

@@ -80,17 +80,17 @@ class TestWarnings:
 
     def test_a_run_that_was_ended_without_an_answer_was_not_all_stored_before(self, url: str) -> None:
         with ProtocolServer(reject=lambda r: (400, {"error": "no"}) if "is 3?" in str(r.body) else None) as server:
-            assert "5 of 6 prompts asked now" in evaluated(url, server)[0].summary()
+            assert "5 of 6 prompts evaluated now" in evaluated(url, server)[0].summary()
             ended = evaluated(url, server, errored="missing")[0]
         assert ended.is_complete
-        assert "0 of 6 prompts asked now" in ended.summary()
+        assert "0 of 6 prompts evaluated now" in ended.summary()
 
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            ({"metrics": ("f1",), "temperature": 0.5}, "--metric, --temperature changes nothing: --method letters"),
-            ({"api": "chat"}, "--api changes nothing: without --api-base"),
-            ({"api_base": "http://x/v1", "dtype": "float16"}, "--dtype changes nothing: with --api-base"),
+            ({"metrics": ("f1",), "temperature": 0.5}, "--metric, --temperature ignored: --method letters"),
+            ({"api": "chat"}, "--api ignored: without --api-base"),
+            ({"api_base": "http://x/v1", "dtype": "float16"}, "--dtype ignored: with --api-base"),
             ({"price_read": 1.0, "few_shot": 2}, None),
         ],
     )

@@ -353,7 +353,9 @@ class TestWords:
         assert describe_progress({"usage": {"n_prompts": 1200}, "n_prompts": 5000}) == "1,200 of 5,000 prompts"
         assert describe_progress({"usage": {}}) == describe_progress(None) == "0 prompts"
         assert get_command({"command": "suffrage evaluate b --limit 3"}, "b", "m") == "suffrage evaluate b --limit 3"
-        assert get_command({}, "b", "my model").startswith("suffrage evaluate b --model 'my model', with the options")
+        assert get_command({}, "b", "my model").startswith(
+            "suffrage evaluate b --model 'my model', with the same options"
+        )
 
 
 def test_a_file_that_names_an_evaluation_does_not_become_it(file: sa.Engine) -> None:
