@@ -118,10 +118,10 @@ class TestFiles:
         [
             (".", "is a folder. Name a file: --output "),
             ("none/out.csv", "There is no folder .*none. Create it: mkdir -p .*none"),
-            ("x" * 300, "cannot be written: File name too long. Give --output another name"),
+            ("x" * 300, "cannot be written: File name too long. Use another name for --output"),
             (
                 "y" * 252,
-                "cannot be written: File name too long. Give --output another name",
+                "cannot be written: File name too long. Use another name for --output",
             ),  # fits, but not with what marks it as unfinished
         ],
     )

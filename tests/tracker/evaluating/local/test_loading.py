@@ -157,7 +157,7 @@ class TestCode:
         monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
         (llama / "own.py").write_text(OWN_CODE)
         configure(llama, model_type="of-its-own", auto_map=AUTO_MAP, architectures=["OwnModel"])
-        with pytest.raises(LanguageModelError, match=r"needs Python code .* give --trust-remote-code"):
+        with pytest.raises(LanguageModelError, match=r"needs Python code .* add --trust-remote-code"):
             load(llama)
         assert not list(tmp_path.rglob("ran"))
         assert load(llama, trust_remote_code=True).architecture == "OwnModel"
