@@ -97,7 +97,7 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
         assert figure.startswith(b"\x89PNG")
         assert b"<html" in fetch(server, address).lower()
 
-        assert publish_missing(filled_file, address).n_new == 5  # the finding already exists
+        assert publish_missing(filled_file, address).n_new == 5  # the finding is there already
         recorded = run_analysis(filled_file, "stop", ARITHMETIC, {"group": server.pid}, publish_to=address)
         assert recorded.mlflow_run_id is None
         assert recorded.publishing_problem is not None
