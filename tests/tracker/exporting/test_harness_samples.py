@@ -114,5 +114,5 @@ class TestErrors:
         assert select_harness_samples(filtered([False, False, True], doc_ids=[4, 4, 5])).documents == {"t": [5]}
 
     def test_an_order_that_known_numbers_contradict_is_refused(self) -> None:
-        with pytest.raises(SelectionError, match="The prompts of t were not taken in in the harness's order"):
+        with pytest.raises(SelectionError, match="The prompts of t were not ingested in the harness's order"):
             select_harness_samples(filtered([True, True, False], doc_ids=[None, 0, 1]), number_by_order=True)

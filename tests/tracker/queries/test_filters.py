@@ -296,7 +296,7 @@ class TestWarnings:
     def test_five_are_named_before_the_list_breaks_off(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         new = grow(small, 7)
-        assert f"left out: {', '.join(f'{p} (law)' for p in new[:5])} …. Make" in warnings(small, key)[1]
+        assert f"selection: {', '.join(f'{p} (law)' for p in new[:5])} …. Run" in warnings(small, key)[1]
         assert "7 prompts are left out" in warnings(small, key)[1]
 
     def test_prompts_of_tasks_that_are_not_looked_at_are_not_counted(self, small: sa.Engine) -> None:
@@ -320,7 +320,7 @@ class TestWarnings:
             )
         for key in (second, third):
             assert "1 prompts are left out" in warnings(small, key)[1]
-            assert f"left out: {ids[4]} (math)" in warnings(small, key)[1]
+            assert f"selection: {ids[4]} (math)" in warnings(small, key)[1]
 
     def test_a_stale_filter_reports_so(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())

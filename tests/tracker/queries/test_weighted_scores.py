@@ -91,7 +91,9 @@ class TestCompleteWeightedScores:
         assert result.weights.tolist() == [0.5, 1.5]
         assert result.scores.Q.flags.c_contiguous
         assert result.warnings[0] == "Models without a score here are left out: m2."
-        assert result.warnings[1].startswith("1 of 4 prompts lack a score from some model and are left out; m1 alone")
+        assert result.warnings[1].startswith(
+            "1 of 4 prompts lack a score from some model and are left out; 1 of them only from m1"
+        )
         assert result.warnings[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
 
     def test_no_complete_prompt_is_refused_with_the_models_to_leave_out(self) -> None:

@@ -147,9 +147,7 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
         row = session.execute(sa.select(tables.finding).where(tables.finding.c.id == key)).first()
     if row is None:
         known = _filters(session, benchmark)
-        raise NotFoundError(
-            f"Create one: {_making(benchmark)}", key, known, "" if known else f"Create one: {_making(benchmark)}"
-        )
+        raise NotFoundError("finding with a filter", key, known, "" if known else f"Create one: {_making(benchmark)}")
     if row.benchmark_id != benchmark.id:
         filters = _list_filters(session, benchmark)
         raise SelectionError(
