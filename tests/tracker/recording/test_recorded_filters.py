@@ -317,10 +317,10 @@ class TestClaims:
             name: " ".join(CliRunner().invoke(suffrage, ["analyze", name, "--help"]).output.split())
             for name in ("looking", "toy")
         }
-        assert "--filter ID Only the prompts that this finding keeps." in helped["toy"]
-        assert "--models A,B Only these models." in helped["toy"]
+        assert "--filter ID ID of a filter finding; only the prompts that it keeps are used." in helped["toy"]
+        assert "--models A,B Names of models to include, separated by commas. Repeatable." in helped["toy"]
         assert "--filter ID The filter to examine; default: the benchmark's latest." in helped["looking"]
-        assert "--models A,B The models whose answers filter;" in helped["looking"]
+        assert "--models A,B The filter models, whose answers decide;" in helped["looking"]
 
 
 class TestCommand:
