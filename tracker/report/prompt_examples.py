@@ -54,7 +54,9 @@ def select_examples(session: Session, scores: PerformanceMatrix) -> Examples | N
     """
     prompt = tables.prompt.c
     stored = sa.select(prompt.id).join(tables.task, tables.task.c.id == prompt.task_id)
-    benchmark = sa.select(tables.task.c.benchmark_id).join(tables.prompt).where(prompt.id == int(scores.prompt_ids[0]))
+    of_task = tables.task.join(tables.prompt, prompt.task_id == tables.task.c.id)
+    first_key = int(scores.prompt_ids[0])
+    benchmark = sa.select(tables.task.c.benchmark_id).select_from(of_task).where(prompt.id == first_key)
     with_text = set(
         session.scalars(
             stored.where(tables.task.c.benchmark_id == benchmark.scalar_subquery(), prompt.text.is_not(None))
