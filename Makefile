@@ -11,8 +11,12 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
 
+# mypy has one process: it runs beside the tests, not before them.
+test: .venv/all.stamp
+	$(MAKE) --no-print-directory --jobs 2 lint pytest
+
 # Some tests wait for processes that they start: one worker more than there are cores fills the time.
-test: lint
+pytest: .venv/all.stamp
 	$(BIN)/pytest -n 3 --dist worksteal
 
 # For use before each commit: what is fast and needs no server, browser or model.

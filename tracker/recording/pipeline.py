@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
-from tracker.recording.artifacts import build_artifacts
+from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
@@ -50,6 +50,23 @@ class RecordedFinding:
     publishing_problem: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComputedFinding:
+    """A finding that is ready to be recorded.
+
+    Attributes:
+        provenance: the inputs and parameters that it was computed from.
+        report: what the analysis returned.
+        artifacts: its arrays, tables and figures as files.
+        seconds: duration of each step.
+    """
+
+    provenance: Provenance
+    report: Report
+    artifacts: Sequence[Artifact]
+    seconds: Mapping[str, float]
+
+
 def run_analysis(
     engine: sa.Engine,
     analysis: str | Declaration,
@@ -77,22 +94,41 @@ def run_analysis(
         SuffrageError: the analysis, data or a parameter does not exist, or the data do not suit the analysis.
     """
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
-    values = declaration.complete(parameters or {})
     if publish_to is not None:
-        mlflow_store(publish_to, engine)  # reject an unusable tracking URI before computing
-    clock = StepTimer()
+        mlflow_store(publish_to, engine)  # a setting that can never work is rejected before anything is computed
+    computed = compute_finding(engine, declaration, selection, parameters, workers=workers)
+    return record_computed(engine, computed, publish_to=publish_to)
+
+
+def compute_finding(
+    engine: sa.Engine,
+    analysis: str | Declaration,
+    selection: Selection | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    workers: int = 1,
+) -> ComputedFinding:
+    """Run an analysis of a selection and draw its figures; `record_computed` records the result.
+
+    An analysis that fails once its inputs are loaded is recorded with its error.
+
+    Args:
+        engine, analysis, selection, parameters, workers: as for `run_analysis`.
+
+    Raises:
+        SuffrageError: as for `run_analysis`.
+    """
+    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
+    values = declaration.complete(parameters or {})
+    timer = StepTimer()
     inputs, provenance, warnings = _load(engine, declaration, selection, values)
-    clock.lap("load")
-    try:
+    timer.lap("load")
+    with _recorded_failures(engine, provenance, timer):
         report = _add_warnings(warnings, _compute(declaration, inputs, values, workers))
-        clock.lap("compute")
-        recorded = _record(engine, provenance, report, clock)
-    except DatabaseError:
-        raise  # the store cannot be written, so the failure cannot be recorded either
-    except Exception as error:
-        _record_failure(engine, provenance, error, clock)
-        raise
-    return recorded if publish_to is None else _publish(engine, recorded, publish_to)
+        timer.lap("compute")
+        artifacts = build_artifacts(report)
+        timer.lap("draw")
+    return ComputedFinding(provenance=provenance, report=report, artifacts=artifacts, seconds=timer.laps)
 
 
 def compute_report(
@@ -133,23 +169,49 @@ def record_report(
     """
     if publish_to is not None:
         mlflow_store(publish_to, engine)
-    recorded = _record(engine, provenance, _add_warnings((), report), StepTimer())
+    timer, report = StepTimer(), _add_warnings((), report)
+    artifacts = build_artifacts(report)
+    timer.lap("draw")
+    computed = ComputedFinding(provenance=provenance, report=report, artifacts=artifacts, seconds=timer.laps)
+    recorded = _record(engine, computed)
     return recorded if publish_to is None else _publish(engine, recorded, publish_to)
 
 
-def _record(engine: sa.Engine, provenance: Provenance, report: Report, clock: StepTimer) -> RecordedFinding:
-    artifacts, metrics = build_artifacts(report), make_metric_rows(report.finding)
-    clock.lap("draw")
+def record_computed(engine: sa.Engine, computed: ComputedFinding, *, publish_to: str | None = None) -> RecordedFinding:
+    """Record what `compute_finding` returned, and publish it.
+
+    Raises:
+        SuffrageError: a run has changed since, or the store cannot be written.
+    """
+    with _recorded_failures(engine, computed.provenance, StepTimer(computed.seconds)):
+        recorded = _record(engine, computed)
+    return recorded if publish_to is None else _publish(engine, recorded, publish_to)
+
+
+def _record(engine: sa.Engine, computed: ComputedFinding) -> RecordedFinding:
+    report, metrics = computed.report, make_metric_rows(computed.report.finding)
     with transaction(engine) as session:
-        finding_id = record_finding(session, provenance, report, metrics, artifacts, clock.laps)
-    return RecordedFinding(finding_id=finding_id, analysis=provenance.analysis, report=report, metrics=metrics)
+        key = record_finding(session, computed.provenance, report, metrics, computed.artifacts, computed.seconds)
+    return RecordedFinding(finding_id=key, analysis=computed.provenance.analysis, report=report, metrics=metrics)
 
 
-def _record_failure(engine: sa.Engine, provenance: Provenance, error: Exception, clock: StepTimer) -> None:
-    """Record that an analysis failed; if the store cannot be written, the user sees the store's error."""
+@contextmanager
+def _recorded_failures(engine: sa.Engine, provenance: Provenance, timer: StepTimer) -> Iterator[None]:
+    """Record the analysis with its error if the block raises one."""
+    try:
+        yield
+    except DatabaseError:
+        raise  # the store cannot be written, so the failure cannot be recorded either
+    except Exception as error:
+        _record_failure(engine, provenance, error, timer)
+        raise
+
+
+def _record_failure(engine: sa.Engine, provenance: Provenance, error: Exception, timer: StepTimer) -> None:
+    """Record that an analysis failed; where the store cannot be written, its own error is what the user sees."""
     message = str(error) if isinstance(error, SuffrageError) else f"{type(error).__name__}: {error}"
     with suppress(DatabaseError), transaction(engine) as session:
-        record_failure(session, provenance, message, clock.laps)
+        record_failure(session, provenance, message, timer.laps)
 
 
 def _load(
@@ -240,8 +302,8 @@ def _publish(engine: sa.Engine, recorded: RecordedFinding, tracking_uri: str) ->
 class StepTimer:
     """Measures the seconds spent on each step."""
 
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
+    def __init__(self, laps: Mapping[str, float] | None = None) -> None:
+        self.laps: dict[str, float] = dict(laps or {})
         self._since = time.perf_counter()
 
     def lap(self, step: str) -> None:

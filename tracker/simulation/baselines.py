@@ -1,4 +1,4 @@
-"""Benchmarks without merit, to hold real ones against: all tasks alike, scores at random, one benchmark cut at random.
+"""Reference benchmarks without information: equal tasks, random scores, one benchmark split at random.
 
 Source: Zhang & Hardt 2024, section 4.2 (Constant, Random, ImageNet in 20 parts).
 """
@@ -19,25 +19,25 @@ GRID = 10**6
 
 
 def constant(n_tasks: int, n_models: int, *, seed: int, trial: int) -> TaskMatrix:
-    """One task of random scores, no two alike, repeated.
+    """Return one task of distinct random scores, repeated.
 
     Args:
-        n_tasks: how often.
+        n_tasks: number of repetitions.
         n_models: models.
         seed: any non-negative integer.
-        trial: each has scores of its own.
+        trial: number of the trial; each has different scores.
     """
     return _make_task_matrix(np.tile(_draw_scores("constant", seed, trial, (1, n_models)), (n_tasks, 1)))
 
 
 def random(n_tasks: int, n_models: int, *, seed: int, trial: int) -> TaskMatrix:
-    """Independent random scores, uniform in [0, 1), no two of a task alike.
+    """Return independent random scores, uniform in [0, 1) and distinct within a task.
 
     Args:
         n_tasks: tasks.
         n_models: models.
         seed: any non-negative integer.
-        trial: each has scores of its own.
+        trial: number of the trial; each has different scores.
     """
     return _make_task_matrix(_draw_scores("random", seed, trial, (n_tasks, n_models)))
 

@@ -1,4 +1,4 @@
-"""What the simulated prompts mean, as vectors: edits close to their original, prompts of a task a little."""
+"""Embeddings of the simulated prompts: edits are close to their original, prompts of a task less so."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ DECIMALS = 5
 def simulate_vectors(
     task: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.float32]:  # fmt: skip
-    """A vector of length 1 for each prompt, but for rounding.
+    """Return a vector of length 1, up to rounding, for each prompt.
 
-    The first prompt of a group is the original, and the others are edits of it that deviate from it, each in a
-    direction of its own. So two edits are twice as far from each other, in cosine distance, as from the original.
+    The first prompt of a group is the original, and the others are edits that deviate from it,
+    each in a different direction. Two edits are twice as far from each other, in cosine distance, as from the original.
 
     Args:
         task: ``(n,)`` number of each prompt's task.
         group: ``(n,)`` number of its group of near-duplicates, -1 = in none.
-        rng: chance.
+        rng: random number generator.
 
     Returns:
         ``(n, DIMENSIONS)`` float32.

@@ -29,13 +29,13 @@ ENCODER = "planted-meaning"
 
 @dataclass(frozen=True, kw_only=True)
 class ResultFile:
-    """A file and what its owner says about it when it is taken in.
+    """A result file and the options of its ingestion.
 
     Attributes:
-        name: of the file, in the demonstration's folder.
-        holds: in a few words.
-        options: what is said about it.
-        write: makes its bytes.
+        name: of the file, in the folder of the demo.
+        holds: description of its content.
+        options: the options of `suffrage ingest`.
+        write: returns its bytes.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ResultFile:
     write: Callable[[Simulation], bytes]
 
     def command(self, folder: Path) -> str:
-        """The command line that takes it in."""
+        """Return the command line that ingests it."""
         options: Mapping[str, str | None] = {
             "--benchmark": self.options.benchmark,
             "--probability-kind": self.options.probability_kind,
@@ -55,13 +55,13 @@ class ResultFile:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsFile:
-    """A file of vectors and what its owner says about it.
+    """A file of embeddings and the encoder's name.
 
     Attributes:
-        name: of the file, in the demonstration's folder.
-        holds: in a few words.
-        encoder: what made the vectors.
-        write: makes its bytes.
+        name: of the file, in the folder of the demo.
+        holds: description of its content.
+        encoder: name of the encoder.
+        write: returns its bytes.
     """
 
     name: str
@@ -70,7 +70,7 @@ class VectorsFile:
     write: Callable[[Simulation], bytes]
 
     def command(self, folder: Path) -> str:
-        """The command line that takes it in."""
+        """Return the command line that ingests it."""
         path = str(folder / self.name)
         return shlex.join(["suffrage", "embed", BENCHMARK, "--from-file", path, "--encoder", self.encoder])
 

@@ -3,7 +3,7 @@
 A model of ability θ knows the answer to a prompt of difficulty b and discrimination a with probability
 sigmoid(a (θ - b)), and guesses among the options where it does not. Into this are planted prompts that
 every model answers with confidence, prompts that most models have seen in training, and groups of
-near-duplicates, an original and its edits, that are answered alike and mean nearly the same. The same
+near-duplicates, an original and its edits, with similar answers and nearly the same meaning. The same
 design and seed give the same bytes.
 Source: Birnbaum 1968, chapter 17 (three-parameter logistic model).
 """
@@ -94,7 +94,7 @@ class Truth:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SimulatedResponses:
-    """What every model said under one condition.
+    """The responses of every model under one condition.
 
     Attributes:
         predicted: ``(n_prompts, n_models)`` position of the option with the largest probability.

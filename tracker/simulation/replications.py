@@ -75,7 +75,7 @@ class TrialFindings(Finding):
         value, upper, sd = (self.metrics.get(f"{name}{suffix}") for suffix in ("", "_upper", ".sd"))
         label = name.rpartition(".")[2].replace("mrc", "MRC")
         if not isinstance(value, float):
-            return f"{label} not given"
+            return f"{label} undefined"
         spread = f" (sd {sd:.4f})" if isinstance(sd, float) else ""
         if isinstance(upper, float) and upper > value:
             return f"{label} between {value:.4f}{spread} and {upper:.4f}"
@@ -85,7 +85,7 @@ class TrialFindings(Finding):
 def _mean(values: Sequence[Metric]) -> Metric:
     undefined = [value for value in values if isinstance(value, Undefined)]
     if undefined:
-        return Undefined(f"not given in {len(undefined)} of {len(values)} trials: {undefined[0].reason}")
+        return Undefined(f"undefined in {len(undefined)} of {len(values)} trials: {undefined[0].reason}")
     return math.fsum(value for value in values if not isinstance(value, Undefined)) / len(values)
 
 
@@ -120,7 +120,7 @@ def analyze_trials(
         description: the same in a sentence, for the summary.
         n_trials: at least 1.
         options: of the analysis, where they are not the defaults, and the seed.
-        selection: of the real scores that the tables were made of, if any.
+        selection: of the real scores that the tables were computed from, if any.
         benchmark_id: of the same.
         runs: the same, as in `Provenance`.
         progress: called with the number of each trial before it begins.

@@ -1,4 +1,4 @@
-"""The words that the simulated prompts are made of; places and measures are invented."""
+"""Vocabulary of the simulated prompts; places and measures are invented."""
 
 from __future__ import annotations
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tracker.cli import main
+from tracker.simulation import demo_analyses
+from tracker.simulation.demo_analyses import EXPECTED_FINDINGS, DemoFinding, compute_demo_findings
 
 
 def suffrage(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -18,7 +20,9 @@ def suffrage(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
+def test_the_demo_runs_twice_in_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = suffrage("demo", folder=tmp_path)
     assert first.returncode == 0, first.stderr
     assert "simulated" in first.stdout.splitlines()[0]
@@ -29,60 +33,45 @@ def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
         "150 easy prompts",
         "p = ",
         "suffrage ui",
+        "Published to MLflow: ",
     ):
         assert message in first.stdout
-    query = re.findall(r"\$ suffrage analyze ([\w-]+)", first.stdout)
-    built = query.index("smart-filtering")
-    assert built < query.index("filter-baselines")  # which looks at its filter
-    assert built < query.index("filter-stability")
+    analyses = re.findall(r"\$ suffrage analyze ([\w-]+)", first.stdout)
+    filter_position = analyses.index("smart-filtering")
+    assert filter_position < analyses.index("filter-baselines")  # which loads its filter
+    assert filter_position < analyses.index("filter-stability")
+    assert first.stdout.count("Expected: ") == len(set(analyses)) == len(EXPECTED_FINDINGS)
     assert "Not run:" not in first.stdout
     assert not [line for line in first.stdout.splitlines() if len(line) > 100]
     assert "\x1b" not in first.stdout
 
-    heard, warnings = begun_again(tmp_path)
-    assert "were there already" in heard
-    assert warnings.count("ingested before, nothing changed") == 4
-    assert "observed" in heard
-    assert answers(heard)
-    assert answers(first.stdout)[: len(answers(heard))] == answers(heard)
+    # The second run computes one analysis again, in this process.
+    monkeypatch.setattr(demo_analyses, "compute_findings", compute_prompt_correlation)
+    with pytest.raises(SystemExit, match="0"):
+        main(["demo", "--no-mlflow"])
+    second = capsys.readouterr()
+    assert "The files exist from an earlier demo." in second.out
+    assert second.err.count("nothing changed") == 4
+    assert find_sections(second.out, "leaderboard") == find_sections(first.stdout, "leaderboard")
+    sections = find_sections(second.out, "analyze prompt-correlation")
+    assert len(sections) == 2
+    assert sections == find_sections(first.stdout, "analyze prompt-correlation")
 
 
-def begun_again(folder: Path) -> tuple[str, str]:
-    """What a second demonstration prints until it has answered a question by chance; it is stopped then."""
-    command = [sys.executable, "-m", "tracker.cli", "demo", "--no-mlflow"]
-    with (
-        (folder / "remarks").open("w") as warnings,
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=warnings,
-            text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        ) as process,
-    ):
-        assert process.stdout is not None
-        heard = ""
-        for line in process.stdout:
-            if "  observed " in heard and line.startswith("$ "):
-                break
-            heard += line
-        process.kill()
-    return heard, (folder / "remarks").read_text()
+def compute_prompt_correlation(url: str, analyses: Sequence[str]) -> Iterator[list[DemoFinding]]:
+    return (compute_demo_findings(url, name) for name in analyses if name == "prompt-correlation")
 
 
-def answers(message: str) -> list[str]:
-    """Every line from the leaderboard on, but for the findings' own numbers."""
-    lines = message.partition("$ suffrage leaderboard")[2].splitlines()
-    return [re.sub(r"suffrage show \d+", "suffrage show", line) for line in lines]
+def find_sections(output: str, command: str) -> list[str]:
+    """The lines that follow each use of a command, up to the next empty line."""
+    return re.findall(rf"\$ suffrage {command}.*?\n\n", output, flags=re.DOTALL)
 
 
 @pytest.mark.soak
 def test_its_texts_are_reproducible(tmp_path: Path) -> None:
     first, again = (suffrage("demo", "--no-mlflow", folder=tmp_path) for _ in range(2))
     assert (first.returncode, again.returncode) == (0, 0)
-    assert answers(again.stdout) == answers(first.stdout)
-    assert len(re.findall(r"observed .*", again.stdout)) > 10
+    assert find_sections(again.stdout, "") == find_sections(first.stdout, "")
 
 
 class TestErrors:
@@ -90,7 +79,7 @@ class TestErrors:
         (tmp_path / "thesis.txt").write_text("mine")
         with pytest.raises(SystemExit, match="1"):
             main(["demo", "--folder", str(tmp_path)])
-        assert "holds other things. Give a new folder: suffrage demo --folder NAME" in capsys.readouterr().err
+        assert "contains other files. Choose a new folder: suffrage demo --folder NAME" in capsys.readouterr().err
         assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
     def test_a_folder_of_another_seed_is_left_alone(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,5 +92,5 @@ class TestErrors:
         (tmp_path / "demo").write_text("mine")
         with pytest.raises(SystemExit, match="1"):
             main(["demo", "--folder", str(tmp_path / "demo")])
-        assert "demo is a file. Give a new folder" in capsys.readouterr().err
+        assert "demo is a file. Choose a new folder" in capsys.readouterr().err
         assert (tmp_path / "demo").read_text() == "mine"

@@ -227,7 +227,7 @@ def bottles(_, litres, ml):
     return math.floor(Fraction(litres * 1000, ml))
 
 
-@solves(r"The table says how many \w+ were sold in four towns\.\n\nTown \| (.*)\n\n([^\n]*)")
+@solves(r"The table shows how many \w+ were sold in four towns\.\n\nTown \| (.*)\n\n([^\n]*)")
 def tables(_, rows, question):
     import pandas as pd
 

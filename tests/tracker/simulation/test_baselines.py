@@ -138,7 +138,7 @@ class TestTrials:
 
     def test_what_a_trial_does_not_give_has_no_mean(self) -> None:
         _, report = run_trials(3, [0.1, 0.9, 0.3])
-        assert report.finding.metrics["other"] == Undefined("not given in 1 of 3 trials: a gap")
+        assert report.finding.metrics["other"] == Undefined("undefined in 1 of 3 trials: a gap")
 
     def test_one_trial_has_no_spread(self) -> None:
         _, report = run_trials(1, [0.1])
@@ -154,9 +154,9 @@ class TestTrials:
         _, report = run_trials(2, [0.5, 0.5])
         text = str(report.summary)
         assert text.startswith("Some scores, means over 2 trials: diversity 0.5000 (sd 0.0000).")
-        assert "tau between 0.2500 (sd 0.0000) and 0.5000, MRC not given" in text
-        assert "With 5 s for each exact search" in text
-        assert text.endswith("Everything here is simulated.")
+        assert "tau between 0.2500 (sd 0.0000) and 0.5000, MRC undefined" in text
+        assert "5 s for each exact search" in text
+        assert "Everything here is simulated." in report.summary.caveats
 
     def test_headlines_are_those_of_the_question_and_fit_in_mlflow(self) -> None:
         many = TrialFindings(description="", findings=(Spread(first=0.2, gaps=False),) * 2, search="no exact search")

@@ -1,4 +1,4 @@
-"""See it all at work on a simulated benchmark whose truth is known."""
+"""Demonstrate the analyses on a simulated benchmark whose truth is known."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import math
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.errors import BadInputError, ConflictError, PluginError, PublishingError, SuffrageError
+from tracker.errors import BadInputError, ConflictError, PluginError, PublishingError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.recording.pipeline import RecordedFinding
+    from tracker.simulation.demo_analyses import DemoFinding
     from tracker.simulation.files import VectorsFile
     from tracker.simulation.item_response import Simulation
 
 WIDTH = 100
 NOTICE = "SIMULATED.txt"
-MAX_TESTS = 6
 QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy'"
 
 
@@ -33,61 +32,70 @@ QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy
     type=click.Path(path_type=Path),
     default=Path("suffrage-demo"),
     show_default=True,
-    help="Where everything is written; made if it is not there.",
+    help="Folder for all files; created if missing.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the simulation.")
-@click.option("--database", metavar="URL", help="The store.  [default: suffrage.db in the folder]")
-@click.option("--no-mlflow", is_flag=True, help="Record in the store only.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the simulation.")
+@click.option("--database", metavar="URL", help="URL of the store.  [default: suffrage.db in the folder]")
+@click.option("--no-mlflow", is_flag=True, help="Record findings in the store only.")
 def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> None:
-    """See it all at work on a simulated benchmark whose truth is known.
+    """Run every analysis on a simulated benchmark whose truth is known.
 
-    Writes result files of invented models, takes them in, prints the leaderboard, runs every analysis of one
-    benchmark and puts what was planted beside what was found. Store and MLflow's store lie in the folder; nothing else
-    is touched. Over a minute, half of it once: what is compiled is kept.
+    Writes result files of invented models, ingests them, prints the leaderboard, runs every analysis of one
+    benchmark and compares the findings with the planted effects. All files, the store and MLflow's store are
+    written to the folder. The first run takes about a minute; later runs reuse the compiled code.
     """
     from tracker.database import connect
+    from tracker.simulation.demo_analyses import compute_findings
     from tracker.simulation.item_response import simulate
 
     known = _claim(folder, seed)
     url = database or _sqlite_url(folder / "suffrage.db")
     tracking_uri = None if no_mlflow else _sqlite_url(folder / "mlflow.db")
 
-    _print_text("Everything here is simulated: models, organizations and prompts are invented, the truth is known.")
+    _print_text("All data are simulated: models, organizations and prompts are invented, and the truth is known.")
     simulation = simulate(seed=seed)
     _describe(simulation)
     _write(simulation, folder, known=known)
     engine = connect(url)
-    _ingest(engine, folder, tracking_uri)
+    _ingest(engine, folder)
+    independent, dependent = _analyses()
+    findings = compute_findings(url, independent)
     _print_leaderboard(engine, simulation)
     _compare(engine, simulation)
-    for name in _analyses():
-        _analyze(engine, name, tracking_uri)
+    _head("Analyses: the finding to expect, the headline and its first evidence")
+    for results in findings:
+        _record(engine, results)
+    for results in compute_findings(url, dependent):
+        _record(engine, results)
+    if tracking_uri:
+        _publish(engine, tracking_uri)
     _print_next(engine, tracking_uri)
 
 
 def _claim(folder: Path, seed: int) -> bool:
-    """Make sure that the folder is ours to write; returns whether an earlier demonstration made it.
+    """Reserve the folder for this demo; returns whether an earlier demo created it.
 
     Raises:
-        ConflictError: it holds other things, or a demonstration with another seed.
+        ConflictError: it has other files, or a demo with another seed.
         BadInputError: it cannot be written.
     """
-    notice = f"Everything in this folder is simulated and was written by `suffrage demo --seed {seed}`.\n"
+    notice = f"All files in this folder are simulated. Written by `suffrage demo --seed {seed}`.\n"
+    advice = "Choose a new folder: suffrage demo --folder NAME"
     try:
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / NOTICE).write_text(notice, encoding="utf-8")
             return False
         if not folder.is_dir():
-            raise ConflictError(f"{folder} is a file. Give a new folder: suffrage demo --folder NAME")
+            raise ConflictError(f"{folder} is a file. {advice}")
         if not (folder / NOTICE).is_file():
-            raise ConflictError(f"{folder} holds other things. Give a new folder: suffrage demo --folder NAME")
+            raise ConflictError(f"{folder} contains other files. {advice}")
         if (folder / NOTICE).read_text(encoding="utf-8") != notice:
-            raise ConflictError(
-                f"{folder} holds a demonstration with another seed. Give a new folder: suffrage demo --folder NAME"
-            )
+            raise ConflictError(f"{folder} contains a demo with another seed. {advice}")
     except OSError as error:
-        raise BadInputError(folder, f"cannot be written ({error.strerror})", advice="Give another --folder.") from None
+        raise BadInputError(
+            folder, f"cannot be written ({error.strerror})", advice="Choose another --folder."
+        ) from None
     return True
 
 
@@ -100,9 +108,8 @@ def _sqlite_url(path: Path) -> str:
 def _describe(simulation: Simulation) -> None:
     n_prompts, n_models = simulation.full.right.shape
     _print_text(
-        f"{n_models} models answered {n_prompts:,} multiple-choice prompts in {len(set(simulation.tasks))} tasks by "
-        "an item-response model, once in full and once with the question withheld. A line after $ is the command "
-        "that does the same, once the shell points here as the last lines show."
+        f"{n_models} models answer {n_prompts:,} multiple-choice prompts in {len(set(simulation.tasks))} tasks, "
+        "once in full and once without the question. Each line after $ is the command for the same step."
     )
 
 
@@ -114,31 +121,20 @@ def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
     for file in FILES:
         click.echo(f"  {file.name:<20}{file.holds}")
     if known:
-        _print_text("They were there already, from an earlier demonstration.")
+        _print_text("The files exist from an earlier demo.")
 
 
-def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
+def _ingest(engine: Engine, folder: Path) -> None:
     from tracker.cli.commands.ingest import ingest_files
     from tracker.simulation.files import RESULT_FILES, VECTORS_FILE
 
-    _head("Taking them in")
-    run_ids: list[int] = []
+    _head("Ingesting them")
     for file in RESULT_FILES:
         _prompt(file.command(folder))
-        stored, failed = ingest_files(engine, [folder / file.name], file.options)
+        _, failed = ingest_files(engine, [folder / file.name], file.options)
         if failed:
             sys.exit(1)
-        run_ids += stored
     _ingest_vector_file(engine, folder, VECTORS_FILE)
-    if run_ids and tracking_uri:
-        from tracker.recording.mlflow.publishing import publish_runs
-
-        try:
-            published = publish_runs(engine, run_ids, tracking_uri)
-        except PublishingError as error:
-            _print_text(f"Not in MLflow: {error}")
-        else:
-            _print_text(f"{len(published.mlflow_runs)} runs are in MLflow too.")
 
 
 def _ingest_vector_file(engine: Engine, folder: Path, file: VectorsFile) -> None:
@@ -157,7 +153,7 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
     from tracker.queries.ranking.leaderboard import load_leaderboard
     from tracker.simulation.truth_comparison import select_scores
 
-    _head("The leaderboard, with the planted abilities beside it")
+    _head("Leaderboard and planted abilities")
     _prompt(_command("leaderboard"))
     ability = dict(zip(simulation.models, simulation.truth.ability.tolist(), strict=True))
     with transaction(engine, write=False) as session:
@@ -181,7 +177,7 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
     from tracker.database import transaction
     from tracker.simulation.truth_comparison import compare_with_truth
 
-    _head("What was planted, and what the scores show of it")
+    _head("Planted effects in the scores")
     with transaction(engine, write=False) as session:
         lines = compare_with_truth(session, simulation)
     width = 30
@@ -192,65 +188,58 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
             click.echo(f"  {left[i] if i < len(left) else '':<{width}}   {beside}".rstrip())
 
 
-def _analyses() -> list[str]:
-    """The questions that can be asked of a benchmark; those that look at a filter after those that may make one."""
+def _analyses() -> tuple[list[str], list[str]]:
+    """The analyses of one benchmark: those independent of other findings, and those of a filter."""
     from tracker.recording.registry import discover_analyses
 
-    places = {name: _place(name) for name, analysis in discover_analyses().items() if not analysis.problem}
-    return sorted((name for name, place in places.items() if place is not None), key=lambda name: places[name] or 0)
+    independent: list[str] = []
+    dependent: list[str] = []
+    for name, analysis in discover_analyses().items():
+        if not analysis.problem:
+            _place(name, independent, dependent)
+    return sorted(independent), sorted(dependent)
 
 
-def _place(name: str) -> int | None:
-    """0, or 1 for a question that looks at a filter; None for one that is not of one benchmark."""
+def _place(name: str, independent: list[str], dependent: list[str]) -> None:
     from tracker.recording.declaration import load_declaration
 
     try:
         declaration = load_declaration(name)
-    except PluginError:  # asking it will say why
-        return 0
-    return int("filter" in declaration.claimed_options) if declaration.is_of_one_benchmark else None
+    except PluginError:  # running it reports the problem
+        independent.append(name)
+        return
+    if declaration.is_of_one_benchmark:
+        (dependent if "filter" in declaration.claimed_options else independent).append(name)
 
 
-def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
-    from tracker.recording.pipeline import run_analysis
-    from tracker.recording.registry import find_analysis
-    from tracker.simulation.truth_comparison import ANALYSIS_PARAMETERS, EXPECTED_FINDINGS, select_scores
+def _record(engine: Engine, findings: Sequence[DemoFinding]) -> None:
+    from tracker.cli.output import print_summary
+    from tracker.queries.findings.summary import Summary
+    from tracker.recording.pipeline import record_computed
+    from tracker.simulation.demo_analyses import EXPECTED_FINDINGS
 
-    _head(find_analysis(name).description)
-    if name in EXPECTED_FINDINGS:
-        _print_text(EXPECTED_FINDINGS[name])
-    for parameters in ANALYSIS_PARAMETERS.get(name, ({},)):
+    for position, finding in enumerate(findings):
         click.echo()
-        _prompt(_command("analyze", name, parameters=parameters))
-        try:
-            recorded = run_analysis(engine, name, select_scores(), parameters, publish_to=tracking_uri)
-        except SuffrageError as error:
-            _print_text(f"Not run: {error}")
+        _prompt(_command("analyze", finding.analysis, parameters=finding.parameters))
+        if position == 0 and finding.analysis in EXPECTED_FINDINGS:
+            _print_text(f"Expected: {EXPECTED_FINDINGS[finding.analysis]}")
+        if isinstance(finding.result, str):
+            _print_text(f"Not run: {finding.result}")
             continue
-        _print_found(recorded)
+        summary = record_computed(engine, finding.result).report.summary
+        print_summary(Summary(summary.headline, summary.evidence[:1]))
 
 
-def _print_found(recorded: RecordedFinding) -> None:
-    from tracker.simulation.truth_comparison import PRINTED_TESTS
+def _publish(engine: Engine, tracking_uri: str) -> None:
+    from tracker.recording.mlflow.publishing import publish_missing
 
-    finding = recorded.report.finding
-    _print_text(f"Found: {recorded.report.summary.headline}")
-    tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.main_metrics)))[:MAX_TESTS]
-    for line in tests:
-        click.echo(f"  {line}")
-    _print_text(f"All of it: suffrage show {recorded.finding_id}")
-    if recorded.publishing_problem:
-        _print_text(f"Not in MLflow: {recorded.publishing_problem}")
-
-
-def _tests(metrics: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """A line for each of these statistics that has a p-value."""
-    for name in names:
-        value, p = metrics.get(name), metrics.get(f"{name}.pvalue")
-        expected = metrics.get(f"{name}.null_mean", metrics.get(f"{name}.permuted_mean"))
-        if isinstance(value, float) and isinstance(p, float):
-            chance = f"{expected:9.5f}" if isinstance(expected, float) else " " * 9
-            yield f"{name:<20} observed {value:9.5f}   by chance {chance}   p = {p:.4f}"
+    try:
+        published = publish_missing(engine, tracking_uri)
+    except PublishingError as error:
+        _print_text(f"Not in MLflow: {error}")
+    else:
+        click.echo()
+        _print_text(f"Published to MLflow: {published.n_new} new runs and findings.")
 
 
 def _command(*arguments: str, parameters: Mapping[str, Any] | None = None) -> str:
@@ -267,13 +256,14 @@ def _print_next(engine: Engine, tracking_uri: str | None) -> None:
 
     url = format_url(engine.url)
     _head("Next")
-    _print_text("Point this shell to the demonstration's stores, then look around:")
+    _print_text("Use the stores of the demo in this shell:")
     click.echo()
     click.echo(f"  export SUFFRAGE_DATABASE_URL={shlex.quote(url)}")
     if tracking_uri:
         click.echo(f"  export MLFLOW_TRACKING_URI={shlex.quote(tracking_uri)}")
-        click.echo("  suffrage ui          # every run and finding, in the browser")
-    click.echo("  suffrage findings    # what was found")
+        click.echo("  suffrage ui          # all runs and findings in the browser")
+    click.echo("  suffrage findings    # all recorded findings")
+    click.echo("  suffrage show 1      # all evidence, caveats, tables and figures of a finding")
     click.echo(f'  suffrage sql "{QUERY}"')
     click.echo()
     _print_text("With your own results, in another shell: suffrage ingest PATH --benchmark NAME")

@@ -19,7 +19,7 @@ class _Table:
 
     def __str__(self) -> str:
         rows = [["Town", *self.months], *([t, *map(str, row)] for t, row in zip(self.towns, self.cells, strict=True))]
-        head = f"The table says how many {self.goods} were sold in four towns."
+        head = f"The table shows how many {self.goods} were sold in four towns."
         return "\n".join((head, "", *(" | ".join(row) for row in rows), "")) + "\n"
 
 

@@ -137,12 +137,14 @@ def branch_and_bound(D: Any, slack: Any, worth: Any, low: Any, high: Any, incumb
     boxes = np.empty((MAX_DEPTH + 2, 2, n))
     start, certain, bound, depth = np.zeros((4, MAX_DEPTH + 3), np.int64)
     arena, halves, counts = np.empty((4 * n_rows, 3)), np.empty((2, n_rows, 3)), np.zeros((4, 2), np.int64)
-    open_boxes, open_bounds, n_open = np.empty((16, 2, n)), np.empty(16, np.int64), 0
+    open_boxes, open_bounds, n_open = np.empty((16, 2, n)), np.empty(16, np.int64), INT(0)
     witness = np.empty(0)
 
     boxes[0, 0], boxes[0, 1] = low, high
     _sums_in_box(D, boxes[0], halves[0])
-    start[1], certain[0], bound[0], at_middle = _filter_open_rows(D, slack, worth, halves[0], 0, 0.0, True, arena)
+    start[1], certain[0], bound[0], at_middle = _filter_open_rows(
+        D, slack, worth, halves[0], INT(0), 0.0, np.bool_(True), arena
+    )
     if at_middle > incumbent:
         incumbent, witness = at_middle, (low + high) / 2
     n_boxes, top = 1, 0

@@ -120,7 +120,7 @@ def best_weight_value(rest: Any, scores: Any, ranks: Any, epsilon: Any) -> Any:
             best, value = ends[index + 1], epsilon + (index + 1) * width
     while True:
         # Inside a bin, more than at its ends is possible only where some crossings lose pairs.
-        chosen = -1
+        chosen: Any = INT(-1)
         for index in range(BINS):
             bound = ends[index] + gains[index] if losses[index] > 0 else 0
             if bound > best and (chosen < 0 or bound > ends[chosen] + gains[chosen]):

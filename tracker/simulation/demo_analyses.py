@@ -1,0 +1,91 @@
+"""The analyses of the demo: their parameters, the findings to expect, and their computation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracker.database import connect
+from tracker.errors import SuffrageError
+from tracker.recording.pipeline import ComputedFinding, compute_finding
+from tracker.simulation.truth_comparison import select_scores
+
+PARAMETERS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "prompt-correlation": ({}, {"null": "margins"}),
+    "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
+    "semantic-similarity": ({"similarity": "hamming"},),
+    "comparison": (
+        {"model_a": "northlight/borealis-2-large", "model_b": "quillworks/folio-72b"},
+        {"model_a": "northlight/borealis-2-large", "model_b": "oakhollow/acorn-7b"},
+    ),
+}
+"""Parameters of each run of an analysis, where one run with the defaults does not show every planted effect."""
+
+EXPECTED_FINDINGS: Mapping[str, str] = {
+    "prompt-correlation": (
+        "prompts agree more than chance because of their difficulty. They also do with difficulties held fixed "
+        "(margins), because of near-duplicates and tasks."
+    ),
+    "prompt-clusters": (
+        "clusters are clearer than chance because of difficulty. With difficulties held fixed (margins) they are not: "
+        "no large groups were planted."
+    ),
+    "prompt-weighting": "weights move means, and ranks only among models with close abilities.",
+    "benchmark-growth": "the most informative prompts come first and are hard; their mean starts below that of all.",
+    "semantic-similarity": (
+        "models perform similarly on prompts of similar meaning. The effect is weak: few pairs are near-duplicates."
+    ),
+    "task-subsets": "a few tasks keep distant models in order and swap neighbours.",
+    "social-choice": "diversity is above 0 and below that of random ranks. Neighbours can be swapped.",
+    "sensitivity-sweep": "a larger minimum weight allows fewer reversals, and equal weights allow none.",
+    "voting-rules": "rules agree on most pairs. A close first place can depend on the rule or on one task.",
+    "smart-filtering": "it flags the planted easy, leaked and near-duplicate prompts. The ranking stays.",
+    "filter-baselines": "models agree less on the kept prompts than on random subsets. The ranking stays.",
+    "filter-stability": "fewer filter models remove slightly more prompts.",
+    "comparison": "the two best models are not distinguishable; the best and a distant model are.",
+    "rank-intervals": "distant models are distinguishable, neighbours are not. Few tasks give wide intervals.",
+    "drift": "one model improved between its two runs, in nearly every task.",
+    "weight-robustness": "distant models keep their order in every draw, neighbours do not.",
+}
+"""The finding that the planted truth should give, for each analysis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoFinding:
+    """One run of an analysis in the demo.
+
+    Attributes:
+        analysis: name of the analysis.
+        parameters: those that differ from the defaults.
+        result: the finding, ready to be recorded, or the error of the analysis.
+    """
+
+    analysis: str
+    parameters: Mapping[str, Any]
+    result: ComputedFinding | str
+
+
+def compute_findings(database_url: str, analyses: Sequence[str]) -> Iterator[list[DemoFinding]]:
+    """Compute the findings of each analysis, in the order of the names.
+
+    Args:
+        database_url: the store with the simulated benchmark.
+        analyses: names of analyses of one benchmark.
+    """
+    return (compute_demo_findings(database_url, name) for name in analyses)
+
+
+def compute_demo_findings(database_url: str, analysis: str) -> list[DemoFinding]:
+    """Run an analysis with each of its parameters in the demo."""
+    engine = connect(database_url)
+    findings = []
+    for parameters in PARAMETERS.get(analysis, ({},)):
+        result: ComputedFinding | str
+        try:
+            result = compute_finding(engine, analysis, select_scores(), parameters)
+        except SuffrageError as error:
+            result = str(error)
+        findings.append(DemoFinding(analysis=analysis, parameters=parameters, result=result))
+    engine.dispose()
+    return findings
