@@ -113,8 +113,8 @@ class TestErrors:
         finally:
             signal.signal(signal.SIGINT, before)
         assert stopped.exit_code == 1
-        assert "Stopped while taking in" in stopped.stderr
-        assert "run it again" in stopped.stderr
+        assert "Stopped while importing" in stopped.stderr
+        assert "Run the command again" in stopped.stderr
         count = run("sql", "SELECT count(*) AS n FROM score", "--format", "json", "--database", sqlite_url)
         assert json.loads(count.stdout) == [{"n": 5}]
         assert run("db", "check", "--database", sqlite_url).exit_code == 0
