@@ -1,8 +1,8 @@
 """Every error a user can cause.
 
-Each is a `SuffrageError` and the builtin it specializes. It takes facts, keeps them, and its
-message says what to do next. The command line prints the message and exits 1; any other
-exception is a bug of ours and keeps its traceback.
+Each is a `SuffrageError` and the builtin it specializes. Its attributes hold the facts; its message names
+the problem, the place and the fix. The command line prints the message and exits 1. Any other exception is
+a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LISTS = {
 
 
 class SuffrageError(Exception):
-    """An error with a sentence for the person who can mend it."""
+    """An error that the user can fix."""
 
 
 class NotFoundError(SuffrageError, LookupError):
@@ -51,16 +51,16 @@ class NotFoundError(SuffrageError, LookupError):
 
 
 class AmbiguousError(SuffrageError, ValueError):
-    """A name that means several things here."""
+    """A name with several meanings."""
 
 
 class BadInputError(SuffrageError, ValueError):
-    """A file that cannot be taken in; nothing of it is stored.
+    """A file that cannot be ingested; nothing of it is stored.
 
     Args:
         path: the file.
-        problems: what is wrong, each with its line or column; ten are shown.
-        count: how many problems there are, where more were met than are kept.
+        problems: what is wrong, each with its line or column; the message lists ten.
+        count: number of problems, if more than `problems` holds.
         advice: what to do next.
     """
 
@@ -96,11 +96,11 @@ class DatabaseError(SuffrageError, RuntimeError):
 
 
 class OutputError(SuffrageError, OSError):
-    """What was asked for cannot be written where it should go."""
+    """An output file or folder that cannot be written."""
 
 
 class SqlError(SuffrageError, ValueError):
-    """A statement given to `suffrage sql` that is wrong, too slow, or not a read."""
+    """A statement of `suffrage sql` that is wrong, too slow, or writes."""
 
 
 class SelectionError(SuffrageError, ValueError):
@@ -116,23 +116,23 @@ class PluginError(SuffrageError, ImportError):
 
 
 class EncoderError(SuffrageError, ValueError):
-    """An encoder that is not there, cannot be loaded, or does not fit what was asked of it."""
+    """An encoder that does not exist, cannot be loaded, or does not fit the options."""
 
 
 class LanguageModelError(SuffrageError, ValueError):
-    """A language model that is not there, cannot be loaded, or cannot do what was asked of it."""
+    """A language model that does not exist, cannot be loaded, or does not support the options."""
 
 
 class ServerError(SuffrageError, ConnectionError):
-    """A server that cannot be used as it was asked to: its address, the key, the model, or what it offers."""
+    """A server that rejects or does not support a request: its address, the key, the model, or the API."""
 
 
 class MissingExtraError(SuffrageError, ImportError):
-    """Something needs packages that are installed only on request.
+    """Packages of an extra that are not installed.
 
     Args:
         purpose: what needs them.
-        extra: the name under which they are requested.
+        extra: its name, such as ``models``.
     """
 
     def __init__(self, purpose: str, extra: str) -> None:

@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 import click
 
@@ -23,9 +24,6 @@ from tracker.cli.help_text import Group
 from tracker.errors import SuffrageError
 
 COMMANDS = Path(__file__).parent / "commands"
-
-INTERRUPTED, CLOSED_PIPE = 130, 141
-"""Exit codes after Ctrl-C, and where the reader of stdout is gone."""
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a disk on which stdout is written."""
@@ -53,8 +51,41 @@ def overview_line(source: Path) -> str:
     return doc.split("\n", 1)[0]
 
 
+class Interrupted(click.ClickException):
+    """Ctrl-C, with one line about what is stored."""
+
+    exit_code = 130
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the line."""
+        click.echo(self.message, err=True)
+
+
+class ClosedPipe(click.ClickException):
+    """The reader of stdout is gone, such as `head`."""
+
+    exit_code = 141
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print nothing, now and at exit."""
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer would fail again at exit
+
+
 class Discovered(Group):
     """A group whose commands are the modules of a folder."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click itself would print a blank line after Ctrl-C, and exit 1 in both cases."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt as error:
+            raise Interrupted(str(error) or "Stopped.") from error
+        except OSError as error:
+            if error.errno != errno.EPIPE or error.filename is not None:
+                raise
+            raise ClosedPipe("stdout is closed") from error
+        return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the modules, with dashes."""
@@ -131,7 +162,6 @@ def _run(arguments: list[str]) -> int:
     """Run a command; an error that a user can fix is printed, any other is raised."""
     try:
         result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False)
-        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return error.exit_code
@@ -140,17 +170,21 @@ def _run(arguments: list[str]) -> int:
 
         return _fail(describe_usage_error(error, arguments), error.exit_code)
     except click.ClickException as error:
-        return _fail(error.format_message(), error.exit_code)
+        return _stop(error)
     except SuffrageError as error:
         from tracker.cli.store_errors import describe_error
 
         return _fail(describe_error(error, arguments))
-    except (click.Abort, KeyboardInterrupt) as error:
-        click.echo(str(error) or "Stopped.", err=True)
-        return INTERRUPTED
+    except (click.Abort, KeyboardInterrupt):  # at a question, or before the command began
+        return _stop(Interrupted("Stopped."))
     except OSError as error:
         return _explain_output_error(error)
     return result if isinstance(result, int) else 0
+
+
+def _stop(error: click.ClickException) -> int:
+    error.show()
+    return error.exit_code
 
 
 def _fail(message: str, code: int = 1) -> int:
@@ -160,9 +194,7 @@ def _fail(message: str, code: int = 1) -> int:
 
 def _explain_output_error(error: OSError) -> int:
     """Exit code of an error of stdout; any other error is raised again."""
-    if error.filename is not None or error.errno not in (*NO_ROOM, errno.EPIPE):
+    if error.filename is not None or error.errno not in NO_ROOM:
         raise error
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer would fail again at exit
-    if error.errno == errno.EPIPE:
-        return CLOSED_PIPE
     return _fail(f"the output could not be written: {error.strerror}. Send it somewhere else.")

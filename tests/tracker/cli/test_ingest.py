@@ -112,9 +112,9 @@ class TestErrors:
             stopped = run("ingest", results, tmp_path / "second.impatient", *words)
         finally:
             signal.signal(signal.SIGINT, before)
-        assert stopped.exit_code == 1
-        assert "Stopped while importing" in stopped.stderr
-        assert "Run the command again" in stopped.stderr
+        assert stopped.exit_code == 130
+        assert f"Stopped; nothing of {tmp_path / 'second.impatient'} is stored." in stopped.stderr
+        assert "Run the same command again" in stopped.stderr
         count = run("sql", "SELECT count(*) AS n FROM score", "--format", "json", "--database", sqlite_url)
         assert json.loads(count.stdout) == [{"n": 5}]
         assert run("db", "check", "--database", sqlite_url).exit_code == 0

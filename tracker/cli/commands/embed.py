@@ -161,8 +161,9 @@ def embed(
     try:
         n_useless = _embed_missing(engine, key, loaded, encoder_name, texts, ids, lengths, stored, batch_size)
     except KeyboardInterrupt:
-        inform("Stopped. What was made is stored; run the same command again to go on.")
-        raise
+        raise KeyboardInterrupt(
+            "Stopped; the vectors so far are stored. Run the same command again to continue."
+        ) from None
     n_new = len(np.setdiff1d(ids, list(stored))) - n_useless
     before = f", {len(stored):,} stored before" if stored else ""
     inform(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {encoder_name.label}{before}")

@@ -106,8 +106,9 @@ def _evaluate(engine: Any, plan: Any) -> None:
         with show_prompt_progress(plan.benchmark) as progress:
             results = evaluate(engine, plan, progress=progress, report=_print_warning, on_run_end=_print_result)
     except KeyboardInterrupt:
-        inform("Stopped. What was answered is stored; run the same command again to go on.")
-        raise
+        raise KeyboardInterrupt(
+            "Stopped; the answers so far are stored. Run the same command again to continue."
+        ) from None
     if not all(result.is_complete for result in results):
         raise SystemExit(1)
 

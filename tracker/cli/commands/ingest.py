@@ -230,8 +230,9 @@ def ingest_files(
             failed += 1
             continue
         except KeyboardInterrupt:
-            inform(f"Stopped while importing {path}, of which nothing is stored. Run the command again to resume.")
-            raise
+            raise KeyboardInterrupt(
+                f"Stopped; nothing of {path} is stored. Run the same command again to continue."
+            ) from None
         run_ids += result.changes.run_ids
         inform(result.summary())
         if result.changes.damage:
