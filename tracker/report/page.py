@@ -30,7 +30,7 @@ N_SOURCES = 3
 
 EXAMPLES = {
     "hardest": ("The hardest", "the lowest mean of all models"),
-    "the lowest mean of all models": ("Those that divide the models most", "the largest spread between models"),
+    "most divided": ("Those that divide the models most", "the largest spread between models"),
     "easiest": ("The easiest", "the highest mean of all models"),
 }
 
