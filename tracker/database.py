@@ -146,6 +146,10 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
         )
     if engine.dialect.name == "sqlite":
         return f"{where}: {message}. Check the store with `suffrage db check`, or use another --database."
+    if "does not exist" in message and "database" in message:
+        return f"{where}: the server has no such database. Create it: createdb {shlex.quote(str(engine.url.database))}"
+    if "authentication failed" in message or "no password supplied" in message:
+        return f"{where}: the server rejects the user or the password. Correct them in the URL, or set PGPASSWORD."
     return f"{where}: {message}. Check that the server runs and that the URL is right."
 
 

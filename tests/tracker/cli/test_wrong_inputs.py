@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -13,11 +14,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 import wrong_inputs
 from wrong_inputs import WrongInput
 
+from tracker import database
 from tracker.cli import main
-from tracker.database import connect, create_unchecked_engine, downgrade
+from tracker.database import connect, create_unchecked_engine, downgrade, explain
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.selection import Selection
@@ -155,3 +158,33 @@ def test_the_list_holds_at_least_sixty_inputs_each_once() -> None:
     ids = [wrong.id for wrong in wrong_inputs.EVERY]
     assert len(ids) == len(set(ids))
     assert len(ids) >= 60
+
+
+class TestServers:
+    def test_a_database_that_does_not_exist_is_named_with_the_command_that_creates_it(
+        self, postgres_server: sa.URL, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        url = postgres_server.set(database="nowhere").render_as_string(hide_password=False)
+        with pytest.raises(SystemExit) as stopped:
+            main(["models", "--database", url])
+        assert stopped.value.code == 1
+        assert "the server has no such database. Create it: createdb nowhere" in capfd.readouterr().err
+
+    def test_a_rejected_password_is_named_and_not_printed(self) -> None:
+        engine = create_unchecked_engine("postgresql://me:secret@host/results")
+        rejection = Exception('connection failed: FATAL:  password authentication failed for user "me"')
+        message = explain(sa.exc.OperationalError("", None, rejection), engine)
+        assert "rejects the user or the password" in message
+        assert "PGPASSWORD" in message
+        assert "secret" not in message
+
+    def test_a_store_that_another_program_locks_is_named(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
+        with contextlib.closing(sqlite3.connect("suffrage.db", isolation_level=None)) as other_program:
+            other_program.execute("BEGIN IMMEDIATE")
+            with pytest.raises(SystemExit) as stopped:
+                main(["runs", "hide", "1", "--no-mlflow"])
+        assert stopped.value.code == 1
+        assert "another program has been writing" in capfd.readouterr().err
