@@ -178,7 +178,7 @@ class TestFromFile:
         ingested = run(*words, "--encoder", "ada-2", "--revision", "2022", "--template", "question")
         assert ingested.exit_code == 0, ingested.output
         assert "v.npz: 1 new vectors of 3 numbers by ada-2@2022:question" in ingested.stderr
-        assert "1 of 2 prompts have no vector by it" in ingested.stderr
+        assert "1 of 2 prompts have no vector of this encoder" in ingested.stderr
         unnamed = run(*words)
         assert unnamed.exit_code == 2
         assert "--from-file needs --encoder NAME" in unnamed.stderr

@@ -141,7 +141,9 @@ class TestImport:
 
     def test_columns_that_are_no_facts_are_named(self, three_file: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,family,licence\nlab-tiny,f,MIT\n")
-        assert "passed over: licence" in run(three_file, "models", "import", file).stderr
+        assert (
+            "ignored columns that are no facts of models: licence" in run(three_file, "models", "import", file).stderr
+        )
 
     def test_of_many_facts_twenty_are_listed(self, empty_file: sa.Engine, tmp_path: Path) -> None:
         names = [f"m{i}" for i in range(23)]

@@ -34,7 +34,7 @@ class TestPublish:
 
     def test_an_empty_store_names_the_next_command(self, sqlite_url: str, tracking_uri: str) -> None:
         text = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
-        assert text == "Nothing is recorded yet. Take some results in: suffrage ingest PATH\n"
+        assert text == "The store has no runs or findings. Import results: suffrage ingest PATH\n"
 
     def test_an_mlflow_that_is_away_is_an_error(self, filled_file: sa.Engine) -> None:
         with pytest.raises(PublishingError, match="with `suffrage publish`"):

@@ -35,7 +35,7 @@ class TestRunStatus:
             1: "complete", 2: "hidden", 3: "hidden", 4: "complete", 5: "complete",
         }  # fmt: skip
         table = run(filled, "runs")
-        assert "Not listed: 2 hidden or superseded. --all lists them too." in table.stderr
+        assert "Not listed: 2 hidden or superseded. List them with --all." in table.stderr
         assert "odd" in run(filled, "runs", "list", "--all").stdout
         assert run(filled, "runs", "unhide", "2", "--no-mlflow").stderr == "Run 2 is in use again.\n"
         assert set(listing(filled)) == {1, 2, 4, 5}
@@ -57,9 +57,9 @@ class TestRunStatus:
         url = filled_file.url.render_as_string(hide_password=False)
         refused = CliRunner().invoke(suffrage, ["runs", "delete", "2", "--database", url])
         assert refused.exit_code == 2
-        assert "With it go 40 scores. Prompts, models and findings stay." in refused.stderr
-        assert "Stale from then on: finding 1." in refused.stderr
-        assert "Nothing was deleted. To delete them, say so with --yes." in refused.stderr
+        assert "Also deleted: 40 scores. Prompts, models and findings stay." in refused.stderr
+        assert "Stale after the deletion: finding 1." in refused.stderr
+        assert "Nothing was deleted, since there is no terminal to confirm on. Add --yes to delete." in refused.stderr
         assert len(listing(filled_file)) == 5
         message = run(filled_file, "runs", "delete", "2", "--yes", "--no-mlflow").stderr
         assert "Run 2 is deleted.\nStale now: finding 1." in message

@@ -116,4 +116,4 @@ def check(database: str | None) -> None:
         click.echo(line)
     if wrong:
         sys.exit(1)
-    inform("Sound: tables, references and checksums are as they should be.")
+    inform("Sound: no faults in tables, references and checksums.")

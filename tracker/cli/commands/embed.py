@@ -121,7 +121,7 @@ def ingest_vector_file(engine: Engine, benchmark: str, path: Path, encoder: Enco
         n_prompts = len(read_prompts(session, select_tasks(session, key, Selection(benchmark=benchmark)))[0])
         n_with = len(list_embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
     if n_with < n_prompts:
-        warn(f"{n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")
+        warn(f"{n_prompts - n_with:,} of {n_prompts:,} prompts have no vector of this encoder")
 
 
 def embed(

@@ -123,8 +123,8 @@ def _print_result(result: EvaluationOutcome) -> None:
         _print_warning(warning)
     if not result.is_complete:
         inform(
-            f"  {len(result.failed):,} prompts have no answer, so the run is not finished, and nothing takes it yet. "
-            "Run the same command again to ask them again, or add --errored missing (or wrong) to end it as it is."
+            f"  The run is unfinished and not used: {len(result.failed):,} prompts have no answer. "
+            "Run the command again to retry them, or add --errored missing (or wrong) to complete the run."
         )
 
 

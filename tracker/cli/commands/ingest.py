@@ -236,10 +236,10 @@ def ingest_files(
         run_ids += result.changes.run_ids
         inform(result.summary())
         if result.changes.damage:
-            inform(f"  stored in part, for the file is damaged: {result.changes.damage}")
+            inform(f"  The file is damaged and stored in part: {result.changes.damage}")
         if result.changes.n_runs_partial:
             inform(
-                "  Its new runs are partial: no ranking takes them unless --runs names them. The whole file mends them."
+                "  Its new runs are partial: rankings use them only if --runs names them. The whole file completes them."
             )
         for warning in result.changes.warnings:
             warn(warning)

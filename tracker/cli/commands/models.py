@@ -104,4 +104,4 @@ def _store_facts(engine: Engine, path: Path, *, overwrite: bool) -> None:
     if len(lines) > MAX_LINES:
         inform(f"  and {len(lines) - MAX_LINES:,} more")
     if file.passed_over:
-        warn(f"columns that are no facts of models were passed over: {', '.join(file.passed_over)}")
+        warn(f"ignored columns that are no facts of models: {', '.join(file.passed_over)}")

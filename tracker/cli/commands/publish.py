@@ -37,10 +37,10 @@ def command(database: str | None, tracking_uri: str) -> None:
 
     published = publish_missing(engine, tracking_uri, progress)
     if published.n_deleted:
-        inform(f"Taken down, since they are hidden, superseded or deleted: {published.n_deleted} of the runs shown.")
+        inform(f"Deleted from MLflow: {published.n_deleted} hidden, superseded or deleted runs.")
     kinds = [kind for kind, _ in published.mlflow_runs]
     if not kinds:
-        inform("Nothing is recorded yet. Take some results in: suffrage ingest PATH")
+        inform("The store has no runs or findings. Import results: suffrage ingest PATH")
         return
     findings, runs = kinds.count("finding"), kinds.count("run")
     inform(
@@ -48,4 +48,4 @@ def command(database: str | None, tracking_uri: str) -> None:
         f"{published.n_new or 'none'} of them {'is' if published.n_new == 1 else 'are'} new."
     )
     if published.n_marked:
-        inform(f"Findings whose staleness was noted or lifted: {published.n_marked}.")
+        inform(f"Updated whether findings are stale: {published.n_marked}.")

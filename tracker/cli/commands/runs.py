@@ -73,7 +73,7 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
     records = [row.as_record() for row in rows_to_print]
     print_rows(records, output_format, columns=columns if output_format == "table" else None, drop_order=DROP_ORDER)
     if n := len(rows) - len(rows_to_print):
-        inform(f"Not listed: {n} hidden or superseded. --all lists them too.")
+        inform(f"Not listed: {n} hidden or superseded. List them with --all.")
 
 
 @listing_group(list_runs)
@@ -202,8 +202,10 @@ def delete(
         _print_deletion(run_status.preview_deletion(session, keys))
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError("Nothing was deleted. To delete them, say so with --yes.")
-        click.confirm("Delete them for good?", abort=True, err=True)
+            raise click.UsageError(
+                "Nothing was deleted, since there is no terminal to confirm on. Add --yes to delete."
+            )
+        click.confirm("Delete permanently?", abort=True, err=True)
     with transaction(engine, exclusive=True) as session:
         change = run_status.delete(session, keys, reason)
     _report_change(engine, change, "deleted", None if no_mlflow else tracking_uri)
@@ -230,9 +232,9 @@ def _print_deletion(preview: DeletionPreview) -> None:
         (preview.n_answers, "answers"),
     )
     gone = ", ".join(f"{n:,} {noun}" for n, noun in counts if n) or "no scores"
-    inform(f"With {'it' if len(preview.runs) == 1 else 'them'} go {gone}. Prompts, models and findings stay.")
+    inform(f"Also deleted: {gone}. Prompts, models and findings stay.")
     if preview.finding_ids:
-        inform(f"Stale from then on: {_findings(preview.finding_ids)}.")
+        inform(f"Stale after the deletion: {_findings(preview.finding_ids)}.")
 
 
 def _report_change(engine: Engine, change: StatusChange, state: str, publish_to: str | None) -> None:

@@ -26,7 +26,7 @@ def command(tracking_uri: str, port: int) -> None:
     from tracker.recording.mlflow.tracking_store import mlflow_store
 
     if mlflow_store(tracking_uri).is_server:
-        inform("A server shows it already:")
+        inform("The tracking URI is a server. Open it in a browser:")
         click.echo(mlflow_store(tracking_uri).display_uri)
         return
     _check_port_free(port)
@@ -38,7 +38,7 @@ def command(tracking_uri: str, port: int) -> None:
     from tracker.recording.mlflow.publishing import prepare_store
 
     store = prepare_store(tracking_uri)
-    inform(f"Serving {store.display_uri}; it takes some seconds to start. Ctrl-C stops it.")
+    inform(f"Serving {store.display_uri}; starting takes some seconds. Stop with Ctrl-C.")
     click.echo(f"http://{HOST}:{port}")
     sys.stdout.flush()
     server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
