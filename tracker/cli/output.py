@@ -105,8 +105,8 @@ def print_numbers(numbers: Sequence[NamedNumber]) -> None:
     groups = group_metrics(numbers)
     if groups.plain:
         reasons = any(n.reason for n in groups.plain)
-        rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in groups.plain]
-        print_rows(rows, "table", columns=("number", "value", "why not")[: 3 if reasons else 2])
+        rows = [{"number": n.name, "value": _whole(n.value), "reason": n.reason or ""} for n in groups.plain]
+        print_rows(rows, "table", columns=("number", "value", "reason")[: 3 if reasons else 2])
     if groups.plain and groups.statistics:
         click.echo()
     if groups.statistics:
@@ -115,11 +115,11 @@ def print_numbers(numbers: Sequence[NamedNumber]) -> None:
                 "statistic": statistic.number.name,
                 "value": statistic.number.value,
                 **statistic.beside,
-                "remark": statistic.reason or ("discrete" if statistic.is_discrete else ""),
+                "reason": statistic.reason or ("discrete" if statistic.is_discrete else ""),
             }
             for statistic in groups.statistics
         ]
-        print_rows(rows, "table", columns=list(rows[0])[: None if any(r["remark"] for r in rows) else -1])
+        print_rows(rows, "table", columns=list(rows[0])[: None if any(r["reason"] for r in rows) else -1])
 
 
 def _whole(value: float | None) -> float | int | None:

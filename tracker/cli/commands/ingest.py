@@ -238,9 +238,7 @@ def ingest_files(
         if result.changes.damage:
             inform(f"  The file is damaged and stored in part: {result.changes.damage}")
         if result.changes.n_runs_partial:
-            inform(
-                "  Its new runs are partial: rankings use them only if --runs names them. The whole file completes them."
-            )
+            inform("  Its new runs are partial: rankings use them only with --runs. The whole file completes them.")
         for warning in result.changes.warnings:
             warn(warning)
     return run_ids, failed

@@ -163,6 +163,6 @@ class TestCommand:
         stored = CliRunner().invoke(suffrage, [*words, "--partial"])
         assert stored.exit_code == 0, stored.stderr
         assert "line 3: acc is 'good'" in stored.stderr
-        assert "partial: rankings use them only if --runs names them" in stored.stderr
+        assert "partial: rankings use them only with --runs" in stored.stderr
         output = CliRunner().invoke(suffrage, ["leaderboard", "b", "--database", sqlite_url])
         assert output.exit_code != 0
