@@ -67,13 +67,13 @@ IMPERATIVES = frozenset(
 MODELS = ("llama-3.1-70b", "qwen2.5-72b")
 ENCODER = EncoderName(name="planted-meaning", revision="", template="question+choices")
 PREPARATION = (
-    "suffrage runs hide 3",
+    "suffrage runs hide 4",
     "suffrage weights mmlu_pro weights.csv",
     "suffrage analyze smart-filtering gpqa --metric accuracy",
     "suffrage analyze social-choice mmlu_pro --time-limit 1",
     "suffrage analyze social-choice gpqa --metric accuracy --time-limit 1",
 )
-"""Commands that hide run 3 and record the findings 1 to 4 of the prepared store."""
+"""Commands that hide run 4 and record the findings 1 to 4 of the prepared store."""
 PARSED_ONLY = {
     "demo": "it takes long, and tests/tracker/cli/test_demo.py runs it",
     "evaluate": "it needs a model",

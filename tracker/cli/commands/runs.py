@@ -148,7 +148,7 @@ def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_ml
     """Use hidden or superseded runs again.
 
     Examples:
-        suffrage runs unhide 3 --no-mlflow
+        suffrage runs unhide 4 --no-mlflow
     """
     from tracker.database import connect, transaction
     from tracker.recording import run_status
