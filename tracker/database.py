@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.orm import Session
 
 from tracker.errors import DatabaseError
+from tracker.sqlite_connections import TrackedConnection
 from tracker.store_url import FILE_SUFFIXES, MISTAKEN_VARIABLES, URL_VARIABLES, database_url
 from tracker.suggestions import find_similar, format_guess
 
@@ -69,9 +71,11 @@ def _create_engine(url: str | None) -> sa.Engine:
     if path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         uri = make_read_only_uri(path.resolve())
         kept: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
-        engine = sa.create_engine(address, creator=lambda: sqlite3.connect(uri, timeout=BUSY_SECONDS, **kept))
+        kept |= {"path": path.resolve(), "timeout": BUSY_SECONDS}
+        engine = sa.create_engine(address, creator=lambda: TrackedConnection(uri, **kept))
     else:
-        engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS})
+        factory = partial(TrackedConnection, path=path.resolve())
+        engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS, "factory": factory})
         event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

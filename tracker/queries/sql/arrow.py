@@ -6,7 +6,7 @@ Rows are read by ADBC on a separate connection, which does not see uncommitted c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tracker.database import BUSY_SECONDS, VERSION_TABLE, format_url, make_read_only_uri
 from tracker.errors import DatabaseError
+from tracker.sqlite_connections import keep_open
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,15 +118,22 @@ def _reading(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
 
     engine = _engine(source)
     is_sqlite = engine.dialect.name == "sqlite"
-    try:
-        with adbc.AdbcDatabase(**_address(engine)) as database, adbc.AdbcConnection(database) as connection:
+    with ExitStack() as opened:
+        try:
+            database = opened.enter_context(adbc.AdbcDatabase(**_address(engine)))
+            connection = opened.enter_context(adbc.AdbcConnection(database))
             reading = Reading(connection, is_sqlite=is_sqlite)
             wait, guard = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}", "SET default_transaction_read_only = on"
             reading.execute(wait if is_sqlite else guard)
             yield reading
-    except adbc.Error as error:
-        where = format_url(engine.url)
-        raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error
+        except adbc.Error as error:
+            where = format_url(engine.url)
+            raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error
+        finally:
+            if is_sqlite:
+                with suppress(adbc.Error):  # a snapshot ends here; it would keep the log from being emptied
+                    connection.set_autocommit(True)
+                keep_open(_path(engine), opened.pop_all().close)
 
 
 def number_columns(rows: pa.Table | pa.RecordBatch) -> list[NDArray[Any]]:
@@ -169,12 +177,15 @@ def _numbered(sql: str) -> str:
     return first + "".join(f"${number}{part}" for number, part in enumerate(rest, start=1))
 
 
+def _path(engine: sa.Engine) -> Path:
+    return Path(engine.url.database or "").resolve()
+
+
 def _address(engine: sa.Engine) -> dict[str, str]:
     if engine.dialect.name == "sqlite":
         import adbc_driver_sqlite
 
-        path = Path(engine.url.database or "").resolve()
-        return {"driver": adbc_driver_sqlite._driver_path(), "uri": make_read_only_uri(path)}
+        return {"driver": adbc_driver_sqlite._driver_path(), "uri": make_read_only_uri(_path(engine))}
     import adbc_driver_postgresql
     from psycopg.conninfo import make_conninfo
 

@@ -1,0 +1,100 @@
+"""What one process reads with a second copy of SQLite does not take its locks away."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tracker import schema
+from tracker.database import connect, transaction
+from tracker.queries.sql.arrow import read_arrow, snapshot
+
+COUNT = "SELECT count(*) AS n FROM model"
+OTHER_PROCESS = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(c.execute(sys.argv[2]).fetchone()[0])"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def engine(path: Path) -> sa.Engine:
+    return connect(f"sqlite:///{path}")
+
+
+def add_model(engine: sa.Engine, name: str) -> None:
+    with transaction(engine) as session:
+        session.add(schema.Model(name=name))
+
+
+def count_elsewhere(path: Path) -> int:
+    """The number of models that another process sees, which then closes the file."""
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS, path, COUNT], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
+
+
+def open_descriptors(path: Path) -> int:
+    folder = Path("/proc/self/fd")
+    return sum(os.readlink(link).startswith(str(path)) for link in folder.iterdir() if link.is_symlink())
+
+
+def test_nothing_written_after_a_read_is_lost_when_another_process_closes_the_file(
+    engine: sa.Engine, path: Path
+) -> None:
+    add_model(engine, "first")
+    with transaction(engine, write=False) as session:
+        assert read_arrow(session, COUNT)["n"].to_pylist() == [1]
+        assert count_elsewhere(path) == 1  # whose last connection would delete the log of a file that no one has locked
+    assert path.with_name("store.db-wal").exists()
+    add_model(engine, "second")
+    assert count_elsewhere(path) == 2
+    assert read_arrow(engine, COUNT)["n"].to_pylist() == [2]
+
+
+def test_a_snapshot_is_released_so_that_the_log_can_be_emptied(engine: sa.Engine, path: Path) -> None:
+    add_model(engine, "first")
+    with snapshot(engine) as reading:
+        assert reading.table(COUNT)["n"].to_pylist() == [1]
+    add_model(engine, "second")
+    with engine.connect() as connection:
+        connection.rollback()
+        busy, in_log, moved = connection.connection.dbapi_connection.execute(
+            "PRAGMA wal_checkpoint(TRUNCATE)"
+        ).fetchone()
+    assert (busy, in_log, moved) == (0, 0, 0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not list open files")
+def test_all_files_are_closed_with_the_engine(engine: sa.Engine, path: Path) -> None:
+    for name in ("a", "b", "c"):
+        add_model(engine, name)
+        with transaction(engine, write=False) as session:
+            read_arrow(session, COUNT)
+    assert open_descriptors(path)
+    engine.dispose()
+    assert open_descriptors(path) == 0
+    assert not path.with_name("store.db-wal").exists()
+    assert read_arrow(engine, COUNT)["n"].to_pylist() == [3]
+    add_model(engine, "d")
+    assert read_arrow(engine, COUNT)["n"].to_pylist() == [4] == [count_elsewhere(path)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not list open files")
+def test_all_files_are_closed_when_an_engine_is_forgotten(path: Path) -> None:
+    engine = connect(f"sqlite:///{path}")
+    add_model(engine, "a")
+    with transaction(engine, write=False) as session:
+        read_arrow(session, COUNT)
+    del engine, session
+    import gc
+
+    gc.collect()
+    assert open_descriptors(path) == 0

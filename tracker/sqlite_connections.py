@@ -1,0 +1,65 @@
+"""The SQLite connections that this process has open, per file.
+
+POSIX drops every lock of a process on a file as soon as the process closes any descriptor of that file. SQLite avoids
+this among its own connections, but ADBC has a second copy of SQLite. If that copy closes a file that the first one
+uses, another process may believe itself alone, delete the write-ahead log, and what is written afterwards is lost
+(https://www.sqlite.org/howtocorrupt.html, section 2.2.1). `keep_open` therefore delays the closing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_lock = threading.RLock()
+_open: dict[Path, set[int]] = {}
+_kept: dict[Path, Callable[[], None]] = {}
+
+
+class TrackedConnection(sqlite3.Connection):
+    """A connection that is counted while it is open.
+
+    Args:
+        database: path or URI, as for `sqlite3.Connection`.
+        path: absolute path of the file, under which the connection is counted.
+    """
+
+    def __init__(self, database: str, *arguments: Any, path: Path, **options: Any) -> None:
+        super().__init__(database, *arguments, **options)
+        with _lock:
+            _open.setdefault(path, set()).add(id(self))
+        self._forget = weakref.finalize(self, _forget, path, id(self))
+
+    def close(self) -> None:
+        """Close the connection."""
+        super().close()
+        self._forget()
+
+
+def keep_open(path: Path, close: Callable[[], None]) -> None:
+    """Close a connection of another copy of SQLite, at once or when this process no longer uses the file.
+
+    Args:
+        path: absolute path of the file.
+        close: closes the connection, which is idle.
+    """
+    with _lock:
+        if not _open.get(path) or path in _kept:  # a connection that is kept protects the file
+            close()
+        else:
+            _kept[path] = close
+
+
+def _forget(path: Path, key: int) -> None:
+    """Forget a closed connection; with the last one of a file, close what was kept open."""
+    with _lock:
+        connections = _open.get(path, set())
+        connections.discard(key)
+        if not connections:
+            _open.pop(path, None)
+            if close := _kept.pop(path, None):
+                close()
