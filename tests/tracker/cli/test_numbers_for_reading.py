@@ -14,7 +14,7 @@ class Recorded:
     name: str
     value: float | None = 1.5
     reason: str | None = None
-    headline: bool = True
+    is_main: bool = True
 
 
 def printed(capsys: pytest.CaptureFixture[str], *numbers: Recorded) -> list[list[str]]:
