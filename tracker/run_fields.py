@@ -48,16 +48,16 @@ class RunFields:
     """
 
     condition: str = _run_field("full, or answer_only: the question was withheld", default="full")
-    variant: str = _run_field("wording or perturbation of the prompts; '' is the plain one", default="")
+    variant: str = _run_field("variant or perturbation of the prompts; '' is the plain one", default="")
     label: str = _run_field("the harness's time stamp; else '' for the first, then #2, #3", heading="run", default="")
     few_shot: int | None = _run_field(
-        "worked examples before each question; null where unknown or mixed", merge=_keep_if_equal, default=None
+        "few-shot examples before each question; null where unknown or mixed", merge=_keep_if_equal, default=None
     )
     settings: Mapping[str, Any] = _run_field(
         "how the model was run, by name", merge=_add_missing, default_factory=dict, compare=False
     )
     limited: bool = _run_field(
-        "whether only a part of the benchmark was asked on purpose", merge=_keep_first, default=False
+        "whether the evaluation was limited to a part of the benchmark on purpose", merge=_keep_first, default=False
     )
     started: datetime | None = _run_field(  # noqa: RUF009 - it makes a field
         "when the model was run, UTC; null where unknown", merge=_keep_first, default=None

@@ -1,4 +1,4 @@
--- A store of version 0005, made by: python tests/old_databases/make.py
+-- A store of version 0006, made by: python tests/old_databases/make.py
 BEGIN TRANSACTION;
 CREATE TABLE answer (
 	run_id INTEGER NOT NULL, 
@@ -33,7 +33,7 @@ CREATE TABLE "database" (
 	created DATETIME NOT NULL, 
 	CONSTRAINT pk_database PRIMARY KEY (id)
 );
-INSERT INTO "database" VALUES('43353d16-09e2-4c22-9f4e-f78703cfa8e0','2026-11-22 14:10:27.690122');
+INSERT INTO "database" VALUES('da881957-6988-488c-bd7e-a913d09621be','2026-11-22 14:57:57.708106');
 CREATE TABLE embedding (
 	id INTEGER NOT NULL, 
 	encoder_id INTEGER NOT NULL, 
@@ -96,18 +96,17 @@ CREATE TABLE "finding" (
 	encoder_id INTEGER, 
 	status VARCHAR NOT NULL, 
 	error VARCHAR, 
-	summary VARCHAR, 
 	timings JSON, 
-	recorded DATETIME NOT NULL, stale VARCHAR, 
+	recorded DATETIME NOT NULL, stale VARCHAR, headline VARCHAR, evidence JSON, caveats JSON, warnings JSON, 
 	CONSTRAINT ck_finding_status CHECK (status IN ('complete', 'failed')), 
 	CONSTRAINT fk_finding_benchmark_id_benchmark FOREIGN KEY(benchmark_id) REFERENCES benchmark (id), 
 	CONSTRAINT fk_finding_encoder_id_encoder FOREIGN KEY(encoder_id) REFERENCES encoder (id), 
 	CONSTRAINT fk_finding_filter_id_finding FOREIGN KEY(filter_id) REFERENCES "finding" (id), 
 	CONSTRAINT fk_finding_weights_id_finding FOREIGN KEY(weights_id) REFERENCES "finding" (id)
 );
-INSERT INTO "finding" VALUES(1,1,'filter','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'complete',NULL,NULL,NULL,'2026-11-22 14:10:28.502985',NULL);
-INSERT INTO "finding" VALUES(2,1,'prompt-correlation','{"n": 3}','{"benchmark": "small"}',1099511627776,'2222222222222222222222222222222222222222222222222222222222222222','1',1,1,1,'complete',NULL,NULL,'{"load": 0.1}','2026-11-22 14:10:28.503132','its run 9 of small was deleted');
-INSERT INTO "finding" VALUES(3,NULL,'failed','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'failed','too few prompts',NULL,NULL,'2026-11-22 14:10:28.503192',NULL);
+INSERT INTO "finding" VALUES(1,1,'filter','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'complete',NULL,NULL,'2026-11-22 14:57:57.972988',NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "finding" VALUES(2,1,'prompt-correlation','{"n": 3}','{"benchmark": "small"}',1099511627776,'2222222222222222222222222222222222222222222222222222222222222222','1',1,1,1,'complete',NULL,'{"load": 0.1}','2026-11-22 14:57:57.977273','its run 9 of small was deleted','They agree more than chance allows.','["The mean similarity is 0.5."]','["Two models."]','["One prompt has no text."]');
+INSERT INTO "finding" VALUES(3,NULL,'failed','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'failed','too few prompts',NULL,'2026-11-22 14:57:57.977353',NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE "finding_artifact" (
 	finding_id INTEGER NOT NULL, 
 	name VARCHAR NOT NULL, 
@@ -122,7 +121,7 @@ CREATE TABLE "finding_metric" (
 	name VARCHAR NOT NULL, 
 	value DOUBLE, 
 	reason VARCHAR, 
-	headline BOOLEAN NOT NULL, position INTEGER DEFAULT '0' NOT NULL, 
+	is_main BOOLEAN NOT NULL, position INTEGER DEFAULT '0' NOT NULL, 
 	CONSTRAINT pk_finding_metric PRIMARY KEY (finding_id, name), 
 	CONSTRAINT ck_finding_metric_value_or_reason CHECK ((value IS NULL) = (reason IS NOT NULL)), 
 	CONSTRAINT fk_finding_metric_finding_id_finding FOREIGN KEY(finding_id) REFERENCES "finding" (id) ON DELETE CASCADE
@@ -224,7 +223,7 @@ CREATE TABLE "publication" (
 	CONSTRAINT pk_publication PRIMARY KEY (tracking_uri, kind, ref_id), 
 	CONSTRAINT ck_publication_kind CHECK (kind IN ('finding', 'run'))
 );
-INSERT INTO "publication" VALUES('sqlite:///mlflow.db','finding',2,'33333333333333333333333333333333','','2026-11-22 14:10:28.503817');
+INSERT INTO "publication" VALUES('sqlite:///mlflow.db','finding',2,'33333333333333333333333333333333','','2026-11-22 14:57:57.977992');
 CREATE TABLE "ranking" (
 	finding_id INTEGER NOT NULL, 
 	scheme VARCHAR NOT NULL, 
@@ -257,18 +256,18 @@ CREATE TABLE "run" (
 	ingested DATETIME NOT NULL, 
 	superseded_by INTEGER, 
 	reason VARCHAR, 
-	CONSTRAINT uq_run_benchmark_id_model_id_condition_variant_label UNIQUE (benchmark_id, model_id, condition, variant, label), 
-	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
 	CONSTRAINT ck_run_condition CHECK (condition IN ('full', 'answer_only')), 
+	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
 	CONSTRAINT fk_run_benchmark_id_benchmark FOREIGN KEY(benchmark_id) REFERENCES benchmark (id), 
+	CONSTRAINT uq_run_benchmark_id_model_id_condition_variant_label UNIQUE (benchmark_id, model_id, condition, variant, label), 
 	CONSTRAINT ck_run_status CHECK (status IN ('partial', 'complete', 'hidden', 'superseded')), 
 	CONSTRAINT fk_run_superseded_by_run FOREIGN KEY(superseded_by) REFERENCES run (id)
 );
-INSERT INTO "run" VALUES(1,1,1,'full','','',5,'{"temperature": 0.0}',0,'complete',3,'a92b62d9d902537a8ff02d8112394f1d','2024-05-01 12:00:00.000000','2026-11-22 14:10:28.447886',NULL,NULL);
-INSERT INTO "run" VALUES(2,1,2,'full','','',NULL,NULL,0,'complete',8,'41a9ef5af2517508690ad7fe81e0f995',NULL,'2026-11-22 14:10:28.448104',NULL,NULL);
-INSERT INTO "run" VALUES(3,1,2,'answer_only','','',NULL,NULL,0,'complete',4,'7228ce23f05787745dec58c46fb29532',NULL,'2026-11-22 14:10:28.448178',NULL,NULL);
-INSERT INTO "run" VALUES(4,1,1,'full','','#2',NULL,NULL,0,'superseded',0,'00000000000000000000000000000000',NULL,'2026-11-22 14:10:28.580529',1,NULL);
-INSERT INTO "run" VALUES(5,1,2,'full','','#2',NULL,NULL,0,'hidden',0,'00000000000000000000000000000000',NULL,'2026-11-22 14:10:28.580640',NULL,'odd');
+INSERT INTO "run" VALUES(1,1,1,'full','','',5,'{"temperature": 0.0}',0,'complete',3,'a92b62d9d902537a8ff02d8112394f1d','2024-05-01 12:00:00.000000','2026-11-22 14:57:57.960127',NULL,NULL);
+INSERT INTO "run" VALUES(2,1,2,'full','','',NULL,NULL,0,'complete',8,'41a9ef5af2517508690ad7fe81e0f995',NULL,'2026-11-22 14:57:57.960386',NULL,NULL);
+INSERT INTO "run" VALUES(3,1,2,'answer_only','','',NULL,NULL,0,'complete',4,'7228ce23f05787745dec58c46fb29532',NULL,'2026-11-22 14:57:57.960461',NULL,NULL);
+INSERT INTO "run" VALUES(4,1,1,'full','','#2',NULL,NULL,0,'superseded',0,'00000000000000000000000000000000',NULL,'2026-11-22 14:57:57.993317',1,NULL);
+INSERT INTO "run" VALUES(5,1,2,'full','','#2',NULL,NULL,0,'hidden',0,'00000000000000000000000000000000',NULL,'2026-11-22 14:57:57.993416',NULL,'odd');
 CREATE TABLE run_source (
 	run_id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -320,12 +319,12 @@ CREATE TABLE source (
 	CONSTRAINT pk_source PRIMARY KEY (id), 
 	CONSTRAINT uq_source_identity UNIQUE (identity)
 );
-INSERT INTO "source" VALUES(1,'1111111111111111111111111111111111111111111111111111111111111111','0000000000000000000000000000000000000000000000000000000000000000','results.csv','made','harness 1.0','2026-11-22 14:10:28.448279');
+INSERT INTO "source" VALUES(1,'1111111111111111111111111111111111111111111111111111111111111111','0000000000000000000000000000000000000000000000000000000000000000','results.csv','made','harness 1.0','2026-11-22 14:57:57.960550');
 CREATE TABLE suffrage_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT suffrage_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO "suffrage_version" VALUES('0005');
+INSERT INTO "suffrage_version" VALUES('0006');
 CREATE TABLE task (
 	id INTEGER NOT NULL, 
 	benchmark_id INTEGER NOT NULL, 
@@ -397,7 +396,7 @@ WITH scored AS (
     FROM latest
     JOIN measured ON measured.run_id = latest.run_id AND measured.metric_id = latest.metric_id
                  AND measured.unit = latest.unit
-), asked AS (
+), expected AS (
     SELECT benchmark_id, condition, variant, metric_id, unit, count(DISTINCT item) AS n
     FROM chosen
     GROUP BY benchmark_id, condition, variant, metric_id, unit
@@ -408,15 +407,15 @@ WITH scored AS (
     GROUP BY chosen.benchmark_id, chosen.model_id, chosen.condition, chosen.variant, chosen.metric_id, chosen.unit,
              chosen.run_id
 ), compared AS (
-    SELECT summary.*, CAST(summary.n AS DOUBLE PRECISION) / asked.n AS coverage,
-           CASE WHEN summary.n = asked.n THEN 1 ELSE 0 END AS complete,
+    SELECT summary.*, CAST(summary.n AS DOUBLE PRECISION) / expected.n AS coverage,
+           CASE WHEN summary.n = expected.n THEN 1 ELSE 0 END AS complete,
            CASE WHEN metric.higher_is_better THEN -summary.mean ELSE summary.mean END AS badness,
            metric.name AS metric
     FROM summary
     JOIN metric ON metric.id = summary.metric_id
-    JOIN asked ON asked.benchmark_id = summary.benchmark_id AND asked.condition = summary.condition
-              AND asked.variant = summary.variant AND asked.metric_id = summary.metric_id
-              AND asked.unit = summary.unit
+    JOIN expected ON expected.benchmark_id = summary.benchmark_id AND expected.condition = summary.condition
+              AND expected.variant = summary.variant AND expected.metric_id = summary.metric_id
+              AND expected.unit = summary.unit
 )
 SELECT benchmark.name AS benchmark, benchmark.revision AS revision, compared.metric AS metric,
        compared.condition AS condition, compared.variant AS variant, model.name AS model,

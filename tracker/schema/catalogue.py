@@ -21,7 +21,7 @@ class Benchmark(Table, table=True):
 
     __table_args__ = (sa.UniqueConstraint("name", "revision"), {"comment": "A collection of tasks"})
     id: int | None = column("key", key=True, default=None)
-    name: str = column("what people call it, such as mmlu_pro")
+    name: str = column("name, such as mmlu_pro")
     revision: str = column("version of its content; '' where there is only one", default="")
 
 
@@ -31,7 +31,7 @@ class Task(Table, table=True):
     __table_args__ = (sa.UniqueConstraint("benchmark_id", "name"), {"comment": "A named part of a benchmark"})
     id: int | None = column("key", key=True, default=None)
     benchmark_id: int = column("the benchmark it is part of", to="benchmark.id")
-    name: str = column("what people call it, such as physics; '' holds prompts without a task", default="")
+    name: str = column("name, such as physics; '' holds prompts without a task", default="")
 
 
 class Prompt(Table, table=True):
@@ -45,9 +45,9 @@ class Prompt(Table, table=True):
     task_id: int = column("the task it is part of", to="task.id")
     content_hash: str | None = column("SHA-256 of text and choices; null until the text is known", default=None)
     occurrence: int = column("0 for the first prompt of a task with this content, 1 for the second, ...", default=0)
-    text: str | None = column("the question as asked, without few-shot examples; null until known", default=None)
+    text: str | None = column("the question, without few-shot examples; null until known", default=None)
     choices: Any = column("options of a multiple-choice prompt, a list of texts", kind=Json, default=None)
-    answer: str | None = column("the gold answer: the text, or the letter of the option", default=None)
+    answer: str | None = column("the reference answer: the text, or the letter of the option", default=None)
     split: str | None = column("train, validation, test, ...; null where unknown", default=None)
     details: Any = column("further fields of the source, by name", kind=Json, default=None)
 
@@ -56,10 +56,10 @@ class PromptAlias(Table, table=True):
     """The name of a prompt in a harness or a family of files."""
 
     __tablename__ = "prompt_alias"
-    __table_args__ = ({"comment": "What a harness or a family of files calls a prompt"},)
+    __table_args__ = ({"comment": "The key of a prompt in a harness or a family of files"},)
     task_id: int = column("the task of the prompt", key=True, to="task.id")
-    namespace: str = column("who calls it so: '' for tables, lm_eval, ...", key=True)
-    key: str = column("the name, such as a row id or a document hash", key=True)
+    namespace: str = column("source of the key: '' for tables, lm_eval, ...", key=True)
+    key: str = column("the key, such as a row id or a document hash", key=True)
     prompt_id: int = column("the prompt", to="prompt.id", index=True)
 
 
@@ -68,8 +68,8 @@ class Model(Table, table=True):
 
     __table_args__ = ({"comment": "A language model under test"},)
     id: int | None = column("key", key=True, default=None)
-    name: str = column("what people call it, such as org/model-7b", unique=True)
-    organization: str | None = column("who made it", default=None)
+    name: str = column("name, such as org/model-7b", unique=True)
+    organization: str | None = column("organization that made it", default=None)
     family: str | None = column("models of common descent, such as llama-3", default=None)
     parameters: int | None = column("number of parameters", kind=BigInt, default=None)
     released: date | None = column("day of its release", default=None)

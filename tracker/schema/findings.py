@@ -31,7 +31,7 @@ class StoredFinding(Table, table=True):
     weights_id: int | None = column("the finding whose prompt weights it used", to="finding.id", default=None)
     encoder_id: int | None = column("whose vectors it used", to="encoder.id", default=None)
     status: str = column("complete or failed", default="complete")
-    error: str | None = column("what went wrong, where it failed", default=None)
+    error: str | None = column("the error message; null where it is complete", default=None)
     stale: str | None = column("why it no longer holds, where a run it rests on was deleted", default=None)
     headline: str | None = column("the result in one sentence; null where it failed", default=None)
     evidence: Any = column("list of sentences with the numbers behind the headline", kind=Json, default=None)
@@ -63,8 +63,8 @@ class FindingMetric(Table, table=True):
     )
     finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     name: str = column("such as hamming.variance.pvalue", key=True)
-    value: float | None = column("the number; null where it is not given", kind=Double, default=None)
-    reason: str | None = column("why it is not given, such as: invariant under this null", default=None)
+    value: float | None = column("the number; null where it is undefined", kind=Double, default=None)
+    reason: str | None = column("why it is undefined, such as: invariant under this null", default=None)
     is_main: bool = column("whether it is shown in MLflow", default=True)
     position: int = column("place in the finding's own order, from 0", default=0)
 
@@ -116,7 +116,7 @@ class FilterReason(Table, table=True):
     """Why a filter flagged a prompt; several reasons may apply."""
 
     __tablename__ = "filter_reason"
-    __table_args__ = ({"comment": "Why a filter singled a prompt out", "sqlite_with_rowid": False},)
+    __table_args__ = ({"comment": "Why a filter flagged a prompt", "sqlite_with_rowid": False},)
     finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     prompt_id: int = column("the prompt", key=True, to="prompt.id")
     step: str = column("such as easy, contaminated, similar", key=True)
@@ -142,7 +142,7 @@ class Ranking(Table, table=True):
 class Publication(Table, table=True):
     """Published findings and runs, so that nothing is published twice."""
 
-    __table_args__ = (one_of("kind", PUBLICATION_KINDS), {"comment": "What was published where"})
+    __table_args__ = (one_of("kind", PUBLICATION_KINDS), {"comment": "What was published to which MLflow store"})
     tracking_uri: str = column("the MLflow store, without password", key=True)
     kind: str = column("finding or run", key=True)
     ref_id: int = column("key of the finding or run", key=True)

@@ -16,14 +16,14 @@ ANSWER_STATUSES = ("ok", "error", "empty")
 class Source(Table, table=True):
     """An ingested file, or the ingested files of one run."""
 
-    __table_args__ = ({"comment": "A file, or the files of one run, as taken in"},)
+    __table_args__ = ({"comment": "An ingested file, or the ingested files of one run"},)
     id: int | None = column("key", key=True, default=None)
     identity: str = column("SHA-256 of content and of the options it was read with", unique=True)
     digest: str = column("SHA-256 of the bytes on disk")
-    path: str = column("name of the file when it was taken in")
+    path: str = column("name of the file when it was ingested")
     format: str = column("name of the format it was read as")
     harness: str | None = column("program and version that wrote it, where known", default=None)
-    ingested: datetime = column("when it was taken in, UTC", kind=Instant, default_factory=now)
+    ingested: datetime = column("when it was ingested, UTC", kind=Instant, default_factory=now)
 
 
 class Run(Table, table=True):
@@ -37,8 +37,8 @@ class Run(Table, table=True):
         {"comment": "One model answering one benchmark once; a larger id came later", "sqlite_autoincrement": True},
     )
     id: int | None = column("key; a larger one came later", key=True, default=None)
-    benchmark_id: int = column("what was asked", to="benchmark.id")
-    model_id: int = column("who answered", to="model.id")
+    benchmark_id: int = column("the benchmark that the model was evaluated on", to="benchmark.id")
+    model_id: int = column("the model that was evaluated", to="model.id")
     condition: str = column(run_meaning("condition"), default="full")
     variant: str = column(run_meaning("variant"), default="")
     label: str = column(run_meaning("label"), default="")
@@ -47,17 +47,17 @@ class Run(Table, table=True):
     limited: bool = column(run_meaning("limited"), default=False)
     status: str = column(
         "complete, partial (its file was damaged, or its evaluation has not finished), hidden or superseded; "
-        "the last three are taken only by key",
+        "the last three are selected only by key",
         default="complete",
     )
     superseded_by: int | None = column(
-        "the run that took its place; null where none did", to="run.id", default=None, index=True
+        "the run that replaced it; null where none did", to="run.id", default=None, index=True
     )
-    reason: str | None = column("why it is not complete, as people said it", default=None)
+    reason: str | None = column("why it is not complete, as text", default=None)
     n_scores: int = column("how many rows of score it has", kind=BigInt, default=0)
     checksum: str = column("order-free 128-bit checksum of its rows of score, hexadecimal", default="0" * 32)
     started: datetime | None = column(run_meaning("started"), kind=Instant, default=None)
-    ingested: datetime = column("when it was taken in, UTC", kind=Instant, default_factory=now)
+    ingested: datetime = column("when it was ingested, UTC", kind=Instant, default_factory=now)
 
 
 class RunSource(Table, table=True):
@@ -88,11 +88,11 @@ class Answer(Table, table=True):
 
     __table_args__ = (
         one_of("status", ANSWER_STATUSES),
-        {"comment": "What a model said", "sqlite_with_rowid": False},
+        {"comment": "The answer extracted from a model's response", "sqlite_with_rowid": False},
     )
     run_id: int = column("the run", key=True, to="run.id", cascade=True)
     prompt_id: int = column("the prompt", key=True, to="prompt.id")
-    extraction: str = column("how the answer was read off; '' is the only or plain way", key=True)
+    extraction: str = column("how the answer was extracted; '' is the only or default method", key=True)
     trial: int = column("0 for the first answer to the prompt, 1 for the second, ...", key=True)
     text: str | None = column("the answer as extracted", default=None)
     probability: float | None = column("the model's own probability of it, in [0, 1]", kind=Double, default=None)
@@ -117,12 +117,12 @@ class Encoder(Table, table=True):
 
     __table_args__ = (
         sa.UniqueConstraint("name", "revision", "template"),
-        {"comment": "What turns a prompt's text into a vector"},
+        {"comment": "A model that embeds the text of prompts"},
     )
     id: int | None = column("key", key=True, default=None)
     name: str = column("such as all-MiniLM-L6-v2")
     revision: str = column("version of its weights; '' where unknown", default="")
-    template: str = column("which text of the prompt goes in", default="question+choices")
+    template: str = column("which text of the prompt is embedded", default="question+choices")
     dimensions: int = column("length of its vectors")
 
 
@@ -131,6 +131,6 @@ class Embedding(Table, table=True):
 
     __table_args__ = (sa.UniqueConstraint("encoder_id", "prompt_id"), {"comment": "A prompt's vector"})
     id: int | None = column("key", key=True, default=None)
-    encoder_id: int = column("what made it", to="encoder.id")
+    encoder_id: int = column("the encoder that computed it", to="encoder.id")
     prompt_id: int = column("the prompt", to="prompt.id")
     vector: bytes = column("little-endian float32, as many as the encoder has dimensions")
