@@ -6,7 +6,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constra
 # Where Python is told to keep no bytecode, every command and every worker would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint tables bench soak clean
+.PHONY: demo test quick lint tables docs-outputs bench soak clean
 
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
@@ -34,6 +34,10 @@ lint: .venv/all.stamp
 # The tables as queries name them, after each change of `tracker/schema`.
 tables: .venv/all.stamp
 	$(BIN)/python tests/tracker/queries/sql/make_tables.py
+
+# Every command of README.md and docs/ is run, and its output put into the page.
+docs-outputs: .venv/all.stamp
+	PYTHONPATH=$(CURDIR) $(BIN)/python tests/docs/regenerate.py
 
 bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks

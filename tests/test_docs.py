@@ -103,8 +103,11 @@ def command_lines(path: Path) -> list[str]:
     text = path.read_text()
     lines = code_spans(prose(text))
     for language, block in FENCE.findall(text):
-        if language in ("console", "sh", "bash"):
-            lines += block.replace("\\\n", " ").splitlines()
+        joined = block.replace("\\\n", " ").splitlines()
+        if language == "console":  # the other lines are output
+            lines += [line for line in joined if line.lstrip().startswith("$ ")]
+        elif language in ("sh", "bash"):
+            lines += joined
     return [match["words"] for line in lines for match in COMMAND_LINE.finditer(line)]
 
 
@@ -183,29 +186,43 @@ def test_every_relative_link_of_a_document_leads_to_a_file_and_a_heading(documen
     assert [problem for target in targets if (problem := link_problem(document, target))] == []
 
 
-def section(heading: str) -> str:
-    """A section of README.md."""
-    return (ROOT / "README.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+def command_names(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every command and subcommand, as it is typed; analyses and export formats have pages."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        yield " ".join((*words, name))
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group) and name != "analyze":
+            yield from command_names(command, (*words, name))
 
 
-class TestReadme:
-    def test_lists_every_command(self) -> None:
-        documented = set(re.findall(r"`suffrage ([a-z-]+)", section("The commands")))
-        assert set(suffrage.list_commands(click.Context(suffrage))) - documented == set()
+class TestReference:
+    def test_shows_the_help_of_every_command(self) -> None:
+        page = (ROOT / "docs/reference/commands.md").read_text()
+        shown = re.findall(r"^\$ suffrage ([a-z -]+) --help$", page, re.M)
+        assert sorted(shown) == sorted(command_names(suffrage))
 
     def test_lists_every_analysis(self) -> None:
-        documented = re.findall(r"^\| `([a-z-]+)` \|", section("The analyses"), re.M)
+        page = (ROOT / "docs/reference/statistics/index.md").read_text()
+        documented = re.findall(r"^\| \[`([a-z-]+)`\]\(\1\.md\) \|", page, re.M)
         assert sorted(documented) == sorted(discover_analyses())
 
-    def test_its_tree_shows_the_folders_of_the_tracker(self) -> None:
-        tracker = section("The tree").split("\ntracker/")[1].split("\nanalyses/")[0]
-        folders = re.findall(r"^  (\w+)/", tracker, re.M)
-        assert sorted(folders) == sorted(path.parent.name for path in (ROOT / "tracker").glob("*/__init__.py"))
+    def test_the_architecture_names_every_package_of_the_tracker(self) -> None:
+        page = (ROOT / "docs/explanation/architecture.md").read_text()
+        packages = sorted(f"tracker.{path.parent.name}" for path in (ROOT / "tracker").glob("*/__init__.py"))
+        assert [name for name in packages if f"`{name}" not in page] == []
 
-    def test_its_tree_shows_folders_that_exist(self) -> None:
-        folders = re.findall(r"\b(\w+)/", section("The tree").split("```")[1])
-        parents = [ROOT, *{module.parent for module in MODULES}]
-        assert [name for name in folders if not any((parent / name).is_dir() for parent in parents)] == []
+    def test_the_index_links_to_every_page(self) -> None:
+        index = ROOT / "docs/index.md"
+        linked = {(index.parent / target.split("#")[0]).resolve() for target in LINK.findall(index.read_text())}
+        pages = {*(ROOT / "docs").rglob("*.md")} - {index, *(ROOT / "docs/reference/statistics").glob("*.md")}
+        assert sorted(map(identify, pages - linked)) == []
+
+    @pytest.mark.parametrize("document", GUIDES, ids=identify)
+    def test_a_page_has_one_title_in_its_first_line(self, document: Path) -> None:
+        text = document.read_text()
+        assert text.startswith("# ")
+        assert len(re.findall(r"^# ", prose(text), re.M)) == 1
 
 
 class TestDocstrings:

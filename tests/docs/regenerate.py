@@ -1,0 +1,52 @@
+"""Put the output that the program prints now into every page: `make docs-outputs`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from doc_folders import FOLDERS, REAL
+from doc_pages import FOLDER, ROOT, rewrite
+
+from tracker.recording.mlflow.publishing import prepare_store
+
+SHARED = Path(os.environ.get("SUFFRAGE_SHARED", ROOT.parent / "shared"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def regenerate(page: Path, templates: Path) -> str | None:
+    """Return a page with its outputs as they are now; None for one that runs nothing or lacks its real data."""
+    text = page.read_text(encoding="utf-8")
+    match = FOLDER.search(text)
+    if match is None or (match[1] in REAL and not SHARED.is_dir()):
+        return None
+    template = templates / match[1]
+    if not template.exists():
+        template.mkdir(parents=True)
+        FOLDERS[match[1]](template, SHARED)
+    if not (templates / "mlflow.db").exists():
+        prepare_store(f"sqlite:///{templates / 'mlflow.db'}")
+    with tempfile.TemporaryDirectory(dir=templates) as folder:
+        shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
+        shutil.copy(templates / "mlflow.db", folder)
+        return rewrite(text, Path(folder))
+
+
+def main() -> None:
+    """Rewrite the pages named on the command line, or all."""
+    pages = [Path(name).resolve() for name in sys.argv[1:]] or PAGES
+    with tempfile.TemporaryDirectory() as templates:
+        for page in pages:
+            name, text = page.relative_to(ROOT), regenerate(page, Path(templates))
+            if text is None:
+                continue
+            changed = text != page.read_text(encoding="utf-8")
+            page.write_text(text, encoding="utf-8")
+            print(f"{'changed  ' if changed else 'unchanged'}  {name}")
+
+
+if __name__ == "__main__":
+    main()
