@@ -17,32 +17,22 @@ FIRST_CHECKED_VERSION = (0, 2, 0)
 PENDING = (
     "README.md",
     "CONTRIBUTING.md",
-    "tracker",
-    "tracker/evaluating",
-    "tracker/schema",
-    "tracker/simulation",
     "analyses/benchmark_growth",
-    "analyses/comparison",
-    "analyses/drift",
     "analyses/filter_baselines",
     "analyses/filter_stability",
     "analyses/presentation",
-    "analyses/prompt_clusters",
-    "analyses/prompt_correlation",
     "analyses/prompt_weighting",
-    "analyses/rank_intervals",
     "analyses/semantic_similarity",
     "analyses/smart_filtering",
-    "analyses/social_choice",
-    "analyses/task_subsets",
-    "analyses/voting_rules",
     "analyses/weight_robustness",
-    "migrations/versions",
     "docs/how-to",
     "docs/reference",
     "docs/tutorial",
 )
 """Areas whose texts are not yet rewritten; an area that passes must leave this list."""
+
+FROZEN = ("migrations/versions/", "tracker/evaluating/prompt_templates/built_in/cnn_dailymail.jinja")
+"""Texts that cannot change: migrations were run, and the digest of a template identifies the runs made with it."""
 
 CODE_BLOCK = re.compile(r"^(```|~~~).*?^\1", re.S | re.M)
 SQL = re.compile(r"\s*(?:SELECT|WITH|CREATE|INSERT|UPDATE|DELETE|DROP|ALTER)\b")
@@ -111,7 +101,8 @@ def areas() -> dict[str, list[Path]]:
     by_area: dict[str, list[Path]] = {name: [ROOT / name] for name in DOCUMENTS}
     for folder in ("tracker", "analyses", "migrations", "benchmarks", "docs"):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".md", ".jinja", ".html") and path != ROOT / "docs/glossary.md":
+            is_text = path.suffix in (".py", ".md", ".jinja", ".html") and path != ROOT / "docs/glossary.md"
+            if is_text and not str(path.relative_to(ROOT)).startswith(FROZEN):
                 by_area.setdefault("/".join(path.relative_to(ROOT).parts[:-1][:2]), []).append(path)
     return by_area
 

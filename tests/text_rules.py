@@ -22,10 +22,11 @@ def invented_terms(text: str) -> list[tuple[int, str]]:
 
 
 def long_sentences(text: str) -> list[str]:
-    """Find the sentences of more than 30 words; a value in an f-string is a word."""
+    """Find the sentences of more than 30 words; a value in an f-string is a word, a list of names is no sentence."""
     return [
         " ".join(sentence.split())
         for paragraph in PARAGRAPH_BREAK.split(text)
         for sentence in re.split(r"(?<=[.!?])\s+", paragraph)
         if sum(bool(re.search(r"\w|\{\}", word)) for word in sentence.split()) > MAX_WORDS
+        and any(word[0].islower() for word in sentence.split())
     ]

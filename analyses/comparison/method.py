@@ -70,7 +70,7 @@ class ModelComparison(Finding):
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """Counts, the difference, then errors, tests, power, and what the unpaired test would have said."""
+        """Counts, the difference, then errors, tests, power and the unpaired test."""
         comparison = self.comparison
         d, best, unpaired = comparison.advantage, comparison.best, comparison.unpaired
         no_interval = CONSTANT if comparison.n > 1 else FEW_SHARED
@@ -125,7 +125,7 @@ class ModelComparison(Finding):
 
 
 def select_pair(models: tuple[str, ...], a: str, b: str) -> tuple[str, str]:
-    """The two names; where one is not given, it is the other one of two."""
+    """Return both names; a missing name is the other one of two models."""
     if a and b:
         return a, b
     rest = [name for name in models if name not in (a, b)]

@@ -16,7 +16,7 @@ def find_problems(
     Args:
         models: names of columns.
         chosen: what the two are called; '' where they were not named.
-        n_resamples, level, seed: as asked for.
+        n_resamples, level, seed: as the user set them.
     """
     return {
         "A comparison needs two models. Name them with --model-a and --model-b. "
@@ -30,7 +30,7 @@ def find_problems(
 
 
 def find_unshared(names: tuple[str, str], n_shared: int, n_only: tuple[int, int]) -> ValidationErrors:
-    """Two models that were not asked the same."""
+    """Check that the two models share a prompt."""
     counts = ", ".join(f"{name} {n:,}" for name, n in zip(names, n_only, strict=True))
     return {
         f"{names[0]} and {names[1]} have no prompt in common (measured: {counts}), so there is nothing to compare. "

@@ -65,7 +65,7 @@ def draw_history(runs: RunHistory, finding: Drift) -> Figure:
         axes.set_xlabel("when it was run", fontsize=9)
         figure.autofmt_xdate(rotation=20)
     else:
-        axes.set_xlabel("runs, in the order in which they were taken in", fontsize=9)
+        axes.set_xlabel("runs in the order of import", fontsize=9)
         axes.set_xticks(range(1, max(len(columns) for _, columns in lines) + 1))
     of = f" (the {len(lines)} of {len(series)} models with most runs)" if len(lines) < len(series) else ""
     axes.set_title(

@@ -123,7 +123,7 @@ def cluster_test(
         Q: ``(n_prompts, n_models)`` scores without gaps; at least 3 prompts and 2 models, and two rows of different
             direction.
         weights: ``(n_prompts,)`` positive, a prompt of weight ``w`` standing for ``w`` copies; they stay with the
-            prompts in every draw. None weighs all the same.
+            prompts in every draw. None gives equal weight.
         n_effective: effective number of prompts; None counts them.
         max_clusters: largest number of clusters tried, at least 2.
         n_restarts: starts at each number of clusters, of which the best by the objective is kept.

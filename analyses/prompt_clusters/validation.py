@@ -32,7 +32,7 @@ def validate_clustering(
             **check_minimum(0, seed=seed),
             **check_finite(Q),
             f"Prompts are compared by the models that solve them; models here: {k}. Choose at least 2.": k < 2,
-            f"Clusters can be told from 3 prompts on, here: {n}. Choose more tasks or a larger benchmark.": n < 3,
+            f"Clusters need at least 3 prompts, here: {n}. Choose more tasks or a larger benchmark.": n < 3,
             BINARY_ONLY: null == "margins" and not is_binary,
         }
     )

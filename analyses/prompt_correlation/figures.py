@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_BARS, FEW_BARS = 40, 20
 NARROW = 0.9
-"""Similarities all above this get an axis of their own, or one bar would hold them all."""
+"""Similarities all above this get a separate axis, or one bar would hold them all."""
 STATISTIC_TITLES = {
     "mean": "mean",
     "p75": "75th percentile",

@@ -147,7 +147,7 @@ def permutation_test(
             those that can be counted exactly for so many models.
         seed: of all draws.
         weights: ``(n_prompts,)`` positive weights in any unit; a pair counts the product of two, and they stay with
-            their prompts in every draw. None, or all the same: every pair counts once.
+            their prompts in every draw. None or equal weights: every pair counts once.
 
     Raises:
         SelectionError: the table is too small, holds infinite values, does not vary, or the options do not

@@ -1,4 +1,4 @@
-"""Pictures of ranks with their intervals, and of the pairs that can be told apart."""
+"""Figures of ranks with their intervals, and of the pairs that differ significantly."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def draw_separable_pairs(intervals: RankIntervals, models: Sequence[str]) -> Fig
     axes.tick_params(length=0)
     axes.set_ylabel("this model" + (f" (first {n} of {k:,})" if n < k else "") + " …", fontsize=9)
     axes.set_xlabel("… against this one", fontsize=9)
-    legend = ((BETTER, "significantly better"), (OPEN, "cannot be told apart"), (WORSE, "significantly worse"))
+    legend = ((BETTER, "significantly better"), (OPEN, "no significant difference"), (WORSE, "significantly worse"))
     handles = [Patch(facecolor=color, edgecolor=FAINT, label=label) for color, label in legend]
     handles += [Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, label="framed: a group")] if intervals.groups else []
     figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False, fontsize=8)

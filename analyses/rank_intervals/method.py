@@ -19,7 +19,7 @@ from tracker.statistics.rank_intervals import RankIntervals
 
 @dataclass(frozen=True, kw_only=True)
 class SeparableRanks(Finding):
-    """What can be said of ranks.
+    """Ranks with intervals, and the pairs that differ significantly.
 
     Attributes:
         models: name of each column.

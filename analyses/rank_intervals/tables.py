@@ -70,7 +70,7 @@ def list_by_pair(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
 
 
 def list_by_group(ranks: RankIntervals, models: Sequence[str]) -> pa.Table:
-    """One row for each model of each group that cannot be told apart; a model may be in several."""
+    """List each model of each group without a significant difference; a model may be in several."""
     rows = [
         (number, place, column) for number, group in enumerate(ranks.groups, 1) for place, column in enumerate(group, 1)
     ]

@@ -1,4 +1,4 @@
-"""Scores and options with which ranks cannot be told apart."""
+"""Checks of the scores and options of rank intervals."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tracker.queries.score_validation import check_finite, check_squarable
 def find_problems(
     Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level: float, seed: int
 ) -> ValidationErrors:
-    """Why these ranks cannot be told apart, and what to do about it.
+    """List the reasons why these ranks have no intervals, with the fix.
 
     Args:
         Q: of the models that were measured on every prompt.
         n_left_out: models that were not.
-        n_resamples, level, seed: as asked for.
+        n_resamples, level, seed: as the user set them.
     """
     advice = f" {n_left_out} lack scores; choose --tasks or --runs that are complete." if n_left_out else ""
     return {

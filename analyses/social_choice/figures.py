@@ -43,7 +43,7 @@ MIN_COMMON_PREFIX = 8
 LABEL_DISTANCE = 0.16
 """Inches between two names, at least."""
 MAX_WRITTEN_CELLS = 20
-"""Up to this many tasks, each cell says its number."""
+"""Up to this many tasks, each cell shows its number."""
 MAX_LABELLED_TASKS = 80
 """Up to this many tasks are named."""
 

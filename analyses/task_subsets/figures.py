@@ -52,7 +52,7 @@ def draw_distances(finding: TaskSubsets) -> Figure:
         if measure == "tau_paper":
             if finding.holdout is not None:
                 test = finding.holdout.test.mean(axis=0)
-                name = "greedy, judged on other models"
+                name = "greedy, on held-out models"
                 axes.plot(at, test, color=GREEN, linewidth=1.2, linestyle="--", marker="D", markersize=3, label=name)
             axes.set_ylim(0, max(axes.get_ylim()[1], 1.3 * within))
             axes.axhline(within, color=INK, linewidth=0.8, linestyle=":")

@@ -32,7 +32,7 @@ MAX_ROWS = 100
 MAX_DUEL_MODELS = 25
 """Models that the picture of duels shows."""
 MAX_WRITTEN_CELLS = 16
-"""Up to so many models, each duel says its number."""
+"""Up to this many models, each duel shows its number."""
 
 
 def build_figures(finding: VotingRules) -> Mapping[str, Callable[[], Figure]]:
