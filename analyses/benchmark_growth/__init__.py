@@ -81,7 +81,7 @@ def analyze(
         seed=seed,
     )
     ranks = mean_ranks(finding.final, higher_is_better=voters.scores.higher_is_better)
-    first, encoder = int(prompt_ids[finding.order.rows[0]]), None if embeddings is None else embeddings.encoder
+    encoder = None if embeddings is None else embeddings.encoder
     return Report(
         finding,
         summary=summarize(finding),
@@ -92,7 +92,7 @@ def analyze(
             "distance": tables.list_distances(finding),
         },
         figures=_figures(finding, voters.scores, ranks),
-        warnings=[*voters.warnings, *list_order_warnings(finding, first, encoder)],
+        warnings=[*voters.warnings, *list_order_warnings(finding, encoder)],
     )
 
 
@@ -108,8 +108,8 @@ def _find_row(start: int, prompt_ids: NDArray[np.int64]) -> int:
     at = int(np.searchsorted(prompt_ids, start))
     if at == len(prompt_ids) or prompt_ids[at] != start:
         raise SelectionError(
-            f"Prompt {start} is not among the {len(prompt_ids):,} prompts here. Start with the key of one that every "
-            f"model has a score for, such as {prompt_ids[0]}, or leave --start out."
+            f"Prompt {start} is not among the {len(prompt_ids):,} selected prompts with a score from every model. "
+            f"Use another key, such as `--start {prompt_ids[0]}`, or leave out --start."
         )
     return at
 

@@ -1,4 +1,4 @@
-"""Pictures of a growing benchmark: every model's mean, and how far the ranking is from the final one."""
+"""Figures of benchmark growth: every model's mean, and the distance of the ranking from the final one."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_NAMED, SOME = 24, 12
-"""Up to this many models are all named beside the picture; of more, so many at places spread over the ranking."""
+"""Up to the first number, all models have a label; of more, the second number, spread over the ranking."""
 MAX_BANDS = 7
 """Up to this many models each get a band."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curves:
-    """What all pictures of means share.
+    """Data of all figures of means.
 
     Attributes:
         sizes: ``(n_sizes,)`` numbers of prompts.
         final: ``(k,)`` mean over all prompts.
         models: their names.
         ranks: ``(k,)`` by the final mean, 1 is best.
-        score: what is averaged, in words.
+        score: label of the mean.
     """
 
     sizes: NDArray[np.int64]
@@ -61,16 +61,16 @@ class Curves:
         return np.argsort(self.ranks, kind="stable")
 
     def spread(self, most: int) -> list[int]:
-        """At most so many models, at even steps down the ranking, the first and the last among them."""
+        """Return at most so many models, at even steps down the ranking, the first and the last among them."""
         places = np.unique(np.linspace(0, len(self.models) - 1, min(most, len(self.models))).round().astype(int))
         return [int(model) for model in self.best_first[places]]
 
 
 def draw_informative(curves: Curves, means: NDArray[np.float64], permuted: NDArray[np.float64] | None) -> Figure:
-    """Means as prompts are added, the most informative first; beside it the same on shuffled tables.
+    """Draw means as prompts are added, the most informative first, beside those on shuffled tables.
 
     Args:
-        curves: what is drawn.
+        curves: the data.
         means: ``(n_sizes, k)``.
         permuted: ``(3, n_sizes, k)`` percentiles over shuffled tables, or None.
     """
@@ -88,10 +88,10 @@ def draw_informative(curves: Curves, means: NDArray[np.float64], permuted: NDArr
 
 
 def draw_random(curves: Curves, band: NDArray[np.float64]) -> Figure:
-    """Means as prompts are added in random order: medians, and bands that hold 95 % of the orders.
+    """Draw means as prompts are added in random order: medians, and bands that hold 95% of the orders.
 
     Args:
-        curves: what is drawn.
+        curves: the data.
         band: ``(3, n_sizes, k)`` percentiles over the orders.
     """
     figure = create_figure(7.5, 4.6)
@@ -159,7 +159,7 @@ class DistanceCurves:
         sizes: ``(n_sizes,)`` those of the bands.
         random: ``(3, n_sizes)`` percentiles over random orders.
         permuted: the same over shuffled tables, or None.
-        within: what is near enough.
+        within: the distance that counts as near.
         stable_size: the size from which on the informative order stays there.
     """
 
@@ -172,10 +172,10 @@ class DistanceCurves:
 
 
 def draw_distance(curves: DistanceCurves) -> Figure:
-    """How far the ranking is from the final one as prompts are added.
+    """Draw the distance of the ranking from the final one as prompts are added.
 
     Args:
-        curves: what is drawn.
+        curves: the data.
     """
     figure = create_figure(7.5, 4.4)
     axes = figure.subplots()

@@ -29,7 +29,7 @@ from tracker.statistics.rng_streams import ORDERS, generator, stream_key
 from tracker.statistics.standard_errors import effective_sample_size
 
 EARLY = 50
-"""The size at which the beginning of the curves is given as a number."""
+"""The size at which the beginning of the curves is a metric."""
 
 
 BLOCK_SIZE = 5
@@ -44,7 +44,7 @@ ONE_MODEL = Undefined("one model has no ranking")
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkGrowth(Finding):
-    """What becomes of means and ranking while the benchmark grows.
+    """Means and rankings of a growing benchmark.
 
     Attributes:
         n_prompts, n_models: of the table.
@@ -52,7 +52,7 @@ class BenchmarkGrowth(Finding):
         n_distinct: different directions of the others.
         n_effective: Kish's effective number of prompts; `n_prompts` without weights.
         criterion: "mean" or "min".
-        within: the Kendall distance from the final ranking that is near enough.
+        within: the Kendall distance from the final ranking that counts as near.
         sizes: ``(n_sizes,)`` int64, at which means are kept.
         order: rows as they were added, and how far each was from those before.
         final: ``(n_models,)`` weighted mean of each model over all prompts.
@@ -77,12 +77,12 @@ class BenchmarkGrowth(Finding):
 
     @property
     def size_within(self) -> int:
-        """The size from which on the informative order's ranking stays near enough."""
+        """The size from which on the informative order's ranking stays near."""
         return self.informative.stable_size(self.within)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """Counts, sizes from which the ranking stays near enough, and the beginning of the curves."""
+        """Counts, sizes from which the ranking stays near, and the beginning of the curves."""
         return {
             **{name: float(getattr(self, name)) for name in ("n_prompts", "n_models", "n_zero", "n_distinct")},
             "n_effective": self.n_effective,
@@ -125,7 +125,7 @@ class BenchmarkGrowth(Finding):
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Sizes, means and distances, and the size from which each order stays near enough."""
+        """Sizes, means and distances, and the size from which each order stays near."""
         arrays: dict[str, NDArray[Any]] = {
             "sizes": self.sizes,
             "order": self.order.rows,
@@ -152,7 +152,7 @@ def measure_growth(
 
     Args:
         Q: ``(n_prompts, n_models)`` finite scores, at least 2 prompts.
-        weights: ``(n_prompts,)`` positive, in the means and rankings; None weighs all the same. The order does not
+        weights: ``(n_prompts,)`` positive, in the means and rankings; None for equal weights. The order does not
             depend on them.
         vectors: ``(n_prompts, d)`` finite, that decide on the order; None takes the rows of ``Q``.
         criterion: the farthest on average, or from the nearest already there.
@@ -163,7 +163,7 @@ def measure_growth(
         seed: of all draws.
 
     Raises:
-        SelectionError: the table is too small or not finite, or an option makes no sense.
+        SelectionError: the table is too small or not finite, or an option is out of range.
     """
     validate_growth(Q, vectors, n_orders=n_orders, n_permutations=n_permutations, within=within, seed=seed)
     n, k = Q.shape

@@ -2,84 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from analyses.benchmark_growth.method import EARLY, BenchmarkGrowth
 from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined
 
+QUANTILE = 0.975
+"""Share of the random orders for which the headline's number of prompts is enough."""
+
 
 def summarize(finding: BenchmarkGrowth) -> Summary:
-    """The result with its numbers."""
-    return Summary.from_sentences([*_stable_sizes(finding), *_early_means(finding), "None of this is a test."])
+    """Summarize how many prompts give nearly the final ranking."""
+    return Summary(_headline(finding), tuple(_list_evidence(finding)), tuple(_list_caveats(finding)))
 
 
-def _stable_sizes(finding: BenchmarkGrowth) -> list[str]:
-    """From which size on the ranking stays near the final one, informative prompts first and otherwise."""
-    n, n_models, random, permuted = finding.n_prompts, finding.n_models, finding.random, finding.permuted
-    if n_models == 1:
-        return [f"On {n:,} prompts and one model there is no ranking to follow."]
-    size = finding.size_within
-    sentences = [
-        f"On {n:,} prompts and {n_models} models, the ranking stays within a Kendall distance of "
-        f"{finding.within:g} of the final one from {size:,} prompts on when the most informative come "
-        f"first, and from {random.stable_size_quantile(0.5):,.0f} on in random order (median of "
-        f"{random.stable_sizes.size:,} orders; 97.5% of them from {random.stable_size_quantile(0.975):,.0f} on)."
-    ]
-    if size > random.stable_size_quantile(0.975):
-        sentences.append(
-            "Prompts chosen for being informative in this sense settle the ranking later than random ones."
+def _headline(finding: BenchmarkGrowth) -> str:
+    if finding.n_models == 1:
+        return "Whether fewer prompts are enough is open: one model has no ranking."
+    n, enough = finding.n_prompts, finding.random.stable_size_quantile(QUANTILE)
+    near = f"within a Kendall distance of {finding.within:g} of the final one ({QUANTILE:.1%} of random orders)"
+    if enough >= n:
+        return f"Only all {n:,} prompts keep the ranking {near}."
+    return f"{enough:,.0f} of {n:,} prompts, chosen at random, are enough for a ranking {near}."
+
+
+def _list_evidence(finding: BenchmarkGrowth) -> Iterator[str]:
+    yield f"Data: {finding.n_prompts:,} prompts and {finding.n_models} model{'s' * (finding.n_models != 1)}."
+    if finding.n_models > 1:
+        yield from _describe_sizes(finding)
+    yield from _describe_early_means(finding)
+    if finding.n_zero and finding.permuted:
+        yield (
+            f"{finding.n_zero:,} prompts have score 0 from every model. By definition they are at distance 1 from all "
+            "others, so they come early."
         )
-    if permuted:
-        sentences.append(
-            f"With every model's scores shuffled, the same method needs {permuted.stable_size_quantile(0.5):,.0f} "
-            f"(median of {permuted.stable_sizes.size:,} tables)."
-        )
-    sentences.append(
-        "At full size the distance is 0 by construction, and these sizes are about agreement with this benchmark's "
-        "own ranking; the first of them also depends on the prompt to start with."
+
+
+def _describe_sizes(finding: BenchmarkGrowth) -> Iterator[str]:
+    """Describe from which size on the ranking stays near the final one."""
+    size, random, permuted = finding.size_within, finding.random, finding.permuted
+    yield (
+        f"Random order: the ranking stays that near from {random.stable_size_quantile(0.5):,.0f} prompts on "
+        f"(median of {random.stable_sizes.size:,} orders)."
     )
-    return sentences
+    later = ", later than in a random order" if size > random.stable_size_quantile(QUANTILE) else ""
+    control = (
+        f" With every model's scores shuffled: {permuted.stable_size_quantile(0.5):,.0f} (median of "
+        f"{permuted.stable_sizes.size:,} tables)."
+        if permuted
+        else ""
+    )
+    yield f"Most informative prompts first: from {size:,} prompts on{later}.{control}"
 
 
-def _early_means(finding: BenchmarkGrowth) -> list[str]:
-    """The mean of the first prompts beside that of all."""
+def _describe_early_means(finding: BenchmarkGrowth) -> Iterator[str]:
+    """Describe the mean of the first prompts beside that of all."""
     metrics, name = finding.metrics, f"mean_at_{EARLY}"
     if isinstance(metrics[name], Undefined):
-        return []
-    sentences = [
-        f"The first {EARLY} informative prompts give a mean of {metrics[name]:.3f}, {EARLY} random ones "
-        f"{metrics[f'{name}.random_mean']:.3f}, all {metrics['mean_final']:.3f}."
-    ]
-    if isinstance(metrics[f"{name}.permuted_mean"], Undefined):
-        return [
-            *sentences,
-            "Shuffling rows of scores against the vectors gives random orders: they are the control here.",
-        ]
-    sentences.append(
-        f"That this differs from the mean of all is not by itself a sign of difficult prompts: on shuffled tables, "
-        "where no prompt is harder than another but by chance, the method begins at "
-        f"{metrics[f'{name}.permuted_mean']:.3f}."
+        return
+    permuted = metrics[f"{name}.permuted_mean"]
+    shuffled = "" if isinstance(permuted, Undefined) else f", {permuted:.3f} on shuffled tables"
+    yield (
+        f"Mean score of the first {EARLY} prompts: {metrics[name]:.3f} with informative ones, "
+        f"{metrics[f'{name}.random_mean']:.3f} with random ones{shuffled}; {metrics['mean_final']:.3f} of all."
     )
-    if finding.n_zero:
-        sentences.append(
-            f"{finding.n_zero:,} prompts have no score but 0; by definition they are at distance 1 from all others, "
-            "and so come early."
-        )
-    return sentences
 
 
-def list_order_warnings(finding: BenchmarkGrowth, first: int, encoder: str | None) -> list[str]:
-    """What the reader of the numbers should know of the order behind them.
+def _list_caveats(finding: BenchmarkGrowth) -> Iterator[str]:
+    if finding.n_models > 1:
+        yield "The reference is this benchmark's own ranking, so the distance at full size is 0 by construction."
+    early = finding.metrics[f"mean_at_{EARLY}"]
+    if finding.permuted and not isinstance(early, Undefined):
+        yield "A low mean of the first prompts is no sign of hard prompts: compare it with that on shuffled tables."
+    if not finding.permuted:
+        yield "The order does not use scores, so random orders are the control."
+    yield "Descriptive: no number here is a significance test."
+
+
+def list_order_warnings(finding: BenchmarkGrowth, encoder: str | None) -> list[str]:
+    """List warnings about the order of the prompts.
 
     Args:
-        finding: of the analysis.
-        first: key of the first prompt.
+        finding: the result.
         encoder: of the vectors that decide on the order; None where the scores do.
     """
-    warnings = [f"The first prompt is {first}; --start chooses another."]
-    if encoder is not None:
-        warnings.append(f"Prompts come in the order of their vectors by {encoder}.")
-    if encoder is not None and finding.n_zero:
-        warnings.append(f"{finding.n_zero:,} vectors are all zeros; they are at distance 1 from every prompt.")
+    warnings = []
     if finding.n_distinct + bool(finding.n_zero) == 1:
         warnings.append("All prompts have the same direction, so they come in the order of their keys.")
+    if encoder is not None and finding.n_zero:
+        warnings.append(f"{finding.n_zero:,} vectors are all zeros. They are at distance 1 from every prompt.")
+    if encoder is not None:
+        warnings.append(f"The order of the prompts uses the vectors by {encoder}.")
     return warnings

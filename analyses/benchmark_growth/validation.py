@@ -21,16 +21,14 @@ def validate_growth(
     """Reject benchmarks that cannot grow, or not with these options.
 
     Raises:
-        SelectionError: why, and what to do about it.
+        SelectionError: the scores, vectors or an option cannot be used.
     """
     damaged = 0 if vectors is None else int((~np.isfinite(vectors)).any(axis=1).sum())
     validate(
         {
             **check_finite(Q),
-            f"A benchmark can grow from 2 prompts on, here: {len(Q)}. Choose more tasks or a larger benchmark.": len(Q)
-            < 2,
-            f"{damaged:,} vectors hold values that are not finite. Make them anew, or choose another encoder.": damaged
-            > 0,
+            f"Benchmark growth needs at least 2 prompts, here: {len(Q)}. Select more tasks.": len(Q) < 2,
+            f"{damaged:,} vectors have values that are not finite. Run `suffrage embed` again.": damaged > 0,
             **check_minimum(1, n_orders=n_orders, n_permutations=n_permutations),
             f"within is {within}; it must be at least 0 and less than 1.": not 0 <= within < 1,
             **check_minimum(0, seed=seed),

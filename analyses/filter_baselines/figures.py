@@ -1,4 +1,4 @@
-"""Pictures of filters comparison random subsets, and of prompts by difficulty and discrimination."""
+"""Figures of filters among random subsets, and of prompts by difficulty and discrimination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A filter and item-response filtering, each beside random subsets of its size."""
+"""A filter and item-response filtering, each compared with random subsets of its size."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
 PARAMETERS = ("difficulty", "discrimination")
-"""Numbers of a prompt."""
+"""Parameters of a prompt in the two-parameter logistic model."""
 TIED = "fewer than two models are ranked, or a ranking ties them all"
-CONSTANT = "the scores of one of the two are all the same, or nothing is kept"
+CONSTANT = "the scores of one of the two are constant, or nothing is kept"
 REASONS = {
     "tau": TIED,
     "tau_without_filter_models": "no ranked model filtered, or fewer than two others are ranked, or all are tied",
@@ -41,7 +41,7 @@ REASONS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParameterSummary:
-    """One of the two numbers of a prompt over all prompts.
+    """One of the two parameters of a prompt over all prompts.
 
     Attributes:
         limit: the percentile at or below which it is low.
@@ -66,15 +66,15 @@ def summarize_parameter(response: TwoParameterFit, name: str, percentile: float)
 
 @dataclass(frozen=True, kw_only=True)
 class FilterBaselines(Finding):
-    """A filter and item-response filtering, each beside random subsets of its size.
+    """A filter and item-response filtering, each compared with random subsets of its size.
 
     Attributes:
         filter: the filter's key and the analysis that made it, such as ``12 (smart-filtering)``.
         models: those with a score for every prompt, by which the methods are compared.
-        is_filter_model: ``(n_models,)`` whether the filter looked at the model.
+        is_filter_model: ``(n_models,)`` whether the model is a filter model.
         means: ``(n_models,)`` on all prompts, larger is better.
         n_subsets: random subsets.
-        against: the other benchmark and its metric; '' where none was named.
+        against: the other benchmark and its metric; '' without one.
         n_against: models with a score there too.
         agreement_of: ``answers``; ``right or wrong`` where not every model's answers are stored; '' where it is of
             neither.
@@ -102,7 +102,7 @@ class FilterBaselines(Finding):
 
     @property
     def n_filter_models(self) -> int:
-        """Ranked models that the filter looked at."""
+        """Ranked models that are filter models."""
         return int(self.is_filter_model.sum())
 
     @property
@@ -208,7 +208,7 @@ def compare_methods(
     """Compare a filter and item-response filtering with random subsets of their sizes.
 
     Args:
-        scores: of the prompts that the filter judged; models with gaps take part in the fit alone.
+        scores: of the prompts with a decision; models with gaps are used for the fit only.
         recorded: the filter.
         answers: what the models answered.
         against: scores of the same models on another benchmark.
@@ -260,7 +260,7 @@ def compare_methods(
 
 
 def _fit_response(scores: PerformanceMatrix) -> tuple[TwoParameterFit | None, str]:
-    """Fit item response to all models, or say why it cannot be."""
+    """Fit item response to all models, or return why it cannot be fitted."""
     if not scores.is_binary:
-        return None, "item response is fitted to right (1) and wrong (0), and the scores are others"
+        return None, "item response needs scores of right (1) and wrong (0)"
     return fit_two_parameter(scores.Q if scores.higher_is_better else 1 - scores.Q), ""

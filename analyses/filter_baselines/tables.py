@@ -54,7 +54,7 @@ def list_rankings(finding: FilterBaselines, names: Sequence[str]) -> dict[str, R
 def list_methods(
     comparisons: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
 ) -> pa.Table:
-    """One row for all prompts, then for each method one of its own and one of the random subsets of its size.
+    """One row for all prompts, then for each method a row and one of the random subsets of its size.
 
     Beside every statistic of a method stands its position among the random subsets, and beside their mean the 2.5 %
     and 97.5 % quantiles.

@@ -1,4 +1,4 @@
-"""Which scores, options and filters filter baselines cannot use, and what to do about it."""
+"""Checks of scores, options and filters of filter baselines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracker.queries.score_validation import check_finite
 
 
 def check_options(scores: PerformanceMatrix, *, n_subsets: int, percentile: float, seed: int) -> ValidationErrors:
-    """Scores without a bound, and options out of their range."""
+    """Check that scores are finite and options in range."""
     return {
         **check_finite(scores.Q),
         f"percentile is {percentile:g}; it must be from 0 to 100.": not 0 <= percentile <= 100,
@@ -26,17 +26,19 @@ def check_options(scores: PerformanceMatrix, *, n_subsets: int, percentile: floa
 
 
 def check_rows(recorded: PromptFilter, is_decided: NDArray[np.bool_]) -> ValidationErrors:
-    """None of the chosen prompts was judged by the filter."""
-    problem = f"Filter {recorded.finding_id} judged none of these prompts. Choose its tasks, or another --filter."
+    """Check that the filter has a decision on some selected prompt."""
+    problem = (
+        f"Filter {recorded.finding_id} has no decision on the selected prompts. Select its tasks, or another --filter."
+    )
     return {problem: not is_decided.any()}
 
 
 def check_ranked_models(
     models: Sequence[str], external_scores: NDArray[np.float64] | None, against: BenchmarkScores | None
 ) -> ValidationErrors:
-    """No model to compare methods by, or too few that the other benchmark has too."""
+    """Check that models can be ranked and compared with another benchmark."""
     return {
-        "No model has a score for every prompt that the filter judged, so no means can be compared. Choose --models, "
-        "--runs or --tasks that are complete.": not models,
+        "No model has a score for every prompt of the filter, so none can be ranked. Select complete runs with "
+        "`--models`, `--runs` or `--tasks`.": not models,
         **validate_shared_models(against, external_scores),
     }

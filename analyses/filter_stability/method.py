@@ -1,4 +1,4 @@
-"""A recorded filter beside those that other models or encoders would have made."""
+"""A recorded filter compared with filters by fewer of its models or by other encoders."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
 MODEL_STEPS = ("easy", "contaminated")
-"""Steps that go by the filter models, and are applied anew."""
+"""Steps that depend on the filter models and are recomputed."""
 SIMILAR_SETTINGS = tuple(field.name for field in fields(SimilarSettings))
-"""Options of the filter that its similar step was taken with."""
+"""Options of the step `similar` of the filter."""
 OVERLAPS = ("prompts", "pairs")
 MAX_FEWER_MODELS = 3
-"""Models that subsets lack at most, where no sizes are named."""
+"""Largest number of models that default subsets lack."""
 MAX_HEADLINE_PAIRS = 3
 """Pairs of encoders whose numbers are main metrics."""
-TOO_MANY_PAIRS = "one encoder calls too many pairs similar to list them"
+TOO_MANY_PAIRS = "one encoder has too many similar pairs to list them"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterStability(Finding):
-    """A filter beside those that others would have made.
+    """A filter compared with filters by fewer models or other encoders.
 
     Attributes:
         filter_id: the finding that holds it.
-        filter_models: who made it, the best first.
-        recorded: ``(n_prompts,)`` whether it removes each prompt that it judged.
+        filter_models: its filter models, the best first.
+        recorded: ``(n_prompts,)`` whether it removes each prompt with a decision.
         recorded_similar: ``(n_prompts,)`` whether it flagged each of them as similar.
         decisions: what every subset of its models decides; the last one is all of them.
         no_answer_only: why no prompt can be called contaminated; '' where some can.
@@ -66,7 +66,7 @@ class FilterStability(Finding):
 
     @property
     def n_otherwise(self) -> int:
-        """Prompts that the filter, made anew by all of its models, decides otherwise than recorded: 0 on equal data."""
+        """Prompts whose recomputed decision by all models differs from the recorded one; 0 on equal data."""
         return int((self.decisions.by_all != self.recorded).sum())
 
     @property
@@ -140,10 +140,10 @@ class FilterStability(Finding):
 def decide_anew(
     scores: PerformanceMatrix, recorded: PromptFilter, evidence: Evidence, sizes: Sequence[int]
 ) -> tuple[SubsetDecisions, str]:
-    """Make a filter anew by every subset of its models.
+    """Recompute a filter with every subset of its models.
 
     Args:
-        scores: of the prompts that it judged.
+        scores: of the prompts with a decision.
         recorded: the filter.
         evidence: of all models on these prompts.
         sizes: of the subsets; that of all models is added.
@@ -174,7 +174,7 @@ def decide_anew(
 def apply_encoders(
     encoders: Sequence[Embeddings], recorded: PromptFilter, prompt_ids: NDArray[np.int64], texts: Sequence[str]
 ) -> tuple[EncoderResult, ...]:
-    """The similar step of a filter with every encoder's vectors, or why it cannot be taken."""
+    """Apply the step `similar` of a filter with every encoder's vectors."""
     settings = SimilarSettings(**{name: recorded.parameters[name] for name in SIMILAR_SETTINGS})
     results = []
     for encoder in encoders:
@@ -196,10 +196,10 @@ def compare_filters(
     *,
     sizes: Sequence[int],
 ) -> FilterStability:
-    """Make a filter anew by every subset of its models, and its similar step with every encoder.
+    """Recompute a filter with every subset of its models, and its step `similar` with every encoder.
 
     Args:
-        scores: of the prompts that the filter judged.
+        scores: of the prompts with a decision.
         recorded: the filter.
         evidence: of all models on these prompts.
         encoders: vectors of the prompts.
@@ -225,12 +225,12 @@ def compare_filters(
 
 
 def _explain_no_overlap(results: Sequence[EncoderResult], *, is_left_out: bool, benchmark: str) -> str:
-    """Why there are no two encoders to compare; '' where there are."""
+    """Return why there are no two encoders to compare; '' if there are."""
     if is_left_out:
-        return "the filter left the similar step out"
+        return "the filter skips the step `similar`"
     if len(results) >= 2:
         return ""
     first = (
-        f"the prompts have vectors by one encoder only, {results[0].encoder}" if results else "no vectors are stored"
+        f"the prompts have vectors by only one encoder, {results[0].encoder}" if results else "no vectors are stored"
     )
-    return f"{first}; make others: suffrage embed {benchmark}"
+    return f"{first}; add another with `suffrage embed {benchmark}`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,136 +15,79 @@ from tracker.queries.findings.summary import Summary
 
 
 def summarize(finding: FilterStability) -> Summary:
-    """The result in a paragraph, with its numbers."""
-    sentences = [
-        f"Filter {finding.filter_id}, made by {len(finding.filter_models)} models, removes "
-        f"{finding.recorded.mean():.1%} of {len(finding.recorded):,} prompts.",
-        *_describe_sizes(finding.decisions),
-        *_describe_left_out(finding.decisions, finding.filter_models),
-    ]
-    if finding.no_overlap:
-        sentences.append(f"The similar step cannot be compared between encoders: {finding.no_overlap}.")
-    else:
-        sentences += _describe_encoders(finding.encoders, finding.overlaps)
-    return Summary.from_sentences([*sentences, "Nothing here is a test."])
+    """Summarize how the filter changes with fewer models and with other encoders."""
+    return Summary(_headline(finding), tuple(_list_evidence(finding)), tuple(_list_caveats(finding)))
 
 
-def list_warnings(finding: FilterStability, recorded: PromptFilter, *, metric: str, n_new: int) -> list[str]:
-    """What the reader of the numbers should know.
-
-    Args:
-        finding: the result.
-        recorded: the filter.
-        metric: of the scores.
-        n_new: prompts with scores here that it did not judge.
-    """
-    warnings, n_decided = [], len(finding.recorded)
-    if n_new:
-        warnings.append(f"{n_new:,} prompts that filter {recorded.finding_id} never judged are left out.")
-    if lost := len(recorded.prompt_ids) - n_decided:
-        warnings.append(
-            f"{lost:,} prompts that filter {recorded.finding_id} judged have no scores here, and are left out."
-        )
-    warnings += _warn_of_changes(finding, recorded, metric)
-    if finding.no_answer_only:
-        warnings.append(f"No prompt is called contaminated by any subset: {finding.no_answer_only}.")
-    return warnings + _warn_of_encoders(finding, recorded.parameters["threshold"])
+def _headline(finding: FilterStability) -> str:
+    decided, n_models = finding.decisions, len(finding.filter_models)
+    removed = f"Filter {finding.filter_id} removes {finding.recorded.mean():.1%} of {len(finding.recorded):,} prompts"
+    sizes = _smaller_sizes(decided)
+    if not sizes:
+        return f"{removed}; no smaller set of its {n_models} models is compared."
+    population = summarize_population(decided.share_removed[decided.sizes == sizes[0]])
+    changed = decided.share_changed[decided.sizes == sizes[0]].mean()
+    shares = _format_range(population.min, population.max)
+    return (
+        f"{removed}; with {sizes[0]} of its {n_models} models it removes {shares} "
+        f"and changes {changed:.1%} of the decisions on average."
+    )
 
 
-def _warn_of_changes(finding: FilterStability, recorded: PromptFilter, metric: str) -> list[str]:
-    """Whether the filter, made anew by all of its models, is the recorded one."""
-    if finding.n_otherwise:
-        by_all = float(finding.decisions.by_all.mean())
-        return [
-            f"Made anew by all {len(recorded.models)} models, filter {recorded.finding_id} removes {by_all:.2%} and "
-            f"not the {finding.recorded.mean():.2%} recorded and decides {finding.n_otherwise:,} prompts otherwise: it "
-            f"was made of other {metric} scores, probabilities or runs without the question. What subsets remove "
-            f"compares with {by_all:.2%}. Make it anew: suffrage analyze {recorded.made_by} {recorded.benchmark}"
-        ]
-    if recorded.stale:
-        return [f"Filter {recorded.finding_id} was made of scores that are no longer the latest ({recorded.stale})."]
-    return []
+def _smaller_sizes(decided: SubsetDecisions) -> list[int]:
+    """Return the sizes of subsets below that of all models, the largest first."""
+    return sorted({*decided.sizes.tolist()} - {int(decided.sizes.max())}, reverse=True)
 
 
-def _warn_of_encoders(finding: FilterStability, threshold: float | None) -> list[str]:
-    """Whether any encoder gives what was recorded, and whether thresholds compare.
-
-    Args:
-        finding: the result.
-        threshold: as given to the filter.
-    """
-    warnings = []
-    flagged = finding.recorded_similar
-    results = [encoder.similar.flags.flagged for encoder in finding.encoders if encoder.similar is not None]
-    if finding.encoders and flagged.any() and not any(np.array_equal(flagged, result) for result in results):
-        warnings.append(
-            f"No encoder's vectors give the {int(flagged.sum()):,} similar prompts that the filter recorded: those it "
-            "was made with are not stored any more."
-        )
-    if threshold is not None and len(finding.encoders) > 1:
-        warnings.append(
-            f"The filter's threshold, {threshold:g}, was given and is the same for every encoder, though distances of "
-            "different encoders do not compare."
-        )
-    return warnings
+def _format_range(low: float, high: float) -> str:
+    return f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{low:.1%} to {high:.1%}"
 
 
-def _describe_sizes(decided: SubsetDecisions) -> list[str]:
-    """What smaller sets remove, and how they differ."""
-    sizes, of_all = decided.sizes, int(decided.sizes.max())
-    parts: list[str] = []
-    changed: list[str] = []
-    for size in sorted({*sizes.tolist()} - {of_all}, reverse=True):
-        population, n = summarize_population(decided.share_removed[sizes == size]), int((sizes == size).sum())
-        pattern = "Made by {} of them it would remove {} on average" if not parts else "by {} {}"
-        sets = f"{f'all {n:,} such sets' if n > 1 else 'the only such set'}: " if not parts else f"{n:,} sets: "
-        parts.append(
-            f"{pattern.format(size, f'{population.mean:.1%}')} ({sets}standard deviation {100 * population.sd:.2f} "
-            f"points, from {population.min:.1%} to {population.max:.1%})"
-        )
-        otherwise = f"{decided.share_changed[sizes == size].mean():.2%}"
-        changed.append(f"{otherwise} if {size} of them decide" if not changed else f"{otherwise} if {size} do")
-    if not parts:
-        return []
-    return [
-        f"{'; '.join(parts)}.",
-        "The fewer must agree, the more they flag, so that the share grows by construction; what is found is by how "
-        f"much, and how far sets of one size differ. Prompts decided otherwise than by all {of_all}, on average: "
-        f"{join_names(changed, len(changed))}.",
-    ]
+def _list_evidence(finding: FilterStability) -> Iterator[str]:
+    yield from _describe_sizes(finding.decisions)
+    yield from _describe_left_out(finding.decisions, finding.filter_models)
+    if not finding.no_overlap:
+        yield from _describe_encoders(finding.encoders, finding.overlaps)
 
 
-def _describe_left_out(decided: SubsetDecisions, models: Sequence[str]) -> list[str]:
-    """Whose absence matters most and least."""
+def _describe_sizes(decided: SubsetDecisions) -> Iterator[str]:
+    """Describe what smaller subsets remove, and how many decisions they change."""
+    sizes = _smaller_sizes(decided)
+    if not sizes:
+        return
+    removed, changed = [], []
+    for size in sizes:
+        population = summarize_population(decided.share_removed[decided.sizes == size])
+        removed.append(f"{size} models {population.mean:.1%} ± {100 * population.sd:.2f}")
+        changed.append(f"{size} models {decided.share_changed[decided.sizes == size].mean():.2%}")
+    yield f"Share removed (mean ± standard deviation over subsets): {join_names(removed)}."
+    yield f"Decisions that differ from those of all {decided.sizes.max()} models: {join_names(changed)}."
+
+
+def _describe_left_out(decided: SubsetDecisions, models: Sequence[str]) -> Iterator[str]:
+    """Describe which models matter most and least to the filter."""
     without_one = np.flatnonzero(decided.sizes == len(models) - 1)
     if len(without_one) < 2:
-        return []
+        return
     removed = decided.share_removed[without_one]
     if removed.min() == removed.max():
-        return ["Whichever one is left out, as many are removed."]
+        yield f"Without any one of the models, the filter removes {removed[0]:.1%}."
+        return
     of = {place: next(j for j in range(len(models)) if j not in decided.subsets[place]) for place in without_one}
     most, least = (
         join_names([models[of[place]] for place in without_one[removed == end]])
         for end in (removed.max(), removed.min())
     )
-    return [
-        f"Leaving one out makes the largest difference for {most} ({removed.max():.1%} without) and the smallest "
-        f"for {least} ({removed.min():.1%})."
-    ]
+    yield f"Most removed without {most} ({removed.max():.1%}), least without {least} ({removed.min():.1%})."
 
 
-def _describe_encoders(encoders: Sequence[EncoderResult], overlaps: Sequence[EncoderOverlap]) -> list[str]:
-    """What two encoders share; of more than two, the nearest and the farthest."""
+def _describe_encoders(encoders: Sequence[EncoderResult], overlaps: Sequence[EncoderOverlap]) -> Iterator[str]:
+    """Describe the overlap of two encoders; of more, that of the pairs with the smallest and the largest."""
     defined = [overlap for overlap in overlaps if overlap.prompts is not None]
-    undefined = [(encoder.encoder, encoder.reason.split(";")[0]) for encoder in encoders if encoder.reason]
-    sentences = [f"With {encoder} the similar step flags nothing: {reason}." for encoder, reason in undefined]
-    if not defined:
-        return [*sentences, "So no two encoders can be compared."]
     by_overlap = sorted(defined, key=lambda overlap: overlap.prompts.coefficient if overlap.prompts else 0.0)
     extremes = by_overlap if len(by_overlap) < 3 else [by_overlap[0], by_overlap[-1]]
-    if len(defined) > 2:
-        sentences.append(f"Of {len(defined)} pairs of encoders, those that share least and most:")
-    return [*sentences, *(_describe_pair(encoders, overlap) for overlap in extremes)]
+    for overlap in extremes:
+        yield _describe_pair(encoders, overlap)
 
 
 def _describe_pair(encoders: Sequence[EncoderResult], overlap: EncoderOverlap) -> str:
@@ -153,12 +96,74 @@ def _describe_pair(encoders: Sequence[EncoderResult], overlap: EncoderOverlap) -
     names = f"{encoders[overlap.first].encoder} and {encoders[overlap.second].encoder}"
     pairs_sentence = ""
     if pairs is not None and not np.isnan(pairs.coefficient):
-        pairs_sentence = (
-            f" Of the pairs behind that, they share {pairs.coefficient:.1%} of the smaller set ({pairs.jaccard:.1%})."
-        )
+        pairs_sentence = f" Overlap of the pairs of similar prompts: {pairs.coefficient:.1%}."
     return (
-        f"With {names} the similar step flags {prompts.n_first:,} and {prompts.n_second:,} prompts, {prompts.n_both:,} "
-        f"of them with both: {prompts.coefficient:.1%} of the smaller set (overlap coefficient), {prompts.jaccard:.1%} "
-        f"of what either flags (Jaccard). Sets drawn at random share {prompts.expected_coefficient:.1%} of the smaller "
-        f"one on average.{pairs_sentence}"
+        f"Similar prompts by {names}: {prompts.n_first:,} and {prompts.n_second:,}, {prompts.n_both:,} by both "
+        f"(overlap {prompts.coefficient:.1%}, by chance {prompts.expected_coefficient:.1%}).{pairs_sentence}"
     )
+
+
+def _list_caveats(finding: FilterStability) -> Iterator[str]:
+    if _smaller_sizes(finding.decisions):
+        yield "Fewer models agree more often, so smaller subsets remove more prompts by construction."
+    if finding.no_overlap:
+        yield f"Encoders are not compared: {finding.no_overlap}."
+    elif failed := [encoder for encoder in finding.encoders if encoder.reason]:
+        yield " ".join(
+            f"With {encoder.encoder}, no prompt is similar: {encoder.reason.split(';')[0]}." for encoder in failed
+        )
+
+
+def list_warnings(finding: FilterStability, recorded: PromptFilter, *, metric: str, n_new: int) -> list[str]:
+    """List warnings about changed data, left out prompts and encoders, the most important first.
+
+    Args:
+        finding: the result.
+        recorded: the filter.
+        metric: of the scores.
+        n_new: prompts with scores here without a decision.
+    """
+    n_decided = len(finding.recorded)
+    warnings = _warn_of_changes(finding, recorded, metric)
+    if finding.no_answer_only:
+        warnings.append(f"No subset flags contaminated prompts: {finding.no_answer_only}.")
+    if n_new:
+        warnings.append(f"{n_new:,} prompts without a decision of filter {recorded.finding_id} are left out.")
+    if lost := len(recorded.prompt_ids) - n_decided:
+        warnings.append(f"{lost:,} prompts of filter {recorded.finding_id} have no scores here and are left out.")
+    return warnings + _warn_of_encoders(finding, recorded.parameters["threshold"])
+
+
+def _warn_of_changes(finding: FilterStability, recorded: PromptFilter, metric: str) -> list[str]:
+    """Warn if the filter, recomputed with all of its models, differs from the recorded one."""
+    if finding.n_otherwise:
+        by_all = float(finding.decisions.by_all.mean())
+        return [
+            f"Recomputed with all {len(recorded.models)} models, filter {recorded.finding_id} removes {by_all:.2%} "
+            f"instead of {finding.recorded.mean():.2%} and changes {finding.n_otherwise:,} decisions: its {metric} "
+            f"scores, probabilities or answer-only runs changed. "
+            f"Make it again: suffrage analyze {recorded.made_by} {recorded.benchmark}"
+        ]
+    if recorded.stale:
+        return [f"Filter {recorded.finding_id} uses scores that are no longer the latest ({recorded.stale})."]
+    return []
+
+
+def _warn_of_encoders(finding: FilterStability, threshold: float | None) -> list[str]:
+    """Warn if no encoder gives the recorded prompts, or if thresholds are not comparable.
+
+    Args:
+        finding: the result.
+        threshold: the option of the filter.
+    """
+    warnings = []
+    flagged = finding.recorded_similar
+    results = [encoder.similar.flags.flagged for encoder in finding.encoders if encoder.similar is not None]
+    if finding.encoders and flagged.any() and not any(np.array_equal(flagged, result) for result in results):
+        warnings.append(
+            f"No encoder's vectors give the {int(flagged.sum()):,} similar prompts of the filter: its vectors are no "
+            "longer stored."
+        )
+    if threshold is not None and len(finding.encoders) > 1:
+        warnings.append(f"All encoders use the threshold {threshold:g}, but their distances are not comparable.")
+    return warnings

@@ -1,4 +1,4 @@
-"""How stable a filter is, as tables: by size, by subset, by encoder, by two encoders."""
+"""Stability of a filter as tables: by size, by subset, by encoder and by pair of encoders."""
 
 from __future__ import annotations
 

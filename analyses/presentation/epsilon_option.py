@@ -1,4 +1,4 @@
-"""The least weight of a task as a user writes it."""
+"""The option ``--epsilon``: the smallest weight of a task."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from fractions import Fraction
 from tracker.errors import SelectionError
 
 MIN_EPSILON = Decimal("1e-9")
-"""Smaller weights are none beside those of 1."""
+"""Smaller weights have no effect beside those of 1."""
 
 
 def parse_epsilon(text: str) -> Decimal | None:
-    """Parse an exact number from `MIN_EPSILON` to 1; None where the text is none."""
+    """Parse an exact number from `MIN_EPSILON` to 1; None for any other text."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -21,10 +21,10 @@ def parse_epsilon(text: str) -> Decimal | None:
 
 
 def parse_epsilon_option(text: str) -> Fraction | None:
-    """The number behind ``--epsilon``, None for auto.
+    """Parse ``--epsilon``; None for ``auto``.
 
     Raises:
-        SelectionError: it is neither.
+        SelectionError: the text is neither a number in range nor ``auto``.
     """
     if text.strip() == "auto":
         return None

@@ -1,4 +1,4 @@
-"""Who filters, what models get right without the question, and the settings of the similar step, as tables."""
+"""Tables of filter models, of accuracies without the question, and of settings of the step `similar`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracker.queries.performance import PerformanceMatrix
 
 
 def list_filter_models(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
-    """One row for each model that filters, the best first."""
+    """List the filter models, the best first."""
     makers = known.find_origins(names)
     return pa.table(
         {
@@ -29,9 +29,9 @@ def list_filter_models(names: Sequence[str], known: FilterModels, kind: str) -> 
 def list_answer_only_scores(
     scores: PerformanceMatrix, known: Evidence, choices: Sequence[Sequence[str] | None], filtering: Sequence[str]
 ) -> pa.Table:
-    """One row for each model that was run without the question: how often it is right, against guessing.
+    """List the models that were run without the question: their accuracy, against guessing.
 
-    Guessing is right with probability 1 / number of options; prompts whose options are not known are left out. The
+    Guessing is right with probability 1 / number of options; prompts with unknown options are left out. The
     standard error is that of guessing, sqrt(sum p (1 - p)) / n.
     """
     chance = np.array([1 / len(offered) if offered else np.nan for offered in choices])
@@ -60,7 +60,7 @@ def list_answer_only_scores(
 
 
 def list_path(path: SimilarPath) -> pa.Table:
-    """One row for each bandwidth and number of neighbours."""
+    """List thresholds and shares by bandwidth and number of neighbours."""
     b, k = path.thresholds.shape
     columns = {"threshold": path.thresholds, "share_removed": path.shares, "largest_group_share": path.largest}
     chosen = np.zeros((b, k), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Names of models, tasks and benchmarks in a sentence."""
+"""Lists of names of models, tasks and benchmarks in a sentence."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from numpy.typing import NDArray
 
 
 def list_leaders(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
-    """Names of those that share the first place."""
+    """Return the names of the models that share first place."""
     return [models[column] for column in np.flatnonzero(ranks == ranks.min()).tolist()]

@@ -1,4 +1,4 @@
-"""One statistic of a permutation test as a picture."""
+"""The figure of one statistic of a permutation test."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None:
-    """One null distribution with the observed value as a line, and the p-value above if there is one.
+    """Draw one null distribution with the observed value as a line, and the p-value above.
 
     Args:
-        axes: to draw in.
-        comparison: what to show.
-        drawn: the null in a few words.
+        axes: where to draw.
+        comparison: the test.
+        drawn: short label of the null.
     """
     null = comparison.null[np.isfinite(comparison.null)]
     values = np.append(null, comparison.observed) if np.isfinite(comparison.observed) else null

@@ -1,4 +1,4 @@
-"""Statistics beside those of tables drawn under a null, as every permutation test shows them."""
+"""The table of the statistics of a permutation test."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def list_statistics(
     pvalues: Sequence[str],
     reported: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Table:
-    """One row for each statistic.
+    """List each statistic with its null mean, null standard deviation and p-values.
 
     Args:
         comparisons: by name, which has as many words with dots between them as there are keys.
         keys: columns of the words of the name.
         pvalues: columns of p-values.
-        reported: those of them that each statistic has; all if None.
+        reported: p-values of each statistic; None for all.
     """
     rows = [
         {

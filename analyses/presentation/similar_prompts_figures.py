@@ -1,4 +1,4 @@
-"""Pictures of the step that removes similar prompts: how dense distances are, and what other settings would give."""
+"""Figures of the step `similar`: the density of distances, and results of other settings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Floats = NDArray[np.float64]
 MIN_DENSITY_SHARE = 1e-6
 """Share of the largest density at which the logarithmic panel ends."""
 MAX_POINTS = 2000
-"""Points of a curve, above which only some are drawn besides its maxima."""
+"""Largest number of points of a curve; of more, only some and the maxima are drawn."""
 MAX_TICKS = 12
-"""Bandwidths above which not each one is written."""
+"""Number of bandwidths above which only some have a label."""
 MAX_NUMBERS = 8
-"""Maxima whose positions are written, the first ones; all have a mark."""
+"""Number of maxima whose positions have a label, the first ones; all have a mark."""
 
 
 def draw_density(curve: Density, threshold: float | None, chosen_by: str) -> Figure:
-    """The density of distances with its maxima and the threshold; below it again, on a logarithmic scale.
+    """Draw the density of distances with its maxima and the threshold; below it again, on a logarithmic scale.
 
     Args:
         curve: what to show; a density of nothing gives axes that say so.
@@ -73,7 +73,7 @@ def draw_density(curve: Density, threshold: float | None, chosen_by: str) -> Fig
 
 
 def _title(axes: Axes, curve: Density, threshold: float | None, chosen_by: str) -> None:
-    """Threshold, how it was chosen, bandwidth and maxima, above a panel."""
+    """Write the threshold, its choice, the bandwidth and the maxima above a panel."""
     chosen = "no threshold" if threshold is None else f"threshold {threshold:.4g}"
     axes.set_title(f"{chosen}: {chosen_by}", fontsize=9, color=INK, loc="left", pad=18, wrap=True)
     n = len(curve.maxima)
@@ -86,7 +86,7 @@ def _title(axes: Axes, curve: Density, threshold: float | None, chosen_by: str) 
 
 
 def _curve(curve: Density, threshold: float | None) -> tuple[Floats, Floats]:
-    """Points of the density that draw it: along the grid, closer at its maxima, and at the threshold."""
+    """Return the points of the density to draw: along the grid, closer at its maxima, and at the threshold."""
     some = curve.grid[:: max(1, curve.grid.size // MAX_POINTS)]
     tops = (curve.maxima[:, None] + np.linspace(-4, 4, 33) * curve.bandwidth).ravel()
     x = np.concatenate([some, tops, [] if threshold is None else [threshold], curve.grid[-1:]])
@@ -101,7 +101,7 @@ def draw_path(
     shares: Floats,
     chosen: tuple[int, int] | None,
 ) -> Figure:
-    """How the threshold and the share of prompts removed change with the bandwidth and the number of neighbours.
+    """Draw the threshold and the share of prompts removed by the bandwidth and the number of neighbours.
 
     Crosses below a panel stand for settings without a value.
 
@@ -109,7 +109,7 @@ def draw_path(
         bandwidths: ``(b,)`` factors of the standard deviation, above 0.
         n_neighbours: ``(k,)`` of each prompt, whose distances make the density.
         thresholds: ``(b, k)``; NaN where there is none.
-        shares: ``(b, k)`` of all prompts, removed; NaN where there is no threshold, or the groups were refused.
+        shares: ``(b, k)`` of all prompts, removed; NaN where there is no threshold, or the groups are too large.
         chosen: places of the setting that was used; None where none of them was.
     """
     n_lines = len(n_neighbours)
@@ -139,7 +139,7 @@ def draw_path(
         _axes(axes, strip, x, n_lines)
         axes.set_ylabel(label, fontsize=9)
     panels[0, 1].yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-    for strip, table, label in ((panels[1, 0], thresholds, "none"), (panels[1, 1], shares, "none or\nrefused")):
+    for strip, table, label in ((panels[1, 0], thresholds, "none"), (panels[1, 1], shares, "none or\nrejected")):
         if np.isnan(table).any():
             strip.set_ylabel(label, fontsize=7, rotation=0, ha="right", va="center")
     described = [axes.get_legend_handles_labels() for axes in panels[:, 0]]
@@ -152,7 +152,7 @@ def draw_path(
 
 
 def _axes(axes: Axes, strip: Axes, x: Floats, n_lines: int) -> None:
-    """A panel from 0 and its strip of crosses, along the same bandwidths."""
+    """Style a panel from 0 and its strip of crosses, along the same bandwidths."""
     if x[-1] > 8 * x[0]:
         axes.set_xscale("log")
         axes.minorticks_off()
@@ -170,7 +170,7 @@ def _axes(axes: Axes, strip: Axes, x: Floats, n_lines: int) -> None:
 
 
 def _colours(n: int) -> list[Any]:
-    """One for each line, of a palette for few or along a colour map for many."""
+    """Return a colour for each line, from a palette for few or a colour map for many."""
     if n <= len(SERIES):
         return list(SERIES[:n])
     from matplotlib import colormaps

@@ -1,4 +1,4 @@
-"""Columns that several tables are made of."""
+"""Columns that several tables share."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import pyarrow as pa
 
 
 def number_column(values: Any) -> pa.Array:
-    """Floats; null where there is no number (NaN or None)."""
+    """Return a column of floats; NaN and None become null."""
     return pa.array(np.asarray(values, dtype=np.float64), pa.float64(), from_pandas=True)

@@ -1,4 +1,4 @@
-"""What questions say, in the same words, of options and scores that they cannot use."""
+"""Checks of options and scores that several analyses share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tracker.errors import SelectionError
 A = TypeVar("A")
 B = TypeVar("B")
 ValidationErrors = Mapping[str, bool]
-"""What would be wrong, in a sentence that says what to do, and whether it is so."""
+"""Messages with the problem and its fix, each with whether the problem exists."""
 
 
 def validate(problems: ValidationErrors) -> None:
-    """Stop at the first problem there is.
+    """Raise the first problem that exists.
 
     Raises:
-        SelectionError: says it.
+        SelectionError: with the message of that problem.
     """
     for problem, is_so in problems.items():
         if is_so:
@@ -27,10 +27,10 @@ def validate(problems: ValidationErrors) -> None:
 
 
 def collect_errors(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
-    """What two functions return; where both refuse, what both say, so that nobody is told one thing after the other.
+    """Return the results of two functions; if both fail, raise one error with both messages.
 
     Raises:
-        SelectionError: one or both of them refuse.
+        SelectionError: one or both of them fail.
     """
     results: list[Any] = []
     errors: list[str] = []
@@ -42,17 +42,17 @@ def collect_errors(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, 
     if len(errors) == 1:
         raise SelectionError(errors[0])
     if errors:
-        raise SelectionError("\n".join(f"{number}. {words}" for number, words in enumerate(errors, start=1)))
+        raise SelectionError("\n".join(f"{number}. {message}" for number, message in enumerate(errors, start=1)))
     return results[0], results[1]
 
 
 def check_minimum(least: int, **options: int) -> ValidationErrors:
-    """Options that must be at least so large."""
+    """Check options that have a minimum."""
     return {f"{name} is {value}; it must be at least {least}.": value < least for name, value in options.items()}
 
 
 def check_time_limit(time_limit: float) -> ValidationErrors:
-    """A time limit that is none."""
+    """Check that a time limit is a number of seconds."""
     return {
         f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": not (
             0 <= time_limit < np.inf

@@ -91,7 +91,7 @@ def analyze(
     schemes = {EQUAL: compare_reweighted(table.Q, np.ones(table.n_prompts), higher_is_better=better), **finding.schemes}
     return Report(
         finding,
-        summary=summarize(finding),
+        summary=summarize(finding, table.models),
         prompt_values=_prompt_values(finding, table.prompt_ids),
         rankings={
             name: RankedModels(models=table.models, score=scheme.means, rank=scheme.ranks)
@@ -117,28 +117,28 @@ def _prompt_values(finding: PromptWeighting, prompt_ids: NDArray[np.int64]) -> d
 def _other_weights(
     table: PerformanceMatrix, weights: PromptWeights | None
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """The weights that are not made of clusters, by scheme, and warnings about them."""
+    """Return the weights that do not come from clusters, by scheme, and warnings about them."""
     by_task = PromptWeights.task_equal().align(table.prompt_ids, table.tasks)
     other_weights, warnings = {}, []
     if (by_task != by_task[0]).any():
         other_weights[TASK_EQUAL] = by_task
     else:
-        warnings.append(f"{TASK_EQUAL} is left out: tasks are of equal size here, or there is only one.")
+        warnings.append(f"The scheme `{TASK_EQUAL}` is left out: tasks have equal sizes, or there is only one.")
     if weights is None:
         return other_weights, warnings
     if weights.finding_id is None:
-        return other_weights, [*warnings, f"{weights.name} is among the schemes anyway."]
+        return other_weights, [*warnings, f"The weights {weights.name} add no scheme: they are always included."]
     chosen = weights.align(table.prompt_ids, table.tasks)
     unknown = int(np.isnan(chosen).sum())
     chosen = np.nan_to_num(chosen, nan=0.0)
     if not chosen.any():
         raise SelectionError(
-            f"The weights {weights.name} give no weight to any prompt chosen here. Choose the tasks they were made of."
+            f"The weights {weights.name} give no weight to any selected prompt. Select the tasks they come from."
         )
-    warnings.append(f"The scheme {CHOSEN} is {weights.name}.")
+    warnings.append(f"The scheme `{CHOSEN}` uses the weights {weights.name}.")
     if unknown:
         warnings.append(
-            f"{unknown:,} of {table.n_prompts:,} prompts have no weight in {weights.name}; they count 0 in that scheme."
+            f"{unknown:,} of {table.n_prompts:,} prompts have no weight in {weights.name}. They get weight 0."
         )
     return other_weights | {CHOSEN: scale_to_mean_one(chosen)}, warnings
 

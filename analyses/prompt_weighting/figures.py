@@ -1,4 +1,4 @@
-"""Pictures of prompt weighting: places gained and lost, and how far means move."""
+"""Figures of prompt weighting: rank changes, and changes of means."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 CELL = 0.28
 """Inches for a model in the heat map."""
 MIN_SCALE = 3.0
-"""Places at which colours end where no model moves as far: a single place must not look like a landslide."""
+"""Places at which colours end where no model moves as far: a change by one place must not look large."""
 
 
 def draw_rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: Sequence[str]) -> Figure:
-    """A cell for each scheme and model: its rank under equal weights minus its rank under the scheme.
+    """Draw a cell for each scheme and model: its rank under equal weights minus its rank under the scheme.
 
     Args:
         changes: ``(n_schemes, n_models)``.
@@ -70,7 +70,7 @@ def draw_rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], mode
 
 
 def draw_shifts(values: NDArray[np.float64], schemes: Sequence[str], models: Sequence[str], unit: str) -> Figure:
-    """How far each model's mean moves under each scheme: a panel for each scheme, with a scale of its own.
+    """Draw the change of each model's mean under each scheme: a panel with a separate scale for each scheme.
 
     Args:
         values: ``(n_schemes, n_models)`` weighted mean minus plain mean.

@@ -1,4 +1,4 @@
-"""Rankings under weights made of clusters of prompts.
+"""Rankings under weights from clusters of prompts.
 
 Source: Ailem et al. 2024, sections 3.3 and 5.2.1, figure 2.
 """
@@ -103,11 +103,11 @@ def reweight(
     higher_is_better: bool,
     seed: int,
 ) -> PromptWeighting:
-    """Rank the models under weights made of clusters, and under others.
+    """Rank the models under weights from clusters, and under others.
 
     Args:
         Q: ``(n_prompts, n_models)`` scores without gaps.
-        other_weights: ``(n_prompts,)`` by scheme, beside those made of clusters.
+        other_weights: ``(n_prompts,)`` by scheme, beside those from clusters.
         zero_distance: see `inverse_distance_weights`.
         max_clusters: largest number tried.
         n_restarts: at least 1.

@@ -13,7 +13,7 @@ def validate_weighting(Q: NDArray[np.float64], *, max_clusters: int, n_restarts:
     """Reject tables without a ranking to change or anything to cluster by, and options out of range.
 
     Raises:
-        SelectionError: why, and what to do about it.
+        SelectionError: the scores or an option cannot be used.
     """
     validate(
         {
@@ -21,8 +21,9 @@ def validate_weighting(Q: NDArray[np.float64], *, max_clusters: int, n_restarts:
             **check_minimum(1, n_restarts=n_restarts, n_seeds=n_seeds),
             **check_minimum(0, seed=seed),
             **check_finite(Q),
-            f"A ranking needs 2 models or more, here: {Q.shape[1]}. Choose more models.": Q.shape[1] < 2,
-            "Every score is 0, so prompts have no direction to be clustered by. Choose another metric or other "
-            "models.": (not Q.any()),
+            f"A ranking needs at least 2 models, here: {Q.shape[1]}. Select more models.": Q.shape[1] < 2,
+            "Every score is 0, so prompts cannot be clustered by direction. Select another metric or other models.": (
+                not Q.any()
+            ),
         }
     )

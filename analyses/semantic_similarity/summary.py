@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from analyses.presentation.permutation_warnings import list_few_permutations_warnings
 from analyses.semantic_similarity.method import SemanticSimilarity
@@ -14,74 +14,92 @@ SIMILARITY_TITLES = {"cosine": "cosine similarity", "hamming": "Hamming similari
 
 
 def summarize(finding: SemanticSimilarity) -> Summary:
-    """The result with its numbers."""
+    """Summarize whether models perform more similarly on prompts closer in meaning."""
+    caveat = (
+        "Only p-values from permutations are tests. The p and FDR values of single prompts treat dependent pairs as "
+        "independent."
+    )
+    is_tested = not finding.test.comparisons["slope.mean"].reason
+    return Summary(
+        _headline(finding.test.comparisons, finding.n_permutations),
+        tuple(_list_evidence(finding)),
+        (caveat,) if is_tested else (),
+    )
+
+
+def _headline(tests: Mapping[str, PermutationTest], n_permutations: int) -> str:
+    mean, spread = tests["slope.mean"], tests["ks_slope"]
+    if mean.reason:
+        return f"Whether performance is related to meaning is open: there is nothing to test ({mean.reason})."
+    slope = f"mean slope {mean.observed:z.3f}"
+    if mean.pvalue <= ALPHA:
+        return f"Models perform more similarly on prompts closer in meaning ({slope}, p = {mean.pvalue:.3g})."
+    if mean.pvalue_two_sided <= ALPHA:
+        return (
+            f"Models perform less similarly on prompts closer in meaning ({slope}, p = {mean.pvalue_two_sided:.3g}, "
+            "two-sided)."
+        )
+    if not spread.reason and spread.pvalue <= ALPHA:
+        return (
+            "Meaning is related to performance for some prompts but not on average "
+            f"(p = {spread.pvalue:.3g} for the distribution of slopes, {mean.pvalue:.3g} for their mean)."
+        )
+    if mean.smallest_pvalue > ALPHA:
+        return f"{n_permutations:,} permutations are too few to test whether performance is related to meaning."
+    return f"Chance can explain how performance is related to meaning ({slope}, p = {mean.pvalue:.3g})."
+
+
+def _list_evidence(finding: SemanticSimilarity) -> Iterator[str]:
     test, tests = finding.test, finding.test.comparisons
     mean, discoveries = tests["slope.mean"], tests["n_discoveries"]
-    table = f"{int(test.kept.sum()):,} prompts and {finding.n_models} models"
+    yield f"Data: {int(test.kept.sum()):,} prompts and {finding.n_models} models."
+    statistic = f"Mean slope of {SIMILARITY_TITLES[finding.similarity]} of scores on similarity in meaning"
     if mean.reason:
-        return Summary(f"On {table} there is nothing to test: {mean.reason}. The mean slope is {mean.observed:.3g}.")
-    sentences = [
-        f"On {table}, {_verdict(tests)}: the mean slope of {SIMILARITY_TITLES[finding.similarity]} in performance on "
-        f"similarity in meaning is {mean.observed:z.3f}; {mean.n_permutations:,} {NULL_TEXTS[finding.null]} gave "
-        f"{mean.null_mean:z.3f} (sd {mean.null_sd:.2g}), p = {mean.pvalue:.3g} "
-        f"(two-sided {mean.pvalue_two_sided:.3g}).",
-        f"{discoveries.observed:,.0f} prompts have an FDR value of at most {ALPHA}, against "
-        f"{discoveries.null_mean:,.1f} on average in the "
-        f"draws (p = {discoveries.pvalue:.3g}); {int((test.familywise <= ALPHA).sum()):,} have a "
-        f"family-wise p of at most {ALPHA}.",
-    ]
+        yield f"{statistic}: {mean.observed:.3g}."
+        return
+    yield (
+        f"{statistic}: {mean.observed:z.3f}, against {mean.null_mean:z.3f} (sd {mean.null_sd:.2g}) in "
+        f"{mean.n_permutations:,} {NULL_TEXTS[finding.null]}; two-sided p = {mean.pvalue_two_sided:.3g}."
+    )
+    yield (
+        f"Prompts with an FDR value of at most {ALPHA}: {discoveries.observed:,.0f}, against "
+        f"{discoveries.null_mean:,.1f} on average by chance (p = {discoveries.pvalue:.3g}). "
+        f"Family-wise: {int((test.familywise <= ALPHA).sum()):,}."
+    )
     distances = ", ".join(
-        f"{words} {distance.observed:.3f} (null mean {distance.null_mean:.3f}, p = {distance.pvalue:.3g})"
-        for distance, words in ((tests["ks_slope"], "slopes"), (tests["ks_fdr"], "FDR values"))
+        f"{noun} {distance.observed:.3f} (by chance {distance.null_mean:.3f}, p = {distance.pvalue:.3g})"
+        for distance, noun in ((tests["ks_slope"], "slopes"), (tests["ks_fdr"], "FDR values"))
         if not distance.reason
     )
     if distances:
-        sentences.append(f"KS distance from the pool of all tables: {distances}.")
+        yield f"KS distance from the distribution by chance: {distances}."
     if isinstance(finding.r_squared, float):
-        sentences.append(f"On average a prompt's line explains {finding.r_squared:.1%} of the variance.")
-    sentences.append(
-        "All these p come from the draws; a prompt's own p and FDR value take pairs as independent, which they are "
-        "not, and are no tests."
-    )
-    return Summary.from_sentences(sentences)
-
-
-def _verdict(tests: Mapping[str, PermutationTest]) -> str:
-    mean, spread = tests["slope.mean"], tests["ks_slope"]
-    if mean.pvalue <= ALPHA:
-        return "models succeed and fail more alike on prompts closer in meaning"
-    if mean.pvalue_two_sided <= ALPHA:
-        return "models succeed and fail less alike on prompts closer in meaning"
-    if not spread.reason and spread.pvalue <= ALPHA:
-        return "chance can explain the slopes on average, but not how they are distributed"
-    if mean.smallest_pvalue > ALPHA:
-        return "so few draws cannot say whether meaning and performance are related"
-    return "chance can explain how meaning and performance go together"
+        yield f"Meaning explains {finding.r_squared:.1%} of the variance of a prompt's performance similarity (mean)."
 
 
 def list_moving_weights_warnings(name: str) -> list[str]:
-    """A warning where weights made of scores go with them."""
-    return [f"In the draws each weight of {name} goes with the scores that it was made of."]
+    """Warn that weights computed from scores are permuted with them."""
+    return [f"The weights {name} are computed from scores, so each is permuted together with its scores."]
 
 
 def list_line_warnings(finding: SemanticSimilarity, *, is_binary: bool) -> list[str]:
-    """What the reader of the numbers should know of the lines behind them."""
+    """List warnings about lines without intercept, and about prompts without a line."""
     warnings = []
-    if finding.n_zero:
-        warnings.append(f"{finding.n_zero:,} prompts that no model got right have no cosine and are left out.")
-    if is_binary and finding.similarity == "cosine":
-        warnings.append(
-            "On scores of 0 and 1 the cosine counts no failure in common, and is larger to prompts that more models "
-            "got right. The Hamming similarity (--similarity hamming) counts common failures, and all prompts."
-        )
-    if finding.n_without_line:
-        warnings.append(
-            f"{finding.n_without_line:,} prompts are equally similar to all others, in meaning or in performance, and "
-            "have no line."
-        )
     if not finding.intercept:
         warnings.append(
-            "Without an intercept the line runs through the origin, and as similarities are mostly positive nearly "
-            "every prompt is called significant, related or not. Read nothing into the slopes' p-values or FDR values."
+            "Without an intercept, nearly every prompt has a significant slope, related or not. Ignore the p-values "
+            "and FDR values of the slopes."
+        )
+    if finding.n_zero:
+        warnings.append(f"{finding.n_zero:,} prompts that no model got right have no cosine and are left out.")
+    if finding.n_without_line:
+        warnings.append(
+            f"{finding.n_without_line:,} prompts have no line: they are equally similar to all others, in meaning or "
+            "in performance."
+        )
+    if is_binary and finding.similarity == "cosine":
+        warnings.append(
+            "On scores of 0 and 1 the cosine ignores common failures. `--similarity hamming` counts them, and uses "
+            "all prompts."
         )
     return [*warnings, *list_few_permutations_warnings(finding.n_permutations)]

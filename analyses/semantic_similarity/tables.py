@@ -1,4 +1,4 @@
-"""The prompts whose lines stand out, with their texts, as a table."""
+"""The prompts with the most significant lines, with their texts, as a table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores
 
 N_STRONGEST, N_PARTNERS = 20, 5
-"""Prompts that are listed with their texts, and partners of each."""
+"""Number of prompts listed with their texts, and of partners of each."""
 
 
 def list_strongest_lines(
     voters: WeightedScores, E: NDArray[Any], prompts: PromptTexts, finding: SemanticSimilarity
 ) -> pa.Table:
-    """The prompts whose line stands out most, each with its semantically most similar partners; a row for each partner.
+    """List the prompts with the most significant lines, with a row for each of their nearest partners in meaning.
 
     Prompts are ordered by family-wise p, then by t, the largest first.
     """

@@ -12,13 +12,13 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.score_validation import check_finite
 
 NULL_TEXTS = {
-    "rows": "pairings of vectors and scores at random",
+    "rows": "random pairings of vectors and scores",
     "columns": "tables with every model's scores shuffled",
 }
 
 
 NO_LINE = (
-    "Every prompt is equally similar to all others, in meaning or in performance, so there is no line to fit. Choose "
+    "Every prompt is equally similar to all others, in meaning or in performance, so no line can be fitted. Select "
     "other models, tasks or vectors."
 )
 
@@ -29,7 +29,7 @@ def validate_table(
     """Reject prompts that have no lines, or not with these options.
 
     Raises:
-        SelectionError: why, and what to do about it.
+        SelectionError: the scores, vectors or an option cannot be used.
     """
     Q = scores.Q
     n_scored = int(Q.any(axis=1).sum()) if similarity == "cosine" else len(Q)
@@ -41,12 +41,12 @@ def validate_table(
             **check_minimum(1, n_permutations=n_permutations),
             **check_minimum(0, seed=seed),
             **check_finite(Q),
-            "Hamming similarity is for scores of 0 and 1; these are others. Use `cosine`.": similarity == "hamming"
+            "The Hamming similarity needs scores of 0 and 1. Use `cosine`.": similarity == "hamming"
             and not scores.is_binary,
-            f"{broken:,} prompts have a vector that is not finite. Make the vectors again.": broken > 0,
-            f"{zero:,} prompts have a vector of zeros, which has no direction and so no cosine. Make them again from "
-            "text that is not empty, or choose tasks without them.": zero > 0,
-            f"A line over the other prompts needs at least 4 prompts that some model got right; here: {n_scored}. "
-            "Choose more tasks or a larger benchmark.": n_scored < 4,
+            f"{broken:,} prompts have a vector that is not finite. Run `suffrage embed` again.": broken > 0,
+            f"{zero:,} prompts have a vector of zeros, which has no cosine. Embed texts that are not empty, or select "
+            "tasks without them.": zero > 0,
+            f"A line needs at least 4 prompts that some model got right; here: {n_scored}. Select more tasks or a "
+            "larger benchmark.": n_scored < 4,
         }
     )

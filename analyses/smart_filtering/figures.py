@@ -1,4 +1,4 @@
-"""Pictures of what a filter does: how far models agree, their scores and ranks, and what each task loses."""
+"""Figures of a filter: agreement, scores and ranks of models, and the share of each task removed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMED_MODELS = 40
-"""Up to so many models, each row of a heatmap says its name."""
+"""Up to this many models, each row of a heatmap has a label."""
 WRITTEN_CELLS = 12
-"""Up to so many models, each cell says its number."""
+"""Up to this many models, each cell shows its number."""
 MAX_MODELS, MAX_TASKS = 120, 100
 """Rows that one picture of models, and of tasks, shows."""
 BINS = 25

@@ -1,4 +1,4 @@
-"""What the filter steps read: scores, texts, evidence of the filter models, and vectors, row by row."""
+"""The data of the filter steps: scores, texts, evidence of the filter models, and vectors, by row."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class FilterData:
     def choose_best(
         self, columns: NDArray[np.intp], options: FilterModelOptions, *, with_answer_only: bool
     ) -> NDArray[np.intp]:
-        """The models that would filter if only some could be looked at.
+        """Choose the filter models among some columns.
 
         Args:
             columns: of models with a score for every prompt.
@@ -165,10 +165,10 @@ def prepare_data(
 
 
 def _load_vectors(vectors: StoredEmbeddings, scores: PerformanceMatrix) -> NDArray[np.float32]:
-    """A vector of each prompt.
+    """Return a vector of each prompt.
 
     Raises:
-        SelectionError: they are not there for all, or have no direction.
+        SelectionError: some prompts have no vector, or a vector has no direction.
     """
     validate(check_vectors(vectors))
     assert vectors.vectors is not None

@@ -29,17 +29,17 @@ class StepResult:
 
     Attributes:
         flags: of every prompt.
-        skipped: why nothing is flagged after all; '' where the step was taken.
-        label: how the summary begins to count what it flags; '' leaves the step out of the summary.
-        flag_by_models: what the step flags if models in other columns filter; None where it does not go by models.
-        metrics, arrays: by full name, beside the counts that every step has.
+        skipped: why the step flags nothing; '' if it was applied.
+        rule: the rule of the step as a sentence of the summary; '' if the name of the step is enough.
+        flag_by_models: what the step flags with models in other columns; None if it does not depend on models.
+        metrics, arrays: by full name, besides the counts that every step has.
         tables, figures: by name.
-        warnings: for the person at the terminal.
+        warnings: of the finding.
     """
 
     flags: StepFlags
     skipped: str = ""
-    label: str = ""
+    rule: str = ""
     flag_by_models: Callable[[NDArray[np.intp]], StepFlags] | None = None
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -73,18 +73,18 @@ class FilterStep(ABC, Generic[Options]):
         return False
 
     def check_options(self, options: Options, scores: PerformanceMatrix) -> ValidationErrors:
-        """Which options cannot be used with these scores."""
+        """Check the options for these scores."""
         return {}
 
     def skip_reason(self, data: FilterData, options: Options) -> str:
-        """Why the step cannot be taken with these data; '' where it can."""
+        """Return why the step cannot be applied to these data; '' if it can."""
         return ""
 
     @abstractmethod
     def apply(self, data: FilterData, options: Options) -> StepResult:
-        """Flag prompts; called where there is no reason to skip the step."""
+        """Flag prompts; runs only if there is no reason to skip the step."""
 
 
 def flag_nothing(n_prompts: int) -> StepFlags:
-    """The flags of a step that was not taken."""
+    """Return the flags of a skipped step."""
     return make_flags(np.zeros(n_prompts, dtype=np.bool_))

@@ -1,4 +1,4 @@
-"""A filter, and what it does to the benchmark."""
+"""A filter and its effects on the benchmark."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from tracker.queries.filtering.evidence import answers_or_outcomes
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
 INTERVALS = (".n_removed", ".random_low", ".random_high", ".raw.mean", "random.tau.mean", "n_maxima")
-"""Ends of the names of numbers that are no main metrics."""
+"""Ends of the names of metrics that are no main metrics."""
 REPORTED_ONLY = frozenset(step.name for step in STEPS if not step.removes)
 """Steps that remove nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmartFiltering(Finding):
-    """A filter, and what it does to the benchmark.
+    """A filter and its effects on the benchmark.
 
     Attributes:
         results: of all steps, by name.
-        skipped: why a step was not taken, by its name.
-        kept: ``(n_prompts,)`` whether the prompt stays.
+        skipped: why a step was skipped, by its name.
+        kept: ``(n_prompts,)`` whether the prompt is kept.
         filter_models: names, the best first.
         models: those with a score for every prompt, which are ranked.
         agreement_of: ``answers``, or ``right or wrong`` where not every model's answers are stored.
-        against: the other benchmark and its metric; '' where none was named.
+        against: the other benchmark and its metric; '' without one.
         effects: on these models.
     """
 
@@ -84,7 +84,7 @@ class SmartFiltering(Finding):
             counts |= {f"n_{part}": float(mask.sum()), f"share_{part}": float(mask.mean())}
         if name not in self.skipped:
             return counts
-        undefined: dict[str, Metric] = dict.fromkeys(counts, Undefined("the step was not taken"))
+        undefined: dict[str, Metric] = dict.fromkeys(counts, Undefined("the step was skipped"))
         return undefined | {"n_flagged": Undefined(self.skipped[name])}  # the reason stands once
 
     @property
@@ -105,7 +105,7 @@ class SmartFiltering(Finding):
 def filter_prompts(
     data: FilterData, options: FilterOptions, draws: EffectDraws, against: BenchmarkScores | None
 ) -> SmartFiltering:
-    """Judge every prompt by every step, and measure what the filter does.
+    """Decide on every prompt by every step, and measure the effects of the filter.
 
     Raises:
         SelectionError: no model can be ranked, or too few have scores on the other benchmark.
@@ -118,7 +118,7 @@ def filter_prompts(
     validate(check_ranked_models(models, external_scores, against))
 
     def choose(some: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """What would stay if the best of these ranked models alone had filtered."""
+        """Return the prompts kept if only the best of these models filter."""
         best = data.choose_best(complete[some], options, with_answer_only=needs_answer_only(skipped))
         if not len(best):
             return flag_nothing(scores.n_prompts).flagged  # nothing is kept: the split has no error

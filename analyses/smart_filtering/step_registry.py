@@ -37,17 +37,17 @@ class FilterOptions(*_option_classes()):  # type: ignore[misc]
 
 
 def check_options(options: FilterOptions, scores: PerformanceMatrix) -> ValidationErrors:
-    """Which options of which step cannot be used."""
+    """Check the options of every step."""
     return {problem: is_so for step in STEPS for problem, is_so in step.check_options(options, scores).items()}
 
 
 def needs_vectors(options: FilterOptions) -> bool:
-    """Whether any step compares the prompts' vectors."""
+    """Return whether any step compares the prompts' vectors."""
     return any(step.needs_vectors(options) for step in STEPS)
 
 
 def needs_answer_only(skipped: Collection[str]) -> bool:
-    """Whether any step that was taken needs runs without the question."""
+    """Return whether any applied step needs runs without the question."""
     return any(step.needs_answer_only and step.name not in skipped for step in STEPS)
 
 

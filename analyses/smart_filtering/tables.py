@@ -1,4 +1,4 @@
-"""What a filter does, as tables: by step, by task, by model, and prompt by prompt.
+"""Effects of a filter as tables: by step, by task, by model and by prompt.
 
 Columns of a step begin with its name, hyphens as underscores.
 """
@@ -26,7 +26,7 @@ from tracker.recording.finding import FilterDecisions, FlaggedPrompts, RankedMod
 from tracker.statistics.ranking import mean_ranks
 
 ALL_STEPS = "all steps"
-"""Name of the row of what any step does."""
+"""Name of the row of all steps together."""
 BETWEEN = "; "
 """Between reasons."""
 
@@ -36,7 +36,7 @@ def list_tables(finding: SmartFiltering, data: FilterData, is_filter_model: NDAr
 
     Args:
         finding: the filter.
-        data: of which it was made.
+        data: its inputs.
         is_filter_model: ``(n_models,)`` of the ranked models.
     """
     effects, tasks = finding.effects, data.scores.tasks
@@ -85,7 +85,7 @@ def list_by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skippe
     Args:
         steps: by name, at least one.
         kept: ``(n_prompts,)`` what they leave.
-        skipped: names of steps that were not taken; their cells are empty.
+        skipped: names of skipped steps; their cells are empty.
     """
     flagged, removed = (np.array([getattr(step, name) for step in steps.values()]) for name in ("flagged", "removed"))
     alone = np.array([part.sum() for part in split_removed(steps).values()][:-1])
@@ -221,7 +221,7 @@ def tabulate_decisions(
 
 
 def _joined(names: Sequence[str], chosen: Sequence[NDArray[np.bool_]], n: int) -> pa.Array:
-    """The names of those that chose each prompt; prompts chosen alike share one text."""
+    """The names of those that chose each prompt; equal choices share one text."""
     flags = np.array(chosen, dtype=np.bool_).reshape(len(names), n)
     kinds, place = np.unique(flags, axis=1, return_inverse=True)
     texts = [BETWEEN.join(name for name, is_there in zip(names, kind, strict=True) if is_there) for kind in kinds.T]

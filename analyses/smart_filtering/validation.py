@@ -1,4 +1,4 @@
-"""Which scores, options and vectors smart filtering cannot use, and what to do about it."""
+"""Checks of scores, options and vectors of smart filtering."""
 
 from __future__ import annotations
 
@@ -15,54 +15,51 @@ from tracker.queries.performance import PerformanceMatrix
 
 
 def check_scores(scores: PerformanceMatrix) -> ValidationErrors:
-    """Scores other than right and wrong."""
+    """Check that the scores are right and wrong, of runs with the question."""
     return {
-        "Filtering asks which prompts were answered right and which wrong, that is for scores of 1 and 0; these are "
-        "others. Choose a metric that says so with --metric.": not scores.is_binary,
-        f"Under {scores.metric} smaller scores are better; filtering takes 1 as right. Choose another metric.": (
+        "Filtering needs scores of 0 and 1; these are others. Select another metric with `--metric`.": (
+            not scores.is_binary
+        ),
+        f"Filtering needs 1 for right answers, but lower {scores.metric} is better. Select another metric.": (
             not scores.higher_is_better
         ),
-        "The scores are of runs without the question; filtering starts from full ones and looks at those beside them. "
-        "Leave --condition out.": scores.condition != "full",
-        "Filtering compares prompts; here is only one.": scores.n_prompts < 2,
+        "These are scores of answer-only runs; filtering needs full runs. Leave out `--condition`.": scores.condition
+        != "full",
+        "Filtering needs at least 2 prompts, here: 1. Select more tasks.": scores.n_prompts < 2,
     }
 
 
 def check_shares(**shares: float) -> ValidationErrors:
-    """Options that are no shares."""
+    """Check that options are shares."""
     return {f"{name} is {share:g}; it must be from 0 to 1.": not 0 <= share <= 1 for name, share in shares.items()}
 
 
 def check_confidence(confidence: float) -> ValidationErrors:
-    """A bound that no probability can exceed."""
-    return {
-        f"confidence is {confidence:g}; it must be from 0 to below 1: a probability cannot exceed more.": (
-            not 0 <= confidence < 1
-        )
-    }
+    """Check that probabilities can exceed the option."""
+    return {f"confidence is {confidence:g}; it must be at least 0 and below 1.": (not 0 <= confidence < 1)}
 
 
 def check_vectors(vectors: StoredEmbeddings) -> ValidationErrors:
-    """There are no vectors to compare, and what to do without them."""
-    return {f"{vectors.problem} Or leave that step out: --without-similar.": vectors.vectors is None}
+    """Check that there are vectors to compare."""
+    return {f"{vectors.problem} Or skip the step: --without-similar.": vectors.vectors is None}
 
 
 def check_directions(E: NDArray[np.float32]) -> ValidationErrors:
-    """Vectors that have no direction."""
+    """Check that all vectors have a direction."""
     broken, zero = int((~np.isfinite(E).all(axis=1)).sum()), int((~E.any(axis=1)).sum())
     return {
-        f"{broken:,} prompts have a vector that is not finite. Make the vectors again.": broken > 0,
-        f"{zero:,} prompts have a vector of zeros, which has no direction and so no cosine. Make them again from text "
-        "that is not empty, or choose tasks without them.": zero > 0,
+        f"{broken:,} prompts have a vector that is not finite. Run `suffrage embed` again.": broken > 0,
+        f"{zero:,} prompts have a vector of zeros, which has no cosine. Embed texts that are not empty, or select "
+        "tasks without them.": zero > 0,
     }
 
 
 def check_ranked_models(
     models: Sequence[str], external_scores: NDArray[np.float64] | None, against: BenchmarkScores | None
 ) -> ValidationErrors:
-    """No model to rank before and after, or too few to compare with another benchmark."""
+    """Check that models can be ranked before and after, and compared with another benchmark."""
     return {
-        "No model has a score for every prompt, so none can be ranked before and after. Choose --tasks or --runs that "
-        "are complete.": not models,
+        "No model has a score for every prompt, so none can be ranked. Select complete runs with `--tasks` or "
+        "`--runs`.": not models,
         **validate_shared_models(against, external_scores),
     }

@@ -1,4 +1,4 @@
-"""Pictures of what random weights do: who beats whom, how means spread, who takes which place."""
+"""Figures of random weights: which model is ahead of which, distributions of means, and places."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WRITTEN_CELLS = 20
-"""Up to this many models, each cell says its number."""
+"""Up to this many models, each cell shows its number."""
 RARE = 0.001
 """Places rarer than this are left white."""
 RIDGE = 0.85
@@ -34,11 +34,11 @@ RIDGE = 0.85
 
 
 def draw_beats(models: Sequence[str], under: RandomWeights) -> Figure:
-    """How often the row is ahead of the column, best model first.
+    """Draw how often the row is ahead of the column, best model first.
 
     Args:
         models: in the order of the rows.
-        under: what was found.
+        under: results under random weights.
     """
     k = len(models)
     figure = create_figure(*_square(k))
@@ -58,11 +58,11 @@ def draw_beats(models: Sequence[str], under: RandomWeights) -> Figure:
 
 
 def draw_places(models: Sequence[str], under: RandomWeights) -> Figure:
-    """How often each model takes each place, with the expected place.
+    """Draw how often each model takes each place, with the expected place.
 
     Args:
         models: in the order of the rows.
-        under: what was found.
+        under: results under random weights.
     """
     from matplotlib.colors import PowerNorm
 
@@ -85,13 +85,13 @@ def draw_places(models: Sequence[str], under: RandomWeights) -> Figure:
 def draw_weighted_performance(
     models: Sequence[str], under: RandomWeights, metric: str, higher_is_better: bool
 ) -> Figure:
-    """The distribution of each model's weighted mean, best model first.
+    """Draw the distribution of each model's weighted mean, best model first.
 
     Args:
         models: in the order of the rows.
-        under: what was found.
-        metric: what the scores are.
-        higher_is_better: said at the axis.
+        under: results under random weights.
+        metric: name of the scores' metric.
+        higher_is_better: shown at the axis.
     """
     k = len(models)
     figure = create_figure(7.5, 1.3 + max(0.22 if k <= 40 else 0.15, 0.5 - 0.02 * k) * k)
@@ -139,7 +139,7 @@ def _label_models(axes: Axes, models: Sequence[str], *, both: bool) -> None:
 
 
 def _percent(under: RandomWeights, i: int, j: int) -> str:
-    """A chance in percent; only where one model is never worse than the other is it written as 0 or 100."""
+    """Format a probability as percent; 0 and 100 only if one model is never worse than the other."""
     share = under.beats[i, j]
     if under.better[i, j] == 0 or under.better[j, i] == 0:
         return f"{share:.0%}"

@@ -25,11 +25,11 @@ class WeightRobustness(Finding):
     Attributes:
         models: best mean first.
         n_prompts: weighed.
-        n_effective: of them, as Kish counts them.
+        n_effective: Kish's effective number of prompts.
         method: "exact" or "sampling".
         is_weighted: whether the random weights scatter around chosen ones.
         rank: ``(n_models,)`` by the mean; ties share the mean of their ranks.
-        under: everything found under random weights.
+        under: results under random weights.
     """
 
     models: tuple[str, ...]
@@ -42,20 +42,20 @@ class WeightRobustness(Finding):
 
     @property
     def n_changes(self) -> int:
-        """Draws in which the first place is held by none of those that have it by the mean."""
+        """Draws in which no model is first that is first by the mean."""
         leading = np.unique(self.under.twins[self.rank == self.rank.min()])
         return self.under.n_draws - int(self.under.best_places[leading, 0].sum())
 
     @property
     def reversed(self) -> NDArray[np.float64]:
-        """``(n_pairs,)`` chance that the one behind by the mean is ahead, for every two models that differ."""
+        """``(n_pairs,)`` probability that the model behind by the mean is ahead, for every pair that differs."""
         i, j = np.triu_indices(len(self.models), 1)
         differs = ~self.under.is_identical[i, j]
         return np.asarray(self.under.beats[j, i][differs])
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """Counts, then what may happen to the first place, to pairs and to scores."""
+        """Counts, then the first place, pairs and scores."""
         u, n_draws = self.under, self.under.n_draws
         alone: Metric = Undefined("there is only one model")
         share = (self.n_changes + 1) / (n_draws + 2)
@@ -88,12 +88,12 @@ class WeightRobustness(Finding):
             "normal.largest_difference": float(np.abs(u.beats - u.p_normal).max()),
             "draws.largest_difference": u.draws_differ_by
             if self.method == "exact"
-            else Undefined("everything is from the draws"),
+            else Undefined("all numbers come from the draws"),
         }
         return metrics
 
     def leader_change_bounds(self) -> tuple[Metric, Metric]:
-        """What the exact chances of pairs say of the chance that the leader changes."""
+        """Bounds of the probability that the leader changes, from exact probabilities of pairs."""
         if self.method != "exact":
             drawn = Undefined("chances are drawn, not exact")
             return drawn, drawn
@@ -109,17 +109,17 @@ class WeightRobustness(Finding):
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Everything found, by name; rows and columns in the order of the table ``models``."""
+        """All results, by name; rows and columns in the order of the table ``models``."""
         names = ("mean", "sd", "low", "high", "range_low", "range_high", "beats", "better", "places", "expected_rank")
         density = {"density.at": self.under.at, "density.height": self.under.height}
         return {name: getattr(self.under, name) for name in (*names, "rank_low", "rank_high")} | density
 
 
 def weigh_at_random(voters: WeightedScores, *, n_draws: int, method: str, seed: int) -> WeightRobustness:
-    """Weigh the prompts of an electorate at random.
+    """Weigh the prompts at random.
 
     Chosen weights w become the Dirichlet parameters w · n_effective / Σw: the random weights scatter around them as
-    widely as if that many prompts had been weighed alike. Without chosen weights all parameters are exactly 1.
+    widely as for that many prompts of equal weight. Without chosen weights all parameters are exactly 1.
 
     Args:
         voters: without gaps.

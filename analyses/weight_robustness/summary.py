@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from analyses.numerics.weighting.random_weights import CENTRAL
+from analyses.presentation.name_lists import list_leaders
 from analyses.weight_robustness.method import WeightRobustness
+from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 from tracker.recording.finding import Undefined
 
@@ -14,77 +18,94 @@ MAX_DEVIATION = 3.5
 
 
 def summarize(finding: WeightRobustness) -> Summary:
-    """The result with its numbers."""
-    u = finding.under
-    words = [_leader(finding), _pairs(finding)] if len(finding.models) > 1 else []
-    widest, ranging = int(np.argmax(u.high - u.low)), int(np.argmax(u.range_high - u.range_low))
-    tail, known = "n", "the weights know nothing of the prompts"
-    if finding.is_weighted:
-        tail = "the effective number of prompts"
-        known = "the weights scatter around the chosen ones and know nothing else of the prompts"
-    words += [
-        f"Weighted means spread most for {finding.models[widest]}: {u.mean[widest]:.4f}, 95 % interval "
-        f"{u.low[widest]:.4f} to {u.high[widest]:.4f}. From the quantile 1/(B + 1) to B/(B + 1), where about the "
-        f"smallest and the largest of B = {u.n_draws:,} draws lie, {finding.models[ranging]} ranges over "
-        f"{u.range_high[ranging] - u.range_low[ranging]:.4f}; more draws would make that wider.",
-        f"This is the Bayesian bootstrap: {known}, and the standard deviation of a weighted mean is that of the "
-        f"scores over √({tail} + 1), for accuracies √(p(1 − p)/({tail} + 1)), here with {finding.n_effective:,.0f}. "
-        "Intervals are functions of that number and of the scores' spread, ranges of B too, and neither of how "
-        "well the benchmark is built. Nothing here is a test.",
-    ]
-    return Summary.from_sentences(words)
-
-
-def _leader(finding: WeightRobustness) -> str:
-    u, error = finding.under, finding.metrics["leader_changes.stderr"]
-    tied = int((finding.rank == finding.rank.min()).sum()) - 1
-    leading = f"{finding.models[0]} and {tied} tied with it hold" if tied else f"{finding.models[0]} holds"
-    draws = f"all but {finding.n_changes:,} of {u.n_draws:,}" if finding.n_changes else f"all {u.n_draws:,}"
-    text = (
-        f"With {finding.n_prompts:,} prompts weighed at random{' around the chosen weights' * finding.is_weighted}, "
-        f"{leading} the first place in {draws} draws: another model leads with chance "
-        f"{finding.n_changes / u.n_draws:.3g} (± {error:.1g})"
+    """Summarize whether the first place and the order of pairs survive random weights."""
+    n = f"{finding.n_effective:,.0f}"
+    return Summary(
+        _headline(finding),
+        tuple(_list_evidence(finding)),
+        (
+            "Random weights stand for another sample of prompts. They do not show whether the prompts measure the "
+            "right thing.",
+            f"Descriptive: no number here is a significance test. The spread follows from the scores and the "
+            f"{'effective ' * finding.is_weighted}number of prompts ({n}).",
+        ),
     )
+
+
+def _headline(finding: WeightRobustness) -> str:
+    u, leaders = finding.under, list_leaders(finding.rank, finding.models)
+    if len(finding.models) == 1:
+        return f"Whether the ranking is robust is open: {finding.models[0]} is the only model."
+    if not finding.reversed.size:
+        return "All models have the same scores, so no weights can change their order."
+    n_first = u.n_draws - finding.n_changes
+    around = " around the chosen weights" * finding.is_weighted
+    draws = f"{n_first:,} of {u.n_draws:,} random weightings of the prompts{around}"
+    verb, pronoun = ("is", "it leads") if len(leaders) == 1 else ("share first place", "one of them leads")
+    if finding.n_changes > CENTRAL[0] * u.n_draws:
+        place = " first" if len(leaders) == 1 else ""
+        return f"{join_names(leaders)} {verb}{place}, but not robustly: {pronoun} in only {draws}."
+    place = " robustly first" if len(leaders) == 1 else " robustly"
+    return f"{join_names(leaders)} {verb}{place}: {pronoun} in {draws}."
+
+
+def _list_evidence(finding: WeightRobustness) -> Iterator[str]:
+    u = finding.under
+    yield f"Data: {finding.n_prompts:,} prompts and {len(finding.models)} models."
+    if len(finding.models) > 1:
+        yield _describe_leader(finding)
+        yield _describe_pairs(finding)
+    widest, ranging = int(np.argmax(u.high - u.low)), int(np.argmax(u.range_high - u.range_low))
+    yield (
+        f"Widest 95% interval of a weighted mean: {u.low[widest]:.4f} to {u.high[widest]:.4f} "
+        f"({finding.models[widest]}, mean {u.mean[widest]:.4f})."
+    )
+    yield (
+        f"Widest range of a weighted mean: {u.range_high[ranging] - u.range_low[ranging]:.4f} "
+        f"({finding.models[ranging]}). It covers about all {u.n_draws:,} draws; more draws widen it."
+    )
+
+
+def _describe_leader(finding: WeightRobustness) -> str:
+    """Describe the chance that another model leads, and that the second is ahead of the first."""
+    u, error = finding.under, finding.metrics["leader_changes.stderr"]
+    text = f"Another model leads with probability {finding.n_changes / u.n_draws:.3g} (± {error:.1g}"
     least, most = finding.leader_change_bounds()
     if not isinstance(least, Undefined) and not isinstance(most, Undefined):
-        about = f"{least:.3g}" if f"{least:.3g}" == f"{most:.3g}" else f"between {least:.3g} and {most:.3g}"
-        text += f", by the exact chances {about}"
+        bounds = f"{least:.3g}" if f"{least:.3g}" == f"{most:.3g}" else f"{least:.3g} to {most:.3g}"
+        text += f"; exact bounds {bounds}"
+    first, second = finding.models[:2]
     if u.is_identical[1, 0]:
-        return f"{text}. {finding.models[1]} has the same scores as {finding.models[0]}: the two are identical."
-    return f"{text}. {finding.models[1]} is ahead of {finding.models[0]} with chance {u.beats[1, 0]:.3g}."
+        return f"{text}). {second} and {first} have identical scores."
+    return f"{text}). {second} is ahead of {first} with probability {u.beats[1, 0]:.3g}."
 
 
-def _pairs(finding: WeightRobustness) -> str:
+def _describe_pairs(finding: WeightRobustness) -> str:
+    """Describe how many pairs of models are in the opposite order, and how often."""
     upsets = finding.reversed
     if not upsets.size:
-        return "All models have the same scores (identical), so no order can change."
+        return "All pairs of models have identical scores."
     if upsets.size == 1:
-        return f"The two are in the opposite order under a share of {upsets[0]:.3g} of the weightings."
+        return f"The two models are in the opposite order in {upsets[0]:.2%} of the weightings."
     return (
-        f"Of {upsets.size:,} pairs of models that differ, {int((upsets > CENTRAL[0]).sum()):,} are in the opposite "
-        f"order under more than {CENTRAL[0]:.1%} of the weightings; the average pair under {upsets.mean():.2%}."
+        f"{int((upsets > CENTRAL[0]).sum()):,} of {upsets.size:,} pairs of models are in the opposite order in more "
+        f"than {CENTRAL[0]:.1%} of the weightings (mean over pairs: {upsets.mean():.2%})."
     )
 
 
 def list_model_warnings(finding: WeightRobustness) -> list[str]:
-    """What the reader of the numbers should know of the models behind them."""
+    """List warnings about chances beyond the draws, identical models and constant models."""
     models, u = finding.models, finding.under
     warnings = []
-    pairs = [f"{models[i]} = {models[j]}" for i, j in zip(*np.nonzero(np.triu(u.is_identical, 1)), strict=True)]
-    if pairs:
-        warnings.append(
-            f"Identical on every prompt, so neither is ever ahead (0.5) and they share their places: "
-            f"{', '.join(pairs[:5])}{' …' if len(pairs) > 5 else ''}."
-        )
-    constant = [name for name, is_so in zip(models, u.least == u.most, strict=True) if is_so]
-    if constant:
-        warnings.append(
-            f"The same score on every prompt, which no weights can change: {', '.join(constant[:5])}"
-            f"{' …' if len(constant) > 5 else ''}."
-        )
     if u.draws_differ_by > MAX_DEVIATION / np.sqrt(u.n_draws):
         warnings.append(
-            f"Some weights are so small that the draws cannot tell models apart: a chance of being ahead and its share "
-            f"in the draws differ by {u.draws_differ_by:.2g}. Read the exact chances (--method exact), and no places."
+            f"Some weights are too small for the draws: shares of draws differ from exact probabilities by up to "
+            f"{u.draws_differ_by:.2g}. Use `--method exact`, and ignore the distribution of places."
         )
+    pairs = [f"{models[i]} = {models[j]}" for i, j in zip(*np.nonzero(np.triu(u.is_identical, 1)), strict=True)]
+    if pairs:
+        warnings.append(f"Identical on every prompt, so their order is undefined: {join_names(pairs)}.")
+    constant = [name for name, is_so in zip(models, u.least == u.most, strict=True) if is_so]
+    if constant:
+        warnings.append(f"The same score on every prompt, so weights have no effect: {join_names(constant)}.")
     return warnings

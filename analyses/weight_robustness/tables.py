@@ -1,4 +1,4 @@
-"""What random weights of the prompts do, as tables; models are in the order of the ranking."""
+"""Rankings under random weights as tables; models are in the order of the ranking."""
 
 from __future__ import annotations
 

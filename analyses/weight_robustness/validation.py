@@ -16,7 +16,7 @@ def validate_weighting(Q: NDArray[np.float64], *, n_draws: int, method: str, see
     """Reject prompts that cannot be weighed at random, or not with these options.
 
     Raises:
-        SelectionError: why, and what to do about it.
+        SelectionError: the scores or an option cannot be used.
     """
     most = MAX_BYTES // (8 * Q.shape[1])
     validate(
@@ -24,8 +24,9 @@ def validate_weighting(Q: NDArray[np.float64], *, n_draws: int, method: str, see
             **check_minimum(1, n_draws=n_draws),
             **check_minimum(0, seed=seed),
             f"No method {method!r}. Known: exact, sampling.": method not in ("exact", "sampling"),
-            f"Sampling holds every weighted mean; for {Q.shape[1]} models at most {most:,} draws fit. Choose fewer "
-            "draws, or the method exact.": method == "sampling" and n_draws > most,
+            f"At most {most:,} draws of {Q.shape[1]} models fit in memory. Use fewer draws, or `--method exact`.": (
+                method == "sampling" and n_draws > most
+            ),
             **check_finite(Q),
         }
     )

@@ -85,7 +85,7 @@ class TestAgainstReference:
         order = order_farthest_first(group_rows(E.astype(np.float32).astype(float)), 5, "min").rows
         assert report.finding.order.rows.tolist() == order.tolist()
         assert isinstance(report.finding.metrics["size_within.permuted_median"], Undefined)
-        assert "random orders: they are the control" in str(report.summary)
+        assert any("random orders are the control" in caveat for caveat in report.summary.caveats)
         assert "permuted_median" not in report.tables["distance"].column_names
 
     def test_the_first_prompts_of_a_real_table_depend_on_the_method(self, mmlu_pro):
@@ -147,7 +147,7 @@ class TestLaws:
     def test_degenerate_tables_are_defined(self, table):
         report = analyze(matrix(table), None, None, **FEW)
         result = report.finding
-        assert "None of this is a test." in str(summarize(result))
+        assert "Descriptive: no number here is a significance test." in summarize(result).caveats
         assert all(isinstance(v, Undefined) or np.isfinite(v) for v in result.metrics.values())
         if table.shape[1] == 1:
             assert isinstance(result.metrics["size_within"], Undefined)
@@ -185,8 +185,8 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"start": 99}, "Prompt 99 is not among the 120 prompts here"),
-            ({"start": 5000}, "such as 100, or leave --start out"),
+            ({"start": 99}, "Prompt 99 is not among the 120 selected prompts"),
+            ({"start": 5000}, "such as `--start 100`, or leave out --start"),
             ({"n_orders": 0}, "n_orders is 0; it must be at least 1"),
             ({"n_permutations": 0}, "n_permutations is 0; it must be at least 1"),
             ({"within": 1.0}, "within is 1.0; it must be at least 0 and less than 1"),
@@ -200,7 +200,7 @@ class TestErrors:
 
     def test_tables_that_cannot_grow_are_refused(self):
         for table, words in (
-            (BINARY[:1], "A benchmark can grow from 2 prompts on, here: 1"),
+            (BINARY[:1], "Benchmark growth needs at least 2 prompts, here: 1"),
             (np.where(BINARY == 1, np.inf, 0), "scores are infinite. Leave out their runs"),
         ):
             with pytest.raises(SelectionError, match=words):
@@ -209,7 +209,7 @@ class TestErrors:
     def test_vectors_that_are_damaged_or_missing_are_refused(self):
         E = RNG.normal(size=(120, 3))
         E[4] = np.nan
-        with pytest.raises(SelectionError, match="1 vectors hold values that are not finite"):
+        with pytest.raises(SelectionError, match="1 vectors have values that are not finite"):
             analyze(matrix(BINARY), None, vectors_of(E))
         with pytest.raises(SelectionError, match="20 of 120 prompts have no vector"):
             analyze(matrix(BINARY), None, vectors_of(E[:100]))

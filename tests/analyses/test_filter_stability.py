@@ -204,7 +204,7 @@ class TestAgainstReference:
         result = World().run()
         assert result.finding.n_otherwise == 0
         assert result.finding.metrics["share_removed.all"] == result.finding.metrics["share_removed.recorded"]
-        assert not [warning for warning in result.warnings if "otherwise" in warning]
+        assert not [warning for warning in result.warnings if "Recomputed" in warning]
 
     def test_encoders_share_what_plain_loops_find(self):
         world = World()
@@ -253,16 +253,13 @@ class TestLaws:
         finding = report.finding
         assert set(finding.main_metrics) <= set(finding.metrics)
         assert len(finding.main_metrics) <= 50
-        text = str(report.summary)
-        for pattern in (
-            "Filter 12, made by 4 models, removes",
-            "Made by 3 of them",
-            "by construction",
-            "Leaving one out",
-        ):
-            assert pattern in text
-        assert "(overlap coefficient)" in text
-        assert text.endswith("Nothing here is a test.")
+        summary = report.summary
+        removed = finding.metrics["share_removed.recorded"]
+        assert summary.headline.startswith(f"Filter 12 removes {removed:.1%} of 90 prompts; with 3 of its 4 models")
+        starts = ("Share removed", "Decisions that differ", "Most removed without", "Similar prompts by ")
+        for item, start in zip(summary.evidence, starts, strict=False):
+            assert item.startswith(start)
+        assert "by construction" in summary.caveats[0]
 
     def test_the_picture_shows_every_subset_once(self):
         figure = World().run().figures["subsets"]()
@@ -284,8 +281,8 @@ class TestChangedData:
         assert result.finding.metrics["share_removed.all"] == by_all.mean()
         assert result.finding.metrics["share_removed.recorded"] == (~recorded.kept).mean()
         assert result.finding.n_otherwise > 0
-        (warning,) = [warning for warning in result.warnings if "otherwise" in warning]
-        assert f"{by_all.mean():.2%} and not the {(~recorded.kept).mean():.2%} recorded" in warning
+        (warning,) = [warning for warning in result.warnings if "Recomputed" in warning]
+        assert f"{by_all.mean():.2%} instead of {(~recorded.kept).mean():.2%}" in warning
 
     def test_prompts_without_a_decision_or_without_scores_are_left_out(self):
         world = World()
@@ -294,11 +291,11 @@ class TestChangedData:
         chosen = replace(full, prompt_ids=scored, kept=full.kept[:70])
         result = world.run(chosen=chosen)
         assert result.finding.metrics["n_prompts"] == 70
-        assert "20 prompts that filter 12 never judged are left out." in result.warnings
+        assert "20 prompts without a decision of filter 12 are left out." in result.warnings
         place = np.isin(IDS, np.sort(IDS)[10:])
         fewer = world.run(scores=matrix(world.right).rows(place))
         assert fewer.finding.metrics["n_prompts"] == 80
-        assert any("10 prompts that filter 12 judged have no scores here" in warning for warning in fewer.warnings)
+        assert any("10 prompts of filter 12 have no scores here" in warning for warning in fewer.warnings)
 
     def test_a_stale_filter_that_decides_the_same_is_warned_of_as_stale(self):
         world = World()
@@ -314,21 +311,21 @@ class TestDegenerate:
     def test_without_answer_only_runs_contaminated_is_undefined_with_the_reason(self):
         result = World().run(blind=False)
         assert result.finding.metrics["share_contaminated.mean.2"] == Undefined("no answer-only run is stored")
-        assert any("called contaminated by any subset: no answer-only run" in warning for warning in result.warnings)
+        assert any("No subset flags contaminated prompts: no answer-only run" in warning for warning in result.warnings)
 
     def test_overlap_of_one_encoder_or_none_is_undefined_with_the_reason(self):
         world = World()
         for encoders, pattern in (
             ((), "no vectors are stored"),
-            (world.encoders[:1], "by one encoder only, encoder 7"),
+            (world.encoders[:1], "by only one encoder, encoder 7"),
         ):
             report = world.run(encoders=encoders)
             assert pattern in report.finding.metrics["overlap.prompts"].reason
-            assert "cannot be compared between encoders" in str(report.summary)
+            assert any("Encoders are not compared" in caveat for caveat in report.summary.caveats)
 
     def test_a_filter_without_the_similar_step_has_none_to_compare(self):
         result = World(without_similar=True).run().finding
-        assert result.metrics["overlap.prompts"] == Undefined("the filter left the similar step out")
+        assert result.metrics["overlap.prompts"] == Undefined("the filter skips the step `similar`")
         assert result.metrics["n_encoders"] == 0
 
     def test_encoders_that_lack_vectors_or_flag_nothing_are_named(self):
@@ -342,8 +339,8 @@ class TestDegenerate:
         assert metrics["threshold.9"] == Undefined("90 of its vectors are zero or not finite")
         assert metrics["threshold.10"] == 0.1
         assert metrics["n_flagged.10"] == 0
-        assert "With encoder 10 the similar step flags nothing: no two prompts are called" in str(result.summary)
-        assert "So no two encoders can be compared." in str(result.summary)
+        assert "With encoder 10, no prompt is similar: " in result.summary.caveats[-1]
+        assert not any("Similar prompts by" in item for item in result.summary.evidence)
         assert [row["reason"] == "" for row in result.tables["encoders"].to_pylist()] == [True, False, False, False]
 
     def test_two_models_have_two_subsets(self):
@@ -356,12 +353,12 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("filtered", "options", "pattern"),
         [
-            ({"models": ()}, {}, "not by the answers of filter models. Choose one of smart-filtering"),
-            ({"parameters": {"seed": 0}, "made_by": "filter-baselines"}, {}, "made by filter-baselines"),
-            ({"models": ("nobody", MODELS[0])}, {}, "2 models, of which nobody has no scores here"),
-            ({"models": MODELS[:1]}, {}, f"made by one model, {MODELS[0]}"),
-            ({"selection": {"metric": "f1"}}, {}, "made of f1, these are scores of accuracy. Choose --metric f1"),
-            ({"prompt_ids": IDS - 5000}, {}, "None of the 90 prompts with scores here were judged"),
+            ({"models": ()}, {}, "has no filter models. Use one of smart-filtering"),
+            ({"parameters": {"seed": 0}, "made_by": "filter-baselines"}, {}, "is from filter-baselines"),
+            ({"models": ("nobody", MODELS[0])}, {}, "Filter models without scores here: nobody"),
+            ({"models": MODELS[:1]}, {}, f"only one model \\({MODELS[0]}\\)"),
+            ({"selection": {"metric": "f1"}}, {}, "uses f1, but these are scores of accuracy. Use --metric f1"),
+            ({"prompt_ids": IDS - 5000}, {}, "has no decision on the 90 prompts with scores here"),
             ({}, {"sizes": (0, 2)}, "sizes has 0; subsets of 4 filter models have from 1 to 4"),
             ({}, {"sizes": (5,)}, "sizes has 5"),
         ],
@@ -373,7 +370,7 @@ class TestErrors:
 
     def test_scores_of_runs_without_the_question_are_refused(self):
         world = World()
-        with pytest.raises(SelectionError, match="Leave --condition out"):
+        with pytest.raises(SelectionError, match="Leave out `--condition`"):
             world.run(scores=replace(matrix(world.right), condition="answer_only"))
 
     def test_too_many_subsets_are_refused_with_what_to_choose(self):

@@ -218,20 +218,23 @@ class TestWeights:
             means = np.average(GROUPED[members].mean(axis=1), weights=weights[members])
             assert row["mean_score"] == pytest.approx(means)
         assert any("weighted by 3:some" in warning for warning in report.warnings)
-        assert any("was chosen without looking at these scores" in warning for warning in report.warnings)
+        assert any("do not depend on these scores" in warning for warning in report.warnings)
 
     def test_weights_made_of_scores_have_no_pvalues_and_the_same_silhouettes(self):
         weights = np.where(GROUP == 2, 5.0, 1.0)
         tested, derived = (run_analysis(GROUPED, weights, by) for by in ("custom-weights", "prompt-weighting"))
         for name, value in tested.finding.metrics.items():
             if "pvalue" in name:
-                assert derived.finding.metrics[name].reason.startswith("the weights were made of scores"), name
+                assert derived.finding.metrics[name].reason.startswith("the weights are computed from scores"), name
             else:
                 assert derived.finding.metrics[name] == value, name
         assert set(derived.tables["by_number"].column("pvalue").to_pylist()) == {None}
         assert "there is nothing to test (the weights were" in str(summarize(derived.finding))
         assert "p = " not in str(summarize(derived.finding))
-        assert any(warning.startswith("No p-value is given: 3:some was made of scores") for warning in derived.warnings)
+        assert any(
+            warning.startswith("There is no p-value: the weights 3:some are computed from scores")
+            for warning in derived.warnings
+        )
 
 
 class TestLaws:

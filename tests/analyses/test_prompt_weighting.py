@@ -105,15 +105,29 @@ class TestReport:
             assert result.finding.metrics[f"seeds.{name}.rank_change_most"] == max(changes)
         alone = run_analysis(simulated(), n_seeds=1, seed=5).tables["seeds"].to_pylist()
         assert alone == result.tables["seeds"].to_pylist()[3:6]
-        assert "With 3 seeds, the clusters number" in str(summarize(result.finding))
+        models = result.rankings["equal"].models
+        assert summarize(result.finding, models).evidence[-1].startswith("Over 3 seeds: ")
 
-    def test_the_summary_states_that_few_representatives_carry_nothing_and_that_nothing_is_tested(
+    def test_the_summary_states_the_largest_changes_and_that_few_representatives_support_no_ranking(
         self, report: Report
     ) -> None:
-        text = str(report.summary)
-        assert text.startswith("On 150 prompts and 7 models, other weights ")
-        assert "but no ranking can rest on so few" in text
-        assert text.endswith("This is no test: it shows what other weights would do, not which weights are right.")
+        summary, metrics = report.summary, report.finding.metrics
+        schemes = ("distance", "inverse-distance", "task-equal")
+        largest = max(metrics[f"{name}.largest_rank_change"] for name in schemes)
+        assert f"change by up to {largest:g} place" in summary.headline
+        assert report.rankings["equal"].models[int(np.argmin(report.rankings["equal"].rank))] in summary.headline
+        assert summary.evidence[0].startswith("Data: 150 prompts and 7 models.")
+        assert any("so few prompts cannot support a ranking" in item for item in summary.evidence)
+        assert summary.caveats[0].startswith("Descriptive: ")
+
+    def test_the_headline_states_whether_the_leader_changes(self) -> None:
+        Q = np.array([[1.0, 0.0, 0.0]] * 5 + [[0.0, 1.0, 0.0]] * 3 + [[0.0, 1.0, 1.0]])
+        scores = replace(matrix(Q), tasks=np.repeat(["a", "b"], [8, 1]))
+        headline = run_analysis(scores).summary.headline
+        assert headline.startswith(f"{scores.models[0]} loses first place with other weights (")
+        assert "task-equal" in headline
+        same = replace(matrix(np.tile([[1.0, 0.0]], (6, 1))), tasks=np.repeat(["a", "b"], [4, 2]))
+        assert "no scheme changes a rank" in run_analysis(same).summary.headline
 
     def test_any_number_of_workers_gives_the_same_bytes(self, report: Report) -> None:
         with joblib.parallel_config(n_jobs=2, backend="threading"):
@@ -145,7 +159,7 @@ class TestChosenWeights:
         values = np.linspace(0, 3, 150)
         result = run_analysis(scores, stored(scores, values))
         assert result.rankings["given"].score == pytest.approx(np.average(scores.Q, axis=0, weights=values))
-        assert "The scheme given is 5:mine." in result.warnings
+        assert "The scheme `given` uses the weights 5:mine." in result.warnings
         for name, number in report.finding.metrics.items():
             assert result.finding.metrics[name] == number
         assert {name for name in result.finding.metrics if name not in report.finding.metrics} == {
@@ -158,7 +172,7 @@ class TestChosenWeights:
         result = run_analysis(scores, stored(scores, np.ones(100)))
         assert result.rankings["given"].score == pytest.approx(scores.Q[:100].mean(axis=0))
         assert result.finding.metrics["given.n_effective"] == 100
-        assert "50 of 150 prompts have no weight in 5:mine; they count 0 in that scheme." in result.warnings
+        assert "50 of 150 prompts have no weight in 5:mine. They get weight 0." in result.warnings
 
     def test_equal_ones_change_nothing(self) -> None:
         scores = simulated()
@@ -170,12 +184,12 @@ class TestChosenWeights:
     def test_task_equal_is_not_a_scheme_twice(self, report: Report) -> None:
         result = run_analysis(simulated(), PromptWeights.task_equal())
         assert set(result.rankings) == set(report.rankings)
-        assert "task-equal is among the schemes anyway." in result.warnings
+        assert "The weights task-equal add no scheme: they are always included." in result.warnings
 
     def test_weights_of_other_prompts_are_refused(self) -> None:
         scores = simulated()
         second = replace(stored(scores, [1.0, 2.0]), prompt_ids=np.array([1, 2]))
-        with pytest.raises(SelectionError, match="5:mine give no weight to any prompt chosen here"):
+        with pytest.raises(SelectionError, match="5:mine give no weight to any selected prompt"):
             run_analysis(scores, second)
 
 
@@ -202,7 +216,7 @@ class TestDegenerate:
     def test_equal_tasks_leave_task_equal_out(self) -> None:
         result = run_analysis(matrix(np.random.default_rng(0).random((20, 3))))
         assert "task-equal" not in result.rankings
-        assert "task-equal is left out: tasks are of equal size here, or there is only one." in result.warnings
+        assert "The scheme `task-equal` is left out: tasks have equal sizes, or there is only one." in result.warnings
 
     def test_scores_of_both_signs_and_constant_models_are_valid(self) -> None:
         Q = np.random.default_rng(0).normal(size=(30, 4))
@@ -220,15 +234,15 @@ class TestDegenerate:
 
     def test_reaching_the_largest_number_of_clusters_is_warned_of(self) -> None:
         result = run_analysis(matrix(np.repeat(np.eye(6), 4, axis=0)), max_clusters=5)
-        assert any(warning.startswith("The number of clusters reaches max_clusters, 5") for warning in result.warnings)
+        assert any(warning.startswith("The number of clusters reaches max_clusters (5)") for warning in result.warnings)
 
 
 class TestErrors:
     @pytest.mark.parametrize(
         ("Q", "options", "text"),
         [
-            ([[1.0], [0.0]], {}, "A ranking needs 2 models or more, here: 1. Choose more models."),
-            ([[0.0, 0.0]], {}, "Every score is 0, so prompts have no direction to be clustered by."),
+            ([[1.0], [0.0]], {}, "A ranking needs at least 2 models, here: 1. Select more models."),
+            ([[0.0, 0.0]], {}, "Every score is 0, so prompts cannot be clustered by direction."),
             ([[1.0, np.inf], [0.0, 1.0]], {}, "1 scores are infinite. Leave out their runs, or choose another metric."),
             ([[1.0, np.nan], [np.nan, 1.0]], {}, "so that none is left"),
             ([[1.0, 0.0]], {"max_clusters": 1}, "max_clusters is 1; it must be at least 2."),

@@ -82,7 +82,7 @@ class TestPath:
         assert list(left.lines[2].get_xdata()) == [0.15]
         assert [list(line.get_xdata()) for line in none.lines] == [[], [0.05]]
         assert [list(line.get_xdata()) for line in refused.lines] == [[0.3], [0.05, 0.15, 0.3], [0.15]]
-        assert "refused" in refused.get_ylabel()
+        assert "rejected" in refused.get_ylabel()
         assert right.get_ylim()[0] == 0
 
     @pytest.mark.parametrize(("b", "k", "value"), [(1, 1, 0.0), (2, 12, np.nan), (20, 3, 0.3)])

@@ -158,12 +158,13 @@ class TestLaws:
         )
         for name, value in tested.finding.metrics.items():
             if "pvalue" in name:
-                assert derived.finding.metrics[name].reason.startswith("the weights were made of scores"), name
+                assert derived.finding.metrics[name].reason.startswith("the weights are computed from scores"), name
             elif not isinstance(value, Undefined):
                 assert derived.finding.metrics[name] == value, name
         assert "there is nothing to test (the weights were" in str(summarize(derived.finding))
         assert any(
-            warning.startswith("No p-value is given: 12:by-hand was made of scores") for warning in derived.warnings
+            warning.startswith("There is no p-value: the weights 12:by-hand are computed from scores")
+            for warning in derived.warnings
         )
 
     def test_equal_weights_made_of_scores_are_no_weights(self):
@@ -172,7 +173,7 @@ class TestLaws:
 
     def test_weights_from_a_file_are_warned_of_and_rules_are_not(self):
         brought = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=5)
-        assert any("was chosen without looking at these scores" in warning for warning in brought.warnings)
+        assert any("do not depend on these scores" in warning for warning in brought.warnings)
         rule = PromptWeights(name="task-equal", finding_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
         scores = matrix(TABLE)
         scores.tasks[:20] = "small"

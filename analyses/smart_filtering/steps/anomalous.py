@@ -1,4 +1,4 @@
-"""Prompts of tasks that the user excludes; tasks that stand out are named in a warning.
+"""Prompts of tasks that the user excludes; a warning names anomalous tasks.
 
 Source: Gupta et al. 2024, section 3.1.
 """
@@ -16,6 +16,7 @@ from analyses.numerics.filtering.step_flags import make_flags
 from analyses.presentation.validation import ValidationErrors
 from analyses.smart_filtering.filter_data import FilterData
 from analyses.smart_filtering.filter_step import FilterStep, StepResult
+from tracker.name_lists import join_names
 from tracker.queries.performance import PerformanceMatrix
 
 MAX_NAMED = 5
@@ -37,10 +38,11 @@ class AnomalousStep(FilterStep[AnomalousOptions]):
     options = AnomalousOptions
 
     def check_options(self, options: AnomalousOptions, scores: PerformanceMatrix) -> ValidationErrors:
-        """A task that there is not."""
+        """Check that the excluded tasks exist."""
         tasks = sorted(set(scores.tasks.tolist()))
         unknown = [task for task in options.exclude_task if task not in tasks]
-        return {f"No task {unknown[0] if unknown else ''!r} to exclude. Known: {', '.join(tasks)}.": bool(unknown)}
+        problem = f"No task {unknown[0] if unknown else ''!r} to exclude. Known: {join_names(tasks, MAX_NAMED)}."
+        return {problem: bool(unknown)}
 
     def apply(self, data: FilterData, options: AnomalousOptions) -> StepResult:
         """Flag and remove the prompts of the excluded tasks."""
@@ -48,7 +50,6 @@ class AnomalousStep(FilterStep[AnomalousOptions]):
         anomalous = [task for task in _find_anomalous(data) if task.task not in options.exclude_task]
         return StepResult(
             flags=flags,
-            label="In excluded tasks" if flags.flagged.any() else "",
             warnings=_warn_of_tasks(anomalous) if anomalous else [],
         )
 
@@ -65,7 +66,7 @@ def _find_anomalous(data: FilterData) -> tuple[AnomalousTask, ...]:
 
 def _warn_of_tasks(tasks: Sequence[AnomalousTask]) -> list[str]:
     names = "; ".join(f"{task.task} ({_describe(task)})" for task in tasks[:MAX_NAMED])
-    return [f"Tasks that stand out and may not belong: {names}. None was dropped for it; --exclude-task drops one."]
+    return [f"Anomalous tasks: {names}. They are not removed; `--exclude-task` removes one."]
 
 
 def _describe(task: AnomalousTask) -> str:

@@ -1,4 +1,4 @@
-"""Prompts with equal texts: one of each group stays.
+"""Prompts with equal texts; one of each group is kept.
 
 Source: Gupta et al. 2024, section 3.1.
 """
@@ -33,17 +33,16 @@ class DuplicateStep(FilterStep[DuplicateOptions]):
     options = DuplicateOptions
 
     def apply(self, data: FilterData, options: DuplicateOptions) -> StepResult:
-        """Flag all prompts that have an equal, and remove all but one of each group."""
+        """Flag all prompts with equal texts, and remove all but one of each group."""
         if not any(data.texts):
             nothing = flag_nothing(data.scores.n_prompts)
             return StepResult(flags=nothing, skipped="no text of these prompts is stored")
         groups = find_duplicate_groups(data.texts, data.choices, by=options.duplicates)
         flags = make_flags(groups >= 0, remove_all_but_one(groups, seed=data.seed), groups)
         n_unknown = sum(text is None for text in data.texts)
-        warning = f"{n_unknown:,} prompts have no text, so that no duplicate of them can be found."
+        warning = f"{n_unknown:,} prompts have no text, so duplicates of them cannot be found."
         return StepResult(
             flags=flags,
-            label="Repeated word for word" if flags.flagged.any() else "",
             warnings=[warning] if n_unknown else [],
         )
 

@@ -1,4 +1,4 @@
-"""Prompts that all filter models answer right with confidence; a random share of them stays.
+"""Prompts that all filter models answer right with confidence; a random share of them is kept.
 
 Source: Gupta et al. 2024, section 3.2.
 """
@@ -35,7 +35,7 @@ class EasyStep(FilterStep[EasyOptions]):
     options = EasyOptions
 
     def check_options(self, options: EasyOptions, scores: PerformanceMatrix) -> ValidationErrors:
-        """Options of the filter models, and the share that stays."""
+        """Check the options of the filter models, and the share that is kept."""
         return {
             **check_shares(retain=options.retain),
             **check_confidence(options.confidence),
@@ -43,16 +43,16 @@ class EasyStep(FilterStep[EasyOptions]):
         }
 
     def apply(self, data: FilterData, options: EasyOptions) -> StepResult:
-        """Flag what all filter models are sure of, and remove all but the share that is retained."""
+        """Flag prompts that all filter models answer with confidence, and remove all but a share of them."""
 
         def flag_by_models(columns: NDArray[np.intp]) -> StepFlags:
             easy = data.unanimity.find_easy(columns)
             return make_flags(easy, easy & ~draw_retained(easy, options.retain, seed=data.seed))
 
-        confident = f" with a probability above {options.confidence:g} (by option {data.kind})" if data.kind else ""
+        confident = f" with a probability above {options.confidence:g} (option {data.kind})" if data.kind else ""
         return StepResult(
             flags=flag_by_models(data.columns),
-            label=f"Easy, which {data.all_filter_models_get} right{confident}",
+            rule=f"Easy: {data.all_filter_models_get} them right{confident}.",
             flag_by_models=flag_by_models,
         )
 

@@ -1,4 +1,4 @@
-"""Prompts that mean nearly the same: half of each group of near ones is removed.
+"""Prompts with nearly the same meaning; half of each group is removed.
 
 Source: Gupta et al. 2024, section 3.4, appendix A.1.
 """
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BANDWIDTHS = (0.01, 10)
-"""Bandwidths below follow single distances, and make a grid without end; those above smooth everything away."""
+"""Smaller bandwidths follow single distances; larger ones remove all maxima."""
 MAX_SIMILAR_SHARE = 0.5
-"""Share of the prompts; where more have a similar one, similar prompts are hardly repetitions."""
+"""Share of similar prompts above which they are unlikely to be repetitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarSwitch:
-    """Whether the step is taken; apart from the settings so that its option comes first."""
+    """Whether the step is applied; separate from the settings so that its option comes first."""
 
     without_similar: Annotated[bool, "Omit the step that needs vectors of the prompts."] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarOptions(SimilarSettings, SimilarSwitch):
-    """Whether and how similar prompts are looked for."""
+    """Whether and how the step finds similar prompts."""
 
 
 class SimilarPromptsStep(FilterStep[SimilarOptions]):
@@ -57,11 +57,11 @@ class SimilarPromptsStep(FilterStep[SimilarOptions]):
     options = SimilarOptions
 
     def needs_vectors(self, options: SimilarOptions) -> bool:
-        """Unless the step is left out."""
+        """Return whether the step is applied."""
         return not options.without_similar
 
     def check_options(self, options: SimilarOptions, scores: PerformanceMatrix) -> ValidationErrors:
-        """Settings out of their range."""
+        """Check the ranges of the settings."""
         low, high = BANDWIDTHS
         threshold = options.threshold
         return {
@@ -69,15 +69,15 @@ class SimilarPromptsStep(FilterStep[SimilarOptions]):
             f"bandwidth is {options.bandwidth:g}; it must be from {low:g} to {high:g}.": (
                 not low <= options.bandwidth <= high
             ),
-            f"threshold is {threshold}; cosine distances are from 0 to 2, and below 0 there are none.": (
+            f"threshold is {threshold}; it must be above 0 and at most 2, the range of cosine distances.": (
                 threshold is not None and not 0 < threshold <= 2
             ),
             **check_minimum(1, n_neighbours=options.n_neighbours),
         }
 
     def skip_reason(self, data: FilterData, options: SimilarOptions) -> str:
-        """The user left it out."""
-        return "" if data.vectors is not None else "left out, as asked"
+        """Return why the step is skipped."""
+        return "" if data.vectors is not None else "the option --without-similar is set"
 
     def apply(self, data: FilterData, options: SimilarOptions) -> StepResult:
         """Flag prompts nearer to another one than the threshold, and remove half of each group."""
@@ -91,7 +91,7 @@ class SimilarPromptsStep(FilterStep[SimilarOptions]):
         return StepResult(
             flags=similar.flags,
             skipped=similar.reason,
-            label=f"Similar{_describe_threshold(similar)}",
+            rule=_describe_rule(similar),
             metrics=_make_metrics(similar),
             arrays={
                 "density.grid": similar.density.grid,
@@ -115,7 +115,7 @@ def _make_metrics(similar: SimilarStep) -> dict[str, Metric]:
 
 
 def _make_figures(similar: SimilarStep, path: SimilarPath) -> Mapping[str, Callable[[], Figure]]:
-    chosen_by = f"{similar.chosen_by}, refused" if similar.reason else similar.chosen_by
+    chosen_by = f"{similar.chosen_by}, rejected" if similar.reason else similar.chosen_by
     shares = np.where(path.is_too_large, np.nan, path.shares)
     return {
         "density": lambda: figures.draw_density(similar.density, similar.threshold, chosen_by),
@@ -123,18 +123,19 @@ def _make_figures(similar: SimilarStep, path: SimilarPath) -> Mapping[str, Calla
     }
 
 
-def _describe_threshold(similar: SimilarStep) -> str:
+def _describe_rule(similar: SimilarStep) -> str:
+    """Describe the threshold and its choice."""
     if similar.threshold is None:
         return ""
     n_maxima = int((similar.density.maxima > 0).sum())
     chosen = {
-        "given": "as given",
+        "given": "the option --threshold",
         "half of the only maximum": "half of the density's only maximum",
         "first maximum": f"the first of {n_maxima} maxima of the density"
         if n_maxima > 1
         else "the density's only maximum",
     }
-    return f", nearer to another one than {similar.threshold:.3g} ({chosen[similar.chosen_by]})"
+    return f"Similar: cosine distance below {similar.threshold:.3g} ({chosen[similar.chosen_by]})."
 
 
 def _warn_of_share(similar: SimilarStep) -> list[str]:
@@ -142,31 +143,30 @@ def _warn_of_share(similar: SimilarStep) -> list[str]:
     if share <= MAX_SIMILAR_SHARE:
         return []
     return [
-        f"{share:.0%} of the prompts have another one below the threshold, in groups "
-        "small enough: it may tell topics apart rather than repetitions. See the picture of the density; a smaller "
-        "--bandwidth or --threshold asks for more likeness."
+        f"{share:.0%} of the prompts are similar to another one, so the threshold may separate topics rather than "
+        "repetitions. Try a smaller `--bandwidth` or `--threshold`."
     ]
 
 
 def _describe_range(path: SimilarPath) -> list[str]:
-    """How far threshold and share removed depend on the settings."""
+    """Describe how far the threshold and the share removed depend on the settings."""
     known = np.isfinite(path.thresholds)
     if not known.any():
         return []
-    thresholds, refused = path.thresholds[known], path.is_too_large[known]
-    shares, n_refused = path.shares[known][~refused], int(refused.sum())
+    thresholds, is_too_large = path.thresholds[known], path.is_too_large[known]
+    shares, n_too_large = path.shares[known][~is_too_large], int(is_too_large.sum())
     text = (
-        "The first maximum of the density hangs on the bandwidth and the number of neighbours: in the "
-        f"{len(refused)} settings tried it is from {thresholds.min():.3g} to {thresholds.max():.3g}."
+        "The threshold depends on the bandwidth and the number of neighbours: "
+        f"{thresholds.min():.3g} to {thresholds.max():.3g} in {len(is_too_large)} settings."
     )
     if shares.size:
-        text += f" Connected components would lose from {shares.min():.1%} to {shares.max():.1%} of the prompts"
-        text += f", and in {n_refused} settings one is too large." if n_refused else "."
-    return [f"{text} See the table and the picture path."]
+        text += f" They remove {shares.min():.1%} to {shares.max():.1%} of the prompts"
+        text += f"; in {n_too_large} settings a group is too large." if n_too_large else "."
+    return [f"{text} See the table `path`."]
 
 
 def _suggest_bandwidths(path: SimilarPath) -> list[str]:
-    """Bandwidths by which the step would not have been refused, with as many neighbours."""
+    """Suggest bandwidths whose groups are small enough, with as many neighbours."""
     j = len(path.n_neighbours) - 1
     possible = [
         f"--bandwidth {path.bandwidths[i]:g} (threshold {path.thresholds[i, j]:.3g}, {path.shares[i, j]:.1%} removed)"
@@ -175,8 +175,8 @@ def _suggest_bandwidths(path: SimilarPath) -> list[str]:
     ]
     tried = f"{path.bandwidths[0]:g} to {path.bandwidths[-1]:g}"
     if not possible:
-        return [f"No bandwidth tried, from {tried}, gives a threshold that would do. See the picture of the density."]
-    return [f"Of the bandwidths tried, from {tried}, these would do: {'; '.join(possible)}."]
+        return [f"No bandwidth from {tried} gives a usable threshold. See the figure of the density."]
+    return [f"Usable bandwidths from {tried}: {'; '.join(possible)}."]
 
 
 STEP = SimilarPromptsStep()

@@ -1,4 +1,4 @@
-"""Prompts that all filter models answer wrong with confidence: their labels may be wrong. They are only reported.
+"""Prompts that all filter models answer wrong with confidence: possibly wrong labels. They are not removed.
 
 Source: Gupta et al. 2024, appendix A.2.
 """
@@ -14,7 +14,7 @@ from tracker.name_lists import join_names
 
 
 class SuspectLabelStep(FilterStep[FilterModelOptions]):
-    """Needs the scores of the filter models, and their probabilities of their own answers."""
+    """Needs the scores of the filter models, and the probability of each answer."""
 
     name = "suspect-label"
     position = 60
@@ -22,20 +22,20 @@ class SuspectLabelStep(FilterStep[FilterModelOptions]):
     removes = False
 
     def skip_reason(self, data: FilterData, options: FilterModelOptions) -> str:
-        """Filter models of which no probability of their own answers is stored."""
+        """Return which filter models have no stored probability of their answers."""
         probability = data.unanimity.answer_probability
         if probability is None:
             return ""
         unknown = [data.scores.models[j] for j in data.columns if np.isnan(probability[:, j]).all()]
-        return f"how sure they were of their own answers is not stored of {join_names(unknown)}" if unknown else ""
+        return f"no probability of the answers is stored for {join_names(unknown)}" if unknown else ""
 
     def apply(self, data: FilterData, options: FilterModelOptions) -> StepResult:
-        """Flag what all filter models get wrong though sure of it, and remove nothing."""
+        """Flag prompts that all filter models answer wrong with confidence, and remove nothing."""
         flagged = data.unanimity.find_suspect(data.columns)
-        confident = " though sure of it" if data.kind else ""
+        confident = " with confidence" if data.kind else ""
         return StepResult(
             flags=make_flags(flagged, np.zeros_like(flagged)),
-            label=f"Suspect labels, which {data.all_filter_models_get} wrong{confident}",
+            rule=f"Suspect label: {data.all_filter_models_get} them wrong{confident}.",
         )
 
 

@@ -140,12 +140,12 @@ class TestPlantedTruth:
 
 class TestOutput:
     def test_it_prints_the_filter_models_the_rule_and_the_result(self, filtered: Result) -> None:
-        assert filtered.stdout.startswith("9")
-        assert "Easy, which all 7 filter models get right with a probability above 0.8 (by option letters): 1" in (
+        assert "of 1,200 prompts (" in filtered.stdout.splitlines()[0]
+        assert "Easy: all 7 filter models get them right with a probability above 0.8 (option letters)." in (
             filtered.stdout
         )
-        assert "Warning: The models that filter: northlight/borealis-2-large, quillworks/folio-72b," in filtered.stderr
-        assert "Warning: Without the question, filter models are right on" in filtered.stderr
+        assert "Filter models: northlight/borealis-2-large, quillworks/folio-72b, " in filtered.stdout
+        assert "Without the question, filter models are right on" in filtered.stdout
         assert "finding 1" in filtered.stderr
         assert "Traceback" not in filtered.output
         assert "Warning" not in filtered.output
@@ -172,7 +172,9 @@ class TestOutput:
         assert numbers["n_filter_models"] == 2
         assert numbers["anomalous.share_removed"] == pytest.approx(1 / 3)
         assert numbers["easy.share_removed"] == numbers["easy.share_flagged"] > 0
-        assert "The step similar was not taken: left out, as asked." in str(json.loads(text.stdout)["summary"])
+        assert "Step `similar` is skipped: the option --without-similar is set." in str(
+            json.loads(text.stdout)["summary"]
+        )
 
 
 class TestErrors:
@@ -187,7 +189,7 @@ class TestErrors:
                 "of the option likelihoods is stored for.*--without-conf",
             ),
             (("--n-models", "9"), SelectionError, "Only 8 models .* each of another organization.*--n-models"),
-            (("--condition", "answer_only"), SelectionError, "Leave --condition out"),
+            (("--condition", "answer_only"), SelectionError, "Leave out `--condition`"),
         ],
     )
     def test_impossible_options_are_errors_that_name_the_fix(
@@ -197,7 +199,7 @@ class TestErrors:
             run(url, "analyze", "smart-filtering", BENCHMARK, *WITHOUT_VECTORS, *options)
 
     def test_a_metric_of_fractions_is_refused(self, url: str) -> None:
-        with pytest.raises(SelectionError, match="Choose a metric that says so with --metric"):
+        with pytest.raises(SelectionError, match="Select another metric with `--metric`"):
             run(
                 url,
                 "analyze",

@@ -1,0 +1,260 @@
+"""Summaries of every analysis on simulated and real data: short, complete, and in plain terms."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+from source_tree import glossary_rows
+
+from tracker.database import connect, transaction
+from tracker.errors import SuffrageError
+from tracker.ingest.files.vector_file import read_vectors
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.parsing.detection import parse_file
+from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder, ingest_vectors
+from tracker.ingest.write.writer import store_file
+from tracker.queries.findings.summary import MAX_CAVEATS, MAX_EVIDENCE, MAX_HEADLINE_WORDS, Summary
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
+from tracker.recording.declaration import load_declaration
+from tracker.recording.finding import Report
+from tracker.recording.pipeline import compute_report, run_analysis
+from tracker.recording.registry import discover_analyses
+from tracker.simulation.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
+from tracker.simulation.item_response import Design, simulate
+
+N_PROMPTS = 120
+"""Prompts of MMLU-Pro that are analyzed."""
+MAX_WORDS = 30
+PENDING: tuple[str, ...] = ()
+"""Analyses whose texts are not yet rewritten; one that passes on all data must leave this tuple."""
+ANALYSES = tuple(discover_analyses())
+OF_TASKS = ("sensitivity-sweep", "social-choice", "task-subsets", "tradeoff", "voting-rules")
+"""Analyses of task scores, which is all that a leaderboard has."""
+CHEAP: Mapping[str, object] = {
+    "n_permutations": 19,
+    "n_orders": 5,
+    "n_draws": 200,
+    "n_subsets": 20,
+    "n_splits": 4,
+    "n_samples": 20,
+    "n_restarts": 2,
+    "n_seeds": 2,
+    "n_models": 3,
+    "max_clusters": 4,
+    "max_size": 2,
+    "epsilons": ("0.1",),
+    "n_resamples": 99,
+    "time_limit": 5.0,
+    "allow_unknown": True,
+}
+"""Options that make analyses cheap."""
+SCORES_ONLY: Mapping[str, object] = CHEAP | {"without_confidence": True, "without_similar": True}
+"""The same for data without probabilities, of whose prompts the vectors are random."""
+
+TERMS = [term.strip("`") for terms, *_ in glossary_rows("Invented terms in texts") for term in terms.split(", ")]
+INVENTED_TERM = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, TERMS))})(?![\w-])", re.I)
+UNDEFINED = re.compile(r"(?<![\w-])(?:nan|None|inf|null)(?![\w-])")
+CODE_SPAN = re.compile(r"`[^`]+`")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
+
+
+def list_faults(summary: Summary, warnings: tuple[str, ...]) -> list[str]:
+    """List what breaks the rules of summaries."""
+    faults = []
+    if len(summary.headline.split()) > MAX_HEADLINE_WORDS:
+        faults.append(f"headline of {len(summary.headline.split())} words: {summary.headline}")
+    if len(SENTENCE_END.split(summary.headline)) != 1:
+        faults.append(f"headline of several sentences: {summary.headline}")
+    for name, items, most in (("evidence", summary.evidence, MAX_EVIDENCE), ("caveats", summary.caveats, MAX_CAVEATS)):
+        if len(items) > most:
+            faults.append(f"{len(items)} items of {name}")
+    for text in (summary.headline, *summary.evidence, *summary.caveats, *warnings):
+        faults += list_text_faults(text)
+    return faults
+
+
+def list_text_faults(text: str) -> list[str]:
+    """List what is wrong with one text of a summary."""
+    faults = [f"invented term {term!r}: {text}" for term in INVENTED_TERM.findall(CODE_SPAN.sub("x", text))]
+    long = [sentence for sentence in SENTENCE_END.split(text) if len(sentence.split()) > MAX_WORDS]
+    faults += [f"{len(sentence.split())} words: {sentence}" for sentence in long]
+    if not text.strip():
+        faults.append("empty text")
+    elif text != text.strip() or "  " in text or not text.endswith((".", "`", "!")):
+        faults.append(f"badly spaced, or without a full stop: {text!r}")
+    faults += [f"undefined number {number!r}: {text}" for number in UNDEFINED.findall(CODE_SPAN.sub("x", text))]
+    return faults
+
+
+def ingest(engine: sa.Engine, path: Path, options: ReadOptions) -> None:
+    reading = parse_file(path, options)
+    with transaction(engine, exclusive=True) as session:
+        store_file(session, reading, options)
+
+
+def write_mmlu_pro(shared: Path, folder: Path) -> Path:
+    """Write a part of MMLU-Pro as a long table; one model has a second run in which some scores change."""
+    prompts = pd.read_parquet(shared / "data/mmlu_pro/prompts.parquet").set_index("prompt_id")
+    scores = pd.read_csv(shared / "data/mmlu_pro/scores_1200x12.csv", index_col=0).iloc[:N_PROMPTS]
+    known = prompts.loc[scores.index, ["category", "question", "choices", "answer"]]
+    rows = [known.assign(model=model, score=column.astype(float), run="first") for model, column in scores.items()]
+    changed = scores.iloc[:, 0].where(np.arange(N_PROMPTS) % 15 > 0, 1).astype(float)
+    rows.append(known.assign(model=scores.columns[0], score=changed, run="second"))
+    path = folder / "mmlu_pro.csv"
+    pd.concat(rows).rename_axis("prompt_id").reset_index().to_csv(path, index=False)
+    return path
+
+
+def store_random_vectors(engine: sa.Engine) -> None:
+    with transaction(engine, exclusive=True) as session:
+        ids = session.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)).all()
+        key = find_or_add_encoder(session, EncoderName(name="random", revision="", template="question"), 8)
+        E = np.random.default_rng(0).normal(size=(len(ids), 8)).astype(np.float32)
+        add_vectors(session, key, np.array(ids), E)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+    path = tmp_path_factory.mktemp("summaries")
+    for name in ("simulated", "mmlu_pro", "leaderboards"):
+        shutil.copy(sqlite_template, path / f"{name}.db")
+    return path
+
+
+@pytest.fixture(scope="module")
+def simulated(folder: Path) -> Iterator[sa.Engine]:
+    """A store with a small simulated benchmark, its vectors, and the findings that other analyses need."""
+    engine = connect(f"sqlite:///{folder / 'simulated.db'}")
+    write_files(simulate(Design(n_prompts=240, n_easy=30, n_leaked=18, n_groups=9), seed=1), folder)
+    for file in RESULT_FILES:
+        ingest(engine, folder / file.name, file.options)
+    with transaction(engine, exclusive=True) as session:
+        by = EncoderName(name=VECTORS_FILE.encoder, revision="", template="question+choices")
+        vectors = read_vectors(folder / VECTORS_FILE.name)
+        ingest_vectors(session, vectors, find_benchmark(session, BENCHMARK).id, BENCHMARK, by)
+    record_needed(engine, [Selection(benchmark=BENCHMARK, metric="accuracy")], CHEAP)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def mmlu_pro(folder: Path, shared: Path) -> Iterator[sa.Engine]:
+    """A store with a part of MMLU-Pro, random vectors, and the findings that other analyses need."""
+    engine = connect(f"sqlite:///{folder / 'mmlu_pro.db'}")
+    ingest(engine, write_mmlu_pro(shared, folder), ReadOptions(benchmark="mmlu_pro", metric="accuracy"))
+    store_random_vectors(engine)
+    record_needed(engine, [Selection(benchmark="mmlu_pro")], SCORES_ONLY)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def leaderboards(folder: Path, shared: Path) -> Iterator[sa.Engine]:
+    """A store with two leaderboards, one complete and one with missing scores."""
+    engine = connect(f"sqlite:///{folder / 'leaderboards.db'}")
+    for name in ("cardinal_vtab", "ordinal_helm_accuracy"):
+        ingest(engine, shared / f"data/leaderboards/{name}.csv", ReadOptions(benchmark=name))
+    record_needed(engine, [Selection(benchmark="cardinal_vtab")], CHEAP)
+    yield engine
+    engine.dispose()
+
+
+def record_needed(engine: sa.Engine, selections: list[Selection], options: Mapping[str, object]) -> None:
+    """Record a filter, where prompts have scores, and social choice: some analyses are of these findings."""
+    for selection in selections:
+        if selection.benchmark in (BENCHMARK, "mmlu_pro"):
+            run_analysis(engine, "smart-filtering", selection, choose_options("smart-filtering", options))
+        run_analysis(engine, "social-choice", selection, choose_options("social-choice", options))
+
+
+def choose_options(name: str, options: Mapping[str, object]) -> dict[str, Any]:
+    """Return those of some options that an analysis has."""
+    return {
+        parameter.name: options[parameter.name]
+        for parameter in load_declaration(name).parameters
+        if parameter.name in options
+    }
+
+
+def compute(engine: sa.Engine, name: str, selection: Selection, options: Mapping[str, object]) -> Report:
+    """Compute a report as the pipeline does; warnings fill the free places for caveats."""
+    chosen = selection if load_declaration(name).is_of_one_benchmark else None
+    values = choose_options(name, options)
+    if name == "comparison":
+        with transaction(engine, write=False) as session:
+            values |= dict(zip(("model_a", "model_b"), session.scalars(sa.select(tables.model.c.name)), strict=False))
+    return compute_report(engine, name, chosen, values)
+
+
+def check(report: Report) -> None:
+    print(f"\n{report.summary.format_markdown()}\n  further: {' | '.join(report.warnings)}")
+    assert list_faults(report.summary, tuple(report.warnings)) == []
+    assert report.summary.evidence
+
+
+def every_analysis(*names: str) -> list[Any]:
+    return [
+        pytest.param(name, marks=[pytest.mark.xfail(strict=True, raises=AssertionError)] if name in PENDING else [])
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", every_analysis(*ANALYSES))
+def test_every_summary_of_a_simulated_benchmark_follows_the_rules(simulated: sa.Engine, name: str) -> None:
+    check(compute(simulated, name, Selection(benchmark=BENCHMARK, metric="accuracy"), CHEAP))
+
+
+@pytest.mark.parametrize("name", every_analysis(*ANALYSES))
+def test_every_summary_of_mmlu_pro_follows_the_rules(mmlu_pro: sa.Engine, name: str) -> None:
+    check(compute(mmlu_pro, name, Selection(benchmark="mmlu_pro"), SCORES_ONLY))
+
+
+@pytest.mark.parametrize("benchmark", ["cardinal_vtab", "ordinal_helm_accuracy"])
+@pytest.mark.parametrize("name", every_analysis(*OF_TASKS))
+def test_every_summary_of_a_leaderboard_follows_the_rules(leaderboards: sa.Engine, name: str, benchmark: str) -> None:
+    check(compute(leaderboards, name, Selection(benchmark=benchmark), CHEAP))
+
+
+@pytest.mark.parametrize("name", [name for name in ANALYSES if name not in OF_TASKS])
+def test_analyses_of_prompts_reject_a_leaderboard_in_short_sentences(leaderboards: sa.Engine, name: str) -> None:
+    with pytest.raises(SuffrageError) as caught:
+        compute(leaderboards, name, Selection(benchmark="cardinal_vtab"), CHEAP)
+    assert str(caught.value)
+
+
+class TestTheChecks:
+    """They find what is wrong."""
+
+    def test_a_good_summary_has_no_faults(self) -> None:
+        assert list_faults(Summary("A is first.", ("Data: 3 models.",), ("Few prompts.",)), ("Use `None`.",)) == []
+
+    @pytest.mark.parametrize(
+        ("summary", "fault"),
+        [
+            (Summary("word " * 30 + "end."), "headline of 31 words"),
+            (Summary("A is first. B is second."), "headline of several sentences"),
+            (Summary("A is first.", tuple(f"Item {i}." for i in range(6))), "6 items of evidence"),
+            (Summary("A is first.", (), tuple(f"Item {i}." for i in range(4))), "4 items of caveats"),
+            (Summary("A is first.", ("word " * 30 + "end.",)), "31 words"),
+            (Summary("A is first.", ("The ballot is open.",)), "invented term 'ballot'"),
+            (Summary("A is first.", ("Tau is nan.",)), "undefined number 'nan'"),
+            (Summary("A is first.", ("",)), "empty text"),
+            (Summary("A is  first."), "badly spaced"),
+            (Summary("A is first"), "without a full stop"),
+        ],
+    )
+    def test_faults_are_found(self, summary: Summary, fault: str) -> None:
+        assert any(fault in found for found in list_faults(summary, ()))
+
+    def test_faults_of_warnings_are_found(self) -> None:
+        assert list_faults(Summary("A is first."), ("The value is None.",))
