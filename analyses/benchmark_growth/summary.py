@@ -43,17 +43,17 @@ def _describe_sizes(finding: BenchmarkGrowth) -> Iterator[str]:
     """Describe from which size on the ranking stays near the final one."""
     size, random, permuted = finding.size_within, finding.random, finding.permuted
     yield (
-        f"Random order: the ranking stays that near from {random.stable_size_quantile(0.5):,.0f} prompts on "
-        f"(median of {random.stable_sizes.size:,} orders)."
+        f"Prompts needed in random order: {random.stable_size_quantile(0.5):,.0f} (median of "
+        f"{random.stable_sizes.size:,} orders)."
     )
-    later = ", later than in a random order" if size > random.stable_size_quantile(QUANTILE) else ""
+    later = ", more than in random order" if size > random.stable_size_quantile(QUANTILE) else ""
     control = (
         f" With every model's scores shuffled: {permuted.stable_size_quantile(0.5):,.0f} (median of "
         f"{permuted.stable_sizes.size:,} tables)."
         if permuted
         else ""
     )
-    yield f"Most informative prompts first: from {size:,} prompts on{later}.{control}"
+    yield f"Prompts needed with the most informative first: {size:,}{later}.{control}"
 
 
 def _describe_early_means(finding: BenchmarkGrowth) -> Iterator[str]:

@@ -58,8 +58,9 @@ def _describe_sizes(decided: SubsetDecisions) -> Iterator[str]:
     removed, changed = [], []
     for size in sizes:
         population = summarize_population(decided.share_removed[decided.sizes == size])
-        removed.append(f"{size} models {population.mean:.1%} ± {100 * population.sd:.2f}")
-        changed.append(f"{size} models {decided.share_changed[decided.sizes == size].mean():.2%}")
+        subset = f"{size} model{'s' * (size != 1)}"
+        removed.append(f"{subset} {population.mean:.1%} ± {population.sd:.1%}")
+        changed.append(f"{subset} {decided.share_changed[decided.sizes == size].mean():.2%}")
     yield f"Share removed (mean ± standard deviation over subsets): {join_names(removed)}."
     yield f"Decisions that differ from those of all {decided.sizes.max()} models: {join_names(changed)}."
 

@@ -36,19 +36,16 @@ def describe_effects(effects: FilterEffects, *, agreement_of: str, against: str)
 
 
 def _describe_ranks(ranking: RankingChange) -> str:
-    n = len(ranking.rank_before)
-    if n < 2:
+    if len(ranking.rank_before) < 2:
         return "Only one model has a score for every prompt, so there is no ranking."
-    moved = int((ranking.rank_before != ranking.rank_after).sum())
-    changed = f"{moved or 'None'} of {n} ranked models change{'s' * (moved <= 1)} rank"
     if np.isnan(ranking.tau):
-        return f"{changed}. Before or after, all models are tied."
+        return "All ranked models are tied, before or after."
     without = (
         ""
         if np.isnan(ranking.tau_without_filter_models)
         else f", {ranking.tau_without_filter_models:.3f} without the filter models"
     )
-    return f"{changed}. Tau-b of the rankings before and after: {ranking.tau:.3f}{without}."
+    return f"Tau-b of the rankings before and after: {ranking.tau:.3f}{without}."
 
 
 def _describe_agreement(effects: FilterEffects, agreement_of: str) -> list[str]:

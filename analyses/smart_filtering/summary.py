@@ -35,12 +35,12 @@ def _headline(finding: SmartFiltering) -> str:
         return f"The filter finds no prompt to remove among {n:,}."
     if n_removed == n:
         return f"The filter removes all {n:,} prompts, so no ranking is left."
-    removed = f"{n_removed:,} of {n:,} prompts ({n_removed / n:.1%}) can be removed"
+    removed = f"The filter removes {n_removed:,} of {n:,} prompts ({n_removed / n:.1%})"
     if np.isnan(ranking.tau):
         return f"{removed}; there is no ranking to compare."
     n_models, n_moved = len(finding.models), int((ranking.rank_before != ranking.rank_after).sum())
     moved = f"then {n_moved} of {n_models} models change{'s' * (n_moved == 1)}" if n_moved else "no model changes"
-    return f"{removed}; {moved} rank (tau-b of the rankings {ranking.tau:.3f})."
+    return f"{removed}; {moved} rank."
 
 
 def _describe_steps(finding: SmartFiltering) -> str:

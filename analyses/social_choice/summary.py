@@ -68,8 +68,8 @@ def _describe_diversity(finding: SocialChoice) -> str:
         )
         if diversity
     ]
-    without = "; ".join(variants) or "too few complete tasks and models to compute it without"
-    return f"{sentence}, with {count_noun(finding.n_missing, 'missing score')} imputed; {without}."
+    without = "; ".join(variants) or "undefined (too few complete tasks and models)"
+    return f"{sentence}, with {count_noun(finding.n_missing, 'missing score')} imputed. Without imputation: {without}."
 
 
 def _describe_cardinal(result: CardinalResult) -> list[str]:

@@ -103,7 +103,7 @@ def collect_warnings(
     excluded = [task for task in loaded.tasks if task not in set(kept.tasks)]
     if excluded:
         messages.append(
-            f"Excluded, without a score of every model: {join_names(excluded, MAX_NAMES)}. The full ranking uses the "
+            f"Excluded, without a score of every model: {join_names(excluded)}. The full ranking uses the "
             f"{kept.n_tasks} other tasks."
         )
     if finding.rule == "win-rate" and not kept.is_complete:
@@ -113,7 +113,7 @@ def collect_warnings(
         )
     if tied.any():
         names = [name for name, is_tied in zip(finding.tasks, tied, strict=True) if is_tied]
-        messages.append(f"All models have the same score on {join_names(names, MAX_NAMES)}: alone, it orders none.")
+        messages.append(f"All models have the same score on {join_names(names)}: alone, it orders none.")
     if (finding.reference.ranks == finding.reference.ranks[0]).all():
         messages.append("All tasks together tie all models, so there is no order to reproduce.")
     if max_size >= kept.n_tasks:

@@ -229,7 +229,7 @@ class TestWeights:
             else:
                 assert derived.finding.metrics[name] == value, name
         assert set(derived.tables["by_number"].column("pvalue").to_pylist()) == {None}
-        assert "there is nothing to test (the weights were" in str(summarize(derived.finding))
+        assert "there is nothing to test (the weights are" in str(summarize(derived.finding))
         assert "p = " not in str(summarize(derived.finding))
         assert any(
             warning.startswith("There is no p-value: the weights 3:some are computed from scores")

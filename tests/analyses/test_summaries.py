@@ -63,7 +63,7 @@ SCORES_ONLY: Mapping[str, object] = CHEAP | {"without_confidence": True, "withou
 
 TERMS = [term.strip("`") for terms, *_ in glossary_rows("Invented terms in texts") for term in terms.split(", ")]
 INVENTED_TERM = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, TERMS))})(?![\w-])", re.I)
-UNDEFINED = re.compile(r"(?<![\w-])(?:nan|None|inf|null)(?![\w-])")
+UNDEFINED = re.compile(r"(?<![\w-])(?:nan|None|inf)(?![\w-])")
 CODE_SPAN = re.compile(r"`[^`]+`")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 

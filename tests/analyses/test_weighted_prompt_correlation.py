@@ -161,7 +161,7 @@ class TestLaws:
                 assert derived.finding.metrics[name].reason.startswith("the weights are computed from scores"), name
             elif not isinstance(value, Undefined):
                 assert derived.finding.metrics[name] == value, name
-        assert "there is nothing to test (the weights were" in str(summarize(derived.finding))
+        assert "there is nothing to test (the weights are" in str(summarize(derived.finding))
         assert any(
             warning.startswith("There is no p-value: the weights 12:by-hand are computed from scores")
             for warning in derived.warnings
@@ -251,7 +251,7 @@ class TestErrors:
             analyze(matrix(TABLE), chosen(weights), n_permutations=3)
 
     def test_weights_of_other_prompts_are_refused(self):
-        with pytest.raises(SelectionError, match="no weight to any prompt"):
+        with pytest.raises(SelectionError, match="no weight to any selected prompt"):
             analyze(matrix(TABLE), chosen(np.zeros(60)), n_permutations=3)
 
     def test_prompts_with_weight_on_which_no_model_differs_are_refused(self):

@@ -188,7 +188,7 @@ class TestErrors:
                 SelectionError,
                 "of the option likelihoods is stored for.*--without-conf",
             ),
-            (("--n-models", "9"), SelectionError, "Only 8 models .* each of another organization.*--n-models"),
+            (("--n-models", "9"), SelectionError, "Too few filter models: 8 models of different organizations.*--n-models"),
             (("--condition", "answer_only"), SelectionError, "Leave out `--condition`"),
         ],
     )
