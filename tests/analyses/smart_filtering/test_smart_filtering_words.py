@@ -189,7 +189,10 @@ class TestErrors:
             ({"n_draws": 0}, r"n_draws is 0; it must be at least 1\."),
             ({"seed": -1}, r"seed is -1; it must be at least 0\."),
             ({"n_models": 10}, r"9 models .* 10 are needed\. Use a smaller --n-models, or name the models"),
-            ({"n_models": 10, "open_only": True}, "Too few filter models: 9 open models of different organizations with a score for each of 120 prompts"),
+            (
+                {"n_models": 10, "open_only": True},
+                "Too few filter models: 9 open models of different organizations with a score for each of 120 prompts",
+            ),
         ],
     )
     def test_options_that_mean_nothing_are_refused(

@@ -188,7 +188,11 @@ class TestErrors:
                 SelectionError,
                 "of the option likelihoods is stored for.*--without-conf",
             ),
-            (("--n-models", "9"), SelectionError, "Too few filter models: 8 models of different organizations.*--n-models"),
+            (
+                ("--n-models", "9"),
+                SelectionError,
+                "Too few filter models: 8 models of different organizations.*--n-models",
+            ),
             (("--condition", "answer_only"), SelectionError, "Leave out `--condition`"),
         ],
     )
