@@ -14,11 +14,7 @@ from text_rules import invented_terms, long_sentences
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 FIRST_CHECKED_VERSION = (0, 2, 0)
-PENDING = (
-    "docs/how-to",
-    "docs/reference",
-    "docs/tutorial",
-)
+PENDING: tuple[str, ...] = ()
 """Areas whose texts are not yet rewritten; an area that passes must leave this list."""
 
 FROZEN = ("migrations/versions/", "tracker/evaluating/prompt_templates/built_in/cnn_dailymail.jinja")
