@@ -137,17 +137,16 @@ def _add_two(x: Any, y: Any, plane: Any, carry: Any) -> None:
 
 
 @jit
-def _add_columns(row: Any, common: Any, lanes: Any, begin: Any, end: Any) -> Any:
+def _add_columns(row: Any, common: Any, columns: Any, begin: Any, end: Any, planes: Any, carry: Any) -> Any:
     """Sum over the row's ones of the columns' lanes, as bit planes; how many planes were needed.
 
     Columns are taken two at a time: both and the lowest plane give its new value and a carry, which
     then travels up the planes.
     """
-    columns, planes = lanes.columns, lanes.planes
     depth: Any = INT(0)
     added = 0
     waiting: Any = INT(-1)
-    carried = lanes.carry[begin:end]
+    carried = carry[begin:end]
     nothing = planes[planes.shape[0] - 1, begin:end]
     nothing[:] = np.uint64(0)
     for w in range(common.size + 1):
@@ -194,15 +193,14 @@ def _select(planes: Any, low: Any, high: int, begin: Any, end: Any, chosen: Any)
 
 
 @jit
-def _count_sums(lanes: Any, depth: int, s: int, begin: Any, end: Any) -> None:
-    """Add to ``lanes.sums[c, word]`` how many lanes of each word hold the sum ``c``, for ``c`` in ``1 .. s``."""
-    low, high, sums = lanes.low, lanes.high, lanes.sums
+def _count_sums(planes: Any, depth: int, s: int, begin: Any, end: Any, low: Any, high: Any, sums: Any) -> None:
+    """Add to ``sums[c, word]`` how many lanes of each word hold the sum ``c``, for ``c`` in ``1 .. s``."""
     split = (depth + 1) // 2
-    _select(lanes.planes, INT(0), split, begin, end, low)
+    _select(planes, INT(0), split, begin, end, low)
     if split == depth:
         high[0, begin:end] = ~np.uint64(0)
     else:
-        _select(lanes.planes, split, depth, begin, end, high)
+        _select(planes, split, depth, begin, end, high)
     for c in range(1, s + 1):
         a, b = low[c & ((1 << split) - 1), begin:end], high[c >> split, begin:end]
         total = sums[c, begin:end]
@@ -253,15 +251,17 @@ def _count_between(
     """Count the pairs of a row of one group and a row of another, or of the same."""
     _lay_out(bits, common, right, lanes)
     end = lanes.first_word[right.first.size - 1]
+    order, columns, planes, carry = left.order, lanes.columns, lanes.planes, lanes.carry
+    low, high, sums = lanes.low, lanes.high, lanes.sums
     for s in range(overlap + 1):
         if left.first[s + 1] == left.first[s]:
             continue
         begin = lanes.first_word[s] if same else INT(0)
-        lanes.sums[: s + 1, begin:end] = np.uint64(0)
+        sums[: s + 1, begin:end] = np.uint64(0)
         if s > 0:
             for i in range(left.first[s], left.first[s + 1]):
-                depth = _add_columns(bits[left.order[i]], common, lanes, begin, end)
-                _count_sums(lanes, depth, s, begin, end)
+                depth = _add_columns(bits[order[i]], common, columns, begin, end, planes, carry)
+                _count_sums(planes, depth, s, begin, end, low, high, sums)
         _add_sums(s, same, overlap, left, right, lanes, cells, counts)
 
 
