@@ -25,11 +25,11 @@ def summarize(finding: PromptClusters) -> Summary:
     n_zero = int((test.observed.labels < 0).sum())
     n_clustered = test.observed.labels.size - n_zero
     evidence = [
-        f"Data: {n_clustered:,} prompts and {profile.means.shape[1]} models.",
         f"Best number of clusters: {test.observed.n_clusters}, with a mean silhouette of {test.best.observed:.3f}.",
         _describe_test(test.best, finding.null),
         _describe_caps(test),
         _describe_identical(profile, n_clustered) if profile.n_directions.sum() < n_clustered else "",
+        f"Data: {n_clustered:,} prompts and {profile.means.shape[1]} models.",
     ]
     return Summary(
         _headline(test.best), tuple(item for item in evidence if item), tuple(_list_caveats(finding, n_zero))

@@ -61,8 +61,6 @@ def _headline(name: str, test: PermutationTest, *, is_testable: bool) -> str:
 
 
 def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest) -> Iterator[str]:
-    weighted = "" if finding.n_effective is None else f", with weights that make them worth {finding.n_effective:,.0f}"
-    yield f"Data: {finding.n_prompts:,} prompts{weighted}, and {finding.n_models} models."
     if name == "hamming.variance":
         pairs = "pairs" if finding.n_effective is None else "weighted pairs"
         statistic = f"Variance over {pairs} of prompts of the share of models with equal scores (Hamming)"
@@ -70,18 +68,20 @@ def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest)
         statistic = f"Mean {BY_NAME[name.split('.')[0]].title} similarity of two prompts"
     if test.reason:
         yield f"{statistic}: {test.observed:.5f}."
-        return
-    yield (
-        f"{statistic}: {_format(test.observed, test)}, against {_format(test.null_mean, test)} "
-        f"(sd {test.null_sd:.2g}) in {finding.n_permutations:,} tables with {NULL_TEXTS[finding.null]}."
-    )
-    smallest = ""
-    if min(test.pvalue, test.pvalue_lower) <= test.smallest_pvalue:
-        smallest = f"; {test.smallest_pvalue:.3g} is the smallest possible p-value"
-    yield f"Permutation test: {_tails(test)}{smallest}."
+    else:
+        yield (
+            f"{statistic}: {_format(test.observed, test)}, against {_format(test.null_mean, test)} "
+            f"(sd {test.null_sd:.2g}) in {finding.n_permutations:,} tables with {NULL_TEXTS[finding.null]}."
+        )
+        smallest = ""
+        if min(test.pvalue, test.pvalue_lower) <= test.smallest_pvalue:
+            smallest = f"; {test.smallest_pvalue:.3g} is the smallest possible p-value"
+        yield f"Permutation test: {_tails(test)}{smallest}."
     for first, second in combinations(SIMILARITIES, 2):
         if first.choice == second.choice:
             yield from _describe_disagreement(finding, first, second)
+    weighted = "" if finding.n_effective is None else f", with weights that make them worth {finding.n_effective:,.0f}"
+    yield f"Data: {finding.n_prompts:,} prompts{weighted}, and {finding.n_models} models."
 
 
 def _list_caveats(finding: PromptCorrelation) -> Iterator[str]:

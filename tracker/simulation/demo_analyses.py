@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tracker.database import connect
@@ -11,6 +11,7 @@ from tracker.errors import SuffrageError
 from tracker.recording.pipeline import ComputedFinding, compute_finding
 from tracker.simulation.truth_comparison import select_scores
 
+N_PROCESSES = 2
 PARAMETERS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
     "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
@@ -67,13 +68,19 @@ class DemoFinding:
 
 
 def compute_findings(database_url: str, analyses: Sequence[str]) -> Iterator[list[DemoFinding]]:
-    """Compute the findings of each analysis, in the order of the names.
+    """Compute the findings of each analysis in two processes, in the order of the names.
 
     Args:
         database_url: the store with the simulated benchmark.
         analyses: names of analyses of one benchmark.
     """
-    return (compute_demo_findings(database_url, name) for name in analyses)
+    import joblib
+
+    compute = joblib.delayed(compute_demo_findings)
+    with joblib.parallel_config(inner_max_num_threads=1):
+        parallel = joblib.Parallel(n_jobs=min(N_PROCESSES, joblib.cpu_count()), return_as="generator")
+        findings: Iterator[list[DemoFinding]] = parallel(compute(database_url, name) for name in analyses)
+    return findings
 
 
 def compute_demo_findings(database_url: str, analysis: str) -> list[DemoFinding]:
@@ -83,7 +90,8 @@ def compute_demo_findings(database_url: str, analysis: str) -> list[DemoFinding]
     for parameters in PARAMETERS.get(analysis, ({},)):
         result: ComputedFinding | str
         try:
-            result = compute_finding(engine, analysis, select_scores(), parameters)
+            computed = compute_finding(engine, analysis, select_scores(), parameters)
+            result = replace(computed, report=replace(computed.report, figures={}))  # drawn, as artifacts
         except SuffrageError as error:
             result = str(error)
         findings.append(DemoFinding(analysis=analysis, parameters=parameters, result=result))

@@ -109,7 +109,7 @@ def _describe(simulation: Simulation) -> None:
     n_prompts, n_models = simulation.full.right.shape
     _print_text(
         f"{n_models} models answer {n_prompts:,} multiple-choice prompts in {len(set(simulation.tasks))} tasks, "
-        "once in full and once without the question. Each line after $ is the command for the same step."
+        "once in full and once without the question. Lines after $ are the commands for the same steps."
     )
 
 
