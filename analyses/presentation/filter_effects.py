@@ -52,7 +52,7 @@ def _describe_agreement(effects: FilterEffects, agreement_of: str) -> list[str]:
     before, after, drawn = effects.before, effects.after, summarize_spread(effects.random.share)
     if np.isnan(before.mean_share) or np.isnan(after.mean_share):
         return []
-    chance = f", {drawn.mean:.1%} of random subsets" if drawn.n else ""
+    chance = f"; on random subsets {drawn.mean:.1%}" if drawn.n else ""
     kappas = [f"{agreement.mean_kappa:.3f}" for agreement in (before, after) if not np.isnan(agreement.mean_kappa)]
     kappa = f" (kappa {' and '.join(kappas)})" if len(kappas) == 2 else ""
     return [

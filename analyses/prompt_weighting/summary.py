@@ -60,7 +60,8 @@ def _list_evidence(finding: PromptWeighting, schemes: Mapping[str, Reweighting])
     ranks = ", ".join(f"{name} {_format_places(scheme.largest_rank_change)}" for name, scheme in schemes.items())
     yield f"Largest rank change: {ranks}."
     means = ", ".join(f"{name} {scheme.largest_shift:.3g}" for name, scheme in schemes.items())
-    yield f"Largest change of a mean: {means}."
+    effective = ", ".join(f"{name} {scheme.n_effective:,.0f}" for name, scheme in schemes.items())
+    yield f"Largest change of a mean: {means}. Effective number of prompts: {effective}."
     yield _describe_representatives(finding.schemes[MEDOIDS])
     if len(finding.by_seed) > 1:
         yield _describe_seeds(finding.by_seed)

@@ -119,7 +119,7 @@ def _describe_changes(tau: LargestChange, mrc: LargestChange, n_models: int) -> 
     n_pairs, n_places = max_changes("tau", n_models), max_changes("mrc", n_models)
     return (
         f"tau {_describe_certainty(tau)} ({count_changes(tau.value, 'tau', n_models):,g} of "
-        f"{count_noun(n_pairs, 'pair')} reversed); MRC {_describe_certainty(mrc)} "
+        f"{count_noun(n_pairs, 'pair')} reversed). MRC {_describe_certainty(mrc)} "
         f"({count_changes(mrc.value, 'mrc', n_models):,g} of {count_noun(n_places, 'place')})"
     )
 

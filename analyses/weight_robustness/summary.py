@@ -24,7 +24,7 @@ def summarize(finding: WeightRobustness) -> Summary:
         _headline(finding),
         tuple(_list_evidence(finding)),
         (
-            "Random weights stand for another sample of prompts. They do not show whether the prompts measure the "
+            "Random weights (Bayesian bootstrap) imitate another sample of prompts. They do not show whether the prompts measure the "
             "right thing.",
             f"Descriptive: no number here is a significance test. The spread follows from the scores and the "
             f"{'effective ' * finding.is_weighted}number of prompts ({n}).",
@@ -40,7 +40,8 @@ def _headline(finding: WeightRobustness) -> str:
         return "All models have the same scores, so no weights can change their order."
     n_first = u.n_draws - finding.n_changes
     around = " around the chosen weights" * finding.is_weighted
-    draws = f"{n_first:,} of {u.n_draws:,} random weightings of the prompts{around}"
+    share = f"all {u.n_draws:,}" if n_first == u.n_draws else f"{n_first:,} of {u.n_draws:,}"
+    draws = f"{share} random weightings of the prompts{around}"
     verb, pronoun = ("is", "it leads") if len(leaders) == 1 else ("share first place", "one of them leads")
     if finding.n_changes > CENTRAL[0] * u.n_draws:
         place = " first" if len(leaders) == 1 else ""
@@ -73,7 +74,7 @@ def _describe_leader(finding: WeightRobustness) -> str:
     least, most = finding.leader_change_bounds()
     if not isinstance(least, Undefined) and not isinstance(most, Undefined):
         bounds = f"{least:.3g}" if f"{least:.3g}" == f"{most:.3g}" else f"{least:.3g} to {most:.3g}"
-        text += f"; exact bounds {bounds}"
+        text += f"; exact: {bounds}"
     first, second = finding.models[:2]
     if u.is_identical[1, 0]:
         return f"{text}). {second} and {first} have identical scores."

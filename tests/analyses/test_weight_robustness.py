@@ -153,6 +153,7 @@ class TestLaws:
         result = robustness(BINARY)
         summary = summarize(result)
         n_first = result.under.n_draws - result.n_changes
+        assert 0 < n_first < result.under.n_draws
         assert f"{n_first:,} of {result.under.n_draws:,} random weightings" in summary.headline
         assert ("not robustly" in summary.headline) == (result.metrics["leader_changes"] > 0.025)
         assert any("more draws widen it" in item for item in summary.evidence)
@@ -214,6 +215,9 @@ class TestDegenerate:
         result = robustness(table)
         assert result.under.beats.tolist() == [[0.5, 1.0], [0.0, 0.5]]
         assert result.metrics["leader_changes"] == 0
+        assert (
+            f"robustly first: it leads in all {result.under.n_draws:,} random weightings" in summarize(result).headline
+        )
         assert list_by_pair(result.models, result.under).to_pylist()[0]["relation"] == "never worse"
 
     def test_equal_models_are_reported(self):
