@@ -24,8 +24,8 @@ def summarize(finding: WeightRobustness) -> Summary:
         _headline(finding),
         tuple(_list_evidence(finding)),
         (
-            "Random weights (Bayesian bootstrap) imitate another sample of prompts. They do not show whether the prompts measure the "
-            "right thing.",
+            "Random weights (Bayesian bootstrap) imitate another sample of prompts. They do not show whether the "
+            "prompts measure the right thing.",
             f"Descriptive: no number here is a significance test. The spread follows from the scores and the "
             f"{'effective ' * finding.is_weighted}number of prompts ({n}).",
         ),
