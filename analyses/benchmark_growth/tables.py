@@ -12,7 +12,7 @@ from analyses.benchmark_growth.method import BenchmarkGrowth
 
 
 def list_growth(finding: BenchmarkGrowth, models: Sequence[str]) -> pa.Table:
-    """One row for each size and model: means in informative order, in random orders, on shuffled tables."""
+    """List one row for each size and model: means in informative order, in random orders, on shuffled tables."""
     n_sizes, k = finding.informative.means.shape
     columns: dict[str, Any] = {
         "size": np.repeat(finding.sizes, k),
@@ -27,7 +27,7 @@ def list_growth(finding: BenchmarkGrowth, models: Sequence[str]) -> pa.Table:
 
 
 def list_distances(finding: BenchmarkGrowth) -> pa.Table:
-    """One row for each size: Kendall distance from the final ranking, and the share of random orders within."""
+    """List one row for each size: Kendall distance from the final ranking, and the share of random orders within."""
     sizes = finding.sizes
     columns: dict[str, Any] = {"size": sizes, "informative": finding.informative.distances[sizes - 1]}
     for name, orders in (("random", finding.random), ("permuted", finding.permuted)):

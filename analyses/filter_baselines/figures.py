@@ -32,7 +32,7 @@ BINS = 45
 
 
 def list_figures(finding: FilterBaselines) -> dict[str, Callable[[], Figure]]:
-    """All figures, by their names; that of the prompts only where item response was fitted."""
+    """Return all figures, by their names; that of the prompts only where item response was fitted."""
     methods, response = finding.methods, finding.response
     figures: dict[str, Callable[[], Figure]] = {
         "random_subsets": lambda: draw_random_subsets(methods, finding.full, finding.statistics)

@@ -54,7 +54,7 @@ def list_rankings(finding: FilterBaselines, names: Sequence[str]) -> dict[str, R
 def list_methods(
     comparisons: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
 ) -> pa.Table:
-    """One row for all prompts, then for each method a row and one of the random subsets of its size.
+    """List one row for all prompts, then for each method a row and one of the random subsets of its size.
 
     Beside every statistic of a method stands its position among the random subsets, and beside their mean the 2.5 %
     and 97.5 % quantiles.
@@ -94,7 +94,7 @@ def list_models(
     *,
     sign: int = 1,
 ) -> pa.Table:
-    """One row for each model, the best first: its score and rank on all prompts and by each method.
+    """List one row for each model, the best first: its score and rank on all prompts and by each method.
 
     Args:
         names: of the models.

@@ -20,7 +20,7 @@ MAX_BAR_WIDTH = 0.62
 
 
 def draw_subsets(decided: SubsetDecisions, recorded: float) -> Figure:
-    """The share that each subset removes, a point each, one row for each size; all models beside them.
+    """Draw the share that each subset removes, by size, with that of all models.
 
     Args:
         decided: the last one is all models.

@@ -18,7 +18,7 @@ BETWEEN = "; "
 
 
 def list_by_size(decided: SubsetDecisions) -> pa.Table:
-    """One row for each size, the largest last; that of all models has one subset."""
+    """List one row for each size, the largest last; that of all models has one subset."""
     sizes = np.unique(decided.sizes)
     columns: dict[str, Any] = {
         "n_models": sizes,
@@ -34,7 +34,7 @@ def list_by_size(decided: SubsetDecisions) -> pa.Table:
 
 
 def list_by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
-    """One row for each subset, that of all models last."""
+    """List one row for each subset, that of all models last."""
     out = [[j for j in range(len(models)) if j not in subset] for subset in decided.subsets]
     return pa.table(
         {
@@ -52,7 +52,7 @@ def list_by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
 
 
 def list_by_encoder(finding: FilterStability) -> pa.Table:
-    """One row for each encoder."""
+    """List one row for each encoder."""
     rows = [
         _encoder_row(key, encoder, finding.recorded_similar)
         for key, encoder in zip(finding.encoder_ids, finding.encoders, strict=True)
@@ -82,7 +82,7 @@ def _encoder_row(key: int, encoder: EncoderResult, recorded: NDArray[np.bool_]) 
 
 
 def list_by_pair(steps: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) -> pa.Table:
-    """Two rows for every two encoders: of the prompts flagged, and of the pairs that are near."""
+    """List two rows for every two encoders: of the prompts flagged, and of the pairs that are near."""
     rows = []
     for pair in shared:
         for of in ("prompts", "pairs"):

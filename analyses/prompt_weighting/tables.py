@@ -13,7 +13,7 @@ from tracker.queries.performance import PerformanceMatrix
 
 
 def list_by_scheme(schemes: Mapping[str, Reweighting], equal: Reweighting, models: tuple[str, ...]) -> pa.Table:
-    """One row for each model under each scheme, the best of equal weights first."""
+    """List one row for each model under each scheme, the best of equal weights first."""
     order = np.argsort(equal.ranks, kind="stable")
     n = len(order)
     return pa.table(
@@ -30,7 +30,7 @@ def list_by_scheme(schemes: Mapping[str, Reweighting], equal: Reweighting, model
 
 
 def list_representatives(clusters: ClusterSchemes, table: PerformanceMatrix) -> pa.Table:
-    """One row for each cluster, then one for the prompts that are in none, number -1."""
+    """List one row for each cluster, then one for the prompts that are in none, number -1."""
     labels, medoids = clusters.clustering.labels, clusters.clustering.medoids
     rows = [*medoids.tolist(), *np.flatnonzero(labels < 0)[:1].tolist()]
     members = [labels == labels[row] for row in rows]
@@ -56,7 +56,7 @@ def list_representatives(clusters: ClusterSchemes, table: PerformanceMatrix) -> 
 
 
 def list_by_seed(clusterings: Sequence[ClusterSchemes]) -> pa.Table:
-    """One row for each scheme under each seed of the clustering."""
+    """List one row for each scheme under each seed of the clustering."""
     rows = [
         {
             "seed": clustering.seed,

@@ -45,7 +45,7 @@ BINS = 25
 def list_figures(
     finding: SmartFiltering, tasks: NDArray[np.str_], is_filter_model: NDArray[np.bool_]
 ) -> dict[str, Callable[[], Figure]]:
-    """All figures of a filter, by their names; those of a step only where it was applied.
+    """Return all figures of a filter, by their names; those of a step only where it was applied.
 
     Args:
         finding: the filter.
@@ -77,7 +77,7 @@ def draw_agreement(
     measure: Literal["share", "kappa"] = "share",
     order: NDArray[np.int64] | None = None,
 ) -> Figure:
-    """How far every two models agree, on all prompts and on the kept ones, and what random subsets give.
+    """Draw the agreement of every two models on all prompts and on the kept ones, with that on random subsets.
 
     Args:
         names: of the models.
@@ -125,7 +125,7 @@ def draw_agreement(
 
 
 def _off_diagonal(values: NDArray[np.float64]) -> Any:
-    """What is known of different models."""
+    """Mask the diagonal and undefined values."""
     return np.ma.masked_array(values, mask=np.eye(len(values), dtype=bool) | np.isnan(values))
 
 
@@ -151,7 +151,7 @@ def _write_cells(axes: Axes, table: Any, middle: float, measure: str) -> None:
 
 
 def _means(axes: Axes, means: Sequence[float], drawn: NDArray[np.float64], measure: str) -> None:
-    """The two means on one line with those of random subsets."""
+    """Draw the two means on one line with those of random subsets."""
     style_axes(axes)
     known = drawn[~np.isnan(drawn)]
     if known.size:
@@ -174,7 +174,7 @@ def _means(axes: Axes, means: Sequence[float], drawn: NDArray[np.float64], measu
 def draw_accuracy(
     names: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_], *, metric: str = "score"
 ) -> Figure:
-    """Each model's score on all prompts and on the kept ones, with both ranks; best before first.
+    """Draw each model's score on all prompts and on the kept ones, with both ranks; the best before first.
 
     Args:
         names: of the models.
@@ -231,7 +231,7 @@ def _ranks(before: float, after: float) -> tuple[str, str]:
 
 
 def draw_shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> Figure:
-    """The share of each task's prompts that goes, the most first; parts are what one step alone removes, or several.
+    """Draw the share of each task's prompts removed, the largest first, by the steps that remove them.
 
     Args:
         tasks: ``(n_prompts,)`` name of each prompt's task; '' is shown as "no task".

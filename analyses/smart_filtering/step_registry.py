@@ -26,7 +26,7 @@ STEPS = load_steps()
 
 
 def _option_classes() -> tuple[type, ...]:
-    """The options of all steps, the last step's first; a class that another one extends is left out."""
+    """Return the options of all steps, the last step's first; a class that another one extends is left out."""
     classes = list(dict.fromkeys(step.options for step in reversed(STEPS)))
     return tuple(base for base in classes if not any(issubclass(sub, base) for sub in classes if sub is not base))
 

@@ -32,7 +32,7 @@ BETWEEN = "; "
 
 
 def list_tables(finding: SmartFiltering, data: FilterData, is_filter_model: NDArray[np.bool_]) -> dict[str, pa.Table]:
-    """All tables of a filter, by their names.
+    """Return all tables of a filter, by their names.
 
     Args:
         finding: the filter.
@@ -77,7 +77,7 @@ def list_rankings(finding: SmartFiltering, data: FilterData) -> dict[str, Ranked
 
 
 def list_by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:
-    """One row for each step, and one for all of them together.
+    """List one row for each step, and one for all of them together.
 
     A prompt is retained if it is flagged and not removed; together, if some step flags it and none removes it. Shares
     are of all prompts. The last columns count what no other step removes.
@@ -112,7 +112,7 @@ def list_by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skippe
 
 
 def list_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> pa.Table:
-    """One row for each task, those that lose most of their prompts first.
+    """List one row for each task, those that lose most of their prompts first.
 
     Args:
         tasks: ``(n_prompts,)`` name of each prompt's task.
@@ -135,7 +135,7 @@ def list_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: 
 
 
 def list_by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_]) -> pa.Table:
-    """One row for each model, best before first; ``rank_change`` is positive for those that fall.
+    """List one row for each model, best before first; ``rank_change`` is positive for those that fall.
 
     Args:
         models: names.
@@ -161,7 +161,7 @@ def list_by_model(models: Sequence[str], change: RankingChange, is_filter_model:
 
 
 def list_agreement(models: Sequence[str], before: ModelAgreement, after: ModelAgreement) -> pa.Table:
-    """One row for each two models, the agreement of their answers before and after.
+    """List one row for each two models, the agreement of their answers before and after.
 
     Args:
         models: names, in the order of both agreements.
@@ -180,7 +180,7 @@ def list_agreement(models: Sequence[str], before: ModelAgreement, after: ModelAg
 
 
 def list_correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
-    """One row for each correlation, by its name."""
+    """List one row for each correlation, by its name."""
     attributes = ("before", "after", "change", "low", "high", "share_not_above")
     rows = list(changes.values())
     columns: dict[str, Any] = {
@@ -197,7 +197,7 @@ def list_correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
 def tabulate_decisions(
     names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]
 ) -> pa.Table:
-    """One row for each prompt: whether it is kept, all steps whose reason applies, and those that remove it for it.
+    """List one row for each prompt: whether it is kept, the steps that flag it and those that remove it.
 
     Each step that knows groups of like prompts has a column with the number of the prompt's group.
 
@@ -221,7 +221,7 @@ def tabulate_decisions(
 
 
 def _joined(names: Sequence[str], chosen: Sequence[NDArray[np.bool_]], n: int) -> pa.Array:
-    """The names of those that chose each prompt; equal choices share one text."""
+    """Join the names of the steps that flag each prompt; equal choices share one text."""
     flags = np.array(chosen, dtype=np.bool_).reshape(len(names), n)
     kinds, place = np.unique(flags, axis=1, return_inverse=True)
     texts = [BETWEEN.join(name for name, is_there in zip(names, kind, strict=True) if is_there) for kind in kinds.T]

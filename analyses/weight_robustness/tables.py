@@ -12,7 +12,7 @@ from analyses.numerics.weighting.random_weights import RandomWeights
 
 
 def list_by_model(models: Sequence[str], rank: NDArray[np.float64], u: RandomWeights) -> pa.Table:
-    """One row for each model."""
+    """List one row for each model."""
     columns = ("mean", "sd", "low", "high", "range_low", "range_high", "least", "most")
     return pa.table(
         {"model": models, "rank": rank}
@@ -23,7 +23,7 @@ def list_by_model(models: Sequence[str], rank: NDArray[np.float64], u: RandomWei
 
 
 def list_by_pair(models: Sequence[str], u: RandomWeights) -> pa.Table:
-    """One row for each two models, the one with the better mean first."""
+    """List one row for each two models, the one with the better mean first."""
     i, j = np.triu_indices(len(models), 1)
     relation = np.where(u.better[j, i] == 0, "never worse", np.where(u.better[i, j] == 0, "never better", ""))
     names = np.array(models, dtype=object)
