@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 MAX_HEADLINE_WORDS = 30
@@ -30,12 +30,6 @@ class Summary:
     ) -> Summary:
         """Build a summary from the columns of a finding; those of a failed one are null."""
         return cls(headline or "", tuple(evidence or ()), tuple(caveats or ()))
-
-    @classmethod
-    def from_sentences(cls, sentences: Iterable[str]) -> Summary:
-        """Take the first sentence as the headline, the others as evidence."""
-        headline, *evidence = (sentence for sentence in sentences if sentence)
-        return cls(headline, tuple(evidence))
 
     def __str__(self) -> str:
         return " ".join([self.headline, *self.evidence, *self.caveats])
