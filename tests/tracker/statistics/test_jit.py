@@ -1,0 +1,109 @@
+"""Kernels run whatever an older version of the program, or a damaged disk, left in their cache."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+MODULE, CALLEE = "kernels_of_a_test", "called_kernels_of_a_test"
+SOURCE = """
+from typing import Any, NamedTuple
+import numpy as np
+from called_kernels_of_a_test import ADDED, weigh
+from tracker.statistics.jit import jit
+
+class {name}(NamedTuple):
+    values: Any
+
+@jit
+def add(rows):
+    total = 0
+    for i in range(rows.values.size):
+        total += weigh(rows.values[i]) + ADDED
+    return total
+
+def run():
+    return add({name}(np.arange(5)))
+"""
+CALLED_SOURCE = """
+from tracker.statistics.jit import jit
+
+ADDED = {added}
+
+@jit
+def weigh(value):
+    return {weight} * value
+"""
+
+
+def load(folder: Path, class_name: str = "Rows", weight: int = 1, added: int = 0) -> ModuleType:
+    """The module of the kernel, as a new process would import it."""
+    import_source(folder / f"{CALLEE}.py", CALLED_SOURCE.format(weight=weight, added=added))
+    return import_source(folder / f"{MODULE}.py", SOURCE.format(name=class_name))
+
+
+def import_source(path: Path, source: str) -> ModuleType:
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cached(module: ModuleType, suffix: str) -> Path:
+    """The only file of the kernel's cache with this suffix."""
+    (path,) = Path(module.add.stats.cache_path).glob(f"{MODULE}.add-*{suffix}")
+    return path
+
+
+def outcome(module: ModuleType) -> tuple[int, int, int]:
+    """The sum, and how often machine code was found in the cache and not found."""
+    total = module.run()
+    return total, sum(module.add.stats.cache_hits.values()), sum(module.add.stats.cache_misses.values())
+
+
+@pytest.fixture(autouse=True)
+def _restore_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    for name in (MODULE, CALLEE):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+
+
+class TestStaleCaches:
+    def test_machine_code_is_cached(self, tmp_path: Path) -> None:
+        assert outcome(load(tmp_path)) == (10, 0, 1)
+        assert outcome(load(tmp_path)) == (10, 1, 0)
+
+    def test_an_index_that_names_a_removed_class_is_rewritten(self, tmp_path: Path) -> None:
+        load(tmp_path, "Groups").run()
+        renamed = load(tmp_path, "Rows")
+        with cached(renamed, ".nbi").open("rb") as file:
+            pickle.load(file)  # the version of the compiler
+            with pytest.raises(AttributeError, match="Groups"):
+                pickle.loads(file.read())
+        assert outcome(renamed) == (10, 0, 1)
+        assert outcome(load(tmp_path)) == (10, 1, 0)
+
+    @pytest.mark.parametrize(("change", "total"), [({"weight": 3}, 30), ({"added": 2}, 20)])
+    def test_a_change_in_another_file_compiles_the_caller_anew(
+        self, change: dict[str, int], total: int, tmp_path: Path
+    ) -> None:
+        assert outcome(load(tmp_path)) == (10, 0, 1)
+        assert outcome(load(tmp_path, **change)) == (total, 0, 1)
+        assert outcome(load(tmp_path, **change)) == (total, 1, 0)
+
+    @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+    @pytest.mark.parametrize("content", [b"", b"no pickle"])
+    def test_a_damaged_file_is_rewritten(self, suffix: str, content: bytes, tmp_path: Path) -> None:
+        module = load(tmp_path)
+        module.run()
+        cached(module, suffix).write_bytes(content)
+        assert outcome(load(tmp_path)) == (10, 0, 1)
+        assert outcome(load(tmp_path)) == (10, 1, 0)
