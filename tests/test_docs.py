@@ -20,6 +20,11 @@ DOCUMENTS = [*GUIDES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 MODULES = sorted([*(ROOT / "tracker").rglob("*.py"), *(ROOT / "analyses").rglob("*.py")])
 EXAMPLES = {"telling-prompts"}  # analyses of the package that docs/how-to/extending.md shows
 
+STATISTICS = sorted(
+    {*(ROOT / "docs/reference/statistics").glob("*.md")} - {ROOT / "docs/reference/statistics/index.md"}
+)
+SECTIONS = ["Definition", "Assumptions", "What is reported", "Degenerate cases", "Options", "Sources"]
+
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
 CODE_SPAN = re.compile(r"(`+)(.+?)\1", re.S)
 DOTTED_NAME = re.compile(r"(?<![\w./-])(?:tracker|analyses)(?:\.\w+)+(?![\w<…]|\.<)")
@@ -206,6 +211,10 @@ class TestReference:
         page = (ROOT / "docs/reference/statistics/index.md").read_text()
         documented = re.findall(r"^\| \[`([a-z-]+)`\]\(\1\.md\) \|", page, re.M)
         assert sorted(documented) == sorted(discover_analyses())
+
+    @pytest.mark.parametrize("page", STATISTICS, ids=identify)
+    def test_a_page_of_statistics_has_the_sections_of_all_of_them(self, page: Path) -> None:
+        assert re.findall(r"^## (.+)$", prose(page.read_text()), re.M) == SECTIONS
 
     def test_the_architecture_names_every_package_of_the_tracker(self) -> None:
         page = (ROOT / "docs/explanation/architecture.md").read_text()
