@@ -30,7 +30,7 @@ def add(rows):
 def run():
     return add({name}(np.arange(5)))
 """
-CALLED_SOURCE = """
+CALLEE_SOURCE = """
 from tracker.statistics.jit import jit
 
 ADDED = {added}
@@ -43,7 +43,7 @@ def weigh(value):
 
 def load(folder: Path, class_name: str = "Rows", weight: int = 1, added: int = 0) -> ModuleType:
     """The module of the kernel, as a new process would import it."""
-    import_source(folder / f"{CALLEE}.py", CALLED_SOURCE.format(weight=weight, added=added))
+    import_source(folder / f"{CALLEE}.py", CALLEE_SOURCE.format(weight=weight, added=added))
     return import_source(folder / f"{MODULE}.py", SOURCE.format(name=class_name))
 
 
