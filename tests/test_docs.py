@@ -204,8 +204,8 @@ def command_names(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[s
 class TestReference:
     def test_shows_the_help_of_every_command(self) -> None:
         page = (ROOT / "docs/reference/commands.md").read_text()
-        shown = re.findall(r"^\$ suffrage ([a-z -]+) --help$", page, re.M)
-        assert sorted(shown) == sorted(command_names(suffrage))
+        commands = re.findall(r"^\$ suffrage ([a-z -]+) --help$", page, re.M)
+        assert sorted(commands) == sorted(command_names(suffrage))
 
     def test_lists_every_analysis(self) -> None:
         page = (ROOT / "docs/reference/statistics/index.md").read_text()

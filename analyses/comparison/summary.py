@@ -71,20 +71,20 @@ def _describe_tests(pair: PairedComparison) -> str:
         return ""
     by_prompt = "exact McNemar" if not np.isnan(pair.mcnemar) else "sign flips"
     p_by_prompt = pair.flips.pvalue if np.isnan(pair.mcnemar) else pair.mcnemar
-    others = []
+    further = []
     if pair.clustered is None:
         test = by_prompt
     elif pair.best.stderr == 0:
         test = "sign flips of whole clusters"
-        others.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
+        further.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
     else:
         test = f"paired t-test, {pair.best.degrees:.3g} degrees of freedom"
         if pair.flips_clustered is not None:
-            others.append(f"sign flips of whole clusters {_p(pair.flips_clustered.pvalue)}")
-        others.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
+            further.append(f"sign flips of whole clusters {_p(pair.flips_clustered.pvalue)}")
+        further.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
     if not np.isnan(pair.unpaired.pvalue):
-        others.append(f"unpaired z-test {_p(pair.unpaired.pvalue)}")
-    return f"Test: {test}." + (f" For comparison: {'; '.join(others)}." if others else "")
+        further.append(f"unpaired z-test {_p(pair.unpaired.pvalue)}")
+    return f"Test: {test}." + (f" For comparison: {'; '.join(further)}." if further else "")
 
 
 def _p(value: float) -> str:

@@ -67,12 +67,12 @@ def _group_by_leaders(finding: VotingRules) -> RulesByLeaders:
 
 
 def _headline(finding: VotingRules, leaders: RulesByLeaders) -> str:
-    (first, rules), *others = leaders
+    (first, rules), *different = leaders
     n_rules = len(finding.outcomes)
-    if not others:
+    if not different:
         return f"All {n_rules} voting rules put {_format_leaders(first)} first."
     verb = "is" if len(first) == 1 else "are"
-    rivals = list(dict.fromkeys(name for names, _ in others for name in names if name not in first))
+    rivals = list(dict.fromkeys(name for names, _ in different for name in names if name not in first))
     instead = f": {join_names(rivals)}" if rivals else ""
     n_different = n_rules - len(rules)
     return (

@@ -247,7 +247,7 @@ class TestTheChecks:
         ],
     )
     def test_faults_are_found(self, summary: Summary, fault: str) -> None:
-        assert any(fault in found for found in list_faults(summary, ()))
+        assert any(fault in reported for reported in list_faults(summary, ()))
 
     def test_faults_of_warnings_are_found(self) -> None:
         assert list_faults(Summary("A is first."), ("The value is None.",))

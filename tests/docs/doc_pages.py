@@ -146,8 +146,8 @@ def _is_complete(command: str) -> bool:
 
 def _keep(printed: str, former: str, spec: str | None) -> str:
     """Return the output that the page shows: the former one where it differs in nothing but times and the like."""
-    shown = _select_lines(printed, spec)
-    return former if mask(former) == mask(shown) else shown
+    output = _select_lines(printed, spec)
+    return former if mask(former) == mask(output) else output
 
 
 def _select_lines(printed: str, spec: str | None) -> str:
@@ -159,13 +159,13 @@ def _select_lines(printed: str, spec: str | None) -> str:
     for part in spec.split(","):
         first, _, last = part.strip().partition("-")
         chosen |= set(range(int(first), int(last or first) + 1))
-    shown: list[str] = []
+    output: list[str] = []
     for number, line in enumerate(lines, start=1):
         if number in chosen:
-            shown.append(line)
-        elif not shown or shown[-1] != f"{ELISION}\n":
-            shown.append(f"{ELISION}\n")
-    return "".join(shown)
+            output.append(line)
+        elif not output or output[-1] != f"{ELISION}\n":
+            output.append(f"{ELISION}\n")
+    return "".join(output)
 
 
 def run_line(command: str) -> str:

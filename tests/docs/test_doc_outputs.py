@@ -32,7 +32,7 @@ def test_a_page_shows_what_the_program_prints(page: Path, templates: Path, reque
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identify)
-def test_a_block_with_a_command_is_run_or_says_why_not(page: Path) -> None:
+def test_a_block_with_a_command_is_run_or_explained(page: Path) -> None:
     assert unexplained_blocks(page.read_text(encoding="utf-8")) == []
 
 

@@ -120,10 +120,10 @@ main(sys.argv[1:])
     assert len(ended.stderr.splitlines()) == 1
     assert ended.stderr.startswith("Stopped")
     check_store(store)
-    listed = subprocess.run(
+    output = subprocess.run(
         [*COMMAND, "benchmarks"], cwd=store, capture_output=True, text=True, check=True, timeout=WAIT
     )
-    assert "again" not in listed.stdout
+    assert "again" not in output.stdout
 
 
 @pytest.mark.parametrize(
