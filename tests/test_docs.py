@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS = [*GUIDES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 MODULES = sorted([*(ROOT / "tracker").rglob("*.py"), *(ROOT / "analyses").rglob("*.py")])
-EXAMPLES = {"telling-prompts"}  # analyses of the package that docs/how-to/extending.md shows
+EXAMPLES = {"discriminating-prompts"}  # analyses of the package that docs/how-to/extending.md shows
 
 STATISTICS = sorted(
     {*(ROOT / "docs/reference/statistics").glob("*.md")} - {ROOT / "docs/reference/statistics/index.md"}

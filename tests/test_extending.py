@@ -18,7 +18,7 @@ FILES = dict(re.findall(r"^`(\w+\.\w+)` .+?```\w+\n(.+?)```", DOCUMENT, re.M | r
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip has installed the package of the document."""
-    source, target = tmp_path_factory.mktemp("telling"), tmp_path_factory.mktemp("site")
+    source, target = tmp_path_factory.mktemp("discriminating"), tmp_path_factory.mktemp("site")
     for name, content in FILES.items():
         (source / name).write_text(content)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
@@ -42,19 +42,19 @@ def test_the_inputs_in_its_table_exist() -> None:
 
 
 def test_it_shows_three_files() -> None:
-    assert list(FILES) == ["pyproject.toml", "telling_prompts.py", "scores_file.py"]
+    assert list(FILES) == ["pyproject.toml", "discriminating_prompts.py", "scores_file.py"]
 
 
-def test_its_format_is_recognised_and_its_question_is_answered(site: Path, tmp_path: Path) -> None:
+def test_its_format_is_recognised_and_its_analysis_runs(site: Path, tmp_path: Path) -> None:
     (tmp_path / "large.scores").write_text("q1 = 1\nq2 = 1\nq3 = 0.5\n")
     (tmp_path / "small.scores").write_text("q1 = 1\nq2 = 0\nq3 = 0.25\n")
     used = suffrage(site, tmp_path, "ingest", ".", "--benchmark", "exam", "--no-mlflow")
     assert used.returncode == 0, used.stderr
     assert "(scores-file)" in used.stderr
-    assert "How many prompts tell models apart?" in suffrage(site, tmp_path, "analyze", "--help").stdout
-    query = suffrage(site, tmp_path, "analyze", "telling-prompts", "exam", "--at-least", "0.25", "--no-mlflow")
+    assert "Count prompts that discriminate between models." in suffrage(site, tmp_path, "analyze", "--help").stdout
+    query = suffrage(site, tmp_path, "analyze", "discriminating-prompts", "exam", "--at-least", "0.25", "--no-mlflow")
     assert query.returncode == 0, query.stderr
-    assert "2 of 3 prompts tell the models apart." in query.stdout
+    assert "2 of 3 prompts discriminate between the models." in query.stdout
     kept = suffrage(site, tmp_path, "sql", "select value from prompt_value order by prompt_id", "--format", "csv")
     assert kept.stdout.split() == ["value", "0.0", "1.0", "0.25"]
 
@@ -80,6 +80,6 @@ def test_what_is_sound_of_a_damaged_file_of_its_format_can_be_stored(site: Path,
 def test_its_format_is_listed_with_the_package_that_brings_it(site: Path, tmp_path: Path) -> None:
     listing = suffrage(site, tmp_path, "formats", "--format", "csv").stdout.splitlines()
     assert (
-        'scores-file,"One model\'s scores, a line `prompt = score` each",names that end in .scores,telling 0.1'
+        'scores-file,"One model\'s scores, a line `prompt = score` each",names that end in .scores,discriminating 0.1'
         in listing
     )

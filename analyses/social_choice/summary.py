@@ -41,7 +41,8 @@ def _headline(finding: SocialChoice) -> str:
     if isinstance(finding.cardinal, CardinalResult):
         parts.append(f"other task weights can reverse {_format_share(finding.cardinal.sensitivity.tau)}")
     if finding.ordinal:
-        parts.append(f"the presence of other models {_format_share(finding.ordinal.sensitivity.tau)}")
+        verb = "" if parts else "can reverse "
+        parts.append(f"the presence of other models {verb}{_format_share(finding.ordinal.sensitivity.tau)}")
     noun = " of the pairs of models" if parts else ""
     changes = f"; {', '.join(parts)}{noun}" if parts else ""
     return f"Tasks disagree with a diversity of {finding.diversities.whole.raw:.3f}{changes}."
