@@ -77,7 +77,7 @@ def compute_findings(database_url: str, analyses: Sequence[str]) -> Iterator[lis
     import joblib
 
     compute = joblib.delayed(compute_demo_findings)
-    with joblib.parallel_config(inner_max_num_threads=1):
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=min(N_PROCESSES, joblib.cpu_count()), return_as="generator")
         findings: Iterator[list[DemoFinding]] = parallel(compute(database_url, name) for name in analyses)
     return findings
