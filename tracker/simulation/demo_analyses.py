@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 from tracker.database import connect
@@ -74,12 +78,9 @@ def compute_findings(database_url: str, analyses: Sequence[str]) -> Iterator[lis
         database_url: the store with the simulated benchmark.
         analyses: names of analyses of one benchmark.
     """
-    import joblib
-
-    compute = joblib.delayed(compute_demo_findings)
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        parallel = joblib.Parallel(n_jobs=min(N_PROCESSES, joblib.cpu_count()), return_as="generator")
-        findings: Iterator[list[DemoFinding]] = parallel(compute(database_url, name) for name in analyses)
+    pool = ProcessPoolExecutor(min(N_PROCESSES, os.cpu_count() or 1), mp_context=get_context("spawn"))
+    findings = pool.map(partial(compute_demo_findings, database_url), analyses)
+    pool.shutdown(wait=False)  # the processes end after the last analysis
     return findings
 
 

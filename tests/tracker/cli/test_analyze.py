@@ -264,4 +264,4 @@ class TestTables:
         url = str(filled_file.url)
         displayed = CliRunner().invoke(suffrage, ["show", "1", "--table", "quantile", "--database", url])
         assert isinstance(displayed.exception, NotFoundError)
-        assert "quantiles.parquet" in str(displayed.exception)
+        assert "Did you mean 'quantiles'?" in str(displayed.exception)
