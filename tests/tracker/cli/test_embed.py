@@ -108,7 +108,7 @@ class TestMade:
         summary, warning = run(*words, folder).stderr.splitlines()
         name = rf"{folder.name} \(last token\)@[0-9a-f]{{12}}:question\+choices"
         assert re.fullmatch(rf"b: 5 new vectors of 256 numbers by {name}", summary)
-        assert "it is a language model: the vector of a text is its last hidden state at the last token" in warning
+        assert "it is a language model: the vector of a text is the last hidden state at its last token" in warning
         (again,) = run(*words, f"last-token:{folder}").stderr.splitlines()
         assert re.fullmatch(rf"b: 0 new vectors of 256 numbers by {name}, 5 stored before", again)
 

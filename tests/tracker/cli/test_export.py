@@ -242,7 +242,10 @@ class TestReview:
             fill(engine, tmp_path / f"logged{place}")
             result = run(engine, "export", "filter", "1", "--review", "2", "--seed", "3")
             values.append(result.stdout)
-            assert result.stderr == "Drawn for review: 2 of 4 easy, 2 of 2 similar.\n"
+            assert (
+                result.stderr
+                == "Warning: The file has a random sample of the flagged prompts: 2 of 4 easy, 2 of 2 similar.\n"
+            )
             engine.dispose()
         assert values[0] == values[1]
         rows = list(csv.DictReader(io.StringIO(values[0])))

@@ -212,7 +212,7 @@ class TestChoice:
                     :-1
                 ]
             ]
-            assert {row["question"] for row in stored} == {"custom-weights"}
+            assert {row["analysis"] for row in stored} == {"custom-weights"}
             assert all((row["value"] is None) == (row["reason"] is not None) for row in stored if row["metric"])
 
     def test_further_fields_of_prompts_have_columns_that_nothing_mistakes(

@@ -172,7 +172,7 @@ class TestRuns:
 
     def test_a_model_named_by_the_user_cannot_be_two(self, tmp_path: Path) -> None:
         assert set(scores(read(write(tmp_path, [result()]), model="m"), "pass")) == {("m", "")}
-        with pytest.raises(BadInputError, match="results of 2 models"):
+        with pytest.raises(BadInputError, match="holds 2 models"):
             read(write(tmp_path, SEVERAL), model="m")
 
     def test_a_file_that_names_no_model_requests_for_it(self, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class TestUnfinished:
             with pytest.raises(ConflictError, match="is partial"), transaction(file) as session:
                 change(session)
         with (
-            pytest.raises(ConflictError, match="Go on with it: suffrage evaluate b"),
+            pytest.raises(ConflictError, match="Resume it: suffrage evaluate b"),
             transaction(file) as session,
         ):
             restore(session, [1])

@@ -52,5 +52,5 @@ def export_filter(
             f"{drawn.count(step):,} of {len(reason.prompt_ids):,} {step}"
             for step, reason in filtered.filter.reasons.items()
         ]
-        warnings = [f"Drawn for review: {', '.join(counts)}."]
+        warnings = [f"The file has a random sample of the flagged prompts: {', '.join(counts)}."]
     return StreamedTable(schema=table.schema, batches=iter(table.to_batches()), warnings=warnings, counts_rows=False)
