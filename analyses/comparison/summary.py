@@ -151,7 +151,10 @@ def collect_warnings(finding: ModelComparison, *, higher_is_better: bool, metric
     warnings = []
     for name, rival, n in zip(names, names[::-1], finding.n_only, strict=True):
         if n:
-            warnings.append(f"Excluded: {n:,} prompts of {name} without a score of {rival}.")
+            warnings.append(
+                f"{n:,} prompt{'s' * (n != 1)} of {name} without a score of {rival} "
+                f"{'is' if n == 1 else 'are'} excluded."
+            )
     if not higher_is_better:
         warnings.append(
             f"Lower {metric} is better: a difference is {names[1]} minus {names[0]}, positive if {names[0]} is better."

@@ -36,8 +36,7 @@ def _headline(finding: Drift, drifted: Sequence[RunStep]) -> str:
     steps = finding.steps
     owner = finding.models[steps[0].after] if finding.n_models == 1 else f"{finding.n_models:,} models"
     if len(steps) > 1:
-        alpha = f"{1 - finding.level:.3g}"
-        return f"{len(drifted):,} of {len(steps):,} changes between runs of {owner} are significant at {alpha} (Holm)."
+        return _describe_many_steps(finding, drifted, owner)
     [step] = steps
     if not step.n:
         return f"The two runs of {owner} share no prompt, so they cannot be compared."
@@ -49,6 +48,18 @@ def _headline(finding: Drift, drifted: Sequence[RunStep]) -> str:
         verb = "rose" if step.change > 0 else "fell"
         return f"{owner} {verb} by {abs(step.change):.4f} between its two runs (p = {step.holm:.2g})."
     return f"{owner} changed by {step.change:+.4f} between its two runs, not significantly (p = {step.holm:.2g})."
+
+
+def _describe_many_steps(finding: Drift, drifted: Sequence[RunStep], owner: str) -> str:
+    """Which change is the largest significant one, and how many are significant."""
+    n_steps, test = f"{len(finding.steps):,}", f"significant at {1 - finding.level:.3g} (Holm)"
+    if not drifted:
+        return f"No change between runs of {owner} is {test}; {n_steps} were tested."
+    largest = drifted[0]
+    verb = "rose" if largest.change > 0 else "fell"
+    runs = f"from run {finding.runs[largest.before]} to {finding.runs[largest.after]}"
+    count = f"{len(drifted):,} of {n_steps} changes {'is' if len(drifted) == 1 else 'are'} {test}"
+    return f"{finding.models[largest.after]} {verb} by {abs(largest.change):.4f} {runs}; {count}."
 
 
 def describe_step(finding: Drift, step: RunStep) -> str:

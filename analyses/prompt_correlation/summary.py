@@ -19,7 +19,7 @@ from tracker.statistics.resampling import ALPHA, PermutationTest
 
 VERDICTS = {
     "variance": (
-        "Prompts agree more unevenly than chance allows",
+        "Some prompts agree more, others less, than chance allows",
         "Prompts agree more evenly than chance allows",
         "Chance can explain how evenly prompts agree",
     ),

@@ -46,7 +46,7 @@ def _headline(finding: SeparableRanks) -> str:
     lead = f"{join_names(leaders)} {'is' if len(leaders) == 1 else 'are'} first"
     if rivals:
         return f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
-    return f"{lead}, and no other of the {len(models)} models may be, with {ranks.level:.0%} confidence."
+    return f"{lead} with {ranks.level:.0%} confidence: no other of the {len(models)} models may be first."
 
 
 def _describe_groups(ranks: RankIntervals) -> str:

@@ -51,10 +51,15 @@ def _headline(finding: SensitivitySweep) -> str:
         lead = f"No task weights put another model ahead of {leaders}"
     else:
         smallest = _format_limit(leader_limit, is_raw)
-        lead = f"No other model gets ahead of {leaders} if no weight is below {smallest} of the largest"
+        if limit == leader_limit:
+            return (
+                f"No other model gets ahead of {leaders}, and no pair of models reverses, if every task weight is at "
+                f"least {smallest} of the largest."
+            )
+        lead = f"No other model gets ahead of {leaders} if every task weight is at least {smallest} of the largest"
     if limit > 1:
         return f"{lead}; equal weights of standardized tasks already reverse some pairs."
-    return f"{lead}; from {_format_limit(limit, is_raw)} on no pair reverses."
+    return f"{lead}; no pair of models reverses from {_format_limit(limit, is_raw)} on."
 
 
 def collect_warnings(finding: SensitivitySweep, n_excluded: int, *, time_limit: float) -> list[str]:

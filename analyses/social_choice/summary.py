@@ -37,15 +37,18 @@ def summarize(finding: SocialChoice) -> Summary:
 def _headline(finding: SocialChoice) -> str:
     if finding.n_tasks == 1:
         return "With one task there is no disagreement to measure: diversity is 0 by definition."
-    parts = []
+    changes = []
     if isinstance(finding.cardinal, CardinalResult):
-        parts.append(f"other task weights can reverse {_format_share(finding.cardinal.sensitivity.tau)}")
+        share = _format_share(finding.cardinal.sensitivity.tau)
+        changes.append(f"other task weights can reverse {share} of the pairs of models")
     if finding.ordinal:
-        verb = "" if parts else "can reverse "
-        parts.append(f"the presence of other models {verb}{_format_share(finding.ordinal.sensitivity.tau)}")
-    noun = " of the pairs of models" if parts else ""
-    changes = f"; {', '.join(parts)}{noun}" if parts else ""
-    return f"Tasks disagree with a diversity of {finding.diversities.whole.raw:.3f}{changes}."
+        verb, pairs = ("", "") if changes else ("can reverse ", "of the pairs ")
+        share, n_leading = _format_share(finding.ordinal.sensitivity.tau), len(finding.ordinal.sensitivity.leading)
+        leading = f"the {n_leading} named models" if finding.ordinal.is_explicit else f"the first {n_leading}"
+        changes.append(f"added models {verb}{share} {pairs}among {leading}")
+    diversity = f"the diversity of tasks is {finding.diversities.whole.raw:.3f}"
+    sentence = f"{', '.join(changes)}; {diversity}." if changes else f"{diversity}."
+    return sentence[0].upper() + sentence[1:]
 
 
 def _format_share(change: LargestChange) -> str:
@@ -82,7 +85,7 @@ def _describe_cardinal(result: CardinalResult) -> list[str]:
     noun = "standardized tasks" if result.is_standardised else "tasks"
     label = f"Cardinal sensitivity (weights of {noun} from {float(sensitivity.epsilon):.3g} to 1)"
     if tau.value == 0 and mrc.value == 0 and sensitivity.is_exact:
-        return [f"{label}: no weights move any model."]
+        return [f"{label}: other weights move no model."]
     items = [f"{label}: {_describe_changes(tau, mrc, len(reranking.models))}."]
     if tau.value:
         weights = dict(zip(tasks, tau.witness.tolist(), strict=True))
@@ -104,7 +107,7 @@ def _describe_ordinal(result: OrdinalResult) -> list[str]:
     leading = f"the {n_leading} named models" if result.is_explicit else f"the first {n_leading} models by win rate"
     label = f"Ordinal sensitivity ({leading}, {count_noun(n_addable, 'other model')} added or not)"
     if tau.value == 0 and mrc.value == 0 and sensitivity.is_exact:
-        return [f"{label}: no added models move any model."]
+        return [f"{label}: adding models moves none."]
     items = [f"{label}: {_describe_changes(tau, mrc, n_leading)}."]
     if tau.value:
         added = count_noun(int(tau.witness.sum()), "added model")

@@ -46,9 +46,17 @@ def _headline(finding: TaskSubsets) -> str:
         return (
             f"All {n_tasks} tasks are needed: {some} smaller set keeps {1 - finding.within:.0%} of the pairs in order."
         )
-    enough = f"{size} of {n_tasks} tasks {'is' if size == 1 else 'are'} enough to keep"
+    enough = f"{size} of {n_tasks} tasks {'keeps' if size == 1 else 'keep'} at least {1 - finding.within:.0%}"
     fewest = "" if is_proven else "; fewer may be enough"
-    return f"{enough} at least {1 - finding.within:.0%} of the pairs of models in the order of all tasks{fewest}."
+    return f"{enough} of the pairs of models in the order of all tasks{fewest}{_limit_to_chosen_models(finding)}."
+
+
+def _limit_to_chosen_models(finding: TaskSubsets) -> str:
+    """How many pairs of held-out models change, if more than allowed; empty otherwise."""
+    if finding.holdout is None:
+        return ""
+    changed = finding.holdout.test[:, min(finding.greedy_size_within, len(finding.sizes)) - 1].mean()
+    return f"; on held-out models, a greedy choice changes {changed:.1%}" if changed > finding.within else ""
 
 
 def _describe_best_and_median(subsets: SubsetDistances) -> str:
@@ -83,7 +91,8 @@ def _describe_holdout(holdout: HoldoutDistances, size: int) -> str:
     verdict = "no better than random tasks" if test >= random else f"random tasks {random:.1%}"
     return (
         f"Held-out half of the models ({n_splits:,} split{'s' * (n_splits != 1)}): {size} greedy "
-        f"task{'s' * (size != 1)} change {test:.1%} of the pairs, {verdict}; {selection:.1%} on the selecting half."
+        f"{'task changes' if size == 1 else 'tasks change'} {test:.1%} of the pairs, {verdict}; {selection:.1%} on the "
+        "selecting half."
     )
 
 

@@ -6,8 +6,14 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, TradeoffPanel, format_correlation
-from analyses.tradeoff.method import ChosenFindings, Tradeoff, count_points, explain_baseline, explain_correlation
+from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, MIN_POINTS, TradeoffPanel, format_correlation
+from analyses.tradeoff.method import (
+    ChosenFindings,
+    Tradeoff,
+    count_points,
+    explain_baseline,
+    explain_correlation,
+)
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 
@@ -23,9 +29,10 @@ BASELINES_CAVEAT = "The simulated baselines Constant and Random lie at the ends 
 
 def summarize(finding: Tradeoff) -> Summary:
     """Summarize how sensitivity goes with diversity over benchmarks."""
+    correlations = [_describe_panel(panel) for panel in finding.panels if np.isfinite(panel.association.pearson)]
     caveats = [BASELINES_CAVEAT] if any(panel.is_simulated.any() for panel in finding.panels) else []
     return Summary(
-        _headline(finding.panels), tuple(_describe_panel(panel) for panel in finding.panels), (*caveats, NO_TEST)
+        _headline(finding.panels), (*_describe_undefined(finding.panels), *correlations), (*caveats, NO_TEST)
     )
 
 
@@ -36,9 +43,23 @@ def _headline(panels: Sequence[TradeoffPanel]) -> str:
         if np.isfinite(panel.association.pearson)
     ]
     if not clauses:
-        return f"There are too few benchmarks to correlate sensitivity with diversity ({panels[0].association.n})."
+        return f"Sensitivity has no correlation with diversity: {explain_correlation(panels[0].association.n)}."
     n = max(panel.association.n for panel in panels)
     return f"Correlation of sensitivity with diversity over {count_points(n)}: {', '.join(clauses)}."
+
+
+def _describe_undefined(panels: Sequence[TradeoffPanel]) -> list[str]:
+    """List the panels without a correlation by their reason."""
+    labels: dict[str, list[str]] = {}
+    for panel in panels:
+        if not np.isfinite(panel.association.pearson):
+            label = f"{panel.system} {CHANGE_LABELS[panel.change]}"
+            labels.setdefault(explain_correlation(panel.association.n), []).append(label)
+    advice = f"Run `suffrage analyze {SOCIAL_CHOICE}` on at least {MIN_POINTS} benchmarks."
+    return [
+        f"No correlation for {', '.join(names)}: {reason}." + (f" {advice}" if reason.endswith("too few") else "")
+        for reason, names in labels.items()
+    ]
 
 
 def _describe_panel(panel: TradeoffPanel) -> str:
@@ -48,8 +69,6 @@ def _describe_panel(panel: TradeoffPanel) -> str:
     label = f"{panel.system.capitalize()} {CHANGE_LABELS[panel.change]}, {count_points(association.n)}"
     label += f", {n_simulated} simulated" if n_simulated else ""
     label += f", {n_open} at the lower end of an interval" if n_open else ""
-    if not np.isfinite(association.pearson):
-        return f"{label}: no correlation ({explain_correlation(association.n)})."
     sentence = f"{label}: Pearson {format_correlation(association.pearson)}"
     if np.isfinite(association.low):
         low, high = format_correlation(association.low), format_correlation(association.high)
@@ -87,11 +106,14 @@ def collect_warnings(
             f"Without a finding: {join_names(sorted(without_finding), MAX_NAMES)}. Add one: "
             f"`suffrage analyze {SOCIAL_CHOICE} BENCHMARK`."
         )
-    messages += dict.fromkeys(
-        f"No line from Constant to Random among the {panel.system} points: {explain_baseline(panel)}."
-        for panel in panels
-        if panel.baseline_line(panel.sensitivity) is None
-    )
+    without_line: dict[str, dict[str, None]] = {}
+    for panel in panels:
+        if panel.baseline_line(panel.sensitivity) is None:
+            without_line.setdefault(explain_baseline(panel), {})[panel.system] = None
+    messages += [
+        f"No line from Constant to Random among the {' and '.join(systems)} points: {reason}."
+        for reason, systems in without_line.items()
+    ]
     if is_by_id:
         messages.append("Findings were chosen by ID. Check in the table of points that their options agree.")
         stale = [f"{record.id} ({record.stale})" for record in chosen.records if record.stale]

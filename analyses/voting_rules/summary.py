@@ -77,7 +77,7 @@ def _headline(finding: VotingRules, leaders: RulesByLeaders) -> str:
     n_different = n_rules - len(rules)
     return (
         f"{_format_leaders(first)} {verb} first by {RULE_LABELS[finding.rule]}, but {n_different} of {n_rules} voting "
-        f"rules {'gives' if n_different == 1 else 'give'} another result{instead}."
+        f"rules {'has' if n_different == 1 else 'have'} another first place{instead}."
     )
 
 
@@ -131,7 +131,7 @@ def _describe_kemeny_order(consensus: KemenyOrder, n_compared: int) -> str:
             f"Best order found: it contradicts {share}. Not proven to be Kemeny's: the lower bound is "
             f"{consensus.lower_bound:,}."
         )
-    uniqueness = {True: ", by a unique order", False: ", by several orders", None: ""}
+    uniqueness = {True: "; every other order contradicts more", False: "; other orders contradict as few", None: ""}
     return f"Kemeny's order contradicts {share}, proven to be the fewest{uniqueness[consensus.is_unique]}."
 
 
@@ -141,7 +141,10 @@ def _describe_pareto(violations: Mapping[VotingRule, int], n_pairs: int) -> str:
     if not violated:
         return ""
     rules = [f"{label} {count:,}" for label, count in sorted(violated.items(), key=lambda item: -item[1])]
-    return f"Pareto violations, of {n_pairs:,} dominated pair{'s' * (n_pairs != 1)}: {', '.join(rules)}."
+    return (
+        f"Pareto violations (a model that is never worse and somewhere better is not ranked ahead), of {n_pairs:,} "
+        f"pair{'s' * (n_pairs != 1)}: {', '.join(rules)}."
+    )
 
 
 def _describe_pivotal_set(kind: str, pivotal_set: PivotalSet | str, rule: VotingRule) -> str:

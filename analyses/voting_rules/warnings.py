@@ -35,13 +35,15 @@ def collect_warnings(finding: VotingRules, *, is_truncated: bool) -> list[str]:
         messages.append(f"{n_unshared:,} pairs of models have no task in common: their duels are draws.")
     for reason in dict.fromkeys(undefined.values()):
         labels = [RULE_LABELS[rule] for rule in VOTING_RULES if undefined.get(rule) == reason]
-        messages.append(f"Left out: {join_names(labels, len(VOTING_RULES))}: {reason}.")
+        messages.append(f"Rules left out: {join_names(labels, len(VOTING_RULES))} ({reason}).")
     if finding.rule in undefined:
         messages.append(f"The rule {RULE_LABELS[finding.rule]} cannot be applied. Choose another one with --rule.")
     redundant = [RULE_LABELS[rule] for rule in VOTING_RULES if rule in finding.redundant and rule not in undefined]
     if redundant:
-        verb = "equals" if len(redundant) == 1 else "equal"
-        messages.append(f"By definition {join_names(redundant)} {verb} Borda here. The mean agreement excludes them.")
+        names, verb = " and ".join(redundant), "equals" if len(redundant) == 1 else "equal"
+        messages.append(
+            f"{names[0].upper()}{names[1:]} {verb} Borda here by definition. The mean agreement excludes them."
+        )
     if is_truncated:
         messages.append("The table `pareto` has the first 10,000 pairs; the metrics count all.")
     return messages

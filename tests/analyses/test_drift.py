@@ -69,7 +69,10 @@ class TestFinding:
         assert (numbers["n_steps"], numbers["n_drifted"], numbers["n_rose"], numbers["n_fell"]) == (2, 1, 1, 0)
         assert numbers["largest"] == pytest.approx(0.2)
         assert numbers["changed.mean"] == pytest.approx((4 + 40) / 2 / N)
-        assert report.summary.headline == "1 of 2 changes between runs of org/a are significant at 0.05 (Holm)."
+        assert (
+            report.summary.headline
+            == "org/a rose by 0.2000 from run 4 to 9; 1 of 2 changes is significant at 0.05 (Holm)."
+        )
         assert "org/a, run 4 to 9: +0.2000 on 200 shared prompts" in str(report.summary)
         assert "40 better, 0 worse" in str(report.summary)
 

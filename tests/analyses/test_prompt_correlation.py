@@ -189,8 +189,8 @@ class TestLaws:
 
     def test_summary_calls_a_result_what_it_is(self):
         solved = str(summarize(permutation_test(TABLE, n_permutations=99)))
-        assert solved.startswith("Prompts agree more unevenly than chance allows (p = 0.01).")
-        assert "p = 0.01 (lower tail 1)" in solved
+        assert solved.startswith("Some prompts agree more, others less, than chance allows (p = 0.01).")
+        assert "p = 0.01 (lower tail 1, discrete)" in solved
         assert "0.01 is the smallest possible p-value" in solved
         assert "permutations are too few" in str(summarize(permutation_test(TABLE, n_permutations=18)))
         chance = permutation_test((RNG.random((80, 9)) < 0.5).astype(float), n_permutations=99, seed=4)

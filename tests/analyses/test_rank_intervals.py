@@ -75,7 +75,7 @@ class TestAgainstReference:
     def test_a_model_without_a_rank_may_lead_for_all_that_is_known(self):
         far = np.column_stack([np.ones(60), np.zeros(60), np.ones(60)])
         assert requested(far[:, :2]).summary.headline == (
-            "U is first, and no other of the 2 models may be, with 95% confidence."
+            "U is first with 95% confidence: no other of the 2 models may be first."
         )
         far[3, 2] = np.nan
         caveats = requested(far).summary.caveats

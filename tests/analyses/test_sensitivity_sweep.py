@@ -53,15 +53,16 @@ class TestAgainstReference:
             pytest.approx(1 / 3),
             0,
         )
-        assert "from 0.5002 on no pair reverses" in str(result.summary)
+        assert result.summary.headline.endswith("if every task weight is at least 0.5002 of the largest.")
 
     def test_models_that_share_the_first_place_have_a_limit_too(self):
         """Of the third, the first is ahead by 8 and behind by 3, the second ahead by 7 and behind by 2."""
         result = report([[10.0, 0.0, 2.0], [0.0, 10.0, 3.0]], epsilons=("0.1",))
         metrics = result.finding.metrics
         assert metrics["epsilon.first_safe_leader"] == metrics["epsilon.first_safe"] == 0.375
-        assert "No other model gets ahead of model 0, model 1 if no weight is below 0.375 (3/8) of the largest" in str(
-            result.summary
+        assert result.summary.headline == (
+            "No other model gets ahead of model 0, model 1, and no pair of models reverses, if every task weight is at "
+            "least 0.375 (3/8) of the largest."
         )
 
     def test_smaller_may_be_better(self):

@@ -115,8 +115,10 @@ class TestLaws:
         size = int(report.finding.metrics["size_within"])
         assert size > 3
         assert report.finding.metrics["size_within.exact"] == 0
-        assert report.summary.headline.startswith(f"{size} of 8 tasks are enough")
-        assert report.summary.headline.endswith("; fewer may be enough.")
+        assert report.summary.headline.startswith(f"{size} of 8 tasks keep at least")
+        assert report.summary.headline.endswith(
+            "; fewer may be enough; on held-out models, a greedy choice changes 3.2%."
+        )
 
     def test_the_rankings_are_those_of_all_and_of_the_greedy_tasks(self):
         report = analyze(task_matrix(SCORES), within=0.1)

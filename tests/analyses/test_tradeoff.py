@@ -217,7 +217,7 @@ class TestNumbers:
         undefined = Undefined(reason)
         for name in ("pearson", "pearson.low", "spearman", "slope", "pearson.benchmarks"):
             assert report.finding.metrics[f"cardinal.mrc.{name}"] == undefined
-        assert f"no correlation ({reason})." in str(report.summary)
+        assert report.summary.headline == f"Sensitivity has no correlation with diversity: {reason}."
 
     def test_all_numbers_are_headlines_and_fit_in_mlflow(self) -> None:
         rows = make_metric_rows(run_tradeoff(*some(3, systems=("cardinal", "ordinal"))).finding)

@@ -177,7 +177,7 @@ class TestDegenerate:
         assert "win_rate" in report.rankings
         assert any("Choose another one with --rule" in warning for warning in report.warnings)
         why = "no task has a score from every model"
-        assert f"Left out: mean, median, Borda, Dowdall, plurality: {why}." in report.warnings
+        assert f"Rules left out: mean, median, Borda, Dowdall, plurality ({why})." in report.warnings
         assert analyze(task_matrix(T), rule="copeland").finding.metrics["removal.tasks.at_least"] >= 1
 
     def test_without_evalica_its_rule_is_left_out_with_a_word_on_how_to_get_it(self, monkeypatch):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 RANKS_EXPLANATION = (
     "The column “between ranks” shows rank intervals, computed from comparisons of every two models on the same "
-    "prompts. All of them hold simultaneously with 95 % probability (paired t{clustered}, Holm)."
+    "prompts. All of them hold simultaneously with 95 % probability (paired t-tests{clustered}, "
+    "Holm's correction)."
 )
 
 EPOCH = datetime.fromtimestamp(0, UTC)

@@ -43,7 +43,12 @@ def join_lines(text: str | None, longest: int = 100) -> str | None:
 
 
 def print_rows(
-    rows: Iterable[Any], output_format: str, *, columns: Sequence[str] | None = None, drop_order: Sequence[str] = ()
+    rows: Iterable[Any],
+    output_format: str,
+    *,
+    columns: Sequence[str] | None = None,
+    drop_order: Sequence[str] = (),
+    if_empty: str = "Nothing to show.",
 ) -> None:
     """Print rows.
 
@@ -52,6 +57,7 @@ def print_rows(
         output_format: table, json or csv.
         columns: names of the columns; by default the fields of the first row.
         drop_order: columns that a table on a narrow terminal omits, the least important first.
+        if_empty: message in place of a table without rows.
     """
     records = [_record(row, columns) for row in rows]
     names = list(columns or (records[0] if records else ()))
@@ -62,7 +68,7 @@ def print_rows(
 
         write_csv(sys.stdout, [names, *([_text(r[n], full=True) for n in names] for r in records)])
     elif not records:
-        inform("Nothing to show.")
+        inform(if_empty)
     else:
         from tracker.cli.text_table import format_text_table
 

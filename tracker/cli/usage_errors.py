@@ -161,6 +161,8 @@ def _explain_extra(context: click.Context, arguments: Sequence[str], problem: st
     extra = match[1].split(" ")[0] if match else ""
     if context.command_path == "suffrage sql":
         return 'Put the statement in quotes: suffrage sql "SELECT * FROM leaderboard"'
+    if context.command_path == "suffrage analyze comparison":
+        return "Compare two models with `suffrage compare BENCHMARK MODEL_A MODEL_B`."
     at = len(arguments) - 1 - list(reversed(arguments)).index(extra) if extra in arguments else 0
     multiple = {
         option for parameter in context.command.get_params(context) if parameter.multiple for option in parameter.opts

@@ -308,7 +308,8 @@ def _explain_no_scores(
     if not scored:
         if units == ("prompt",) and session.execute(every.where(has_scores("task"))).first():
             return SelectionError(
-                f"{benchmark.label} has scores of whole tasks only, but scores per prompt are needed."
+                f"{benchmark.label} has scores of whole tasks only, but scores per prompt are needed. Analyses of "
+                "tasks are social-choice, voting-rules, task-subsets and sensitivity-sweep."
             )
         count = sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)
         n = session.scalar(count) or 0

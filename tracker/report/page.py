@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from tracker.name_lists import join_names
 from tracker.report.charts import MAX_MODELS, N_BINS, build_charts
@@ -53,8 +56,14 @@ def _rendered(
 
     templates = PackageLoader("tracker.report", "templates")
     environment = Environment(loader=templates, autoescape=True, undefined=StrictUndefined)
+    environment.filters["code"] = format_code
     page = environment.get_template("page.html").render(_template_values(contents, drawn, pictures, n_omitted))
     return page.encode()
+
+
+def format_code(text: str) -> Markup:
+    """Escape a text, and set the parts between backquotes as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _template_values(

@@ -258,14 +258,16 @@ class TestMissing:
         assert result.unit == "task"
         assert result.rows[0].stderr == pytest.approx(0.1)
         assert result.rows[0].stderr_clustered is None
-        assert result.rows[0].unclustered == "its scores are of whole tasks"
+        assert result.rows[0].unclustered == "scores are of whole tasks"
 
     def test_models_with_scores_of_whole_tasks_only_are_named(self, store: sa.Engine) -> None:
         add_scores(store, np.array([[0.0], [1.0]]), tasks=["a", "b"])
         add_task_scores(store, np.array([[0.5]]), tasks=["a"], models=["published"])
         assert "published" in board(store).warnings[0]
 
-    @pytest.mark.parametrize(("tasks", "why"), [(["", ""], "have no task"), (["a", "a"], "in one task only")])
+    @pytest.mark.parametrize(
+        ("tasks", "why"), [(["", ""], "have no task"), (["a", "a"], "all prompts are in one task")]
+    )
     def test_without_two_tasks_there_is_no_clustered_error(self, store: sa.Engine, tasks: list[str], why: str) -> None:
         add_scores(store, np.array([[0.0], [1.0]]), tasks=tasks)
         row = board(store).rows[0]

@@ -193,7 +193,7 @@ class TestContents:
         text = Page(built.page).text
         assert built.contents.scores is None
         assert "2 models on 2 tasks" in text
-        assert "its scores are of whole tasks" in text
+        assert "scores are of whole tasks" in text
         assert "There are no findings on this benchmark yet" in text
 
     def test_every_engine_gives_the_same_page(

@@ -25,4 +25,9 @@ def command(database: str | None, output_format: str) -> None:
     from tracker.queries.catalogue.listing import list_benchmarks
 
     with transaction(connect(database, create=False), write=False) as session:
-        print_rows(list_benchmarks(session), output_format, drop_order=("n_with_text", "n_tasks"))
+        print_rows(
+            list_benchmarks(session),
+            output_format,
+            drop_order=("n_with_text", "n_tasks"),
+            if_empty="No benchmarks yet. Import results: `suffrage ingest RESULTS --benchmark NAME`",
+        )

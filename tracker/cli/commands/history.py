@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, str] = {
     "mean": "mean", "change": "change", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
     "n_better": "better", "n_worse": "worse",
 }  # fmt: skip
-DROP_ORDER = ("n", "label", "95 % low", "95 % high")
+DROP_ORDER = ("n", "label", "better", "worse", "95 % low", "95 % high")
 
 
 @click.command(cls=Command)
@@ -92,8 +92,8 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
             selected = [rerun for rerun in histories if selection.metric in (None, rerun.metric, *rerun.other_metrics)]
             for rerun in selected:
                 if selection.metric is None and rerun.other_metrics:
-                    other_metrics = ", ".join(rerun.other_metrics)
-                    inform(f"{rerun.benchmark}: {rerun.metric}; it has scores under {other_metrics} too (--metric).")
+                    choices = ", ".join(rerun.other_metrics)
+                    inform(f"Metric of {rerun.benchmark}: {rerun.metric}. Choose another with --metric: {choices}.")
             if not selected:
                 metrics = sorted({name for rerun in histories for name in (rerun.metric, *rerun.other_metrics)})
                 raise NotFoundError("metric with scores of this model", selection.metric, metrics) from None
@@ -135,19 +135,22 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
     one_benchmark, one_model = len(answers) == 1, len({row["model"] for row in rows}) == 1
     omitted = {"benchmark"} if one_benchmark else set()
     omitted |= {"model"} if one_model and not one_benchmark else set()
+    for chosen, (_, report) in answers:
+        if report is not None:
+            click.echo(f"{_label(chosen)}:")
+            print_summary(report.summary)
+            click.echo()
     print_rows(
         [
             {title: _format_cell(name, row.get(name)) for name, title in COLUMNS.items() if name not in omitted}
             for row in rows
         ],
         "table",
-        drop_order=DROP_ORDER,
+        drop_order=("model", *DROP_ORDER) if one_model else DROP_ORDER,
     )
-    for chosen, (_, report) in answers:
+    for _, (_, report) in answers:
         if report is None:
             continue
-        click.echo(f"\n{_label(chosen)}:")
-        print_summary(report.summary)
         _print_changed(report, changed)
         for warning in report.warnings:
             warn(warning)

@@ -65,7 +65,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         for warning in (*board.warnings, *board.cluster_warnings):
             warn(warning)
         return
-    tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
+    tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
     effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
     inform(
@@ -83,7 +83,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         inform("Choose how to treat missing scores with --missing.")
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and selection.cluster != "none":
-        inform(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
+        inform(f"Standard errors are not clustered: {reasons.pop()}.")
     for warning in (*board.warnings, *board.cluster_warnings):
         warn(warning)
     groups = board.describe_groups()

@@ -93,8 +93,8 @@ def command(
         click.echo(f"{'tables':<9}{format_value(tables) or 'none'}")
         click.echo(f"{'files':<9}{format_value([file.name for file in record.artifacts]) or 'none'}")
         inform(
-            f"\nThese are the main ones of {len(record.numbers)} numbers. Print all with --format csv, a table with "
-            "--table NAME; write the files with --save FOLDER."
+            f"\nPrint all {len(record.numbers)} numbers with --format csv, a table with --table NAME; write the files "
+            "with --save FOLDER."
         )
     if save:
         try:

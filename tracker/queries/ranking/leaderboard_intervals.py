@@ -55,7 +55,7 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
 def _unavailable(board: Leaderboard) -> str:
     """Return why there are no rank intervals; '' if there are."""
     if board.scores is None:
-        return "its scores are of whole tasks"
+        return "scores are of whole tasks"
     if board.weights:
         return "prompts are weighted"
     if board.missing == "impute" and any(row.coverage < 1 for row in board.rows):

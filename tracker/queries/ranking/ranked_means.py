@@ -171,7 +171,7 @@ def _task_row(scores: TaskMatrix, T: NDArray[np.float64], j: int, *, coverage: f
         low=low,
         high=high,
         rank=None,
-        unclustered="its scores are of whole tasks",
+        unclustered="scores are of whole tasks",
         unranked=_unranked_reason(n, len(T), "tasks"),
         n_effective=float(n),
     )
@@ -190,8 +190,8 @@ def _unclustered_reason(n: int, n_unnamed: int, n_clusters: int, field: str) -> 
         return "clustering is disabled"
     lack = "have no task" if field == TASK else f"have no {field}"
     if n_unnamed == n:
-        return f"its prompts {lack}"
-    return f"its prompts are in one {field} only" if n_clusters < 2 else ""
+        return f"prompts {lack}"
+    return f"all prompts are in one {field}" if n_clusters < 2 else ""
 
 
 def _unranked_reason(n: int, n_expected: int, units: str) -> str:

@@ -218,7 +218,7 @@ class LmEvalResults:
             )
         if rows_by_metric:
             tasks = dict.fromkeys(row[0] for rows in rows_by_metric.values() for row in rows)
-            yield f"no samples for {', '.join(tasks)}: the task scores were read"
+            yield f"{', '.join(tasks)}: no scores per prompt, only task scores (run lm_eval with --log_samples)"
 
     @cached_property
     def _settings(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Results and predictions of OpenCompass: <time>/results/<model>/<dataset>.json, the same under predictions/.
+"""Results and predictions of OpenCompass, one file for each model and data set.
 
 Details of results (``--dump-eval-details``) mark the correct answers. Without details, the predictions are compared
 with their reference answers. Without predictions, the data set has a task score. Percentages become proportions.
