@@ -89,6 +89,19 @@ class TestStaleness:
         with transaction(filled, write=False) as session:
             assert load_performance_matrix(session, ARITHMETIC).run_ids.tolist() == [later, 2, 3, 4, 5]
 
+    def test_a_later_run_that_a_finding_uses_does_not_make_it_stale(self, filled: sa.Engine) -> None:
+        later = rerun(filled)
+        run_analysis(filled, "toy", ARITHMETIC)
+        with transaction(filled) as session:
+            session.execute(
+                sa.text(
+                    "INSERT INTO finding_run (finding_id, run_id, role, checksum, status) "
+                    "SELECT 1, id, 'scores', checksum, status FROM run WHERE id = 1"
+                )
+            )
+        assert later > 1
+        assert stale(filled) == {}
+
     def test_what_is_deleted_is_noted_on_its_findings(self, filled: sa.Engine) -> None:
         run_analysis(filled, "toy", Selection(benchmark="arithmetic", runs=(1, 2)))
         with transaction(filled, write=False) as session:
@@ -224,7 +237,7 @@ class TestErrors:
             change(filled_file, supersede, 1, 1)
         later = rerun(filled_file)
         change(filled_file, hide, [later])
-        with pytest.raises(ConflictError, match="is hidden itself"):
+        with pytest.raises(ConflictError, match="is itself hidden"):
             change(filled_file, supersede, 1, later)
 
     def test_partial_runs_are_neither_hidden_nor_restored(self, filled_file: sa.Engine) -> None:

@@ -107,8 +107,10 @@ def _weigh(session: Session, findings: Mapping[int, _FindingData]) -> None:
     changed: dict[int, set[int]] = defaultdict(set)
     aside: dict[tuple[int, str], set[str]] = defaultdict(set)
     later: dict[int, dict[int, str]] = defaultdict(dict)
+    used: dict[int, set[int]] = defaultdict(set)
     for row in _rests_on(session, findings):
         finding = findings[row.finding_id]
+        used[row.finding_id].add(row.run_id)
         if row.checksum != row.checksum_now:
             changed[row.finding_id].add(row.run_id)
         elif row.status_now not in ("complete", row.status):
@@ -124,7 +126,11 @@ def _weigh(session: Session, findings: Mapping[int, _FindingData]) -> None:
     newest = _LaterRuns(session, {run for runs in later.values() for run in runs})
     for key, runs in later.items():
         metric = (findings[key].selection or {}).get("metric")
-        changes = {f"{model} (run {new})" for run, model in runs.items() if (new := newest.of(run, metric))}
+        changes = {
+            f"{model} (run {new})"
+            for run, model in runs.items()
+            if (new := newest.of(run, metric)) and new not in used[key]
+        }
         if changes:
             findings[key].later.append(f"a later run exists of {join_names(sorted(changes), MAX_NAMES)}")
 
