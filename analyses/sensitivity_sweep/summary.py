@@ -59,7 +59,7 @@ def _headline(finding: SensitivitySweep) -> str:
         lead = f"No other model gets ahead of {leaders} if every task weight is at least {smallest} of the largest"
     if limit > 1:
         return f"{lead}; equal weights of standardized tasks already reverse some pairs."
-    return f"{lead}; no pair of models reverses from {_format_limit(limit, is_raw)} on."
+    return f"{lead}; no pair reverses from {_format_limit(limit, is_raw)} on."
 
 
 def collect_warnings(finding: SensitivitySweep, n_excluded: int, *, time_limit: float) -> list[str]:

@@ -91,6 +91,6 @@ def analyze(
         figures=figures.build_figures(finding),
         warnings=[
             *field.warnings,
-            *collect_warnings(finding, field.scores, kept, tied=ties_all_models(exact), max_size=max_size),
+            *collect_warnings(finding, field.scores, kept, tied=ties_all_models(exact)),
         ],
     )

@@ -56,7 +56,7 @@ def _limit_to_chosen_models(finding: TaskSubsets) -> str:
     if finding.holdout is None:
         return ""
     changed = finding.holdout.test[:, min(finding.greedy_size_within, len(finding.sizes)) - 1].mean()
-    return f"; on held-out models, a greedy choice changes {changed:.1%}" if changed > finding.within else ""
+    return f"; on held-out models, greedy tasks change {changed:.1%}" if changed > finding.within else ""
 
 
 def _describe_best_and_median(subsets: SubsetDistances) -> str:
@@ -97,7 +97,7 @@ def _describe_holdout(holdout: HoldoutDistances, size: int) -> str:
 
 
 def collect_warnings(
-    finding: TaskSubsets, loaded: TaskMatrix, kept: TaskMatrix, *, tied: NDArray[np.bool_], max_size: int
+    finding: TaskSubsets, loaded: TaskMatrix, kept: TaskMatrix, *, tied: NDArray[np.bool_]
 ) -> list[str]:
     """Warnings on the tasks behind the numbers.
 
@@ -106,7 +106,6 @@ def collect_warnings(
         loaded: every task and model with a score.
         kept: the tasks that count under the rule.
         tied: ``(n_tasks,)`` whether all models have the same score on a task.
-        max_size: largest size that was chosen.
     """
     messages = []
     excluded = [task for task in loaded.tasks if task not in set(kept.tasks)]
@@ -125,8 +124,6 @@ def collect_warnings(
         messages.append(f"All models have the same score on {join_names(names)}: alone, it orders none.")
     if (finding.reference.ranks == finding.reference.ranks[0]).all():
         messages.append("All tasks together tie all models, so there is no order to reproduce.")
-    if max_size >= kept.n_tasks:
-        messages.append(f"Set sizes end at {kept.n_tasks - 1}: all {kept.n_tasks} tasks give the ranking itself.")
     if kept.n_models < MIN_MODELS:
         messages.append(f"No model is held out: this needs at least {MIN_MODELS} models.")
     return messages
