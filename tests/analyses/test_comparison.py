@@ -306,7 +306,7 @@ class TestErrors:
         [
             ({"model_a": "Z"}, NotFoundError, "No model 'Z' with scores on b"),
             ({"model_a": ""}, SelectionError, "--model-a"),
-            ({"model_b": "A"}, SelectionError, "Name two different ones"),
+            ({"model_b": "A"}, SelectionError, "Both models are A. Name two models"),
             ({"level": 1.0}, SelectionError, "between 0 and 1"),
             ({"n_resamples": 0}, SelectionError, "at least 1"),
             ({"seed": -1}, SelectionError, "at least 0"),

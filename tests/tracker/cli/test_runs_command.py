@@ -65,7 +65,7 @@ class TestRunStatus:
         assert "Run 2 is deleted.\nStale now: finding 1." in message
         assert set(listing(filled_file)) == {1, 3, 4, 5}
         printed = run(filled_file, "show", "1")
-        assert "Stale: deleted since: run 2 of arithmetic/model 1. Ask again with" in printed.stderr
+        assert "Stale: deleted since: run 2 of arithmetic/model 1. Run it again: " in printed.stderr
 
     def test_mlflow_shows_it_at_once_and_is_missed_with_a_warning(
         self, filled_file: sa.Engine, tracking_uri: str

@@ -84,7 +84,7 @@ class TestSimulate:
             session.execute(sa.update(tables.run).values(checksum="new"))
         url = filled_file.url.render_as_string(hide_password=False)
         printed = CliRunner().invoke(suffrage, ["show", str(split.id), "--database", url])
-        assert "It is simulated (split into 4 tasks): `suffrage simulate --help`" in printed.stderr
+        assert "It is simulated (split into 4 tasks). To repeat it, see `suffrage simul" in printed.stderr
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -114,7 +114,7 @@ class TestSimulate:
         printed_text = run(
             filled_file, "simulate", "random", *SMALL, "--method", "paper", "--system", "cardinal"
         ).stdout
-        assert "With the paper's gradient descent;" in printed_text
+        assert "Search: the paper's gradient descent." in printed_text
 
     def test_options_of_the_question_are_refused_as_the_question_does(self, filled_file: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="epsilon"):
@@ -136,7 +136,7 @@ class TestTradeoff:
         listed_rows = json.loads(result.stdout)
         assert (listed_rows["metrics"]["cardinal.tau.n"], listed_rows["metrics"]["ordinal.tau.n"]) == (4, 2)
         assert listed_rows["metrics"]["cardinal.tau.pearson"] is not None
-        assert listed_rows["absent"]["ordinal.tau.pearson"] == "2 points are too few"
+        assert listed_rows["undefined"]["ordinal.tau.pearson"] == "2 points are too few"
         assert "<svg" in picture.read_text()
         [tradeoff] = [row for row in rows(filled) if row.analysis == "tradeoff"]
         assert (tradeoff.benchmark_id, tradeoff.selection) == (None, {})

@@ -43,10 +43,11 @@ class TestIngest:
     ) -> None:
         file = written(tmp_path / "my weights.csv", f"Prompt_ID,Weight\n{HALF}")
         result = run(filled, "weights", "arithmetic", file, "--tracking-uri", tracking_uri)
-        assert result.stdout == (
-            "my weights.csv weighs 20 of the 40 prompts of arithmetic, with an effective number of 12.9. "
-            "20 are not in the file and left out wherever these weights are used. "
-            "5 are of weight 0 and left out wherever these weights are used.\n"
+        assert " ".join(result.stdout.split()) == (
+            "my weights.csv gives weights to 20 of 40 prompts of arithmetic. "
+            "- The effective number of prompts is 12.9. "
+            "Caveat: 20 prompts without a weight in the file: every command excludes them when it uses these weights. "
+            "Caveat: 5 prompts with weight 0: every command excludes them when it uses these weights."
         )
         assert result.stderr == "Recorded as finding 1: suffrage leaderboard arithmetic --weights 1\n"
         assert stored(filled, 1) == {f"p{i}": i % 4 for i in range(20)}

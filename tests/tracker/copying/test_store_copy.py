@@ -160,7 +160,7 @@ class TestErrors:
 
     def test_a_source_that_is_not_there_is_named_and_nothing_made(self, tmp_path: Path) -> None:
         source, target = (create_unchecked_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("none", "target"))
-        with pytest.raises(DatabaseError, match=r"none.db holds no store"):
+        with pytest.raises(DatabaseError, match=r"none.db is not a store"):
             copy_store(source, target)
         assert list(tmp_path.iterdir()) == []
 

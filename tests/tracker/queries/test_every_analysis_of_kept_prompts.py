@@ -163,5 +163,6 @@ def test_every_question_about_a_filter_looks_at_all_prompts(
 def test_every_question_has_the_option(name: str) -> None:
     declaration = load_declaration(name)
     options = {option.name: option for option in analysis_command(declaration).params}
-    output = declaration.claimed_options.get("filter", "Only the prompts that this finding keeps.")
+    default = "ID of a filter finding; only the prompts that it keeps are used."
+    output = declaration.claimed_options.get("filter", default)
     assert options["filter"].help == output

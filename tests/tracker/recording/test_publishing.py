@@ -100,7 +100,7 @@ class TestFinding:
         assert tags["suffrage.seed"] == "5"
         assert tags["suffrage.version"] == analysis.code_version
         assert tags["suffrage.schema"] == known_versions()[-1]
-        assert tags["suffrage.absent"] == (
+        assert tags["suffrage.undefined"] == (
             "undefined: not a number; boundless: infinite; untested: invariant under this null"
         )
         assert tags["mlflow.note.content"].startswith("**On 40 prompts the mean score is")

@@ -136,7 +136,7 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
                 "model_b": names[1],
                 "summary": asdict(report.summary),
                 "metrics": {row.name: row.value for row in metrics},
-                "absent": {row.name: row.reason for row in metrics if row.reason},
+                "undefined": {row.name: row.reason for row in metrics if row.reason},
                 "tasks": report.tables["tasks"].to_pylist(),
                 "flips": flips,
             },

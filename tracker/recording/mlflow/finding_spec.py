@@ -109,7 +109,7 @@ def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[*tuple[Any
     if analysis.seed is not None:
         tags["suffrage.seed"] = str(analysis.seed)
     if undefined:
-        tags["suffrage.absent"] = "; ".join(f"{row.name}: {row.reason}" for row in undefined)
+        tags["suffrage.undefined"] = "; ".join(f"{row.name}: {row.reason}" for row in undefined)
     return tags
 
 

@@ -171,7 +171,7 @@ class TestCode:
 
     def test_pickle_is_never_opened(self, llama: Path) -> None:
         (llama / "model.safetensors").rename(llama / "pytorch_model.bin")
-        with pytest.raises(LanguageModelError, match=r"only pytorch_model\.bin, and pickle may run code"):
+        with pytest.raises(LanguageModelError, match=r"only pytorch_model\.bin, a pickle, which may run code"):
             load(llama)
         configure(llama, transformers_weights="pytorch_model.bin")
         with pytest.raises(LanguageModelError, match="has no safetensors weights"):
@@ -209,7 +209,7 @@ class TestHub:
     ) -> None:
         assert cached.is_dir()
         with pytest.raises(
-            LanguageModelError, match=r"could not be had from the model hub .it does not answer"
+            LanguageModelError, match=r"the model hub did not provide it .the hub does not answer"
         ) as refused:
             load_language_model(device="cpu", **options)
         assert "\n" not in str(refused.value)
@@ -228,7 +228,7 @@ def _cut(folder: Path, name: str, n_bytes: int) -> None:
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no config": (lambda f: (f / "config.json").unlink(), r"is not a model folder: it has no config\.json"),
     "config cut": (lambda f: _cut(f, "config.json", 40), r"config\.json cannot be read .* Download it again"),
-    "config a list": (lambda f: (f / "config.json").write_text("[]"), r"config\.json is no JSON object"),
+    "config a list": (lambda f: (f / "config.json").write_text("[]"), r"config\.json is not a JSON object"),
     "wrong setting": (lambda f: configure(f, hidden_size="wide"), "cannot be loaded as a language model .*hidden_size"),
     "unknown kind": (lambda f: configure(f, model_type="future9"), r"future9, which transformers .* does not support"),
     "no kind": (lambda f: configure(f, model_type=None), "without a model_type"),
@@ -239,7 +239,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "has no safetensors weights .* it has none"),
     "file missing": (
         lambda f: shard(f)[1].unlink(),
-        r"lacks model-00002.*, which model\.safetensors\.index\.json names",
+        r"lacks model-00002.*, which model\.safetensors\.index\.json lists",
     ),
     "file cut": (lambda f: _cut(f, shard(f)[0].name, 5_000), "model-00001.* is truncated or damaged"),
     "index empty": (
@@ -248,7 +248,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "other shapes": (
         lambda f: configure(f, hidden_size=128),
-        r"\d+ weights of .* have other shapes .*\.weight\. Fetch",
+        r"\d+ weights of .* have other shapes .*\.weight\. Download",
     ),
     "more layers": (lambda f: configure(f, num_hidden_layers=4), "lacks 9 of its weights, such as model.layers.3"),
     "adapter": (lambda f: (f / "adapter_config.json").write_text("{}"), "is an adapter, not a full model. Merge"),
