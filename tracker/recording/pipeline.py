@@ -286,7 +286,7 @@ def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mappin
 
 def _add_warnings(warnings: Sequence[str], report: Report) -> Report:
     """Add warnings to a report; they fill the places for caveats that its summary leaves free."""
-    summary, further = report.summary.add_caveats((*report.warnings, *warnings))
+    summary, further = report.summary.add_caveats((*warnings, *report.warnings))
     return replace(report, summary=summary, warnings=further)
 
 

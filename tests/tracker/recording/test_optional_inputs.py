@@ -88,7 +88,7 @@ class TestWeights:
         assert weighted.report.finding.mean == pytest.approx(
             np.average(scores.Q[kept], axis=0, weights=w[kept]).mean(), rel=1e-12
         )
-        assert "1 of 40 prompts have no weight in" in "".join(weighted.report.warnings)
+        assert "1 of 40 prompts have no weight in" in "".join(weighted.report.summary.caveats)
 
     def test_the_digest_of_the_data_covers_them(self, filled: sa.Engine) -> None:
         key = weigh(filled)
@@ -134,7 +134,7 @@ class TestCommand:
         arguments = ["analyze", "weighing-mean", "arithmetic", "--database", str(filled_file.url), "--no-mlflow"]
         result = CliRunner().invoke(suffrage, [*arguments, "--weights", "task-equal"])
         assert result.exit_code == 0, result.output
-        assert "Warning: Prompts are weighted by task-equal." in result.stderr
+        assert "Caveat: Prompts are weighted by task-equal." in result.stdout
 
 
 class TestDeclaration:

@@ -277,7 +277,7 @@ class TestErrors:
             run_analysis(filled_file, "prompt-corelation", ARITHMETIC)
 
     def test_an_unknown_parameter_is_refused_with_those_that_exist(self, filled_file: sa.Engine) -> None:
-        with pytest.raises(SelectionError, match=r"toy has no parameter 'n_block'\. It has: n_blocks, method"):
+        with pytest.raises(SelectionError, match=r"toy has no parameter 'n_block'\. Parameters: n_blocks, method"):
             run_analysis(filled_file, "toy", ARITHMETIC, {"n_block": 2})
 
     def test_a_number_too_large_to_keep_is_refused(self, filled_file: sa.Engine) -> None:

@@ -94,7 +94,7 @@ class Looked(Finding):
 def analyze(scores: PerformanceMatrix, chosen: PromptFilter, prompts: PromptTexts, who: FilterModels) -> Report:
     numbers = {"filter_id": chosen.finding_id, "n_kept": chosen.n_kept, "n_scored": scores.n_prompts}
     more = {"n_texts": len(prompts.prompt_ids), "n_models": scores.n_models, "models": who.selected}
-    summary = f"Filter {chosen.finding_id} keeps {chosen.n_kept} of {scores.n_prompts}."
+    summary = Summary(f"Filter {chosen.finding_id} keeps {chosen.n_kept} of {scores.n_prompts}.")
     return Report(Looked(**numbers, **more), summary=summary)
 '''
 
@@ -121,7 +121,7 @@ class Worth(Finding):
 def analyze(scores: PerformanceMatrix, weights: PromptWeights | None) -> Report:
     voters = select_complete_weighted(scores, weights)
     worth = Worth(n_prompts=voters.scores.n_prompts, n_effective=voters.n_effective)
-    summary = f"{worth.n_prompts} prompts are worth {worth.n_effective:.1f}."
+    summary = Summary(f"{worth.n_prompts} prompts are worth {worth.n_effective:.1f}.")
     return Report(worth, summary=summary, warnings=voters.warnings)
 '''
 
@@ -221,7 +221,7 @@ class TestUse:
         filtered = replace(ARITHMETIC, filter=key)
         used = run_analysis(filled, "toy", filtered)
         assert 0 < used.report.finding.n_prompts == n_kept < 40
-        only, chosen, toy = used.report.warnings
+        only, chosen, toy = used.report.summary.caveats
         assert (only, toy) == (f"Filter {key} keeps {n_kept} of 40 prompts; only these are used.", "This is a toy.")
         assert chosen.startswith(f"Filter {key} chose prompts by the answers of 2 models")
         row = analysis_row(filled, used.finding_id)
@@ -238,8 +238,8 @@ class TestUse:
         third = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=second.finding_id))
         assert third.report.finding.n_prompts == second.report.finding.n_kept < first.report.finding.n_kept
         n_kept = second.report.finding.n_kept
-        assert third.report.warnings[0].startswith(f"Filter {second.finding_id} keeps {n_kept} of 40 prompts")
-        assert not any("did not evaluate" in warning for warning in third.report.warnings)
+        assert third.report.summary.caveats[0].startswith(f"Filter {second.finding_id} keeps {n_kept} of 40 prompts")
+        assert not any("did not evaluate" in warning for warning in third.report.summary.caveats)
         assert analysis_row(filled_file, second.finding_id).filter_id == first.finding_id
 
     def test_weights_made_of_kept_prompts_and_weights_of_all_can_both_be_used_with_it(
@@ -253,8 +253,8 @@ class TestUse:
             used = run_analysis(filled_file, "weighed", chosen)
             row = analysis_row(filled_file, used.finding_id)
             assert (row.filter_id, row.weights_id) == (key, weights)
-            assert used.report.warnings[0].startswith("Only the ")
-            assert used.report.warnings[2].startswith("Prompts are weighted by")
+            assert used.report.summary.caveats[0].startswith("Filter ")
+            assert "Prompts are weighted by" in " ".join(used.report.summary.caveats + used.report.warnings)
             assert used.report.finding.n_effective <= used.report.finding.n_prompts <= sieve_kept(filled_file, key)
 
     def test_a_finding_made_of_kept_prompts_is_stale_when_its_runs_change(self, filled_file: sa.Engine) -> None:
@@ -267,7 +267,7 @@ class TestUse:
         with transaction(filled_file, write=False) as session:
             assert get_finding(session, used).stale == get_finding(session, key).stale == "changed since: run 1"
         again = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key))
-        assert "is stale" in again.report.warnings[1]
+        assert "is stale" in again.report.summary.caveats[1]
 
     def test_nothing_is_recorded_of_a_question_whose_filter_is_refused(self, filled_file: sa.Engine) -> None:
         key = run_analysis(filled_file, "toy", ARITHMETIC).finding_id
@@ -287,7 +287,7 @@ class TestClaims:
         looked = run_analysis(filled_file, "looking", chosen)
         result = looked.report.finding
         assert (result.filter_id, result.n_kept) == (first.finding_id, first.report.finding.n_kept)
-        assert (result.n_scored, result.n_texts, looked.report.warnings) == (40, 40, ())
+        assert (result.n_scored, result.n_texts, looked.report.summary.caveats) == (40, 40, ())
         assert analysis_row(filled_file, looked.finding_id).filter_id == first.finding_id
         assert run_analysis(filled_file, "looking", ARITHMETIC).report.finding.filter_id == second.finding_id
 
@@ -328,10 +328,8 @@ class TestCommand:
         key = sieve(filled_file).finding_id
         assert "data" not in invoke(filled_file, "findings").stdout.splitlines()[0]
         text = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
-        assert (
-            f"Warning: Filter {key} keeps {sieve_kept(filled_file, key)} of 40 prompts; only these are used."
-            in text.stderr
-        )
+        caveat = f"Caveat: Filter {key} keeps {sieve_kept(filled_file, key)} of 40 prompts; only these are used."
+        assert caveat in " ".join(text.stdout.split())
         used = key + 1
         assert f"filter {key}" in next(
             line for line in invoke(filled_file, "show", str(used)).stdout.splitlines() if line.startswith("data ")
@@ -362,7 +360,7 @@ class TestCommand:
         assert f"over {n_kept} prompts" in table.stderr
         assert f"Filter {key} keeps {n_kept} of 40 prompts; only these are used." in table.stderr
         plain = invoke(filled_file, "leaderboard", "arithmetic", "--filter", str(key), "--format", "json")
-        assert f"that filter {key} keeps" in plain.stderr
+        assert f"Filter {key} keeps {n_kept} of 40 prompts" in plain.stderr
         assert {row["n"] for row in json.loads(plain.stdout)} == {n_kept}
 
     def test_a_word_is_no_filter(self, filled_file: sa.Engine) -> None:

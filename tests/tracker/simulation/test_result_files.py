@@ -99,7 +99,7 @@ class TestStored:
     ) -> None:
         with transaction(filled, write=False) as session:
             lines = compare_with_truth(session, simulation)
-        assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "36", "48"]
+        assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "36", "meaning"]
         easy = (simulation.full.right.all(axis=1)).sum()
         assert lines[2].measured == f"{easy} prompts that every model gets right, 150 of them planted"
         seen = simulation.answer_only.right[:, simulation.truth.remembers].mean()

@@ -235,7 +235,8 @@ class TestContext:
         long = RenderedPrompt(prompt_id=1, question="word " * 600)
         responses_by_key = written(gpt2, Sampling(max_tokens=3, n_trials=2, temperature=1.0), [long, QUESTIONS[0]])
         assert {responses_by_key[1, trial].text for trial in (0, 1)} == {None}
-        assert "longer than the context of gpt2 (512 tokens, with 3 reserved for the response)" in responses_by_key[1, 0].error
+        error = responses_by_key[1, 0].error
+        assert "longer than the context of gpt2 (512 tokens, with 3 reserved for the response)" in error
         assert responses_by_key[10, 1].text is not None
         assert not written(gpt2, Sampling(max_tokens=3), [long], stored={1}.__contains__)
 

@@ -245,7 +245,7 @@ class TestTooLong:
         prompt = replace(make_prompts(1, letters=True, n_examples=0)[0], question=f"{' '.join(WORDS[:60])}\nAnswer:")
         response = next(OptionScorer(model, method="letters").respond([prompt], lambda _: False))[0]
         over = len(model.tokenizer(prompt.text()).input_ids) - 20
-        assert response.error == f"the prompt is {over:,} tokens longer than the 20 that gpt2 reads"
+        assert response.error == f"the prompt is {over:,} tokens longer than the context of gpt2 (20 tokens)"
         cut = OptionScorer(model, method="letters", too_long="cut")
         scores = next(cut.respond([prompt], lambda _: False))[0].logprobs
         with torch.inference_mode():

@@ -87,7 +87,7 @@ class TestFaults:
         with ProtocolServer(reject=reject) as server:
             first = run_evaluate(server, url)
             assert first.exit_code == 1
-            assert "2 prompts have no answer, so the run is not finished" in first.stderr
+            assert "2 prompts have no answer. Run the command again to retry them" in first.stderr
             assert "cannot do that one" in first.stderr
             n_before = len(server.requests)
             broken = False
