@@ -239,7 +239,8 @@ def _stale(session: Session) -> Check:
         name="findings",
         verdict="warning",
         result=(
-            f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), MAX_NAMES)}; of {latest}: {stale[latest]}"
+            f"{len(stale):,} of {n:,} {'is' if len(stale) == 1 else 'are'} stale: "
+            f"{join_names(sorted(stale), MAX_NAMES)}. Finding {latest}: {stale[latest]}"
         ),
         advice=f"{rerun_advice(get_finding(session, latest))} `suffrage show ID` shows the reason of each.",
     )

@@ -74,7 +74,7 @@ class TestWarnings:
         code, checks = examined(sound)
         assert code == 2
         assert checks["findings"][0] == "warning"
-        assert checks["findings"][1] == "1 of 1 are stale: 1; of 1: hidden since: run 2 (odd)"
+        assert checks["findings"][1] == "1 of 1 is stale: 1. Finding 1: hidden since: run 2 (odd)"
         assert "`suffrage analyze toy arithmetic`" in checks["findings"][2]
         assert checks["runs"][1] == "4 complete, 1 hidden"
 

@@ -72,6 +72,13 @@ COMMAND_LINES = [
 ]
 
 NAMES = [
+    wrong(
+        "models-after-comparison",
+        "analyze comparison mmlu_pro gpt-4o llama-3",
+        "unexpected extra arguments (gpt-4o llama-3)",
+        "suffrage compare BENCHMARK MODEL_A MODEL_B",
+        code=2,
+    ),
     wrong("arguments-swapped", "analyze mmlu_pro rank-intervals", "suffrage analyze rank-intervals mmlu_pro"),
     wrong("analysis-typo", "analyze rank-interval mmlu_pro", "Did you mean 'rank-intervals'?"),
     wrong("analysis-underscore", "analyze rank_intervals mmlu_pro", "Did you mean 'rank-intervals'?"),

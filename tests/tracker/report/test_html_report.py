@@ -34,7 +34,7 @@ from tracker.report.images import MAX_COLOURS, MAX_WIDTH, read_png_size, shrink_
 from tracker.report.leaderboard_rows import summarize_leaderboard
 from tracker.report.metric_tables import build_number_tables
 from tracker.report.number_format import NOTHING, format_number, format_score, format_share, split_paragraphs
-from tracker.report.page import MAX_BYTES
+from tracker.report.page import MAX_BYTES, format_code
 from tracker.report.score_patterns import bin_by_difficulty, compute_agreement, compute_correlations
 
 
@@ -310,6 +310,17 @@ class TestAgainstReference:
 
 
 class TestTexts:
+    def test_backquotes_become_code_and_all_else_is_escaped(self) -> None:
+        assert format_code("Add `--top <k>` & run.") == "Add <code>--top &lt;k&gt;</code> &amp; run."
+
+    def test_findings_are_listed_by_headline_and_their_caveats_labelled(self, built: BenchmarkReport) -> None:
+        page = built.page.decode()
+        for finding in {record.name: record for record in reversed(built.contents.findings)}.values():
+            line = f'<a href="#finding-{finding.id}">{finding.name}</a>'
+            assert format_code(finding.summary.headline) in page.split(line)[1].split("</li>")[0]
+            for caveat in finding.summary.caveats:
+                assert f"<li><b>Caveat:</b> {format_code(caveat)}</li>" in page
+
     @given(st.floats(-1e12, 1e12))
     @settings(max_examples=100)
     def test_a_number_keeps_four_digits(self, value: float) -> None:
