@@ -141,11 +141,10 @@ class TestPlantedTruth:
 class TestOutput:
     def test_it_prints_the_filter_models_the_rule_and_the_result(self, filtered: Result) -> None:
         assert "of 1,200 prompts (" in filtered.stdout.splitlines()[0]
-        assert "Easy: all 7 filter models get them right with a probability above 0.8 (option letters)." in (
-            filtered.stdout
-        )
-        assert "Filter models: northlight/borealis-2-large, quillworks/folio-72b, " in filtered.stdout
-        assert "Without the question, filter models are right on" in filtered.stdout
+        text = " ".join(filtered.stdout.split())
+        assert "Easy: all 7 filter models get them right with a probability above 0.8 (option letters)." in text
+        assert "Filter models: northlight/borealis-2-large, quillworks/folio-72b, " in text
+        assert "Without the question, filter models are right on" in text
         assert "finding 1" in filtered.stderr
         assert "Traceback" not in filtered.output
         assert "Warning" not in filtered.output
