@@ -81,7 +81,7 @@ def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest)
         if first.choice == second.choice:
             yield from _describe_disagreement(finding, first, second)
     weighted = "" if finding.n_effective is None else f", with weights that make them worth {finding.n_effective:,.0f}"
-    yield f"Data: {finding.n_prompts:,} prompts{weighted}, and {finding.n_models} models."
+    yield f"Data: {finding.n_prompts:,} prompts{weighted} and {finding.n_models} models."
 
 
 def _list_caveats(finding: PromptCorrelation) -> Iterator[str]:
