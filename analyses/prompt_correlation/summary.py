@@ -80,7 +80,7 @@ def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest)
     for first, second in combinations(SIMILARITIES, 2):
         if first.choice == second.choice:
             yield from _describe_disagreement(finding, first, second)
-    weighted = "" if finding.n_effective is None else f", with weights that make them worth {finding.n_effective:,.0f}"
+    weighted = "" if finding.n_effective is None else f" (weighted, worth {finding.n_effective:,.0f})"
     yield f"Data: {finding.n_prompts:,} prompts{weighted} and {finding.n_models} models."
 
 

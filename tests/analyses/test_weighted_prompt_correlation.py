@@ -199,7 +199,7 @@ class TestLaws:
 
     def test_the_summary_states_that_prompts_are_weighted(self):
         text = str(summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS)))
-        assert "60 prompts, with weights that make them worth" in text
+        assert "60 prompts (weighted, worth " in text
         assert "over weighted pairs of prompts" in text
         assert "difficulty of heavy and light prompts" in text
         margins = str(summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins")))
