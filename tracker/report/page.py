@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import re
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
-
-from markupsafe import Markup, escape
 
 from tracker.name_lists import join_names
 from tracker.report.charts import MAX_MODELS, N_BINS, build_charts
@@ -61,9 +60,9 @@ def _rendered(
     return page.encode()
 
 
-def format_code(text: str) -> Markup:
-    """Escape a text, and set the parts between backquotes as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+def format_code(text: str) -> str:
+    """Return a text as HTML: escaped, with the parts between backquotes as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _template_values(
