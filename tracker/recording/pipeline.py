@@ -57,12 +57,14 @@ class ComputedFinding:
     Attributes:
         provenance: the inputs and parameters that it was computed from.
         report: what the analysis returned.
+        metrics: rows of its metrics.
         artifacts: its arrays, tables and figures as files.
         seconds: duration of each step.
     """
 
     provenance: Provenance
     report: Report
+    metrics: Sequence[MetricRow]
     artifacts: Sequence[Artifact]
     seconds: Mapping[str, float]
 
@@ -128,7 +130,7 @@ def compute_finding(
         timer.lap("compute")
         artifacts = build_artifacts(report)
         timer.lap("draw")
-    return ComputedFinding(provenance=provenance, report=report, artifacts=artifacts, seconds=timer.laps)
+    return _prepare(provenance, report, artifacts, timer)
 
 
 def compute_report(
@@ -172,8 +174,7 @@ def record_report(
     timer, report = StepTimer(), _add_warnings((), report)
     artifacts = build_artifacts(report)
     timer.lap("draw")
-    computed = ComputedFinding(provenance=provenance, report=report, artifacts=artifacts, seconds=timer.laps)
-    recorded = _record(engine, computed)
+    recorded = _record(engine, _prepare(provenance, report, artifacts, timer))
     return recorded if publish_to is None else _publish(engine, recorded, publish_to)
 
 
@@ -188,8 +189,17 @@ def record_computed(engine: sa.Engine, computed: ComputedFinding, *, publish_to:
     return recorded if publish_to is None else _publish(engine, recorded, publish_to)
 
 
+def _prepare(
+    provenance: Provenance, report: Report, artifacts: Sequence[Artifact], timer: StepTimer
+) -> ComputedFinding:
+    metrics = make_metric_rows(report.finding)
+    return ComputedFinding(
+        provenance=provenance, report=report, metrics=metrics, artifacts=artifacts, seconds=timer.laps
+    )
+
+
 def _record(engine: sa.Engine, computed: ComputedFinding) -> RecordedFinding:
-    report, metrics = computed.report, make_metric_rows(computed.report.finding)
+    report, metrics = computed.report, computed.metrics
     with transaction(engine) as session:
         key = record_finding(session, computed.provenance, report, metrics, computed.artifacts, computed.seconds)
     return RecordedFinding(finding_id=key, analysis=computed.provenance.analysis, report=report, metrics=metrics)

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracker.database import connect
 from tracker.errors import SuffrageError
+from tracker.recording.finding import Finding
 from tracker.recording.pipeline import ComputedFinding, compute_finding
 from tracker.simulation.truth_comparison import select_scores
 
@@ -92,7 +93,8 @@ def compute_demo_findings(database_url: str, analysis: str) -> list[DemoFinding]
         result: ComputedFinding | str
         try:
             computed = compute_finding(engine, analysis, select_scores(), parameters)
-            result = replace(computed, report=replace(computed.report, figures={}))  # drawn, as artifacts
+            recorded = replace(computed.report, finding=Finding(), figures={}, tables={})  # the parts that are recorded
+            result = replace(computed, report=recorded)
         except SuffrageError as error:
             result = str(error)
         findings.append(DemoFinding(analysis=analysis, parameters=parameters, result=result))
