@@ -33,13 +33,11 @@ class ResultFile:
 
     Attributes:
         name: of the file, in the folder of the demo.
-        holds: description of its content.
         options: the options of `suffrage ingest`.
         write: returns its bytes.
     """
 
     name: str
-    holds: str
     options: ReadOptions
     write: Callable[[Simulation], bytes]
 
@@ -59,13 +57,11 @@ class VectorsFile:
 
     Attributes:
         name: of the file, in the folder of the demo.
-        holds: description of its content.
         encoder: name of the encoder.
         write: returns its bytes.
     """
 
     name: str
-    holds: str
     encoder: str
     write: Callable[[Simulation], bytes]
 
@@ -179,25 +175,21 @@ def _write_parquet(table: pa.Table) -> bytes:
 RESULT_FILES = (
     ResultFile(
         name="prompts.parquet",
-        holds="the questions, their options and gold answers",
         options=ReadOptions(benchmark=BENCHMARK),
         write=_prompts,
     ),
     ResultFile(
         name="earlier.csv.gz",
-        holds="an earlier run of one of the models",
         options=ReadOptions(benchmark=BENCHMARK),
         write=_earlier_run,
     ),
     ResultFile(
         name="scores.parquet",
-        holds="each model on each prompt, right or wrong, with the gold letter's probability",
         options=ReadOptions(benchmark=BENCHMARK, probability_kind="letters"),
         write=_scores,
     ),
     ResultFile(
         name="answer_only.csv.gz",
-        holds="the same models on the options alone, the question withheld",
         options=ReadOptions(benchmark=BENCHMARK, probability_kind="letters"),
         write=_answer_only,
     ),
@@ -205,7 +197,6 @@ RESULT_FILES = (
 
 VECTORS_FILE = VectorsFile(
     name="vectors.parquet",
-    holds="what each question means, as a vector",
     encoder=ENCODER,
     write=_vectors,
 )

@@ -101,10 +101,10 @@ class TestStored:
             lines = compare_with_truth(session, simulation)
         assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "36", "meaning"]
         easy = (simulation.full.right.all(axis=1)).sum()
-        assert lines[2].measured == f"{easy} prompts that every model gets right, 150 of them planted"
+        assert lines[2].measured == f"{easy} prompts that every model solves, 150 of them planted"
         seen = simulation.answer_only.right[:, simulation.truth.remembers].mean()
-        assert f"get {seen:.1%} right" in lines[3].measured
-        assert "two of a group have cosine similarity 0.9" in lines[5].measured
+        assert f"score {seen:.1%}" in lines[3].measured
+        assert "cosine similarity 0.9" in lines[5].measured
         with filled.begin() as connection:
             connection.execute(sa.text("UPDATE score SET value = 1 - value"))
             vector = simulation.meaning[0].tobytes()

@@ -114,12 +114,10 @@ def _describe(simulation: Simulation) -> None:
 
 
 def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
-    from tracker.simulation.files import FILES, write_files
+    from tracker.simulation.files import write_files
 
-    _head(f"Result files in {folder}")
+    _head(f"Result files, written to {folder} and ingested")
     write_files(simulation, folder)
-    for file in FILES:
-        click.echo(f"  {file.name:<20}{file.holds}")
     if known:
         _print_text("The files exist from an earlier demo.")
 
@@ -128,7 +126,6 @@ def _ingest(engine: Engine, folder: Path) -> None:
     from tracker.cli.commands.ingest import ingest_files
     from tracker.simulation.files import RESULT_FILES, VECTORS_FILE
 
-    _head("Ingesting them")
     for file in RESULT_FILES:
         _prompt(file.command(folder))
         _, failed = ingest_files(engine, [folder / file.name], file.options)
@@ -227,7 +224,7 @@ def _record(engine: Engine, findings: Sequence[DemoFinding]) -> None:
             _print_text(f"Not run: {finding.result}")
             continue
         summary = record_computed(engine, finding.result).report.summary
-        print_summary(Summary(summary.headline, summary.evidence[:1]))
+        print_summary(Summary(summary.headline, summary.evidence[: 1 if position == 0 else 0]))
 
 
 def _publish(engine: Engine, tracking_uri: str) -> None:
