@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -17,6 +17,8 @@ from tracker.recording.pipeline import ComputedFinding, compute_finding
 from tracker.simulation.truth_comparison import select_scores
 
 N_PROCESSES = 2
+FILTER_ANALYSIS = "smart-filtering"
+"""It comes first: other analyses are about the filter that it makes."""
 PARAMETERS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
     "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
@@ -72,17 +74,30 @@ class DemoFinding:
     result: ComputedFinding | str
 
 
-def compute_findings(database_url: str, analyses: Sequence[str]) -> Iterator[list[DemoFinding]]:
+def compute_findings(
+    database_url: str, analyses: Sequence[str], of_filters: Sequence[str]
+) -> Iterator[list[DemoFinding]]:
     """Compute the findings of each analysis in two processes, in the order of the names.
 
     Args:
         database_url: the store with the simulated benchmark.
-        analyses: names of analyses of one benchmark.
+        analyses: names of analyses of one benchmark; the first one makes a filter.
+        of_filters: names of analyses of that filter. They start once the first finding is recorded, which the caller
+            does before it takes the second.
     """
     pool = ProcessPoolExecutor(min(N_PROCESSES, os.cpu_count() or 1), mp_context=get_context("spawn"))
-    findings = pool.map(partial(compute_demo_findings, database_url), analyses)
-    pool.shutdown(wait=False)  # the processes end after the last analysis
-    return findings
+    compute = partial(pool.submit, compute_demo_findings, database_url)
+    return _collect([compute(name) for name in analyses], lambda: [compute(name) for name in of_filters])
+
+
+def _collect(
+    futures: Sequence[Future[list[DemoFinding]]], submit_more: Callable[[], list[Future[list[DemoFinding]]]]
+) -> Iterator[list[DemoFinding]]:
+    """Yield the results in order; submit more when the second one is requested."""
+    first, *following = futures
+    yield first.result()
+    for future in following + submit_more():
+        yield future.result()
 
 
 def compute_demo_findings(database_url: str, analysis: str) -> list[DemoFinding]:

@@ -58,8 +58,11 @@ def test_the_demo_runs_twice_in_a_folder(
     assert sections == find_sections(first.stdout, "analyze prompt-correlation")
 
 
-def compute_prompt_correlation(url: str, analyses: Sequence[str]) -> Iterator[list[DemoFinding]]:
-    return (compute_demo_findings(url, name) for name in analyses if name == "prompt-correlation")
+def compute_prompt_correlation(
+    url: str, analyses: Sequence[str], of_filters: Sequence[str]
+) -> Iterator[list[DemoFinding]]:
+    names = (*analyses, *of_filters)
+    return (compute_demo_findings(url, name) for name in names if name == "prompt-correlation")
 
 
 def find_sections(output: str, command: str) -> list[str]:

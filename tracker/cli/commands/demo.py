@@ -58,14 +58,11 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     _write(simulation, folder, known=known)
     engine = connect(url)
     _ingest(engine, folder)
-    independent, dependent = _analyses()
-    findings = compute_findings(url, independent)
+    findings = compute_findings(url, *_analyses())
     _print_leaderboard(engine, simulation)
     _compare(engine, simulation)
     _head("Analyses: the finding to expect, the headline and its first evidence")
     for results in findings:
-        _record(engine, results)
-    for results in compute_findings(url, dependent):
         _record(engine, results)
     if tracking_uri:
         _publish(engine, tracking_uri)
@@ -186,15 +183,16 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
 
 
 def _analyses() -> tuple[list[str], list[str]]:
-    """The analyses of one benchmark: those independent of other findings, and those of a filter."""
+    """Return the names of the analyses of one benchmark, the one that makes a filter first; and those of a filter."""
     from tracker.recording.registry import discover_analyses
+    from tracker.simulation.demo_analyses import FILTER_ANALYSIS
 
     independent: list[str] = []
     dependent: list[str] = []
     for name, analysis in discover_analyses().items():
         if not analysis.problem:
             _place(name, independent, dependent)
-    return sorted(independent), sorted(dependent)
+    return sorted(independent, key=lambda name: (name != FILTER_ANALYSIS, name)), sorted(dependent)
 
 
 def _place(name: str, independent: list[str], dependent: list[str]) -> None:
