@@ -86,8 +86,11 @@ def compute_findings(
             does before it takes the second.
     """
     pool = ProcessPoolExecutor(min(N_PROCESSES, os.cpu_count() or 1), mp_context=get_context("spawn"))
-    compute = partial(pool.submit, compute_demo_findings, database_url)
-    return _collect([compute(name) for name in analyses], lambda: [compute(name) for name in of_filters])
+
+    def submit(names: Sequence[str]) -> list[Future[list[DemoFinding]]]:
+        return [pool.submit(compute_demo_findings, database_url, name) for name in names]
+
+    return _collect(submit(analyses), partial(submit, of_filters))
 
 
 def _collect(
