@@ -99,7 +99,7 @@ def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command
             yield from walk(child, f"{path} {name}")
 
 
-EVERY = {path: command for path, command in walk(suffrage, "suffrage") if path != "suffrage demo"}
+EVERY = dict(walk(suffrage, "suffrage"))
 EXAMPLES = list(
     dict.fromkeys(line for command in EVERY.values() if isinstance(command, Command) for line in command.examples)
 )

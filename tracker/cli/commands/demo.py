@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.help_text import Command
 from tracker.errors import BadInputError, ConflictError, PluginError, PublishingError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ NOTICE = "SIMULATED.txt"
 QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy'"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -35,7 +36,7 @@ QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy
     help="Folder for all files; created if missing.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the simulation.")
-@click.option("--database", metavar="URL", help="URL of the store.  [default: suffrage.db in the folder]")
+@click.option("--database", metavar="URL", help="URL of the store; default: suffrage.db in the folder.")
 @click.option("--no-mlflow", is_flag=True, help="Record findings in the store only.")
 def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> None:
     """Run every analysis on a simulated benchmark whose truth is known.
@@ -43,6 +44,10 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     Writes result files of invented models, ingests them, prints the leaderboard, runs every analysis of one
     benchmark and compares the findings with the planted effects. All files, the store and MLflow's store are
     written to the folder. The first run takes about a minute; later runs reuse the compiled code.
+
+    Examples:
+        suffrage demo
+        suffrage demo --folder another-demo --seed 1 --no-mlflow
     """
     from tracker.database import connect
     from tracker.simulation.demo_analyses import compute_findings
