@@ -14,9 +14,6 @@ from text_rules import invented_terms, long_sentences
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 FIRST_CHECKED_VERSION = (0, 2, 0)
-PENDING: tuple[str, ...] = ()
-"""Areas whose texts are not yet rewritten; an area that passes must leave this list."""
-
 FROZEN = ("migrations/versions/", "tracker/evaluating/prompt_templates/built_in/cnn_dailymail.jinja")
 """Texts that cannot change: migrations were run, and the digest of a template identifies the runs made with it."""
 
@@ -96,10 +93,7 @@ def areas() -> dict[str, list[Path]]:
 AREAS = areas()
 
 
-@pytest.mark.parametrize(
-    "area",
-    [pytest.param(area, marks=[pytest.mark.xfail(strict=True)] if area in PENDING else []) for area in AREAS],
-)
+@pytest.mark.parametrize("area", AREAS)
 def test_texts_use_standard_terms_and_short_sentences(area: str) -> None:
     faults = []
     for path in AREAS[area]:
@@ -109,10 +103,6 @@ def test_texts_use_standard_terms_and_short_sentences(area: str) -> None:
             if text.is_message and not SQL.match(text.content):
                 faults += [f"{place}:{text.line}: long: {sentence}" for sentence in long_sentences(text.content)]
     assert faults == []
-
-
-def test_pending_areas_exist() -> None:
-    assert [area for area in PENDING if area not in AREAS] == []
 
 
 class TestTheChecks:

@@ -14,7 +14,9 @@ QUANTILE = 0.975
 
 def summarize(finding: BenchmarkGrowth) -> Summary:
     """Summarize how many prompts give nearly the final ranking."""
-    return Summary(_headline(finding), tuple(_list_evidence(finding)), tuple(_list_caveats(finding)))
+    return Summary(
+        _headline(finding), (*_list_evidence(finding), _describe_data(finding)), tuple(_list_caveats(finding))
+    )
 
 
 def _headline(finding: BenchmarkGrowth) -> str:
@@ -28,7 +30,6 @@ def _headline(finding: BenchmarkGrowth) -> str:
 
 
 def _list_evidence(finding: BenchmarkGrowth) -> Iterator[str]:
-    yield f"Data: {finding.n_prompts:,} prompts and {finding.n_models} model{'s' * (finding.n_models != 1)}."
     if finding.n_models > 1:
         yield from _describe_sizes(finding)
     yield from _describe_early_means(finding)
@@ -37,6 +38,11 @@ def _list_evidence(finding: BenchmarkGrowth) -> Iterator[str]:
             f"{finding.n_zero:,} prompts have score 0 from every model. By definition they are at distance 1 from all "
             "others, so they come early."
         )
+
+
+def _describe_data(finding: BenchmarkGrowth) -> str:
+    """Describe the prompts and the models."""
+    return f"Data: {finding.n_prompts:,} prompts and {finding.n_models} model{'s' * (finding.n_models != 1)}."
 
 
 def _describe_sizes(finding: BenchmarkGrowth) -> Iterator[str]:

@@ -25,7 +25,7 @@ def summarize(finding: PromptWeighting, models: Sequence[str]) -> Summary:
     schemes = {name: scheme for name, scheme in finding.schemes.items() if name != MEDOIDS}
     return Summary(
         _headline(schemes, models),
-        tuple(_list_evidence(finding, schemes)),
+        (*_list_evidence(finding, schemes), _describe_data(finding)),
         ("Descriptive: it shows what other weights would do, not which weights are right.",),
     )
 
@@ -51,12 +51,6 @@ def _headline(schemes: Mapping[str, Reweighting], models: Sequence[str]) -> str:
 
 
 def _list_evidence(finding: PromptWeighting, schemes: Mapping[str, Reweighting]) -> Iterator[str]:
-    n_clusters = finding.reported.clustering.n_clusters
-    zero = f" and {finding.n_zero:,} prompts that no model got right" if finding.n_zero else ""
-    yield (
-        f"Data: {finding.n_prompts:,} prompts and {finding.n_models} models. The weights come from {n_clusters} "
-        f"cluster{'s' * (n_clusters != 1)}{zero}."
-    )
     ranks = ", ".join(f"{name} {_format_places(scheme.largest_rank_change)}" for name, scheme in schemes.items())
     yield f"Largest rank change: {ranks}."
     means = ", ".join(f"{name} {scheme.largest_shift:.3g}" for name, scheme in schemes.items())
@@ -65,6 +59,16 @@ def _list_evidence(finding: PromptWeighting, schemes: Mapping[str, Reweighting])
     yield _describe_representatives(finding.schemes[MEDOIDS])
     if len(finding.by_seed) > 1:
         yield _describe_seeds(finding.by_seed)
+
+
+def _describe_data(finding: PromptWeighting) -> str:
+    """Describe the prompts, the models and the clusters."""
+    n_clusters = finding.reported.clustering.n_clusters
+    zero = f" and {finding.n_zero:,} prompts that no model got right" if finding.n_zero else ""
+    return (
+        f"Data: {finding.n_prompts:,} prompts and {finding.n_models} models. The weights come from {n_clusters} "
+        f"cluster{'s' * (n_clusters != 1)}{zero}."
+    )
 
 
 def _describe_representatives(alone: Reweighting) -> str:

@@ -22,7 +22,7 @@ def summarize(finding: SemanticSimilarity) -> Summary:
     is_tested = not finding.test.comparisons["slope.mean"].reason
     return Summary(
         _headline(finding.test.comparisons, finding.n_permutations),
-        tuple(_list_evidence(finding)),
+        (*_list_evidence(finding), _describe_data(finding)),
         (caveat,) if is_tested else (),
     )
 
@@ -52,7 +52,6 @@ def _headline(tests: Mapping[str, PermutationTest], n_permutations: int) -> str:
 def _list_evidence(finding: SemanticSimilarity) -> Iterator[str]:
     test, tests = finding.test, finding.test.comparisons
     mean, discoveries = tests["slope.mean"], tests["n_discoveries"]
-    yield f"Data: {int(test.kept.sum()):,} prompts and {finding.n_models} models."
     statistic = f"Mean slope of {SIMILARITY_TITLES[finding.similarity]} of scores on similarity in meaning"
     if mean.reason:
         yield f"{statistic}: {mean.observed:.3g}."
@@ -75,6 +74,11 @@ def _list_evidence(finding: SemanticSimilarity) -> Iterator[str]:
         yield f"KS distance from the distribution by chance: {distances}."
     if isinstance(finding.r_squared, float):
         yield f"Meaning explains {finding.r_squared:.1%} of the variance of a prompt's performance similarity (mean)."
+
+
+def _describe_data(finding: SemanticSimilarity) -> str:
+    """Describe the prompts and the models."""
+    return f"Data: {int(finding.test.kept.sum()):,} prompts and {finding.n_models} models."
 
 
 def list_moving_weights_warnings(name: str) -> list[str]:

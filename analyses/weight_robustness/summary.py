@@ -22,7 +22,7 @@ def summarize(finding: WeightRobustness) -> Summary:
     n = f"{finding.n_effective:,.0f}"
     return Summary(
         _headline(finding),
-        tuple(_list_evidence(finding)),
+        (*_list_evidence(finding), _describe_data(finding)),
         (
             "Random weights (Bayesian bootstrap) imitate another sample of prompts. They do not show whether the "
             "prompts measure the right thing.",
@@ -52,7 +52,6 @@ def _headline(finding: WeightRobustness) -> str:
 
 def _list_evidence(finding: WeightRobustness) -> Iterator[str]:
     u = finding.under
-    yield f"Data: {finding.n_prompts:,} prompts and {len(finding.models)} models."
     if len(finding.models) > 1:
         yield _describe_leader(finding)
         yield _describe_pairs(finding)
@@ -65,6 +64,11 @@ def _list_evidence(finding: WeightRobustness) -> Iterator[str]:
         f"Widest range of a weighted mean: {u.range_high[ranging] - u.range_low[ranging]:.4f} "
         f"({finding.models[ranging]}). It covers about all {u.n_draws:,} draws; more draws widen it."
     )
+
+
+def _describe_data(finding: WeightRobustness) -> str:
+    """Describe the prompts and the models."""
+    return f"Data: {finding.n_prompts:,} prompts and {len(finding.models)} models."
 
 
 def _describe_leader(finding: WeightRobustness) -> str:

@@ -106,7 +106,7 @@ class TestReport:
         alone = run_analysis(simulated(), n_seeds=1, seed=5).tables["seeds"].to_pylist()
         assert alone == result.tables["seeds"].to_pylist()[3:6]
         models = result.rankings["equal"].models
-        assert summarize(result.finding, models).evidence[-1].startswith("Over 3 seeds: ")
+        assert summarize(result.finding, models).evidence[-2].startswith("Over 3 seeds: ")
 
     def test_the_summary_states_the_largest_changes_and_that_few_representatives_support_no_ranking(
         self, report: Report
@@ -116,7 +116,7 @@ class TestReport:
         largest = max(metrics[f"{name}.largest_rank_change"] for name in schemes)
         assert f"change by up to {largest:g} place" in summary.headline
         assert report.rankings["equal"].models[int(np.argmin(report.rankings["equal"].rank))] in summary.headline
-        assert summary.evidence[0].startswith("Data: 150 prompts and 7 models.")
+        assert summary.evidence[-1].startswith("Data: 150 prompts and 7 models.")
         assert any("so few prompts cannot support a ranking" in item for item in summary.evidence)
         assert summary.caveats[0].startswith("Descriptive: ")
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy as sa
+from analysis_options import CHEAP, SCORES_ONLY
 from source_tree import glossary_rows
 
 from tracker.database import connect, transaction
@@ -38,28 +39,8 @@ MAX_WORDS = 30
 ANALYSES = tuple(discover_analyses())
 OF_TASKS = ("sensitivity-sweep", "social-choice", "task-subsets", "tradeoff", "voting-rules")
 """Analyses of task scores, which is all that a leaderboard has."""
-CHEAP: Mapping[str, object] = {
-    "n_permutations": 19,
-    "n_orders": 5,
-    "n_draws": 200,
-    "n_subsets": 20,
-    "n_splits": 4,
-    "n_samples": 20,
-    "n_restarts": 2,
-    "n_seeds": 2,
-    "n_models": 3,
-    "max_clusters": 4,
-    "max_size": 2,
-    "epsilons": ("0.1",),
-    "n_resamples": 99,
-    "time_limit": 3600.0,
-    "allow_unknown": True,
-}
-"""Options that make analyses cheap."""
 NO_EXACT_SEARCH: Mapping[str, object] = CHEAP | {"time_limit": 0.0}
 """The same for many models or tasks; a search that a time limit ends would depend on the load."""
-SCORES_ONLY: Mapping[str, object] = CHEAP | {"without_confidence": True, "without_similar": True}
-"""The same for data without probabilities, of whose prompts the vectors are random."""
 
 TERMS = [term.strip("`") for terms, *_ in glossary_rows("Invented terms in texts") for term in terms.split(", ")]
 INVENTED_TERM = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, TERMS))})(?![\w-])", re.I)

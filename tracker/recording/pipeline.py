@@ -130,7 +130,7 @@ def compute_finding(
         timer.lap("compute")
         artifacts = build_artifacts(report)
         timer.lap("draw")
-    return _prepare(provenance, report, artifacts, timer)
+        return _prepare(provenance, report, artifacts, timer)
 
 
 def compute_report(

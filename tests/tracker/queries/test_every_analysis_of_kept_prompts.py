@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from analysis_options import SCORES_ONLY
 from filled_stores import add_scores
 from numpy.typing import NDArray
 
@@ -26,29 +27,7 @@ from tracker.recording.pipeline import run_analysis
 from tracker.recording.registry import discover_analyses
 
 N, K = 60, 9
-QUICK: Mapping[str, object] = {
-    "n_permutations": 9,
-    "n_orders": 5,
-    "n_draws": 200,
-    "n_subsets": 20,
-    "n_splits": 4,
-    "n_samples": 20,
-    "n_restarts": 2,
-    "n_seeds": 2,
-    "n_models": 3,
-    "max_clusters": 4,
-    "max_size": 2,
-    "epsilons": ("0.1",),
-    "allow_unknown": True,
-    "without_confidence": True,
-    "without_similar": True,
-    "n_resamples": 99,
-    "time_limit": 3600.0,
-    "model_a": "maker 8/model",
-    "model_b": "maker 2/model",
-}
-"""Options that make analyses quick, that let no search run out of time on a busy machine, that smart filtering needs
-where scores are all there is, and that name models."""
+NAMED_MODELS: Mapping[str, object] = SCORES_ONLY | {"model_a": "maker 8/model", "model_b": "maker 2/model"}
 
 
 def questions() -> list[str]:
@@ -87,7 +66,11 @@ def fill(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
 
 def quick(declaration: Declaration) -> dict[str, Any]:
     return declaration.complete(
-        {parameter.name: QUICK[parameter.name] for parameter in declaration.parameters if parameter.name in QUICK}
+        {
+            parameter.name: NAMED_MODELS[parameter.name]
+            for parameter in declaration.parameters
+            if parameter.name in NAMED_MODELS
+        }
     )
 
 
