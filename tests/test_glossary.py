@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from source_tree import ROOT, glossary_rows, glossary_section, modules, nodes
@@ -23,6 +24,7 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in WORD.findall(name.replace("_", " ")))
 
 
+@cache
 def invented_term(name: str) -> str | None:
     """The term of the glossary's lists that an identifier uses, if any."""
     parts = words(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import shutil
@@ -33,6 +34,10 @@ def run(*arguments: str, folder: Path, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
+distributions_of_packages = functools.cache(packages_distributions)
+"""It reads what every installed distribution holds."""
+
+
 def providers(nodes: Iterable[ast.AST]) -> list[set[str]]:
     """For each foreign package that some of these statements import: the distributions that bring it."""
     names = set()
@@ -41,7 +46,7 @@ def providers(nodes: Iterable[ast.AST]) -> list[set[str]]:
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.split(".")[0])
-    known = packages_distributions()
+    known = distributions_of_packages()
     foreign = names - set(sys.stdlib_module_names) - {"tracker", "analyses"}
     # What is not installed is looked for under its own name.
     return [{item.lower().replace("_", "-") for item in known.get(name, [name])} for name in sorted(foreign)]
@@ -173,17 +178,21 @@ class TestAlembicCommand:
                 connection.execute(sa.text(f"ALTER TABLE prompt DROP COLUMN {column}"))
         engine.dispose()
 
-        def alembic(*arguments: str) -> str:
-            return run("alembic", *arguments, folder=checkout, SUFFRAGE_DATABASE_URL=store_url)
-
         head = known_versions()[-1]
         number = f"{int(head) + 1:04d}"
-        alembic("revision", "--autogenerate", "-m", "Prompts have answers")
+        commands = [
+            ["revision", "--autogenerate", "-m", "Prompts have answers"],
+            ["upgrade", "head"],
+            ["check"],
+            ["downgrade", head],
+        ]
+        (checkout / "every_command.py").write_text(
+            f"from alembic.config import main\nfor arguments in {commands}:\n    main(arguments)\n"
+        )
+        output = run("every_command", folder=checkout, SUFFRAGE_DATABASE_URL=store_url)
+        assert "No new upgrade operations detected" in output
         source = (checkout / f"migrations/versions/{number}_prompts_have_answers.py").read_text()
         assert source.startswith('"""Prompts have answers."""\n')
         assert f'down_revision = "{head}"' in source
-        alembic("upgrade", "head")
-        assert "No new upgrade operations detected" in alembic("check")
-        alembic("downgrade", head)
         columns = {column["name"] for column in sa.inspect(connect(store_url)).get_columns("prompt")}
         assert not {"answer", "details"} & columns

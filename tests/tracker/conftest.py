@@ -232,10 +232,13 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def mlflow_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mlflow_template(folder_of_all_workers: Path) -> Path:
     """An empty MLflow file that others are copied from: making one takes MLflow seconds."""
-    path = tmp_path_factory.mktemp("mlflow") / "template.db"
-    prepare_store(f"sqlite:///{path}")
+    path = folder_of_all_workers / "mlflow_template.db"
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            prepare_store(f"sqlite:///{path}.new")
+            Path(f"{path}.new").rename(path)
     return path
 
 

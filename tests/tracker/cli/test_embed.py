@@ -7,8 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
+from forked_process import fork
 
 from tracker.cli import suffrage
 from tracker.cli.commands.embed import embed
@@ -25,22 +24,6 @@ from tracker.errors import SelectionError, SuffrageError
 from tracker.queries.sql import tables
 
 N = 560
-
-KILLED = """
-import os, signal, sys
-import sqlalchemy as sa
-from tracker.cli import main
-seen = []
-
-def count(connection, cursor, statement, *rest):
-    if statement.startswith("INSERT INTO embedding"):
-        seen.append(statement)
-        if len(seen) == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sa.event.listen(sa.Engine, "after_cursor_execute", count)
-main(sys.argv[1:])
-"""
 
 
 def run(*arguments: object) -> Result:
@@ -126,6 +109,20 @@ class TestMade:
         assert json.loads(templates.stdout) == [{"template": "question"}, {"template": "details:reason"}]
 
 
+def run_until_third_insert(*arguments: str) -> None:
+    """Run a command in a process that is killed after it has added vectors for the third time."""
+    n_inserts = 0
+
+    def count(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        nonlocal n_inserts
+        n_inserts += statement.startswith("INSERT INTO embedding")
+        if n_inserts == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sa.event.listen(sa.Engine, "after_cursor_execute", count)
+    run(*arguments)
+
+
 class TestStopped:
     def test_killed_and_run_again_it_ends_with_the_bytes_of_an_uninterrupted_run(
         self, sqlite_url: str, tmp_path: Path, questions: list[list[object]], tiny_encoder: Path
@@ -134,20 +131,15 @@ class TestStopped:
         for url in (sqlite_url, uninterrupted):
             filled(url, tmp_path, questions)
         words = ["embed", "b", "--encoder", str(tiny_encoder), "--batch-size", "10", "--device", "cpu", "--database"]
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED, *words, sqlite_url],
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert run(*words, uninterrupted).exit_code == 0
+        killed = fork(lambda: run_until_third_insert(*words, sqlite_url), tmp_path / "killed.output")
+        output = killed.wait()
+        assert killed.returncode == -signal.SIGKILL, output
         part = stored(sqlite_url)
         assert 500 < len(part) < N
         assert run("db", "check", "--database", sqlite_url).exit_code == 0
         again = run(*words, sqlite_url)
         assert f"b: {N - len(part)} new vectors" in again.stderr
-        assert run(*words, uninterrupted).exit_code == 0
         assert stored(sqlite_url) == stored(uninterrupted)
         assert part.items() <= stored(sqlite_url).items()
 

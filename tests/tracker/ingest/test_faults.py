@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import random
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from forked_process import ForkedProcess, fork
 from measurement_blocks import all_rows, prompts, scores, store_blocks
 
+from tracker.cli import main
 from tracker.database import connect, create_unchecked_engine, transaction
 from tracker.errors import DatabaseError
 from tracker.ingest.write.checksums import verify_checksums
 
 N_PROMPTS, N_MODELS = 3000, 24
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Where Python is told to keep no bytecode, the many commands started here still share theirs."""
-    with pytest.MonkeyPatch.context() as patch:
-        if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-            patch.delenv("PYTHONDONTWRITEBYTECODE")
-            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
-        yield
 
 
 def table(folder: Path, name: str, n_prompts: int = N_PROMPTS, n_models: int = N_MODELS) -> Path:
@@ -45,13 +33,13 @@ def table(folder: Path, name: str, n_prompts: int = N_PROMPTS, n_models: int = N
     return path
 
 
-def command(url: str, *paths: Path) -> list[str]:
-    options = ["--benchmark", "b", "--database", url, "--no-mlflow"]
-    return [sys.executable, "-m", "tracker.cli", "ingest", *map(str, paths), *options]
+def ingest(url: str, *paths: Path) -> None:
+    main(["ingest", *map(str, paths), "--benchmark", "b", "--database", url, "--no-mlflow"])
 
 
-def started(url: str, *paths: Path, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(url, *paths), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+def started(url: str, *paths: Path) -> ForkedProcess:
+    """That command in a process of its own."""
+    return fork(lambda: ingest(url, *paths), paths[0].with_suffix(".output"))
 
 
 def counts(engine: sa.Engine) -> dict[str, int]:
@@ -76,25 +64,31 @@ def assert_sound(engine: sa.Engine) -> None:
 class TestKilled:
     def all_or_nothing(self, store: sa.Engine, url: str, folder: Path, n_kills: int) -> None:
         whole = N_PROMPTS * N_MODELS
+        path = table(folder, "undisturbed")
+        store.dispose()
         begun = time.monotonic()
-        process = started(url, table(folder, "undisturbed"))
-        assert process.wait(120) == 0, process.communicate()
+        process = started(url, path)
+        output = process.wait()
         lasts = time.monotonic() - begun
+        assert process.returncode == 0, output
         chance = random.Random(n_kills)
         outcomes = []
         for n in range(n_kills):
             path = table(folder, f"file{n}")
+            store.dispose()
             process = started(url, path)
-            time.sleep(chance.uniform(0.5, 1.0) * lasts)
+            time.sleep(chance.uniform(0.1, 1.0) * lasts)
             process.kill()
-            process.communicate()
+            process.wait()
             outcomes.append(counts(store).get(path.stem, 0))
             assert outcomes[-1] in (0, whole)
             assert_sound(store)
         paths = [folder / f"file{n}.csv" for n in range(n_kills)]
-        again = subprocess.run(command(url, *paths), capture_output=True, text=True, timeout=300)
-        assert again.returncode == 0, again.stderr
-        assert again.stderr.count("nothing changed") == outcomes.count(whole)
+        store.dispose()
+        again = started(url, *paths)
+        output = again.wait()
+        assert again.returncode == 0, output
+        assert output.count("nothing changed") == outcomes.count(whole)
         assert_sound(store)
         assert counts(store) == dict.fromkeys(["undisturbed", *(path.stem for path in paths)], whole)
         with store.connect() as connection:
@@ -119,7 +113,7 @@ class TestCrowded:
         paths = [table(folder, f"file{i}", n_prompts=500, n_models=10) for i in range(n)]
         processes = [started(url, path) for path in paths]
         for process in processes:
-            _, output = process.communicate(timeout=180)
+            output = process.wait()
             assert process.returncode == 0, output
             assert "Error" not in output
             assert "locked" not in output
@@ -151,19 +145,23 @@ class TestDiskFull:
         size = (tmp_path / "store.db").stat().st_size
         path = table(tmp_path, "big")
 
-        def limit() -> None:
+        def ingest_with_limit() -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, size + 100_000))
+            ingest(sqlite_url, path)
 
-        # Python would cut off its own bytecode where the limit does, and stumble over it the next time.
-        process = started(sqlite_url, path, preexec_fn=limit, env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
-        _, output = process.communicate(timeout=120)
+        engine.dispose()
+        process = fork(ingest_with_limit, tmp_path / "limited.output")
+        output = process.wait()
         assert process.returncode == 1
         assert "Traceback" not in output
         assert "the disk is full" in output
         assert "Free some space and run it again" in output
         assert all_rows(engine) == before
         assert_sound(engine)
-        assert subprocess.run(command(sqlite_url, path), capture_output=True, timeout=120).returncode == 0
+        engine.dispose()
+        process = started(sqlite_url, path)
+        output = process.wait()
+        assert process.returncode == 0, output
         assert counts(engine)["big"] == N_PROMPTS * N_MODELS
         engine.dispose()
 
@@ -211,12 +209,12 @@ class TestServerGone:
     def test_a_command_that_is_interrupted_reports_it_and_stores_nothing(
         self, postgres_url: str, cut: Callable[[], int], tmp_path: Path
     ) -> None:
-        process = started(postgres_url, table(tmp_path, "big", n_prompts=10_000, n_models=100))
+        process = started(postgres_url, table(tmp_path, "big", n_prompts=5_000, n_models=100))
         n_cut = 0
         while process.poll() is None:
             n_cut += cut()
             time.sleep(0.02)
-        _, output = process.communicate()
+        output = process.wait()
         assert n_cut > 0
         assert process.returncode == 1
         assert "Traceback" not in output
