@@ -19,8 +19,19 @@ from scipy.stats import ks_2samp
 
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
+from analyses.numerics.similarity.score_table import ScoreTable
+from analyses.numerics.similarity.similarity_test import SimilarityTests
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table, continuous_table
+
+
+def _run_binary(table: np.ndarray, weights: np.ndarray | None = None, **options: Any) -> SimilarityTests:
+    """A test from the scores on, so that the time to pack them counts."""
+    return compare_binary(ScoreTable(table, weights), seed=0, **options)
+
+
+def _run_continuous(table: np.ndarray, weights: np.ndarray | None = None, **options: Any) -> SimilarityTests:
+    return compare_continuous(ScoreTable(table, weights), seed=0, **options)
 
 
 def _pairs(table: np.ndarray, similarity: str) -> np.ndarray:
@@ -49,9 +60,9 @@ def _peer(table: np.ndarray, similarities: tuple[str, ...], n_permutations: int)
 def _ours_per_permutation(n_prompts: int, n_models: int) -> float:
     """Seconds for one more permutation: between runs of 5 and of 25."""
     table = binary_table(n_prompts, n_models)
-    compare_binary(table[:50], n_permutations=1, seed=0)
-    few = seconds(lambda: compare_binary(table, n_permutations=5, seed=0))
-    many = seconds(lambda: compare_binary(table, n_permutations=25, seed=0))
+    _run_binary(table[:50], n_permutations=1)
+    few = seconds(lambda: _run_binary(table, n_permutations=5))
+    many = seconds(lambda: _run_binary(table, n_permutations=25))
     return (many - few) / 20
 
 
@@ -75,9 +86,9 @@ def _whole(name: str, run: Callable[[int], Any], table: np.ndarray, similarities
 def _weighted_beside_plain(binary: np.ndarray, scores: np.ndarray) -> Iterator[dict[str, Any]]:
     """What weights cost: the peer is our own run without them."""
     runs = {
-        "1200x14 binary, columns": partial(compare_binary, binary, n_permutations=1000, seed=0),
-        "1200x14 binary, margins": partial(compare_binary, binary, n_permutations=1000, seed=0, null="margins"),
-        "805x58 continuous": partial(compare_continuous, scores, n_permutations=1000, seed=0),
+        "1200x14 binary, columns": partial(_run_binary, binary, n_permutations=1000),
+        "1200x14 binary, margins": partial(_run_binary, binary, n_permutations=1000, null="margins"),
+        "805x58 continuous": partial(_run_continuous, scores, n_permutations=1000),
     }
     for name, run in runs.items():
         weights = np.random.default_rng(1).gamma(2, 1, len(run.args[0]))
@@ -98,21 +109,21 @@ def measurements() -> Iterator[dict[str, Any]]:
     table = binary_table(1200, 14)
     three = ("hamming", "cosine", "jaccard")
     for null in ("columns", "margins"):
-        run = partial(compare_binary, table, null=null, seed=0)
+        run = partial(_run_binary, table, null=null)
         yield _whole(
             f"prompt correlation 1200x14 binary, {null}", lambda n, run=run: run(n_permutations=n), table, three
         )
     scores = continuous_table(805, 58)
     yield _whole(
         "prompt correlation 805x58 continuous",
-        lambda n: compare_continuous(scores, n_permutations=n, seed=0),
+        lambda n: _run_continuous(scores, n_permutations=n),
         scores,
         ("cosine",),
     )
     yield from _weighted_beside_plain(table, scores)
     gaps = binary_table(12_032, 29)
     gaps[:1700, 0] = np.nan
-    seconds_ours = seconds(lambda: compare_binary(gaps, n_permutations=100, seed=0))
+    seconds_ours = seconds(lambda: _run_binary(gaps, n_permutations=100))
     yield {"name": "prompt correlation 12032x29 with missing cells, 100 permutations", "ours_s": round(seconds_ours, 3)}
     seconds_ours, our_memory = in_own_process(partial(_ours_per_permutation, 14_042, 100))
     peer, peer_memory = in_own_process(partial(_peer_per_permutation, 14_042, 100))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.packed_scores import PackedScores, bit, flip
+from analyses.numerics.similarity.score_table import PackedScores, bit, flip
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_kernels import fill_below
 from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS, stream_key
@@ -103,10 +103,10 @@ def run_trades(
 
     Source: the "curveball" trade of Strona et al. 2014, along columns; `TRADES_PER_COLUMN` steps per column.
     """
-    result = bits.copy()
+    bits = bits.copy()
     if packed.n_columns > 1:
-        _trade(packed, result, key, purpose, permutation)
-    return result
+        _trade(packed, bits, key, purpose, permutation)
+    return bits
 
 
 def find_common_ancestor(packed: PackedScores, key: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -22,13 +22,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from analyses.numerics.null_tables import Null
+from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES
 from analyses.presentation.permutation_test_table import list_statistics
 from analyses.presentation.permutation_warnings import explain_untested, list_weight_warnings
 from analyses.prompt_correlation import figures
 from analyses.prompt_correlation.method import PVALUES, PromptCorrelation, permutation_test
 from analyses.prompt_correlation.summary import list_table_warnings, summarize
-from analyses.prompt_correlation.validation import find_constant_columns
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
@@ -102,7 +102,7 @@ def analyze(
     )
     if reason := explain_untested(weights, voters):
         finding = replace(finding, similarities=finding.similarities.without_pvalues(reason))
-    constant_models = [models[column] for column in np.flatnonzero(find_constant_columns(Q))]
+    constant_models = [models[column] for column in np.flatnonzero(ScoreTable(Q).constant_columns)]
     values = {f"{name}.mean_to_others": mean for name, mean in finding.similarities.mean_to_others.items()}
     if finding.is_binary:
         values["n_right"] = np.nansum(Q, axis=1)

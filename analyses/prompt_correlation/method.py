@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from analyses.numerics.null_tables import Null
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
+from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
 from analyses.numerics.similarity.similarity_test import SimilarityTests
-from analyses.prompt_correlation.validation import find_constant_columns, is_binary_table, validate_test
+from analyses.prompt_correlation.validation import validate_test
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.resampling import PermutationTest
-from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
+from tracker.statistics.standard_errors import effective_sample_size
 
 STATISTICS = ("mean", "p75", "p95", "variance", "ks_d")
 PVALUES = ("pvalue", "pvalue_lower", "pvalue_mid", "pvalue_two_sided")
@@ -153,41 +154,37 @@ def permutation_test(
         SelectionError: the table is too small, holds infinite values, does not vary, or the options do not
             fit it.
     """
-    is_binary = is_binary_table(Q)
-    validate_test(
-        Q, is_binary=is_binary, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed
-    )
-    if weights is not None:
-        weights = None if (weights == weights[0]).all() else scale_to_mean_one(weights)
-    missing = np.isnan(Q)
-    if is_binary:
-        selected = select_similarities(similarities, Q.shape[1])
-        tests = compare_binary(
-            Q, n_permutations=n_permutations, null=null, similarities=selected, seed=seed, weights=weights
-        )
+    table = ScoreTable.create(Q, weights)
+    validate_test(table, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed)
+    if table.is_binary:
+        selected = select_similarities(similarities)
+        tests = compare_binary(table, n_permutations=n_permutations, null=null, similarities=selected, seed=seed)
     else:
-        tests = compare_continuous(Q, n_permutations=n_permutations, seed=seed, weights=weights)
+        tests = compare_continuous(table, n_permutations=n_permutations, seed=seed)
     return PromptCorrelation(
-        n_prompts=Q.shape[0],
-        n_models=Q.shape[1],
-        n_missing=int(missing.sum()),
+        n_prompts=table.n_rows,
+        n_models=table.n_columns,
+        n_missing=int(table.missing.sum()),
         n_permutations=n_permutations,
         null=null,
-        n_all_wrong=int(((Q == 0) | missing).all(axis=1).sum()),
-        n_all_right=int(((Q == 1) | missing).all(axis=1).sum()),
-        n_distinct=int(np.unique(np.where(missing, np.inf, Q), axis=0).shape[0]),
-        n_constant_models=int(find_constant_columns(Q).sum()),
-        kr20=_kr20(Q, weights) if is_binary else Undefined("defined for scores of 0 and 1"),
+        n_all_wrong=table.count_constant_rows(0),
+        n_all_right=table.count_constant_rows(1),
+        n_distinct=table.count_distinct_rows(),
+        n_constant_models=int(table.constant_columns.sum()),
+        kr20=_kr20(table),
         similarities=tests,
-        n_effective=None if weights is None else effective_sample_size(weights),
+        n_effective=None if table.weights is None else effective_sample_size(table.weights),
     )
 
 
-def _kr20(Q: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Metric:
+def _kr20(table: ScoreTable) -> Metric:
     """Kuder-Richardson formula 20 with models as items and prompts as subjects, variances divided by ``n``."""
-    if np.isnan(Q).any():
+    if not table.is_binary:
+        return Undefined("defined for scores of 0 and 1")
+    if table.missing.any():
         return Undefined("defined for tables without missing scores")
-    k, sums = Q.shape[1], Q.sum(axis=1)
+    Q, weights = table.Q, table.weights
+    k, sums = table.n_columns, Q.sum(axis=1)
     if weights is None:
         p, variance = Q.mean(axis=0), sums.var()
     else:

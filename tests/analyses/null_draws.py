@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from analyses.numerics.null_tables import draw_fixed_margins, find_common_ancestor, shuffle_columns
-from analyses.numerics.similarity.packed_scores import PackedScores, unpack_bits
+from analyses.numerics.similarity.score_table import PackedScores, unpack_bits
 from tracker.statistics.rng_streams import stream_key
 
 

@@ -17,7 +17,7 @@ from analyses.numerics.clustering.best_clustering import (
     find_best_number,
 )
 from analyses.numerics.null_tables import NullTables, shuffle_table
-from analyses.numerics.similarity.packed_scores import PackedScores, unpack_bits
+from analyses.numerics.similarity.score_table import PackedScores, unpack_bits
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
 from tracker.statistics.rng_streams import stream_key
 

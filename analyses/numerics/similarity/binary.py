@@ -8,7 +8,7 @@ storing a pair (`pair_counter`), and everything reported is a function of these 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,9 @@ from analyses.numerics.similarity.distributions import (
     describe_counts,
     join_distances,
 )
-from analyses.numerics.similarity.packed_scores import PackedScores
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
 from analyses.numerics.similarity.pairs.pair_counts import N_SIDES, PairCounts
+from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import SIMILARITIES, Counts, Similarity
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import (
@@ -79,23 +79,41 @@ class DrawBlock:
         return replace(self, used=self.used[:0], counts=self.counts[:, :0], total=self.total[:0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NullDraws:
     """Tables drawn under a null, and what is counted of them.
 
     Attributes:
-        counter: of the observed table.
+        table: the observed table.
         similarities: to describe.
-        observed: counts of the observed table.
         tables: the drawn tables.
-        keeps_counts: whether the counts of a block are kept.
+        n_permutations: how many are drawn.
     """
 
-    counter: PairCounter
+    table: ScoreTable
     similarities: tuple[Similarity, ...]
-    observed: PairCounts
     tables: NullTables
-    keeps_counts: bool
+    n_permutations: int
+
+    @cached_property
+    def counter(self) -> PairCounter:
+        """Counts the pairs of the observed table and of every draw."""
+        return PairCounter.create(self.table, self.similarities)
+
+    @cached_property
+    def observed(self) -> PairCounts:
+        """Counts of the observed table."""
+        return self.counter.count(self.table.packed.bits)
+
+    @cached_property
+    def runs(self) -> list[range]:
+        """The draws of each block."""
+        return split_blocks(self.n_permutations, max(1, min(50, 4_000_000 // self.counter.n_values)))
+
+    @property
+    def keeps_counts(self) -> bool:
+        """Whether the counts of a block are kept."""
+        return self.n_permutations * self.counter.n_values <= MAX_KEPT
 
     def count(self, run: range) -> tuple[PairCounts, Counts, bool]:
         """Counts and `compute_row_sum_spread` of some draws, and whether any differs from the observed table."""
@@ -106,11 +124,12 @@ class NullDraws:
             bits = self.tables.draw(permutation)
             counts.values[b], counts.sides[b] = counter.count(bits)
             row_sums[b] = compute_row_sum_spread(bits, counter.weights)
-            differs = differs or not np.array_equal(bits, counter.packed.bits)
+            differs = differs or not np.array_equal(bits, self.table.packed.bits)
         return counts, row_sums, differs
 
-    def describe_block(self, run: range) -> DrawBlock:
-        """What some draws leave behind."""
+    def describe_block(self, block: int) -> DrawBlock:
+        """What the draws of one block leave behind."""
+        run = self.runs[block]
         (counts, sides), row_sums, differs = self.count(run)
         statistics = np.empty((len(run), len(self.similarities), len(STATISTICS)))
         signs = np.zeros(statistics.shape, np.int8)
@@ -158,83 +177,78 @@ class NullDraws:
         The agreements of all pairs add up to the same number in every draw, column by column; so does their
         mean share, if every two rows that share cells share equally many. Weights end that.
         """
-        if similarity.invariant_mean and self.counter.weights is None and self.counter.packed.overlaps().size == 1:
+        if similarity.invariant_mean and self.counter.weights is None and self.table.packed.overlaps().size == 1:
             return frozenset({"mean"})
         return frozenset()
 
+    def unchanged_reason(self, blocks: list[DrawBlock]) -> str:
+        """Why no statistic at all can be a test; empty if some can."""
+        if self.tables.ancestor is not None:
+            return "" if any(block.differs for block in blocks) else NO_OTHER_TABLE
+        reason = ONE_VARYING_COLUMN if self.table.weights is None else ONE_VARYING_BY_WEIGHT
+        return reason if self.table.only_reorders else ""
+
 
 def compare_binary(
-    Q: NDArray[np.float64],
+    table: ScoreTable,
     *,
     n_permutations: int,
     null: Null = "columns",
     similarities: tuple[Similarity, ...] = SIMILARITIES,
     seed: int,
-    weights: NDArray[np.float64] | None = None,
 ) -> SimilarityTests:
     """Compare the similarities of a binary table's rows with those of tables drawn under a null.
 
     Args:
-        Q: ``(n, k)`` of 0, 1 and NaN (missing), ``n >= 2`` and at least one column, at most ``max_columns`` of each
-            similarity; every row and column has a measured cell.
+        table: at least 2 rows and one column, at most ``max_columns`` of some similarity.
         n_permutations: draws, at least 1.
         null: "columns" shuffles each column among its measured cells; "margins" keeps the sums of rows too.
-        similarities: some of `SIMILARITIES`.
+        similarities: some of `SIMILARITIES`; those with fewer ``max_columns`` than the table has columns are left out.
         seed: of all draws.
-        weights: ``(n,)`` float64, positive, mean 1; they stay at their rows in every draw. None: all count the same.
     """
-    packed = PackedScores.from_scores(Q)
-    counter = PairCounter.create(packed, similarities, weights)
-    tables = NullTables.create(packed, null=null, seed=seed)
-    keeps_counts = n_permutations * counter.n_values <= MAX_KEPT
-    draws = NullDraws(counter, similarities, counter.count(packed.bits), tables, keeps_counts)
-    return _compare_with_draws(draws, split_blocks(n_permutations, max(1, min(50, 4_000_000 // counter.n_values))))
+    draws = NullDraws(
+        table=table,
+        similarities=tuple(s for s in similarities if table.n_columns <= s.max_columns),
+        tables=NullTables.create(table.packed, null=null, seed=seed),
+        n_permutations=n_permutations,
+    )
+    return _compare_with_draws(draws)
 
 
-def _compare_with_draws(draws: NullDraws, runs: list[range]) -> SimilarityTests:
-    counter = draws.counter
-    blocks, pooled = _describe_draws(draws, runs)
+def _compare_with_draws(draws: NullDraws) -> SimilarityTests:
+    blocks, pooled = _describe_draws(draws)
     pools = [draws.observed_counts(s) + drawn for s, drawn in zip(draws.similarities, pooled, strict=True)]
-    distances = map_blocks(lambda block: draws.distances(runs[block], blocks[block], pools), len(runs))
-    reason = _unchanged_reason(draws, blocks)
-    n, n_pairs = counter.packed.bits.shape[0], counter.n_pairs()
+    distances = map_blocks(lambda block: draws.distances(draws.runs[block], blocks[block], pools), len(blocks))
+    reason = draws.unchanged_reason(blocks)
+    table, n_pairs = draws.table, draws.counter.n_pairs()
     return SimilarityTests(
         tests=tuple(
             _test(i, draws, blocks, [block[i] for block in distances], pooled[i], reason)
             for i in range(len(draws.similarities))
         ),
         n_pairs=n_pairs,
-        n_disjoint=n * (n - 1) // 2 - n_pairs,
-        mean_to_others=counter.mean_to_others(),
-        row_sums=_row_sums(draws, blocks, reason) if counter.packed.is_complete else None,
+        n_disjoint=table.count_disjoint_pairs(n_pairs),
+        mean_to_others=draws.counter.mean_to_others(),
+        row_sums=_row_sums(draws, blocks, reason) if table.packed.is_complete else None,
     )
 
 
-def _describe_block(block: int, *, draws: NullDraws, runs: list[range]) -> DrawBlock:
-    return draws.describe_block(runs[block])
+def _describe_block(place: int, *, draws: NullDraws, batch: range) -> DrawBlock:
+    return draws.describe_block(batch[place])
 
 
-def _describe_draws(draws: NullDraws, runs: list[range]) -> tuple[list[DrawBlock], list[Counts]]:
+def _describe_draws(draws: NullDraws) -> tuple[list[DrawBlock], list[Counts]]:
     """What all draws leave behind, and the counts of all of them together for each similarity."""
     blocks: list[DrawBlock] = []
     values, sides = (np.zeros_like(counts) for counts in draws.observed)
-    for batch in split_blocks(len(runs), len(runs) if draws.keeps_counts else MAX_BLOCKS):
-        described = map_blocks(partial(_describe_block, draws=draws, runs=runs[batch.start : batch.stop]), len(batch))
+    n_blocks = len(draws.runs)
+    for batch in split_blocks(n_blocks, n_blocks if draws.keeps_counts else MAX_BLOCKS):
+        described = map_blocks(partial(_describe_block, draws=draws, batch=batch), len(batch))
         for block in described:
             values[block.used] += block.total
             sides += block.sides.sum(axis=0)
         blocks += described if draws.keeps_counts else [block.without_counts() for block in described]
     return blocks, [draws.counter.select(s, values[None, :], sides[None, :])[0] for s in draws.similarities]
-
-
-def _unchanged_reason(draws: NullDraws, blocks: list[DrawBlock]) -> str:
-    """Why no statistic at all can be a test; empty if some can."""
-    if draws.tables.ancestor is not None:
-        return "" if any(block.differs for block in blocks) else NO_OTHER_TABLE
-    packed = draws.counter.packed
-    n_varying = int(((packed.ones > 0) & (packed.ones < np.diff(packed.cell_starts))).sum())
-    reason = ONE_VARYING_COLUMN if draws.counter.weights is None else ONE_VARYING_BY_WEIGHT
-    return reason if n_varying < 2 and packed.is_complete else ""
 
 
 def _test(
@@ -273,7 +287,7 @@ def _test(
 
 def _row_sums(draws: NullDraws, blocks: list[DrawBlock], reason: str) -> PermutationTest:
     """Variance of the ones in a row; without weights the sum of row sums is fixed, so squares decide ties."""
-    packed, weights = draws.counter.packed, draws.counter.weights
+    packed, weights = draws.table.packed, draws.counter.weights
     reason = reason or (INVARIANT_ROW_SUMS if draws.tables.ancestor is not None else "")
     null = np.concatenate([block.row_sums for block in blocks])
     observed = compute_row_sum_spread(packed.bits, weights)

@@ -7,14 +7,16 @@ are the same bytes for any number of workers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.null_tables import shuffle_scores
-from analyses.numerics.similarity.cosines.cosine_distributions import CosineDistribution, describe_cosines
-from analyses.numerics.similarity.cosines.cosine_layout import CosineLayout, can_have_zero_rows
-from analyses.numerics.similarity.cosines.cosine_pairs import BINS
+from analyses.numerics.similarity.cosine_distributions import CosineDistribution, CosineLayout, describe_cosines
+from analyses.numerics.similarity.cosine_pairs import BINS
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances, join_distances
+from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import (
     compare_weighted_distances,
@@ -33,84 +35,86 @@ ONE_VARYING_BY_WEIGHT = (
 )
 
 
-def compare_continuous(
-    Q: NDArray[np.float64], *, n_permutations: int, seed: int, weights: NDArray[np.float64] | None = None
-) -> SimilarityTests:
+@dataclass(frozen=True, kw_only=True)
+class CosineDraws:
+    """Tables with shuffled columns, and how their cosines are distributed.
+
+    Attributes:
+        table: the observed table.
+        key: of the seed.
+        n_permutations: how many are drawn.
+    """
+
+    table: ScoreTable
+    key: NDArray[np.uint64]
+    n_permutations: int
+
+    @cached_property
+    def layout(self) -> CosineLayout:
+        """What the table and every draw have in common."""
+        return CosineLayout.create(self.table)
+
+    @cached_property
+    def observed(self) -> CosineDistribution:
+        """The observed table's distribution."""
+        return describe_cosines(self.table.packed_scores, self.layout, np.empty(BINS, np.int64))
+
+    @cached_property
+    def runs(self) -> list[range]:
+        """The draws of each block."""
+        return split_blocks(self.n_permutations, max(1, min(20, 20_000_000 // (self.layout.n_pairs + 1))))
+
+    def describe_block(self, block: int) -> list[CosineDistribution]:
+        """The distributions of the draws of one block."""
+        run, layout, scratch = self.runs[block], self.layout, np.empty(BINS, np.int64)
+        return [describe_cosines(layout.shuffle(self.key, permutation), layout, scratch) for permutation in run]
+
+    def unchanged_reason(self) -> str:
+        """Why no statistic at all can be a test; empty if some can."""
+        reason = ONE_VARYING_COLUMN if self.table.weights is None else ONE_VARYING_BY_WEIGHT
+        return reason if self.table.only_reorders else ""
+
+
+def compare_continuous(table: ScoreTable, *, n_permutations: int, seed: int) -> SimilarityTests:
     """Compare the cosines of a continuous table's rows with those after shuffling its columns.
 
     "cosine" gives a row of zeros similarity 0 to all others; "cosine_nonzero" leaves such rows out and
     is computed where the table or a draw can have one.
 
     Args:
-        Q: ``(n, k)`` float64, NaN where missing, ``n >= 2``; every row and column has a measured cell.
+        table: at least 2 rows.
         n_permutations: draws, at least 1.
         seed: of all draws.
-        weights: ``(n,)`` float64, positive, mean 1; they stay at their rows in every draw. None: all count the same.
     """
-    layout = CosineLayout.create(Q, weights)
-    names = ("cosine", "cosine_nonzero") if can_have_zero_rows(Q) else ("cosine",)
-    scores = np.ascontiguousarray(np.nan_to_num(Q[layout.bits.order]))
-    draws = _describe_draws(scores, layout, names, n_permutations, seed)
-    observed = describe_cosines(scores, layout, names, np.empty(BINS, np.int64))
-    n_varying = int((np.nanmax(Q, axis=0) > np.nanmin(Q, axis=0)).sum())
-    one_varies = ONE_VARYING_BY_WEIGHT if layout.is_weighted else ONE_VARYING_COLUMN
-    reason = one_varies if n_varying < 2 and layout.bits.is_complete else ""
-    n = Q.shape[0]
+    draws = CosineDraws(table=table, key=stream_key(seed), n_permutations=n_permutations)
+    return _compare_with_draws(draws)
+
+
+def _compare_with_draws(draws: CosineDraws) -> SimilarityTests:
+    drawn = [draw for block in map_blocks(draws.describe_block, len(draws.runs)) for draw in block]
+    layout, reason = draws.layout, draws.unchanged_reason()
     return SimilarityTests(
-        tests=tuple(_test(name, i, layout, observed, draws, reason) for i, name in enumerate(names)),
+        tests=tuple(_test(i, draws, drawn, reason) for i in range(len(layout.names))),
         n_pairs=layout.n_pairs,
-        n_disjoint=n * (n - 1) // 2 - layout.n_pairs,
-        mean_to_others={"cosine": _mean_to_others(scores, layout)},
+        n_disjoint=draws.table.count_disjoint_pairs(layout.n_pairs),
+        mean_to_others={"cosine": layout.mean_to_others(draws.table.packed_scores)},
     )
 
 
-def _describe_draws(
-    scores: NDArray[np.float64], layout: CosineLayout, names: tuple[str, ...], n_permutations: int, seed: int
-) -> list[CosineDistribution]:
-    bits, key = layout.bits, stream_key(seed)
-    columns = np.repeat(np.arange(scores.shape[1]), np.diff(bits.cell_starts))
-    measured = scores[bits.cells, columns]
-    ordered = measured[np.lexsort((measured, columns))]
-    runs = split_blocks(n_permutations, max(1, min(20, 20_000_000 // (layout.n_pairs + 1))))
-
-    def describe_block(block: int) -> list[CosineDistribution]:
-        scratch = np.empty(BINS, np.int64)
-        return [
-            describe_cosines(
-                shuffle_scores(ordered, bits.cells, bits.cell_starts, scores.shape[0], key, permutation),
-                layout,
-                names,
-                scratch,
-            )
-            for permutation in runs[block]
-        ]
-
-    return [draw for block in map_blocks(describe_block, len(runs)) for draw in block]
-
-
-def _mean_to_others(scores: NDArray[np.float64], layout: CosineLayout) -> NDArray[np.float64]:
-    bins = layout.bin(scores, layout.weights, by_row=True)
-    means = np.full(scores.shape[0], np.nan)
-    has_partners = bins.partners > 0
-    means[layout.bits.order[has_partners]] = bins.sums[has_partners] / bins.partners[has_partners]
-    return means
-
-
-def _test(
-    name: str, i: int, layout: CosineLayout, observed: CosineDistribution, draws: list[CosineDistribution], reason: str
-) -> SimilarityTest:
-    counts = observed.counts(name, layout)
+def _test(i: int, draws: CosineDraws, drawn: list[CosineDistribution], reason: str) -> SimilarityTest:
+    layout, observed, name = draws.layout, draws.observed, draws.layout.names[i]
+    counts = observed.counts(name)
     pooled = np.zeros_like(counts)
-    for draw in draws:
-        pooled += draw.counts(name, layout)
-    block_counts = np.empty((min(MAX_DRAWS, len(draws)), BINS), counts.dtype)
+    for draw in drawn:
+        pooled += draw.counts(name)
+    block_counts = np.empty((min(MAX_DRAWS, len(drawn)), BINS), counts.dtype)
     compare = compare_weighted_distances if layout.is_weighted else compare_distances
     distances = []
-    for run in split_blocks(len(draws), MAX_DRAWS):
+    for run in split_blocks(len(drawn), MAX_DRAWS):
         for place, b in enumerate(run):
-            block_counts[place] = draws[b].counts(name, layout)
+            block_counts[place] = drawn[b].counts(name)
         distances.append(compare(counts, block_counts[: len(run)], counts + pooled))
-    null = np.stack([draw.statistics[i] for draw in draws])
+    null = np.stack([draw.statistics[i] for draw in drawn])
     signs = signs_within(null - observed.statistics[i], compute_tie_tolerances(observed.statistics[i], null))
     comparisons: dict[str, PermutationTest] = {
         statistic: build_permutation_test(

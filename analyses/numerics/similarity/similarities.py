@@ -116,7 +116,7 @@ CHOICES = tuple(dict.fromkeys(similarity.choice for similarity in SIMILARITIES))
 DEFAULT_CHOICES = tuple(dict.fromkeys(similarity.choice for similarity in SIMILARITIES if similarity.is_default))
 
 
-def select_similarities(choices: Iterable[str], n_columns: int) -> tuple[Similarity, ...]:
-    """The similarities of these choices that binary tables of so many columns can have."""
+def select_similarities(choices: Iterable[str]) -> tuple[Similarity, ...]:
+    """The similarities of these choices."""
     selected = set(choices)
-    return tuple(s for s in SIMILARITIES if s.choice in selected and n_columns <= s.max_columns)
+    return tuple(similarity for similarity in SIMILARITIES if similarity.choice in selected)

@@ -15,7 +15,7 @@ from analyses.numerics.null_tables import (
     shuffle_scores,
     shuffle_table,
 )
-from analyses.numerics.similarity.packed_scores import PackedScores, pack_bits, unpack_bits
+from analyses.numerics.similarity.score_table import PackedScores, pack_bits, unpack_bits
 from tracker.statistics.rng_streams import stream_key
 
 

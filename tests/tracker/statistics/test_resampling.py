@@ -11,6 +11,7 @@ from scipy.stats import permutation_test
 
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
+from analyses.numerics.similarity.score_table import ScoreTable
 from tracker.statistics.resampling import build_permutation_test, map_blocks, split_blocks
 
 RNG = np.random.default_rng(7)
@@ -18,10 +19,10 @@ BINARY = (RNG.random((90, 8)) < RNG.random((90, 1))).astype(float)
 GAPS = np.where(RNG.random(BINARY.shape) < 0.05, np.nan, BINARY)
 CONTINUOUS = np.where(np.isnan(GAPS), np.nan, RNG.random(BINARY.shape))
 ANALYSES = [
-    partial(compare_binary, BINARY, n_permutations=120, null="columns", seed=1),
-    partial(compare_binary, BINARY, n_permutations=120, null="margins", seed=1),
-    partial(compare_binary, GAPS, n_permutations=120, null="columns", seed=1),
-    partial(compare_continuous, CONTINUOUS, n_permutations=50, seed=1),
+    partial(compare_binary, ScoreTable(BINARY), n_permutations=120, null="columns", seed=1),
+    partial(compare_binary, ScoreTable(BINARY), n_permutations=120, null="margins", seed=1),
+    partial(compare_binary, ScoreTable(GAPS), n_permutations=120, null="columns", seed=1),
+    partial(compare_continuous, ScoreTable(CONTINUOUS), n_permutations=50, seed=1),
 ]
 
 
@@ -84,8 +85,8 @@ class TestLaws:
             assert [everything(run()) for run in ANALYSES] == alone
 
     def test_another_seed_gives_other_draws(self):
-        item = compare_binary(BINARY, n_permutations=50, seed=1)
-        second = compare_binary(BINARY, n_permutations=50, seed=2)
+        item = compare_binary(ScoreTable(BINARY), n_permutations=50, seed=1)
+        second = compare_binary(ScoreTable(BINARY), n_permutations=50, seed=2)
         assert (item.tests[0].pooled != second.tests[0].pooled).any()
         assert (item.tests[0].observed == second.tests[0].observed).all()
 

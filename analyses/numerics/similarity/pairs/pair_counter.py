@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.similarity.lattices import Lattice, LatticeCells, cell_position, join_cells
-from analyses.numerics.similarity.packed_scores import PackedScores
 from analyses.numerics.similarity.pairs.pair_counts import (
     BOTH_EMPTY,
     DISJOINT_ONES,
@@ -20,6 +19,7 @@ from analyses.numerics.similarity.pairs.pair_counts import (
     count_by_pattern,
 )
 from analyses.numerics.similarity.pairs.pair_weights import weigh_by_pattern
+from analyses.numerics.similarity.score_table import PackedScores, ScoreTable
 from analyses.numerics.similarity.similarities import Counts, Similarity
 from tracker.statistics.jit import bit_counts, jit, popcount
 
@@ -112,10 +112,10 @@ class PairCounter:
     """Counts the pairs of one table's rows, whatever their scores.
 
     Attributes:
-        table: whose missing cells are counted.
+        packed: whose missing cells are counted.
         lattices: by the choice of the similarity, in the order of the counts.
         cells: of the lattices.
-        weights: ``(n,)`` float64, positive, of the table's rows; a pair counts the product of two. None: each counts 1,
+        weights: ``(n,)`` float64, positive, of the packed rows; a pair counts the product of two. None: each counts 1,
             and counts are integers.
     """
 
@@ -125,21 +125,12 @@ class PairCounter:
     weights: NDArray[np.float64] | None = None
 
     @classmethod
-    def create(
-        cls, packed: PackedScores, similarities: tuple[Similarity, ...], weights: NDArray[np.float64] | None = None
-    ) -> PairCounter:
-        """A counter for tables of this shape with these missing cells.
-
-        Args:
-            table: as above.
-            similarities: to count.
-            weights: of the rows that ``table`` was made from, in their order; or None.
-        """
-        overlaps = packed.overlaps()
+    def create(cls, table: ScoreTable, similarities: tuple[Similarity, ...]) -> PairCounter:
+        """A counter of these similarities for tables with the shape, missing cells and weights of this one."""
+        overlaps = table.packed.overlaps()
         makers = {similarity.choice: similarity.lattice for similarity in similarities}
-        lattices = {choice: make(packed.n_columns, overlaps) for choice, make in makers.items()}
-        cells = join_cells(list(lattices.values()))
-        return cls(packed, lattices, cells, None if weights is None else weights[packed.order])
+        lattices = {choice: make(table.n_columns, overlaps) for choice, make in makers.items()}
+        return cls(table.packed, lattices, join_cells(list(lattices.values())), table.packed_weights)
 
     @property
     def n_values(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analyses.numerics.similarity.lattices import cell_position
-from analyses.numerics.similarity.packed_scores import WORD
+from analyses.numerics.similarity.score_table import WORD
 from tracker.statistics.jit import INT, bit_counts, jit, popcount
 
 BOTH_EMPTY, DISJOINT_ONES, NO_OVERLAP, SAME_ONES, N_SIDES = 0, 1, 2, 3, 4

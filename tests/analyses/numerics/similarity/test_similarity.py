@@ -14,12 +14,12 @@ from strategies import binary_tables, binary_tables_with_gaps, continuous_tables
 
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
-from analyses.numerics.similarity.cosines.cosine_layout import min_cosine
+from analyses.numerics.similarity.cosine_distributions import min_cosine
 from analyses.numerics.similarity.distributions import compare_distances, compare_exactly
 from analyses.numerics.similarity.lattices import cosine_lattice, hamming_lattice, jaccard_lattice
-from analyses.numerics.similarity.packed_scores import PackedScores
 from analyses.numerics.similarity.pairs import pair_counter
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
+from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES
 
 RNG = np.random.default_rng(20)
@@ -55,13 +55,13 @@ class TestAgainstReference:
     @settings(max_examples=40)
     @given(table=st.one_of(binary_tables(), binary_tables_with_gaps()), seed=st.integers(0, 99))
     def test_binary_statistics_and_tie_counts_are_those_of_the_loops(self, null, table, seed):
-        result = compare_binary(table, n_permutations=12, null=null, seed=seed)
+        result = compare_binary(ScoreTable(table), n_permutations=12, null=null, seed=seed)
         check_against_loops(table, result.tests, draw_tables(table, null, 12, seed))
 
     @settings(max_examples=40)
     @given(table=st.one_of(continuous_tables(), continuous_tables_with_gaps()))
     def test_continuous_statistics_are_those_of_the_loops(self, table):
-        result = compare_continuous(table, n_permutations=1, seed=0)
+        result = compare_continuous(ScoreTable(table), n_permutations=1, seed=0)
         for test in result.tests:
             values = similarities(table, test.name)
             assert test.observed.sum() == values.size
@@ -73,7 +73,7 @@ class TestAgainstReference:
     def test_complete_tables_agree_with_pdist(self, n, k):
         table = (RNG.random((n, k)) < RNG.random((n, 1))).astype(float)
         table[0, :] = 1
-        result = {t.name: t for t in compare_binary(table, n_permutations=1, seed=0).tests}
+        result = {t.name: t for t in compare_binary(ScoreTable(table), n_permutations=1, seed=0).tests}
         for name, values in (("hamming", 1 - pdist(table, "hamming")), ("jaccard", 1 - pdist(table == 1, "jaccard"))):
             for statistic, value in statistics(values).items():
                 assert result[name].comparisons[statistic].observed == pytest.approx(value, abs=1e-12)
@@ -81,10 +81,9 @@ class TestAgainstReference:
     @settings(max_examples=40)
     @given(st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)))
     def test_both_counting_kernels_give_the_same_integers(self, table):
-        packed = PackedScores.from_scores(table)
-        counter = PairCounter.create(packed, SIMILARITIES)
-        by_pattern = counter.count(packed.bits)
-        pair_by_pair = counter.count_pair_by_pair(packed.bits)
+        counter = PairCounter.create(ScoreTable(table), SIMILARITIES)
+        by_pattern = counter.count(counter.packed.bits)
+        pair_by_pair = counter.count_pair_by_pair(counter.packed.bits)
         for first, second in zip(by_pattern, pair_by_pair, strict=True):
             assert (first == second).all()
 
@@ -92,8 +91,8 @@ class TestAgainstReference:
     @given(binary_tables_with_gaps(max_prompts=20))
     def test_leaving_the_cosine_out_changes_nothing_else(self, table):
         rest = tuple(similarity for similarity in SIMILARITIES if similarity.choice != "cosine")
-        first = compare_binary(table, n_permutations=10, seed=3)
-        few = compare_binary(table, n_permutations=10, similarities=rest, seed=3)
+        first = compare_binary(ScoreTable(table), n_permutations=10, seed=3)
+        few = compare_binary(ScoreTable(table), n_permutations=10, similarities=rest, seed=3)
         for a, b in zip([test for test in first.tests if BY_NAME[test.name] in rest], few.tests, strict=True):
             assert (a.pooled == b.pooled).all()
             assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
@@ -102,9 +101,9 @@ class TestAgainstReference:
     def test_many_patterns_of_missing_cells_give_the_same_test(self, monkeypatch):
         table = (RNG.random((60, 9)) < 0.5).astype(float)
         table[RNG.random(table.shape) < 0.15] = np.nan
-        first = compare_binary(table, n_permutations=30, seed=3)
+        first = compare_binary(ScoreTable(table), n_permutations=30, seed=3)
         monkeypatch.setattr(pair_counter, "MAX_PATTERNS", 0)
-        second = compare_binary(table, n_permutations=30, seed=3)
+        second = compare_binary(ScoreTable(table), n_permutations=30, seed=3)
         for a, b in zip(first.tests, second.tests, strict=True):
             assert (a.pooled == b.pooled).all()
             assert all((a.comparisons[s].null == b.comparisons[s].null).all() for s in a.comparisons)
@@ -112,7 +111,7 @@ class TestAgainstReference:
     @settings(max_examples=30)
     @given(st.one_of(binary_tables_with_gaps(), binary_tables()))
     def test_mean_to_others_is_the_mean_over_rows_with_shared_cells(self, table):
-        means = compare_binary(table, n_permutations=1, seed=0).mean_to_others
+        means = compare_binary(ScoreTable(table), n_permutations=1, seed=0).mean_to_others
         present = ~np.isnan(table)
         for i in range(len(table)):
             rest = [j for j in range(len(table)) if j != i and (present[i] & present[j]).any()]
@@ -127,7 +126,7 @@ class TestAgainstReference:
         table = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1.0]])
         columns = [set(permutations(table[:, j])) for j in range(3)]
         everything = [np.array(t).T for t in product(*columns)]
-        result = {t.name: t for t in compare_binary(table, n_permutations=4000, seed=5).tests}
+        result = {t.name: t for t in compare_binary(ScoreTable(table), n_permutations=4000, seed=5).tests}
         for name in BY_NAME:
             exact = [statistics(similarities(t, name)) for t in everything]
             observed = statistics(similarities(table, name))
@@ -195,8 +194,8 @@ class TestLaws:
         rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
         random.shuffle(rows)
         random.shuffle(columns)
-        first = compare_binary(table, n_permutations=1, seed=0)
-        second = compare_binary(table[rows][:, columns], n_permutations=1, seed=0)
+        first = compare_binary(ScoreTable(table), n_permutations=1, seed=0)
+        second = compare_binary(ScoreTable(table[rows][:, columns]), n_permutations=1, seed=0)
         for a, b in zip(first.tests, second.tests, strict=True):
             assert (a.observed == b.observed).all()
 
@@ -205,8 +204,8 @@ class TestLaws:
     def test_pvalues_of_complete_tables_do_not_depend_on_the_order_of_prompts(self, table, random):
         rows = list(range(table.shape[0]))
         random.shuffle(rows)
-        first = compare_binary(table, n_permutations=20, seed=0)
-        second = compare_binary(table[rows], n_permutations=20, seed=0)
+        first = compare_binary(ScoreTable(table), n_permutations=20, seed=0)
+        second = compare_binary(ScoreTable(table[rows]), n_permutations=20, seed=0)
         for a, b in zip(first.tests, second.tests, strict=True):
             assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
 
@@ -216,8 +215,8 @@ class TestLaws:
     def test_order_does_not_matter_to_continuous_tables(self, table, random):
         rows = list(range(table.shape[0]))
         random.shuffle(rows)
-        first = compare_continuous(table, n_permutations=5, seed=0)
-        second = compare_continuous(table[rows], n_permutations=5, seed=0)
+        first = compare_continuous(ScoreTable(table), n_permutations=5, seed=0)
+        second = compare_continuous(ScoreTable(table[rows]), n_permutations=5, seed=0)
         for a, b in zip(first.tests, second.tests, strict=True):
             assert (a.pooled == b.pooled).all()
             for name in ("mean", "p75", "p95", "variance"):
@@ -229,8 +228,8 @@ class TestLaws:
     @given(continuous_tables(), st.floats(0.1, 10))
     @settings(max_examples=30)
     def test_cosines_do_not_change_when_all_scores_are_rescaled(self, table, factor):
-        first = compare_continuous(table, n_permutations=1, seed=0).tests[0].comparisons
-        second = compare_continuous(table * factor, n_permutations=1, seed=0).tests[0].comparisons
+        first = compare_continuous(ScoreTable(table), n_permutations=1, seed=0).tests[0].comparisons
+        second = compare_continuous(ScoreTable(table * factor), n_permutations=1, seed=0).tests[0].comparisons
         for name in ("mean", "p75", "p95", "variance"):
             assert first[name].observed == pytest.approx(second[name].observed, abs=1e-9, nan_ok=True)
 
@@ -239,7 +238,7 @@ class TestLaws:
         """Scores of 70 and a little: cosines near 1, whose variance is far below a fixed slack for ties."""
         rng = np.random.default_rng(2)
         little = rng.normal(size=(40, 6)) + np.linspace(-3, 3, 40)[:, None] * np.array([1, 1, 1, -1, -1, -1])
-        result = compare_continuous(70 + spread * little, n_permutations=200, seed=0).tests[0].comparisons
+        result = compare_continuous(ScoreTable(70 + spread * little), n_permutations=200, seed=0).tests[0].comparisons
         for statistic, comparison in result.items():
             assert comparison.n_equal < 20, statistic
             assert not comparison.is_discrete, statistic
@@ -255,16 +254,17 @@ class TestLaws:
     def test_no_cosine_falls_below_the_least(self, table):
         for sign in (1.0, -1.0):
             values = similarities(sign * table, "cosine")
-            assert (values >= min_cosine(sign * table) - 1e-12).all()
+            assert (values >= min_cosine(ScoreTable(sign * table)) - 1e-12).all()
 
     def test_the_least_cosine_is_reached(self):
         table = np.array([[1.0, 3.0], [3.0, 1.0]])
-        assert min_cosine(table) == pytest.approx(similarities(table, "cosine")[0], abs=1e-12)
+        assert min_cosine(ScoreTable(table)) == pytest.approx(similarities(table, "cosine")[0], abs=1e-12)
 
     @settings(max_examples=40)
     @given(binary_tables(), st.integers(0, 50))
     def test_no_draw_changes_the_mean_hamming_similarity_of_a_complete_table(self, table, seed):
         for null in ("columns", "margins"):
-            mean = compare_binary(table, n_permutations=10, null=null, seed=seed).tests[0].comparisons["mean"]
+            result = compare_binary(ScoreTable(table), n_permutations=10, null=null, seed=seed)
+            mean = result.tests[0].comparisons["mean"]
             assert mean.reason
             assert mean.null == pytest.approx(np.full(10, mean.observed), abs=1e-12)

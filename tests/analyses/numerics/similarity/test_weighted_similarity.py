@@ -15,9 +15,9 @@ from strategies import binary_tables, binary_tables_with_gaps, continuous_tables
 from analyses.numerics.similarity import binary as binary_similarity
 from analyses.numerics.similarity.binary import compare_binary
 from analyses.numerics.similarity.continuous import compare_continuous
-from analyses.numerics.similarity.packed_scores import PackedScores
 from analyses.numerics.similarity.pairs import pair_counter
 from analyses.numerics.similarity.pairs.pair_counter import PairCounter
+from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES
 from analyses.numerics.similarity.weighted_distributions import describe_masses
 
@@ -54,7 +54,7 @@ class TestAgainstReference:
     @given(table=ANY_BINARY, seed=st.integers(0, 99))
     def test_binary_statistics_of_all_draws_are_those_of_the_loops(self, null, table, seed):
         weights = some_weights(table, seed)
-        result = compare_binary(table, n_permutations=8, null=null, seed=seed, weights=weights)
+        result = compare_binary(ScoreTable(table, weights), n_permutations=8, null=null, seed=seed)
         drawn = draw_tables(table, null, 8, seed)
         for test in result.tests:
             samples = [weighted_pairs(t, weights, test.name) for t in (table, *drawn)]
@@ -76,7 +76,7 @@ class TestAgainstReference:
     @given(table=ANY_CONTINUOUS, seed=st.integers(0, 99))
     def test_continuous_statistics_are_those_of_the_loops(self, table, seed):
         weights = some_weights(table, seed)
-        for test in compare_continuous(table, n_permutations=1, seed=0, weights=weights).tests:
+        for test in compare_continuous(ScoreTable(table, weights), n_permutations=1, seed=0).tests:
             values, masses = weighted_pairs(table, weights, test.name)
             assert test.observed.sum() == pytest.approx(masses.sum(), rel=1e-12)
             if values.size:
@@ -87,9 +87,9 @@ class TestAgainstReference:
     def test_continuous_draws_are_shuffled_columns_under_the_same_weights(self):
         table = np.round(RNG.random((30, 5)), 3) * (RNG.random((30, 5)) < 0.6)
         weights = some_weights(table, 3)
-        result = by_name(compare_continuous(table, n_permutations=5, seed=2, weights=weights))
+        result = by_name(compare_continuous(ScoreTable(table, weights), n_permutations=5, seed=2))
         assert set(result) == {"cosine", "cosine_nonzero"}
-        plain = by_name(compare_continuous(table, n_permutations=5, seed=2))
+        plain = by_name(compare_continuous(ScoreTable(table), n_permutations=5, seed=2))
         for name, test in result.items():
             assert test.comparisons["mean"].null != pytest.approx(plain[name].comparisons["mean"].null, abs=1e-6)
             near = np.cumsum(test.observed) / test.observed.sum()
@@ -103,10 +103,9 @@ class TestAgainstReference:
         table=st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)), seed=st.integers(0, 9)
     )
     def test_both_weighing_kernels_agree(self, table, seed):
-        packed = PackedScores.from_scores(table)
-        counter = PairCounter.create(packed, SIMILARITIES, some_weights(table, seed))
-        by_pattern = counter.count(packed.bits)
-        pair_by_pair = counter.count_pair_by_pair(packed.bits)
+        counter = PairCounter.create(ScoreTable(table, some_weights(table, seed)), SIMILARITIES)
+        by_pattern = counter.count(counter.packed.bits)
+        pair_by_pair = counter.count_pair_by_pair(counter.packed.bits)
         for first, second in zip(by_pattern, pair_by_pair, strict=True):
             assert first == pytest.approx(second, rel=1e-12, abs=0)
 
@@ -115,17 +114,16 @@ class TestAgainstReference:
         table = (RNG.random((90, k)) < RNG.random((90, 1))).astype(float)
         table[:30, 0] = np.nan
         table[20:50, -1] = np.nan
-        packed = PackedScores.from_scores(table)
-        counter = PairCounter.create(packed, SIMILARITIES, some_weights(table, k))
-        pair_by_pair = counter.count_pair_by_pair(packed.bits)
-        for first, second in zip(counter.count(packed.bits), pair_by_pair, strict=True):
+        counter = PairCounter.create(ScoreTable(table, some_weights(table, k)), SIMILARITIES)
+        pair_by_pair = counter.count_pair_by_pair(counter.packed.bits)
+        for first, second in zip(counter.count(counter.packed.bits), pair_by_pair, strict=True):
             assert first == pytest.approx(second, rel=1e-12, abs=0)
 
     @settings(max_examples=30)
     @given(table=ANY_BINARY, seed=st.integers(0, 9))
     def test_mean_to_others_weighs_the_others(self, table, seed):
         weights = some_weights(table, seed)
-        means = compare_binary(table, n_permutations=1, seed=0, weights=weights).mean_to_others
+        means = compare_binary(ScoreTable(table, weights), n_permutations=1, seed=0).mean_to_others
         present = ~np.isnan(table)
         for i in range(len(table)):
             rest = [j for j in range(len(table)) if j != i and (present[i] & present[j]).any()]
@@ -138,7 +136,7 @@ class TestAgainstReference:
         table = np.round(RNG.random((12, 4)), 2)
         table[3] = 0
         weights = some_weights(table, 5)
-        means = compare_continuous(table, n_permutations=1, seed=0, weights=weights).mean_to_others["cosine"]
+        means = compare_continuous(ScoreTable(table, weights), n_permutations=1, seed=0).mean_to_others["cosine"]
         for i in range(12):
             rest = [j for j in range(12) if j != i]
             pairs = [similarities(table[[i, j]], "cosine")[0] for j in rest]
@@ -158,7 +156,7 @@ class TestLaws:
             for i, j in combinations(range(len(repeated)), 2)
             if copies[i] != copies[j] and (present[i] & present[j]).any()
         ]
-        for test in compare_binary(table, n_permutations=1, seed=0, weights=times / times.mean()).tests:
+        for test in compare_binary(ScoreTable(table, times / times.mean()), n_permutations=1, seed=0).tests:
             if test.name == "cosine_nonzero" or not separate:
                 continue
             values = np.array([similarities(repeated[[i, j]], test.name)[0] for i, j in separate])
@@ -173,8 +171,8 @@ class TestLaws:
     @given(table=ANY_BINARY, seed=st.integers(0, 9), factor=st.floats(1e-3, 1e3))
     def test_the_unit_of_weights_does_not_matter(self, table, seed, factor):
         weights = some_weights(table, seed)
-        first = compare_binary(table, n_permutations=10, seed=0, weights=weights)
-        second = compare_binary(table, n_permutations=10, seed=0, weights=weights * factor)
+        first = compare_binary(ScoreTable(table, weights), n_permutations=10, seed=0)
+        second = compare_binary(ScoreTable(table, weights * factor), n_permutations=10, seed=0)
         for a, b in zip(first.tests, second.tests, strict=True):
             for name in a.comparisons:
                 assert a.comparisons[name].observed == pytest.approx(
@@ -186,8 +184,8 @@ class TestLaws:
     @given(table=ANY_CONTINUOUS, seed=st.integers(0, 9))
     def test_a_power_of_two_as_unit_changes_no_bit_of_a_continuous_statistic(self, table, seed):
         weights = some_weights(table, seed)
-        first = compare_continuous(table, n_permutations=5, seed=0, weights=weights)
-        second = compare_continuous(table, n_permutations=5, seed=0, weights=4 * weights)
+        first = compare_continuous(ScoreTable(table, weights), n_permutations=5, seed=0)
+        second = compare_continuous(ScoreTable(table, 4 * weights), n_permutations=5, seed=0)
         for a, b in zip(first.tests, second.tests, strict=True):
             for name in a.comparisons:
                 assert a.comparisons[name].null.tobytes() == b.comparisons[name].null.tobytes()
@@ -199,8 +197,8 @@ class TestLaws:
         random.shuffle(rows)
         random.shuffle(columns)
         weights = some_weights(table, seed)
-        first = compare_binary(table, n_permutations=1, seed=0, weights=weights)
-        second = compare_binary(table[rows][:, columns], n_permutations=1, seed=0, weights=weights[rows])
+        first = compare_binary(ScoreTable(table, weights), n_permutations=1, seed=0)
+        second = compare_binary(ScoreTable(table[rows][:, columns], weights[rows]), n_permutations=1, seed=0)
         for a, b in zip(first.tests, second.tests, strict=True):
             assert a.observed == pytest.approx(b.observed, rel=1e-12, abs=0)
         for name, means in first.mean_to_others.items():
@@ -212,8 +210,8 @@ class TestLaws:
         rows = list(range(table.shape[0]))
         random.shuffle(rows)
         weights = some_weights(table, seed)
-        first = compare_continuous(table, n_permutations=1, seed=0, weights=weights)
-        second = compare_continuous(table[rows], n_permutations=1, seed=0, weights=weights[rows])
+        first = compare_continuous(ScoreTable(table, weights), n_permutations=1, seed=0)
+        second = compare_continuous(ScoreTable(table[rows], weights[rows]), n_permutations=1, seed=0)
         for a, b in zip(first.tests, second.tests, strict=True):
             for name in ("mean", "p75", "p95", "variance"):
                 actual, expected = a.comparisons[name].observed, b.comparisons[name].observed
@@ -225,8 +223,8 @@ class TestLaws:
         table[:9, 2] = np.nan
         weights = some_weights(table, 1)
         runs = (
-            lambda: compare_binary(table, n_permutations=120, seed=3, weights=weights),
-            lambda: compare_continuous(table * 0.7, n_permutations=45, seed=3, weights=weights),
+            lambda: compare_binary(ScoreTable(table, weights), n_permutations=120, seed=3),
+            lambda: compare_continuous(ScoreTable(table * 0.7, weights), n_permutations=45, seed=3),
         )
         for run in runs:
             alone = run()
@@ -237,24 +235,19 @@ class TestLaws:
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_counting_draws_again_gives_the_bytes_of_keeping_them(self, monkeypatch, weighted, null):
         table = (RNG.random((60, 9)) < 0.5).astype(float)
-        options = {
-            "n_permutations": 170,
-            "seed": 3,
-            "null": null,
-            "weights": some_weights(table, 1) if weighted else None,
-        }
+        scores = ScoreTable(table, some_weights(table, 1) if weighted else None)
         monkeypatch.setattr(binary_similarity, "MAX_BLOCKS", 2)
-        kept = compare_binary(table, **options)
+        kept = compare_binary(scores, n_permutations=170, null=null, seed=3)
         monkeypatch.setattr(binary_similarity, "MAX_KEPT", 0)
-        assert same_bytes(kept, compare_binary(table, **options))
+        assert same_bytes(kept, compare_binary(scores, n_permutations=170, null=null, seed=3))
 
     def test_many_patterns_of_missing_cells_give_the_same_test(self, monkeypatch):
         table = (RNG.random((60, 9)) < 0.5).astype(float)
         table[RNG.random(table.shape) < 0.05] = np.nan
         weights = some_weights(table, 4)
-        first = compare_binary(table, n_permutations=30, seed=3, weights=weights)
+        first = compare_binary(ScoreTable(table, weights), n_permutations=30, seed=3)
         monkeypatch.setattr(pair_counter, "MAX_PATTERNS", 0)
-        second = compare_binary(table, n_permutations=30, seed=3, weights=weights)
+        second = compare_binary(ScoreTable(table, weights), n_permutations=30, seed=3)
         for a, b in zip(first.tests, second.tests, strict=True):
             for name in a.comparisons:
                 assert a.comparisons[name].null == pytest.approx(b.comparisons[name].null, abs=1e-12)
@@ -264,7 +257,7 @@ class TestLaws:
         """What the statistics page says of it: it looks at each model by itself."""
         table = (RNG.random((25, 6)) < 0.5).astype(float)
         w = some_weights(table, 2)
-        result = by_name(compare_binary(table, n_permutations=20, seed=0, weights=w))["hamming"].comparisons["mean"]
+        result = by_name(compare_binary(ScoreTable(table, w), n_permutations=20, seed=0))["hamming"].comparisons["mean"]
         right = w @ table
         expected = 1 - 2 * (right * (w.sum() - right)).mean() / (w.sum() ** 2 - (w**2).sum())
         assert result.observed == pytest.approx(expected, abs=1e-12)
@@ -276,7 +269,7 @@ class TestLaws:
         w, sums = some_weights(table, 2), table.sum(axis=1)
         expected = np.average((sums - np.average(sums, weights=w)) ** 2, weights=w)
         for null in ("columns", "margins"):
-            result = compare_binary(table, n_permutations=20, null=null, seed=0, weights=w).row_sums
+            result = compare_binary(ScoreTable(table, w), n_permutations=20, null=null, seed=0).row_sums
             assert result.observed == pytest.approx(expected, rel=1e-12)
             assert bool(result.reason) == (null == "margins")
 
@@ -284,7 +277,7 @@ class TestLaws:
         table = np.column_stack([np.arange(20.0) % 2, np.ones(20)])
         w = some_weights(table, 2)
         for scale, run in ((1.0, compare_binary), (0.5, compare_continuous)):
-            for test in run(table * scale, n_permutations=20, seed=0, weights=w).tests:
+            for test in run(ScoreTable(table * scale, w), n_permutations=20, seed=0).tests:
                 assert all("heavy and light" in c.reason for c in test.comparisons.values())
 
     def test_percentiles_reach_their_share_in_spite_of_rounding(self):
@@ -299,8 +292,8 @@ class TestLaws:
     def test_similarities_are_those_without_weights_where_all_weigh_the_same(self):
         """Up to rounding, and up to the rule for percentiles."""
         table = (RNG.random((40, 7)) < 0.5).astype(float)
-        first = by_name(compare_binary(table, n_permutations=20, seed=0, weights=np.ones(40)))
-        second = by_name(compare_binary(table, n_permutations=20, seed=0))
+        first = by_name(compare_binary(ScoreTable(table, np.ones(40)), n_permutations=20, seed=0))
+        second = by_name(compare_binary(ScoreTable(table), n_permutations=20, seed=0))
         for name in BY_NAME:
             for statistic in ("mean", "variance", "ks_d"):
                 a, b = first[name].comparisons[statistic], second[name].comparisons[statistic]

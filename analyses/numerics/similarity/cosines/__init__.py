@@ -1,1 +1,0 @@
-"""Distributions of the cosines of the rows of a continuous table."""
