@@ -23,9 +23,11 @@ def suffrage(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_the_demo_runs_twice_in_a_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = suffrage("demo", folder=tmp_path)
-    assert first.returncode == 0, first.stderr
-    assert "simulated" in first.stdout.splitlines()[0]
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit, match="0"):
+        main(["demo"])
+    first = capsys.readouterr().out
+    assert "simulated" in first.splitlines()[0]
     assert {path.name for path in tmp_path.iterdir()} == {"suffrage-demo"}
     for message in (
         "$ suffrage ingest suffrage-demo/scores.parquet",
@@ -35,34 +37,32 @@ def test_the_demo_runs_twice_in_a_folder(
         "suffrage ui",
         "Published to MLflow: ",
     ):
-        assert message in first.stdout
-    analyses = re.findall(r"\$ suffrage analyze ([\w-]+)", first.stdout)
+        assert message in first
+    analyses = re.findall(r"\$ suffrage analyze ([\w-]+)", first)
     filter_position = analyses.index("smart-filtering")
     assert filter_position < analyses.index("filter-baselines")  # which loads its filter
     assert filter_position < analyses.index("filter-stability")
-    assert first.stdout.count("Expected: ") == len(set(analyses)) == len(EXPECTED_FINDINGS)
-    assert "Not run:" not in first.stdout
-    assert not [line for line in first.stdout.splitlines() if len(line) > 100]
-    assert "\x1b" not in first.stdout
+    assert first.count("Expected: ") == len(set(analyses)) == len(EXPECTED_FINDINGS)
+    assert "Not run:" not in first
+    assert not [line for line in first.splitlines() if len(line) > 100]
+    assert "\x1b" not in first
 
     # The second run computes one analysis again, in this process.
-    monkeypatch.setattr(demo_analyses, "compute_findings", compute_prompt_correlation)
+    monkeypatch.setattr(demo_analyses, "compute_findings", compute_comparison)
     with pytest.raises(SystemExit, match="0"):
         main(["demo", "--no-mlflow"])
     second = capsys.readouterr()
     assert "The files exist from an earlier demo." in second.out
     assert second.err.count("nothing changed") == 4
-    assert find_sections(second.out, "leaderboard") == find_sections(first.stdout, "leaderboard")
-    sections = find_sections(second.out, "analyze prompt-correlation")
+    assert find_sections(second.out, "leaderboard") == find_sections(first, "leaderboard")
+    sections = find_sections(second.out, "analyze comparison")
     assert len(sections) == 2
-    assert sections == find_sections(first.stdout, "analyze prompt-correlation")
+    assert sections == find_sections(first, "analyze comparison")
 
 
-def compute_prompt_correlation(
-    url: str, analyses: Sequence[str], of_filters: Sequence[str]
-) -> Iterator[list[DemoFinding]]:
+def compute_comparison(url: str, analyses: Sequence[str], of_filters: Sequence[str]) -> Iterator[list[DemoFinding]]:
     names = (*analyses, *of_filters)
-    return (compute_demo_findings(url, name) for name in names if name == "prompt-correlation")
+    return (compute_demo_findings(url, name) for name in names if name == "comparison")
 
 
 def find_sections(output: str, command: str) -> list[str]:
