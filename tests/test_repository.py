@@ -6,6 +6,7 @@ import ast
 import functools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -160,6 +161,41 @@ class TestWheel:
         assert "Sound" in run("tracker.cli", "db", "check", folder=tmp_path, **installed)
 
 
+class TestMakeTargets:
+    """The commands with which README.md and CONTRIBUTING.md begin."""
+
+    MAKEFILE = (ROOT / "Makefile").read_text()
+
+    @staticmethod
+    def commands(page: str) -> list[tuple[str, str]]:
+        return re.findall(r"^\$ make ([\w-]+) +#|^\| `make ([\w-]+)`", (ROOT / page).read_text(), re.M)
+
+    def test_the_commands_of_the_readme_are_targets(self) -> None:
+        """The recipe of each runs what the page reports, and continuous integration runs the second."""
+        recipes = dict(re.findall(r"^([\w-]+): [^\n]*\n((?:\t[^\n]+\n)+)", self.MAKEFILE, re.M))
+        names = {name for page in ("README.md", "CONTRIBUTING.md") for pair in self.commands(page) for name in pair}
+        assert names - {""} <= set(recipes)
+        assert [first for first, _ in self.commands("README.md")] == ["demo", "test"]
+        assert recipes["demo"].strip() == "$(BIN)/suffrage demo"
+        assert {"lint", "pytest"} <= set(recipes["test"].split())
+        assert all(program in recipes["lint"] for program in ("ruff check", "ruff format", "mypy", "lint-imports"))
+        commands = (ROOT / ".ci/run").read_text().splitlines()
+        assert [line for line in commands if line.startswith("make")] == ["make test"]
+
+    def test_the_demo_needs_no_extra(self) -> None:
+        [recipe] = re.findall(r"^\.venv/core\.stamp: [^\n]*\n\t([^\n]+)", self.MAKEFILE, re.M)
+        assert recipe == "$(PIP) --editable ."
+
+    def test_every_text_installs_extras_from_the_checkout(self) -> None:
+        """Suffrage is on no package index: all pages and messages name the same form."""
+        folders = [ROOT / name for name in ("tracker", "analyses", "docs")]
+        files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md", ".html")]
+        wrong = re.compile(r"suffrage\[|pip install[^\n`]*\bsuffrage\b")
+        assert [path for path in [*files, ROOT / "README.md"] if wrong.search(path.read_text())] == []
+        extras = {extra for path in files for extra in re.findall(r"install\s+'\.\[(\w+)\]'", path.read_text())}
+        assert {"models", "hub", "voting"} <= extras <= set(PROJECT["optional-dependencies"])
+
+
 class TestAlembicCommand:
     """Alembic's own command line, for people who change the schema."""
 
@@ -178,21 +214,21 @@ class TestAlembicCommand:
                 connection.execute(sa.text(f"ALTER TABLE prompt DROP COLUMN {column}"))
         engine.dispose()
 
+        page = (ROOT / "docs/how-to/extending.md").read_text()
+        lines = re.findall(r"^ *\$ (.+)$", page, re.M)
+        assert lines[:2] == ["export SUFFRAGE_DATABASE_URL=sqlite:////tmp/schema.db", "suffrage db upgrade"]
+        after = re.findall(r"`(alembic (?:upgrade|check|downgrade)[^`]*)`", page)
+        commands = [shlex.split(line) for line in (lines[2], *after)]
+        assert [command[1] for command in commands] == ["revision", "upgrade", "check", "downgrade"]
         head = known_versions()[-1]
         number = f"{int(head) + 1:04d}"
-        commands = [
-            ["revision", "--autogenerate", "-m", "Prompts have answers"],
-            ["upgrade", "head"],
-            ["check"],
-            ["downgrade", head],
-        ]
         (checkout / "every_command.py").write_text(
-            f"from alembic.config import main\nfor arguments in {commands}:\n    main(arguments)\n"
+            f"from alembic.config import main\nfor _, *arguments in {commands}:\n    main(arguments)\n"
         )
         output = run("every_command", folder=checkout, SUFFRAGE_DATABASE_URL=store_url)
         assert "No new upgrade operations detected" in output
-        source = (checkout / f"migrations/versions/{number}_prompts_have_answers.py").read_text()
-        assert source.startswith('"""Prompts have answers."""\n')
+        source = (checkout / f"migrations/versions/{number}_what_it_does.py").read_text()
+        assert source.startswith('"""What it does."""\n')
         assert f'down_revision = "{head}"' in source
         columns = {column["name"] for column in sa.inspect(connect(store_url)).get_columns("prompt")}
         assert not {"answer", "details"} & columns

@@ -184,8 +184,8 @@ class TestDegenerate:
         monkeypatch.setattr(bradley_terry, "find_spec", lambda name: None)
         report = analyze(task_matrix(SCORES), rule="bradley-terry")
         assert "bradley_terry" not in report.rankings
-        assert report.finding.metrics["pareto.bradley_terry"].reason.endswith("pip install 'suffrage[voting]'")
-        assert any("pip install 'suffrage[voting]'" in warning for warning in report.warnings)
+        assert report.finding.metrics["pareto.bradley_terry"].reason.endswith("pip install '.[voting]'")
+        assert any("pip install '.[voting]'" in warning for warning in report.warnings)
 
     def test_all_tied_is_a_tie_by_every_rule(self):
         report = analyze(task_matrix(np.full((4, 5), 0.5)))

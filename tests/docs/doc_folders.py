@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import gzip
-import json
+import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
-from doc_pages import run_line, working_folder
-from numpy.typing import NDArray
+from doc_programs import run_line, working_folder
+from harness_output import HarnessRun, write_run
+from page_files import write_data_sets, write_result_files, write_served_benchmark
+from page_models import write_encoders, write_quiz_models
 
 from tracker.simulation.files import FILES, RESULT_FILES, write_files
-from tracker.simulation.item_response import Simulation, simulate
+from tracker.simulation.item_response import simulate
 
 Build = Callable[[Path, Path], None]
-
-
-@dataclass(frozen=True)
-class HarnessRun:
-    """A run in the output of the harness.
-
-    Attributes:
-        model: its name.
-        source: the simulated model whose responses it has.
-        day: of January 2026.
-        gained: prompts that it answers correctly and the source did not.
-        lost: prompts that the source answered correctly and it does not.
-    """
-
-    model: str
-    source: str
-    day: int
-    gained: int = 0
-    lost: int = 0
-
 
 RESULTS = (
     HarnessRun("borealis-2-large", "northlight/borealis-2-large", 9),
@@ -75,63 +56,22 @@ def _harness(folder: Path, shared: Path) -> None:
     simulation = simulate(seed=0)
     for name, runs in (("results", RESULTS), ("nightly", NIGHTLY)):
         for run in runs:
-            _write_run(simulation, run, folder / name / run.model)
+            write_run(simulation, run, folder / name / run.model)
 
 
-def _write_run(simulation: Simulation, run: HarnessRun, target: Path) -> None:
-    stamp = f"2026-01-{run.day:02d}T03-04-05.000000"
-    target.mkdir(parents=True, exist_ok=True)
-    chosen = _responses(simulation, run)
-    tasks = sorted(set(simulation.tasks.tolist()))
-    for task in tasks:
-        samples = [_sample(simulation, int(row), chosen) for row in np.flatnonzero(simulation.tasks == task)]
-        (target / f"samples_{task}_{stamp}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in samples))
-    summary = {
-        "results": {task: {"alias": task} for task in tasks},
-        "group_subtasks": {"reasoning": tasks},
-        "configs": {task: {"task": task, "output_type": "multiple_choice"} for task in tasks},
-        "versions": dict.fromkeys(tasks, 1.0),
-        "n-shot": dict.fromkeys(tasks, 0),
-        "higher_is_better": {task: {"acc": True} for task in tasks},
-        "config": {"model": "hf", "model_args": f"pretrained={run.model}", "limit": None},
-        "model_name": run.model,
-        "date": 1767236645.0 + 86400 * (run.day - 1),
-        "lm_eval_version": "0.4.9",
-    }
-    (target / f"results_{stamp}.json").write_text(json.dumps(summary))
+def _history(folder: Path, shared: Path) -> None:
+    """The same, and `january.db`, which imported each night's results in that night."""
+    _harness(folder, shared)
+    with working_folder(folder):
+        run_line("suffrage ingest nightly/ --no-mlflow --database sqlite:///january.db")
+        with closing(sqlite3.connect("january.db")) as store:
+            store.execute("UPDATE run SET ingested = started")
+            store.commit()
 
 
-def _responses(simulation: Simulation, run: HarnessRun) -> NDArray[np.int64]:
-    """The option that the model chooses for each prompt."""
-    rng = np.random.default_rng(run.day)
-    correct = np.array([question.answer for question in simulation.questions])
-    chosen = simulation.full.predicted[:, simulation.models.index(run.source)].copy()
-    wrong, right = np.flatnonzero(chosen != correct), np.flatnonzero(chosen == correct)
-    gained = rng.choice(wrong, run.gained, replace=False)
-    lost = rng.choice(right, run.lost, replace=False)
-    chosen[gained], chosen[lost] = correct[gained], (correct[lost] + 1) % 2
-    return chosen
-
-
-def _sample(simulation: Simulation, row: int, chosen: NDArray[np.int64]) -> dict[str, object]:
-    """A line of the harness's log: the log-likelihood of each option, and whether the likeliest is right."""
-    question = simulation.questions[row]
-    responses = [["-0.5" if option == chosen[row] else "-2.0", "False"] for option in range(len(question.choices))]
-    return {
-        "doc_id": int(np.sum(simulation.tasks[:row] == simulation.tasks[row])),
-        "doc": {"question": question.text, "choices": list(question.choices), "gold": question.answer},
-        "target": str(question.answer),
-        "arguments": {
-            f"gen_args_{option}": {"arg_0": f"{question.text}\nAnswer:", "arg_1": f" {text}"}
-            for option, text in enumerate(question.choices)
-        },
-        "resps": [[response] for response in responses],
-        "filtered_resps": responses,
-        "filter": "none",
-        "metrics": ["acc"],
-        "doc_hash": simulation.keys[row],
-        "acc": float(chosen[row] == question.answer),
-    }
+def _small(write: Callable[[Path], None]) -> Build:
+    """Files that need no real data."""
+    return lambda folder, shared: write(folder)
 
 
 def _real(*names: str) -> Build:
@@ -175,6 +115,12 @@ FOLDERS: Mapping[str, Build] = MappingProxyType(
         "simulated": _simulated,
         "demo": _demo,
         "harness": _harness,
+        "history": _history,
+        "files": _small(write_result_files),
+        "datasets": _small(write_data_sets),
+        "server": _small(write_served_benchmark),
+        "quiz": _small(write_quiz_models),
+        "encoders": _small(write_encoders),
         "mmlu-pro": _mmlu_pro,
         "alpaca-eval": _real("alpaca_eval/*"),
         "leaderboards": _real("leaderboards/*"),
@@ -184,3 +130,6 @@ FOLDERS: Mapping[str, Build] = MappingProxyType(
 
 REAL = frozenset({"mmlu-pro", "alpaca-eval", "leaderboards"})
 """Folders of real data; pages that use them are skipped where it is missing."""
+
+MODELS = frozenset({"quiz", "encoders"})
+"""Folders with models; pages that use them are skipped where the extra `models` is not installed."""

@@ -6,24 +6,18 @@ The format of a page is described in `CONTRIBUTING.md`, section "Documentation".
 from __future__ import annotations
 
 import io
-import os
 import re
 import shlex
-import sys
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from tracker.cli import main
-
-ROOT = Path(__file__).parents[2]
-WIDTH = 100
-"""Columns of the terminal that the commands print to."""
+from doc_programs import PageError, run_line, working_folder
 
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^ *```$", re.M | re.S)
-COMMENT = re.compile(r"<!-- (?P<key>run in|not run|tested by|lines): (?P<value>[^>]+?) -->\s*\Z")
+COMMENT = re.compile(r"<!-- (?P<key>run in|tested by|lines): (?P<value>[^>]+?) -->\s*\Z")
 FOLDER = re.compile(r"^<!-- run in: ([\w-]+) -->$", re.M)
 COMMAND = re.compile(r"^ *(?:\$ )?suffrage [a-z]", re.M)
 ELISION = "…"
@@ -35,10 +29,6 @@ VARYING = {
 """What differs from run to run, and what stands for it where outputs are compared."""
 
 
-class PageError(Exception):
-    """A page cannot be run: it breaks the format, or names a command that is not run here."""
-
-
 @dataclass(frozen=True)
 class Block:
     """A fenced block of a page, with the comment before it.
@@ -47,7 +37,7 @@ class Block:
         start: where its body begins in the text of the page.
         language: after the fence.
         body: between the fences.
-        comments: values by key, such as ``{"not run": "needs a GPU"}``.
+        comments: values by key, such as ``{"lines": "1-6"}``.
     """
 
     start: int
@@ -57,8 +47,10 @@ class Block:
 
     @property
     def has_command(self) -> bool:
-        """Whether a line of it calls the command line."""
-        return self.language not in ("python", "sql", "json", "toml", "yaml") and bool(COMMAND.search(self.body))
+        """Whether it shows a command line: a terminal or a shell script always, else if a line begins with ours."""
+        if self.language in ("console", "sh", "bash"):
+            return True
+        return self.language == "" and bool(COMMAND.search(self.body))
 
 
 def parse_blocks(text: str) -> list[Block]:
@@ -74,14 +66,12 @@ def parse_blocks(text: str) -> list[Block]:
 
 
 def unexplained_blocks(text: str) -> list[str]:
-    """Return the first lines of blocks with a command that are not run, without a reason or a test that covers them."""
+    """Return the first lines of blocks with a command that are not run here and name no test that covers them."""
     runs = FOLDER.search(text) is not None
     return [
         block.body.splitlines()[0]
         for block in parse_blocks(text)
-        if block.has_command
-        and not {"not run", "tested by"} & set(block.comments)
-        and not (runs and block.language == "console")
+        if block.has_command and "tested by" not in block.comments and not (runs and block.language == "console")
     ]
 
 
@@ -92,36 +82,54 @@ def mask(output: str) -> str:
     return output
 
 
-def rewrite(text: str, folder: Path) -> str:
+def rewrite(text: str, folder: Path, addresses: Mapping[str, str] | None = None) -> str:
     """Return a page with the output of its commands and Python cells as the program prints it now.
 
     Args:
         text: of the page.
         folder: where the commands run; it holds the files that the page begins with.
+        addresses: of the servers that stand in for those on the page, by the addresses on the page.
 
     Raises:
-        PageError: a command is not one of `suffrage`, `cat`, `head`, `ls` and `export`.
+        PageError: a command is none of `doc_programs.PROGRAMS`, or a cell without output on the page fails.
     """
     result, end = "", 0
-    names: dict[str, object] = {}
+    cells = _Cells({})
     printed: str | None = None
+    stand_ins = addresses or {}
     with working_folder(folder):
         for block in parse_blocks(text):
             body = block.body
-            if "not run" in block.comments or "tested by" in block.comments:
+            if block.language != "text":
+                cells.check()
+            if "tested by" in block.comments:
                 printed = None
             elif block.language == "console":
-                body = "".join(_run_console(block))
+                body = "".join(_run_console(block, stand_ins))
             elif block.language == "python":
-                printed = _run_cell(body, names)
+                printed = cells.run(_replace_all(body, stand_ins))
             elif block.language == "text" and printed is not None:
                 body, printed = _keep(printed, body, block.comments.get("lines")), None
+                cells.failure = None
             result += text[end : block.start] + body
             end = block.start + len(block.body)
+        cells.check()
     return result + text[end:]
 
 
-def _run_console(block: Block) -> Iterator[str]:
+def _reverse(addresses: Mapping[str, str]) -> dict[str, str]:
+    """Return what to put in place of addresses of stand-ins, and of their hosts, which messages name alone."""
+    whole = {stand_in: address for address, stand_in in addresses.items()}
+    return whole | {urlsplit(stand_in).netloc: urlsplit(address).netloc for stand_in, address in whole.items()}
+
+
+def _replace_all(text: str, replacements: Mapping[str, str]) -> str:
+    for former, new in replacements.items():
+        text = text.replace(former, new)
+    return text
+
+
+def _run_console(block: Block, addresses: Mapping[str, str]) -> Iterator[str]:
     lines = block.body.splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
     if not starts or starts[0] != 0:
@@ -133,7 +141,9 @@ def _run_console(block: Block) -> Iterator[str]:
         command, output = "".join(lines[start : start + n_lines]), "".join(lines[start + n_lines : stop])
         gap = "\n" if stop < len(lines) and (output == "\n" or output.endswith("\n\n")) else ""
         former = output[: len(output) - len(gap)]
-        yield command + _keep(run_line(command[2:]), former, block.comments.get("lines")) + gap
+        printed = run_line(_replace_all(command[2:], addresses))
+        output_of_page = _replace_all(printed, _reverse(addresses))
+        yield command + _keep(output_of_page, former, block.comments.get("lines")) + gap
 
 
 def _is_complete(command: str) -> bool:
@@ -168,94 +178,30 @@ def _select_lines(printed: str, spec: str | None) -> str:
     return "".join(output)
 
 
-def run_line(command: str) -> str:
-    """Run a command line in the current folder and return what it prints, on both streams.
+@dataclass
+class _Cells:
+    """The Python cells of a page, which share their names.
 
-    Raises:
-        PageError: the command is not one of `suffrage`, `cat`, `head`, `ls` and `export`.
+    Attributes:
+        names: what the cells have defined.
+        failure: of the last cell, until a block shows it as output.
     """
-    words = shlex.split(command.replace("\\\n", " "), comments=True)
-    if "|" in words:
-        position = words.index("|")
-        return _head(run_words(words[:position]), words[position + 1 :])
-    if ">" in words:
-        *words, _, target = words
-        Path(target).write_text(run_words(words), encoding="utf-8")
-        return ""
-    return run_words(words)
 
+    names: dict[str, object]
+    failure: str | None = None
 
-def run_words(words: Sequence[str]) -> str:
-    """Run one program with its arguments; see `run_line`."""
-    name, *arguments = words
-    if name == "export":
-        os.environ.update(dict(item.split("=", 1) for item in arguments))
-        return ""
-    if name == "cat":
-        return "".join(Path(path).read_text(encoding="utf-8") for path in arguments)
-    if name == "ls":
-        return "".join(f"{path.name}\n" for path in sorted(Path(*arguments).iterdir()))
-    if name == "head":
-        return _head(Path(arguments[-1]).read_text(encoding="utf-8"), words[:-1])
-    if name != "suffrage":
-        raise PageError(f"`{name}` is not run here; say `<!-- not run: REASON -->` before the block")
-    return _capture(lambda: main(arguments))
+    def run(self, code: str) -> str:
+        """Return what a cell prints; the error is a part of it."""
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            try:
+                exec(compile(code, "<page>", "exec"), self.names)
+            except Exception as error:  # noqa: BLE001 - the page then differs, and the difference names the fault
+                self.failure = f"{type(error).__name__}: {error}"
+                print(self.failure)
+        return printed.getvalue()
 
-
-def _head(text: str, words: Sequence[str]) -> str:
-    """What `head -3` prints of a text."""
-    if len(words) != 2 or words[0] != "head" or not words[1][1:].isdigit():
-        raise PageError(f"`{shlex.join(words)}` is not run here; `head -N` is")
-    return "".join(text.splitlines(keepends=True)[: int(words[1][1:])])
-
-
-def _run_cell(code: str, names: dict[str, object]) -> str:
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        try:
-            exec(compile(code, "<page>", "exec"), names)
-        except Exception as error:  # noqa: BLE001 - the page then differs, and the difference names the fault
-            print(f"{type(error).__name__}: {error}")
-    return printed.getvalue()
-
-
-class _Terminal(io.TextIOWrapper):
-    """A stream that says it is a terminal, so that tables are as wide as `WIDTH`."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def _capture(function: Callable[[], None]) -> str:
-    """Return what a function prints; the exit code does not matter."""
-    buffer = io.BytesIO()
-    out = _Terminal(buffer, encoding="utf-8", write_through=True)
-    errors = io.TextIOWrapper(buffer, encoding="utf-8", write_through=True)
-    with redirect_stdout(out), redirect_stderr(errors):
-        try:
-            function()
-        except SystemExit:
-            pass
-        except Exception:  # noqa: BLE001 - the page then differs, and the difference names the fault
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", buffer.getvalue().decode("utf-8"))
-    return re.sub(r"[ \t]+$", "", text, flags=re.M)
-
-
-@contextmanager
-def working_folder(folder: Path) -> Iterator[None]:
-    """Run in a folder, with the environment of a user who has set nothing."""
-    former, environment = Path.cwd(), dict(os.environ)
-    for name in environment:
-        if name.startswith(("MLFLOW_", "SUFFRAGE_")) or name == "DATABASE_URL":
-            del os.environ[name]
-    os.environ |= {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TZ": "UTC"}
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(former)
-        os.environ.clear()
-        os.environ.update(environment)
+    def check(self) -> None:
+        """Raise the error of a cell whose output the page does not show."""
+        if self.failure is not None:
+            raise PageError(f"a Python cell fails: {self.failure}")

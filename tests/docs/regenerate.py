@@ -6,10 +6,13 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from doc_folders import FOLDERS, REAL
-from doc_pages import FOLDER, ROOT, rewrite
+from doc_pages import FOLDER, rewrite
+from doc_programs import ROOT
+from stand_ins import STAND_INS
 
 from tracker.recording.mlflow.publishing import prepare_store
 
@@ -29,10 +32,10 @@ def regenerate(page: Path, templates: Path) -> str | None:
         FOLDERS[match[1]](template, SHARED)
     if not (templates / "mlflow.db").exists():
         prepare_store(f"sqlite:///{templates / 'mlflow.db'}")
-    with tempfile.TemporaryDirectory(dir=templates) as folder:
+    with tempfile.TemporaryDirectory(dir=templates) as folder, STAND_INS.get(match[1], nullcontext)() as addresses:
         shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
         shutil.copy(templates / "mlflow.db", folder)
-        return rewrite(text, Path(folder))
+        return rewrite(text, Path(folder), addresses)
 
 
 def main() -> None:

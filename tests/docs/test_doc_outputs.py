@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
-from doc_folders import REAL
-from doc_pages import FOLDER, ROOT, PageError, mask, parse_blocks, rewrite, unexplained_blocks
+from doc_folders import MODELS, REAL
+from doc_pages import FOLDER, mask, parse_blocks, rewrite, unexplained_blocks
+from doc_programs import ROOT, PageError
 from regenerate import PAGES, regenerate
 
 RUN = [page for page in PAGES if FOLDER.search(page.read_text(encoding="utf-8"))]
@@ -28,6 +30,9 @@ def test_a_page_shows_what_the_program_prints(page: Path, templates: Path, reque
     (name,) = FOLDER.findall(text)
     if name in REAL:
         request.getfixturevalue("shared")  # skips the page where there is no folder of real data
+    if name in MODELS:
+        for package in ("torch", "sentence_transformers"):
+            pytest.importorskip(package, reason=f"{package} of the extra `models` is not installed")
     assert regenerate(page, templates) == text, "run `make docs-outputs` and read the difference"
 
 
@@ -37,9 +42,25 @@ def test_a_block_with_a_command_is_run_or_explained(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identify)
-def test_a_test_that_a_block_names_exists(page: Path) -> None:
-    names = [block.comments.get("tested by") for block in parse_blocks(page.read_text(encoding="utf-8"))]
-    assert [name for name in names if name and not (ROOT / name).is_file()] == []
+def test_a_test_that_a_block_names_exists_and_names_the_page(page: Path) -> None:
+    blocks = parse_blocks(page.read_text(encoding="utf-8"))
+    names = {block.comments["tested by"] for block in blocks if "tested by" in block.comments}
+    assert {name: problem for name in names if (problem := find_problem(name, page))} == {}
+
+
+def find_problem(name: str, page: Path) -> str | None:
+    """Why `PATH::TEST` does not name a test of a page: its text, or that of its module, must name the page."""
+    path, _, parts = name.partition("::")
+    if not (ROOT / path).is_file():
+        return "no such file"
+    source = (ROOT / path).read_text(encoding="utf-8")
+    scope: list[ast.stmt] = ast.parse(source).body
+    for part in parts.split("::"):
+        nodes = [node for node in scope if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == part]
+        if not nodes:
+            return f"no test {part!r}"
+        scope = nodes[0].body
+    return None if identify(page) in source else f"it does not name {identify(page)}"
 
 
 def test_most_pages_with_commands_run() -> None:
@@ -72,19 +93,43 @@ class TestTheChecks:
         page = rewrite("```console\n$ suffrage leaderboard nothing\n```\n", tmp_path)
         assert "Error: " in page
 
-    def test_blocks_that_are_not_run_stay(self, tmp_path: Path) -> None:
-        page = "<!-- not run: needs a GPU -->\n```console\n$ suffrage evaluate mmlu --model x\nsomething\n```\n"
+    def test_blocks_of_another_test_stay(self, tmp_path: Path) -> None:
+        page = "<!-- tested by: a.py::test -->\n```console\n$ suffrage evaluate mmlu --model x\nsomething\n```\n"
         assert rewrite(page, tmp_path) == page
         assert unexplained_blocks(page) == []
+
+    def test_a_named_test_must_exist_and_name_the_page(self) -> None:
+        page, module = ROOT / "docs/index.md", "tests/docs/test_doc_outputs.py"
+        assert find_problem(f"{module}::TestTheChecks::test_an_error_is_output_too", page) is None
+        assert find_problem("tests/docs/nothing.py::test", page) == "no such file"
+        assert find_problem(f"{module}::TestTheChecks::test_nothing", page) == "no test 'test_nothing'"
+        assert find_problem("tests/test_glossary.py", page) == "no test ''"
+
+    def test_a_cell_that_fails_without_showing_it_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(PageError, match="KeyError"):
+            rewrite("```python\n{}[1]\n```\n", tmp_path)
+
+    def test_addresses_of_stand_ins_do_not_reach_the_page(self, tmp_path: Path) -> None:
+        page = "```console\n$ suffrage ui --tracking-uri http://host/x\n```\n"
+        lines = rewrite(page, tmp_path, {"http://host/x": "http://127.0.0.1:9"}).splitlines()
+        assert "http://host/x" in lines
+        assert not any("127.0.0.1" in line for line in lines)
 
     def test_a_block_without_a_reason_is_found(self) -> None:
         assert unexplained_blocks(self.PAGE) == ["$ suffrage formats list --format csv"]
         assert unexplained_blocks("```sh\nsuffrage doctor\n```\n") == ["suffrage doctor"]
+        assert unexplained_blocks("```sh\nmlflow server\n```\n") == ["mlflow server"]
         assert unexplained_blocks("<!-- run in: empty -->\n" + self.PAGE) == []
 
     def test_a_command_of_another_program_is_an_error(self, tmp_path: Path) -> None:
-        with pytest.raises(PageError, match="pip"):
-            rewrite("```console\n$ pip install x\n```\n", tmp_path)
+        with pytest.raises(PageError, match="make"):
+            rewrite("```console\n$ make x\n```\n", tmp_path)
+
+    @pytest.mark.parametrize("command", ["pip install x", "pip install 'suffrage[models]'", "pip install '.[nothing]'"])
+    def test_a_page_installs_the_checkout_and_its_extras_only(self, command: str, tmp_path: Path) -> None:
+        rewrite("```console\n$ pip install '.[models]'\n```\n", tmp_path)
+        with pytest.raises(PageError, match="pages install"):
+            rewrite(f"```console\n$ {command}\n```\n", tmp_path)
 
     def test_times_do_not_count_and_numbers_do(self) -> None:
         assert mask("at 2026-01-02 03:04 in 1.5 s") == mask("at 2027-01-02 03:05 in 12 s")

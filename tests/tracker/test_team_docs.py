@@ -136,10 +136,17 @@ class TestRoles:
 
     def test_a_writer_ingests_and_hides_runs_and_changes_no_table(self, team: Team) -> None:
         table = team.folder / "new.csv"
-        table.write_text("prompt_id,new/model\n" + "".join(f"n{i},{i % 2}\n" for i in range(30)))
+        known = ("--benchmark", "new", "--metric", "accuracy", "--no-mlflow")
         url = ("--database", team.url("writer"))
-        used = team.run("ingest", str(table), "--benchmark", "new", "--metric", "accuracy", "--no-mlflow", *url)
-        assert used.exit_code == 0, used.output
+        for right in (2, 3):  # a model that is evaluated twice
+            table.write_text("prompt_id,new/model\n" + "".join(f"n{i},{int(i % right == 0)}\n" for i in range(30)))
+            used = team.run("ingest", str(table), *known, *url)
+            assert used.exit_code == 0, used.output
+        stored = {"7": "3", "9": "4"}  # the keys of the page, and those of this store
+        for number, words in enumerate(commands("Exclude wrong runs")):
+            assert words[0] == "suffrage"
+            result = team.run(*[stored.get(word, word) for word in words[1:]], *url)
+            assert result.exit_code == 0, (number, result.output)
         assert team.run("runs", "hide", "1", "--no-mlflow", *url).exit_code == 0
         assert team.run("runs", "delete", "2", "--yes", "--no-mlflow", *url).exit_code == 0
         assert team.run("doctor", "--no-mlflow", *url).exit_code == 0
@@ -147,6 +154,15 @@ class TestRoles:
         for write in ("UPDATE suffrage_version SET version_num = '1'", "DROP TABLE score", "CREATE TABLE mine (a int)"):
             team.deny(engine, write)
         engine.dispose()
+
+    def test_a_reader_uses_the_address_of_everybody(self, team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+        [_, [program, setting]] = commands("From SQLite to PostgreSQL")
+        name, _, address = setting.partition("=")
+        assert (program, address) == ("export", "postgresql://suffrage_reader@localhost/suffrage")
+        monkeypatch.setenv(name, team.url("reader"))
+        ranked = team.run("leaderboard", "arithmetic", "--format", "csv")
+        assert ranked.exit_code == 0, ranked.output
+        assert len(ranked.stdout.splitlines()) == 3
 
     def test_what_later_versions_bring_is_granted_too(self, team: Team) -> None:
         owner = create_unchecked_engine(team.url("owner"))

@@ -135,7 +135,7 @@ def _programs() -> Check:
         except PackageNotFoundError:
             missing.append(package)
     if missing:
-        advice = "Reinstall it: pip install suffrage"
+        advice = "Reinstall it in the folder of its sources: pip install ."
         return Check(name="program", verdict="problem", result=f"not installed: {', '.join(missing)}", advice=advice)
     return Check(name="program", verdict="ok", result=", ".join(programs))
 
@@ -152,7 +152,7 @@ def _version(engine: sa.Engine, present: str | None) -> Check:
         return Check(name="store", verdict="ok", result=f"{where}, version {present}")
     newer = present not in known_versions()
     advice = (
-        "pip install --upgrade suffrage"
+        "Upgrade the program in the folder of its sources: git pull && pip install ."
         if newer
         else ("Back it up first (docs/how-to/postgresql.md), then: suffrage db upgrade")
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -25,6 +27,9 @@ from tracker.queries.sql import tables
 from tracker.recording.mlflow.mlflow_logging import SETTINGS, quiet_environment
 from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
+
+ROOT = Path(__file__).parents[3]
+TEAM_PAGE = ROOT / "docs/how-to/postgresql.md"
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 
@@ -85,6 +90,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_computes_nothing_is_lost(
     filled_file: sa.Engine, tracking_uri: str, tmp_path: Path, toys: None, install
 ) -> None:
+    assert "$ suffrage ui\n" in (ROOT / "README.md").read_text()
     install("stopping", {"stop": STOPPING})
     port = free_port()
     address = f"http://127.0.0.1:{port}"
@@ -108,8 +114,12 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
             assert session.scalar(last) == "It was stopped."
         stop(server)
 
-        where = ("--backend-store-uri", tracking_uri, "--artifacts-destination", str(tmp_path / "served"))
-        server = start("mlflow", "server", "--port", str(port), "--workers", "1", *where, folder=tmp_path)
+        program, *words = shlex.split(re.findall(r"^mlflow server .+$", TEAM_PAGE.read_text(), re.M)[0])
+        options = dict(zip(words[1::2], words[2::2], strict=True)) | {"--port": str(port), "--workers": "1"}
+        options |= {"--host": "127.0.0.1", "--backend-store-uri": tracking_uri}
+        options |= {"--artifacts-destination": str(tmp_path / "served")}
+        assert len(options) == len(words) // 2 + 1, "the page has exactly the options that are replaced"
+        server = start(program, words[0], *(part for item in options.items() for part in item), folder=tmp_path)
         fetch(server, f"{address}/health")
         assert publish_missing(filled_file, address).n_new == 1
         assert publish_missing(filled_file, address).n_new == 0

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 MAX_MANIFEST_BYTES = 1 << 20
 LOCAL_HEADER = 30
-NEWER = "A newer version of Suffrage wrote it. Run: pip install --upgrade suffrage"
+NEWER = "A newer version of Suffrage wrote it. Upgrade in the folder of its sources: git pull && pip install ."
 AGAIN = "Copy or download it again, or export it again with `suffrage export archive`."
 YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Smallest and largest valid time in microseconds, from year 1 to year 9999."""

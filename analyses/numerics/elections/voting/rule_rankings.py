@@ -20,7 +20,7 @@ from analyses.numerics.elections.voting.rules import (
     count_points,
 )
 
-INSTALL = "pip install 'suffrage[voting]'"
+INSTALL = "pip install '.[voting]'"
 
 
 @dataclass(frozen=True, kw_only=True)

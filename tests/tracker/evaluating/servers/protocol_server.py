@@ -90,6 +90,7 @@ class ProtocolServer:
     """The server, in a thread, while it is entered."""
 
     offers: frozenset[str] = EVERYTHING
+    model: str = MODEL
     faults: Faults = field(default_factory=Faults)
     key: str = ""
     delay_s: float = 0.0
@@ -134,12 +135,12 @@ class ProtocolServer:
         if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
             return 401, {"error": {"message": f"Incorrect API key provided: {request.headers.get('authorization')}"}}
         if request.path == "/v1/models":
-            return 200, {"data": [{"id": MODEL}]}
+            return 200, {"data": [{"id": self.model}]}
         kind = {"/v1/completions": "completions", "/v1/chat/completions": "chat"}.get(request.path)
         if kind not in self.offers:
             return 404, {"error": {"message": "Not Found"}}
         body = request.body
-        if body["model"] != MODEL:
+        if body["model"] != self.model:
             return 404, {
                 "error": {"message": f"The model `{body['model']}` does not exist.", "code": "model_not_found"}
             }
