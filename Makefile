@@ -63,6 +63,6 @@ clean:
 # What ours is measured beside. It names dependencies that what is measured never imports, a tracking service among
 # them; those it does import are there already.
 .venv/bench.stamp: .venv/all.stamp
-	$(PIP) --no-deps benchbench girth
+	$(PIP) --no-deps benchbench girth duckdb
 	$(PIP) inspect-ai
 	touch $@

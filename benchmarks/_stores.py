@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -30,6 +31,33 @@ def empty_store(engine: str) -> Iterator[sa.Engine]:
             yield opened
         finally:
             opened.dispose()
+
+
+@contextmanager
+def connect_adbc(engine: sa.Engine, *, writes: bool = False) -> Iterator[Any]:
+    """A connection of ADBC's DBAPI to a store, with the settings of the store's connections; it commits at the end.
+
+    The engine's connections to SQLite are closed before: two libraries must not hold locks on a file in one process.
+    """
+    if engine.dialect.name == "sqlite":
+        import adbc_driver_sqlite.dbapi
+
+        engine.dispose()
+        with adbc_driver_sqlite.dbapi.connect(str(engine.url.database), autocommit=True) as connection:
+            with connection.cursor() as cursor:
+                for setting in ("foreign_keys = ON", "synchronous = FULL") if writes else ():
+                    cursor.execute(f"PRAGMA {setting}")
+                    cursor.fetchall()
+            connection.adbc_connection.set_autocommit(False)
+            yield connection
+            connection.adbc_connection.commit()  # connection.commit() would do nothing
+        return
+    import adbc_driver_postgresql.dbapi
+
+    url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with adbc_driver_postgresql.dbapi.connect(url) as connection:
+        yield connection
+        connection.commit()
 
 
 @contextmanager

@@ -1,16 +1,20 @@
 """Time and size from a Parquet file to committed scores.
 
 Suffrage reads the file, detects its format, resolves every prompt, checks bounds, reference answers and duplicates, and
-commits. The peers write the same rows from memory without these checks: SQLModel's `add_all`, and pandas' `to_sql`.
-They are timed on a part of the rows and scaled.
+commits. The peers write the same rows into the same tables, with the same keys and constraints. They leave out the file
+and these checks: their rows are in memory, with keys resolved. The strongest is ADBC's ingest of an Arrow table, timed
+on all rows; the others are timed on a part of the rows and scaled. DuckDB reads the Parquet file into a DuckDB database
+with the same keys and constraints on scores. It detects no format and makes no other check.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,17 +26,45 @@ import pyarrow.parquet as pq
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from benchmarks._stores import ENGINES, empty_store
+from benchmarks._peers import peer
+from benchmarks._stores import ENGINES, connect_adbc, empty_store
 from tracker.database import transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.parsing.detection import parse_file
+from tracker.ingest.write.bulk_rows import ROWS_PER_COPY, driver_cursor
 from tracker.ingest.write.writer import StoreChanges, store_file
+from tracker.queries.sql.arrow import read_arrow
 from tracker.schema import Model, Run, Score
 
 N_PROMPTS, N_MODELS = 14_000, 400
 N_PEER_RUNS = 4
 N_MORE = 5
 OPTIONS = ReadOptions(benchmark="large", metric="accuracy")
+ARROW_SCHEMA = pa.schema(
+    [(name, pa.int32()) for name in ("run_id", "metric_id", "prompt_id", "trial")] + [("value", pa.float64())]
+)
+DUCKDB = """
+CREATE TABLE metric (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE);
+CREATE TABLE task (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE);
+CREATE TABLE prompt (id INTEGER PRIMARY KEY, task_id INTEGER REFERENCES task, name VARCHAR, UNIQUE (task_id, name));
+CREATE TABLE run (id INTEGER PRIMARY KEY, model VARCHAR UNIQUE);
+CREATE TABLE score (
+    run_id INTEGER REFERENCES run, metric_id INTEGER REFERENCES metric, prompt_id INTEGER REFERENCES prompt,
+    trial INTEGER, value DOUBLE NOT NULL CHECK (isfinite(value)), PRIMARY KEY (run_id, metric_id, prompt_id, trial)
+);
+BEGIN;
+INSERT INTO metric VALUES (1, 'accuracy');
+INSERT INTO task SELECT row_number() OVER (), task FROM (SELECT DISTINCT task FROM '{path}');
+INSERT INTO prompt SELECT row_number() OVER (), task.id, prompt_id
+    FROM '{path}' AS file JOIN task ON task.name = file.task;
+CREATE TEMP TABLE cell AS UNPIVOT '{path}' ON COLUMNS(* EXCLUDE (task, prompt_id)) INTO NAME model VALUE value;
+INSERT INTO run SELECT row_number() OVER (), model FROM (SELECT DISTINCT model FROM cell);
+INSERT INTO score SELECT run.id, 1, prompt.id, 0, cell.value
+    FROM cell JOIN run USING (model) JOIN task ON task.name = cell.task
+    JOIN prompt ON prompt.task_id = task.id AND prompt.name = cell.prompt_id ORDER BY 1, 3;
+COMMIT;
+"""
+"""The same tables, keys and checks in DuckDB's dialect."""
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -56,31 +88,56 @@ def _measured(engine_name: str, values: str, folder: Path) -> Iterator[dict[str,
             seconds, stored = _ingested(engine, _table(folder / f"more{n}.parquet", values, f"more{n}", 1))
             assert (stored.n_scores, stored.n_prompts_new) == (N_PROMPTS, 0)
             more.append(seconds)
-        peers = {"SQLModel add_all": _added_all(engine), "pandas to_sql": _to_sql(engine)}
-    for peer, seconds in peers.items():
-        scaled = seconds * n_scores / (N_PROMPTS * N_PEER_RUNS)
+        added, by_adbc = _add_all(engine), [_add_by_adbc(engine, n) for n in range(N_MORE)]
+        whole = _store_by_other_means(engine, added)
+    if engine_name == "sqlite":
+        whole["DuckDB, from the file, into a DuckDB database with the same keys and checks"] = _by_duckdb(path, folder)
+    for name_of_peer, seconds in whole.items():
         yield {
             "name": f"Parquet file to committed scores, {name}",
             "n_scores": n_scores,
             "ours_s": round(own_seconds, 3),
             "scores_per_s": round(n_scores / own_seconds),
-            "peer": f"{peer}, from memory, {N_PROMPTS * N_PEER_RUNS} rows scaled to {n_scores}",
-            "peer_s": round(scaled, 3),
-            "ratio": round(scaled / own_seconds, 1),
+            "peer": name_of_peer,
+            "peer_s": round(seconds, 3),
+            "ratio": round(seconds / own_seconds, 1),
         }
-    peer_run = peers["SQLModel add_all"] / N_PEER_RUNS
-    yield {
-        "name": f"one more run of {N_PROMPTS} into {n_scores}, {name}",
-        "ours_s": round(median(more), 4),
-        "worst_s": round(max(more), 4),
-        "peer": f"SQLModel add_all, from memory, {N_PROMPTS * N_PEER_RUNS} rows scaled to {N_PROMPTS}",
-        "peer_s": round(peer_run, 4),
-        "ratio": round(peer_run / median(more), 1),
-    }
+    for name_of_peer, seconds in (
+        ("SQLModel add_all, from memory", added),
+        ("ADBC ingest, from memory", median(by_adbc)),
+    ):
+        yield {
+            "name": f"one more run of {N_PROMPTS} into {n_scores}, {name}",
+            "ours_s": round(median(more), 4),
+            "worst_s": round(max(more), 4),
+            "peer": name_of_peer,
+            "peer_s": round(seconds, 4),
+            "ratio": round(seconds / median(more), 1),
+        }
     yield {
         "name": f"size, {name}",
         "unit": "bytes per score; the whole store with its indexes, prompts and their names included",
         "value": round(size / n_scores, 2),
+    }
+
+
+def _store_by_other_means(engine: sa.Engine, added: float) -> dict[str, float]:
+    """Seconds of each peer for all scores."""
+    n_scores = N_PROMPTS * N_MODELS
+
+    def scaled(seconds: float, n_rows: int) -> tuple[str, float]:
+        return f"from memory, {n_rows} rows scaled to {n_scores}", seconds * n_scores / n_rows
+
+    rows = {
+        "SQLModel add_all": scaled(added, N_PROMPTS),
+        "pandas to_sql": scaled(_to_sql(engine), N_PROMPTS * N_PEER_RUNS),
+        "sqlite3 executemany" if engine.dialect.name == "sqlite" else "psycopg COPY of rows": scaled(
+            _by_driver(engine), N_PROMPTS * N_PEER_RUNS
+        ),
+    }
+    return {
+        **{f"{name}, {details}": seconds for name, (details, seconds) in rows.items()},
+        "ADBC ingest of an Arrow table, from memory": _restore_by_adbc(engine),
     }
 
 
@@ -114,10 +171,10 @@ def _size(engine: sa.Engine) -> int:
         return size
 
 
-def _peer_rows(engine: sa.Engine, peer: str) -> pd.DataFrame:
+def _peer_rows(engine: sa.Engine, prefix: str, n_runs: int = N_PEER_RUNS) -> pd.DataFrame:
     """Rows of a few runs that exist, with keys resolved already."""
     with transaction(engine) as session:
-        models = [Model(name=f"{peer} {n}") for n in range(N_PEER_RUNS)]
+        models = [Model(name=f"{prefix} {n}") for n in range(n_runs)]
         session.add_all(models)
         session.flush()
         runs = [Run(benchmark_id=1, model_id=model.id) for model in models]
@@ -137,8 +194,8 @@ def _peer_rows(engine: sa.Engine, peer: str) -> pd.DataFrame:
     )
 
 
-def _added_all(engine: sa.Engine) -> float:
-    rows = _peer_rows(engine, "add_all").to_dict("records")
+def _add_all(engine: sa.Engine) -> float:
+    rows = _peer_rows(engine, "add_all", 1).to_dict("records")
     begun = time.perf_counter()
     with transaction(engine) as session:
         session.add_all(Score(**row) for row in rows)
@@ -151,6 +208,70 @@ def _to_sql(engine: sa.Engine) -> float:
     with engine.begin() as connection:
         rows.to_sql("score", connection, if_exists="append", index=False)
     return time.perf_counter() - begun
+
+
+def _by_driver(engine: sa.Engine) -> float:
+    """Seconds of plain tuples through the driver, inside a transaction with the settings of the store."""
+    rows = _peer_rows(engine, "driver")
+    begun = time.perf_counter()
+    tuples = zip(*(rows[name].tolist() for name in rows), strict=True)
+    with transaction(engine) as session, driver_cursor(session) as cursor:
+        if engine.dialect.name == "sqlite":
+            cursor.executemany("INSERT INTO score VALUES (?, ?, ?, ?, ?)", tuples)
+        else:
+            with cursor.copy("COPY score FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(["int4"] * 4 + ["float8"])
+                for row in tuples:
+                    copy.write_row(row)
+    return time.perf_counter() - begun
+
+
+def _add_by_adbc(engine: sa.Engine, n: int) -> float:
+    rows = _peer_rows(engine, f"ADBC {n}", 1)
+    return _ingest_by_adbc(engine, pa.Table.from_pandas(rows, preserve_index=False).cast(ARROW_SCHEMA))
+
+
+def _restore_by_adbc(engine: sa.Engine) -> float:
+    """Seconds to store the scores of the file again in the emptied table."""
+    columns = ", ".join(ARROW_SCHEMA.names)
+    with transaction(engine, write=False) as session:
+        last = session.scalar(sa.text(f"SELECT id FROM run ORDER BY id LIMIT 1 OFFSET {N_MODELS - 1}"))
+    order = "ORDER BY run_id, metric_id, prompt_id, trial"
+    table = read_arrow(engine, f"SELECT {columns} FROM score WHERE run_id <= {last} {order}").cast(ARROW_SCHEMA)
+    assert len(table) == N_PROMPTS * N_MODELS
+    with transaction(engine) as session:
+        session.execute(sa.text("DELETE FROM score" if engine.dialect.name == "sqlite" else "TRUNCATE score"))
+    if engine.dialect.name == "sqlite":
+        with closing(sqlite3.connect(str(engine.url.database), isolation_level=None)) as connection:
+            connection.execute("VACUUM")
+    seconds = _ingest_by_adbc(engine, table)
+    with engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT count(*) FROM score")) == len(table)
+    return seconds
+
+
+def _ingest_by_adbc(engine: sa.Engine, table: pa.Table) -> float:
+    """Seconds of one transaction with the settings of the store; PostgreSQL gets a million rows at once, as ours."""
+    begun = time.perf_counter()
+    with connect_adbc(engine, writes=True) as connection, connection.cursor() as cursor:
+        for start in range(0, len(table), ROWS_PER_COPY):
+            cursor.adbc_ingest("score", table.slice(start, ROWS_PER_COPY), mode="append")
+    return time.perf_counter() - begun
+
+
+def _by_duckdb(path: Path, folder: Path) -> float:
+    """Seconds from the Parquet file to the same tables, keys and checks in DuckDB; it detects and validates nothing."""
+    duckdb = peer("duckdb")
+    database = folder / f"{path.stem}.duckdb"
+    begun = time.perf_counter()
+    with duckdb.connect(str(database)) as connection:
+        for statement in filter(str.strip, DUCKDB.format(path=path).split(";")):
+            connection.execute(statement)
+    seconds = time.perf_counter() - begun
+    with duckdb.connect(str(database)) as connection:
+        assert connection.execute("SELECT count(*) FROM score").fetchone() == (N_PROMPTS * N_MODELS,)
+    database.unlink()
+    return seconds
 
 
 if __name__ == "__main__":
