@@ -8,11 +8,15 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 import wheel_server
 from hypothesis import HealthCheck, settings
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.util import LRUCache
 
 from tracker.database import connect, create_unchecked_engine, upgrade
 
@@ -22,6 +26,28 @@ from tracker.database import connect, create_unchecked_engine, upgrade
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=25)
 settings.load_profile("repeatable")
+
+_COMPILED: dict[type, Any] = {}
+
+
+def _share_compiled_statements() -> None:
+    """Compile each statement once per process: every test has engines of its own, whose caches would begin empty.
+
+    A cache is keyed by its dialect object, so dialects of one class count as equal here.
+    """
+
+    def construct(self: sa.Engine, pool: Any, dialect: Any, *arguments: Any, **options: Any) -> None:
+        construct_alone(self, pool, dialect, *arguments, **options)
+        self._compiled_cache = _COMPILED.setdefault(type(dialect), LRUCache(5000))
+
+    construct_alone = sa.Engine.__init__
+    sa.Engine.__init__ = construct  # type: ignore[method-assign,assignment]
+    for dialect in (SQLiteDialect, PGDialect):
+        dialect.__hash__ = lambda self: hash(type(self))
+        dialect.__eq__ = lambda self, other: type(self) is type(other)
+
+
+_share_compiled_statements()
 
 SERVER_FOLDER = "SUFFRAGE_TEST_POSTGRES_FOLDER"
 SHARED = Path(os.environ.get("SUFFRAGE_SHARED", Path(__file__).parents[2] / "shared"))
@@ -35,6 +61,22 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _coarse_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw figures with few dots and no layout engine: most tests that draw one are about something else.
+
+    Tests of figures ask for `full_figures`.
+    """
+    if "full_figures" not in request.fixturenames:
+        monkeypatch.setattr("analyses.presentation.canvas.DPI", 20)
+        monkeypatch.setattr("analyses.presentation.canvas.LAYOUT", None)
+
+
+@pytest.fixture
+def full_figures() -> None:
+    """Figures as users see them."""
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,9 @@ OBSERVED, DRAWN, INK, FAINT = "#D55E00", "#56B4E9", "#222222", "#888888"
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe & Ito's palette for a few distinct lines; more than these differ by position and label."""
 
+DPI, LAYOUT = 150, "constrained"
+"""Dots per inch, and the layout engine: this one keeps labels apart."""
+
 DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
 """Colour maps: diverging around a middle, and from low to high."""
 
@@ -24,7 +27,7 @@ def create_figure(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches, laid out without overlaps."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), dpi=150, layout="constrained")
+    return Figure(figsize=(width, height), dpi=DPI, layout=LAYOUT)
 
 
 def style_axes(axes: Axes) -> None:

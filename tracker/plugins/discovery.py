@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,14 +82,34 @@ class PluginModule:
         return functions[0]
 
 
-def sorted_entry_points(group: str) -> list[EntryPoint]:
+def sorted_entry_points(group: str) -> tuple[EntryPoint, ...]:
     """Return the entries of a group: built-in ones first, since they keep their names, then by name."""
-    return sorted(entry_points(group=group), key=lambda entry: (entry.name != BUILT_IN, entry.name, entry.value))
+    return _read_entry_points(group, tuple((folder, _modification_time(folder)) for folder in sys.path))
+
+
+@cache
+def _read_entry_points(group: str, path: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Read the entries of every package on the import path.
+
+    Cached by the path and the modification times of its folders: installing a package changes one of them.
+    """
+    entries = entry_points(group=group)
+    return tuple(sorted(entries, key=lambda entry: (entry.name != BUILT_IN, entry.name, entry.value)))
+
+
+def _modification_time(folder: str) -> int:
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return 0
 
 
 def distribution_name(entry: EntryPoint) -> str:
     """Return name and version of the package that provides an entry; '' if unknown."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else ""
+    if not entry.dist:
+        return ""
+    metadata = entry.dist.metadata
+    return f"{metadata['Name']} {metadata['Version']}"
 
 
 def command_name(module: str) -> str:
@@ -109,8 +130,9 @@ def discover(group: str, mark: str, *, package: str = "") -> dict[str, PluginMod
     by_name: dict[str, PluginModule] = {}
     entries = [EntryPoint(name=BUILT_IN, value=package, group=group)] if package else []
     for entry in (*entries, *sorted_entry_points(group)):
+        distribution = distribution_name(entry)
         for plugin in _plugins_of(entry, mark):
-            plugin = replace(plugin, distribution=distribution_name(entry))
+            plugin = replace(plugin, distribution=distribution)
             if plugin.name not in by_name:
                 by_name[plugin.name] = plugin
             elif by_name[plugin.name].module != plugin.module:
