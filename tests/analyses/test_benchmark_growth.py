@@ -158,6 +158,7 @@ class TestLaws:
         for draw in report.figures.values():
             draw().savefig(io.BytesIO(), format="png", dpi=40)
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("n_models", [3, 60])
     def test_pictures_have_labelled_axes_and_name_models(self, n_models):
         table = (RNG.random((150, n_models)) < 0.5).astype(float)

@@ -185,6 +185,7 @@ class TestLaws:
         item, again, second = (requested(CONTINUOUS, seed=seed).finding.metrics for seed in (1, 1, 2))
         assert item == again != second
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("Q", [BINARY, CONTINUOUS, BINARY[:1], BINARY[:, [0, 0]]])
     def test_pictures_are_drawn_with_labelled_axes(self, Q):
         for draw in requested(Q).figures.values():
@@ -195,6 +196,7 @@ class TestLaws:
             assert figure.axes[0].get_xlabel()
             assert figure.axes[0].get_ylabel()
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize(
         ("field", "label"), [("task", "all prompts (240), 6 clusters"), ("none", "all prompts (240)")]
     )

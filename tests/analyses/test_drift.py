@@ -153,6 +153,7 @@ class TestWords:
             requested(Q, runs).figures["history"]().axes[0].get_ylabel() == "mean accuracy over the run's own prompts"
         )
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("day", [None, 3])
     def test_the_picture_is_drawn_over_time_and_over_order(self, day: int | None) -> None:
         runs = [run(1, day=day and 1), run(4, day=day), run(9, day=day and 20)]

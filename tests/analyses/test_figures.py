@@ -11,6 +11,8 @@ from analyses.prompt_correlation import analyze
 from analyses.prompt_correlation.figures import bin_shares
 from analyses.prompt_correlation.method import permutation_test
 
+pytestmark = pytest.mark.usefixtures("full_figures")
+
 RNG = np.random.default_rng(11)
 BINARY = (RNG.random((60, 7)) < RNG.random((60, 1))).astype(float)
 

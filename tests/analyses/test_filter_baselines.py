@@ -388,6 +388,7 @@ class TestTables:
 
 
 class TestFigures:
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("against", [None, external_scores({j: float(j % 5) for j in range(K)})])
     def test_pictures_are_drawn_with_labelled_axes(self, against):
         for draw in run_analysis(against=against).figures.values():

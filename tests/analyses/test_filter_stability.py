@@ -261,6 +261,7 @@ class TestLaws:
             assert item.startswith(start)
         assert "by construction" in summary.caveats[0]
 
+    @pytest.mark.usefixtures("full_figures")
     def test_the_picture_shows_every_subset_once(self):
         figure = World().run().figures["subsets"]()
         points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]

@@ -282,6 +282,7 @@ class TestWarnings:
 
 
 class TestFigures:
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize(
         ("table", "cap"), [(GROUPED, 12), (ONE_SCALE[:, :3], 2), (np.abs(RNG.normal(size=(40, 60))), 30)]
     )

@@ -222,6 +222,7 @@ class TestLaws:
         for name in ("hamming.variance.pvalue", "cosine.mean", "cosine_nonzero.mean", "jaccard.p95", "cosine.ks_d"):
             assert name in result.main_metrics
 
+    @pytest.mark.usefixtures("full_figures")
     def test_report_holds_values_tables_and_pictures(self):
         report = analyze(matrix(TABLE), n_permutations=20)
         assert set(report.prompt_values) == {

@@ -144,6 +144,7 @@ class TestReport:
             == report.finding.metrics["distance.largest_rank_change"]
         )
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("name", ["rank_changes", "shifts"])
     def test_pictures_are_drawn_for_two_models_and_for_sixty(self, name: str) -> None:
         rng = np.random.default_rng(1)

@@ -125,6 +125,7 @@ class TestLaws:
         assert ranking.rank_low.tolist() == (1 + better.sum(axis=0)).tolist()
         assert ranking.score.tolist() == Q.mean(axis=0).tolist()
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("table", [Q, Q[:1], Q[:, [0, 0]], RNG.random((60, 6))])
     def test_pictures_are_drawn_with_labelled_axes(self, table):
         for draw in requested(table).figures.values():

@@ -162,6 +162,7 @@ class TestReport:
         assert rows[0]["pvalue_two_sided"] == result.metrics["slope.mean.pvalue_two_sided"]
         assert rows[1]["pvalue_two_sided"] is None
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("options", [{}, {"similarity": "hamming", "null": "columns"}, {"intercept": False}])
     def test_pictures_are_drawn_with_labelled_axes(self, options):
         for figure in (draw() for draw in run_analysis(TABLE, VECTORS, **options).figures.values()):
@@ -172,6 +173,7 @@ class TestReport:
             assert figure.axes[-1].get_xlabel()
             assert figure.axes[0].get_ylabel()
 
+    @pytest.mark.usefixtures("full_figures")
     def test_pictures_of_four_prompts_are_drawn(self):
         few = np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]])
         report = run_analysis(few, UNRELATED[:4], n_permutations=5)

@@ -100,6 +100,7 @@ class TestLaws:
         assert len(result.finding.main_metrics) <= 50
         assert result.finding.main_metrics[-1] == "mrc.at_1"
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("options", [{}, {"columns": "standardised"}, {"epsilons": ("0.5",)}, {"epsilons": ("1",)}])
     def test_the_picture_has_labelled_axes(self, options):
         drawn = report(SCORES, **options).figures["sweep"]()

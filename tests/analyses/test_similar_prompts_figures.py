@@ -9,6 +9,8 @@ import pytest
 from analyses.numerics.filtering.similar_prompts.density import estimate_density, find_threshold
 from analyses.presentation import similar_prompts_figures as similar_prompts
 
+pytestmark = pytest.mark.usefixtures("full_figures")
+
 RNG = np.random.default_rng(2)
 NEAR = np.abs(RNG.normal(0.06, 0.02, 500))
 FAR = np.clip(RNG.normal(0.45, 0.12, 9500), 0.001, 2)

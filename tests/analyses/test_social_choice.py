@@ -382,6 +382,7 @@ class TestErrors:
 
 
 class TestFigures:
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize(
         ("shape", "system", "names"),
         [

@@ -145,6 +145,7 @@ class TestLaws:
 
 
 class TestDegenerate:
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("rule", ["mean", "win-rate"])
     @pytest.mark.parametrize(
         "T",

@@ -154,6 +154,7 @@ class TestLaws:
             np.mean([agreement.agreement for agreement in result.independent_agreements])
         )
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("k", [3, 105])
     def test_pictures_are_drawn_with_labelled_axes(self, k):
         T = (RNG.random((6, k)) + np.linspace(0, 1, k)).round(2)

@@ -259,6 +259,7 @@ class TestErrors:
 
 
 class TestFigures:
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("table", [BINARY, CONTINUOUS, BINARY[:, :2], BINARY[:1], RNG.random((30, 40))])
     def test_pictures_are_drawn_with_labelled_axes(self, table):
         for draw in analyze(matrix(table), None, n_draws=500).figures.values():

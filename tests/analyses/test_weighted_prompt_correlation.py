@@ -205,6 +205,7 @@ class TestLaws:
         margins = str(summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins")))
         assert "heavy and light prompts" not in margins
 
+    @pytest.mark.usefixtures("full_figures")
     @pytest.mark.parametrize("scale", [1.0, 0.5])
     def test_pictures_are_drawn_of_weights_of_any_size(self, scale):
         heavy = np.full(60, 1e-6)

@@ -11,6 +11,8 @@ from analyses.numerics.filtering.effects.ranking_change import compare_rankings
 from analyses.numerics.filtering.step_flags import find_kept, make_flags
 from analyses.smart_filtering import figures
 
+pytestmark = pytest.mark.usefixtures("full_figures")
+
 RNG = np.random.default_rng(10)
 
 

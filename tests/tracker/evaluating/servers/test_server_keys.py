@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import pickle
 import traceback
 from collections.abc import Callable
@@ -51,9 +52,11 @@ def everything_of(error: BaseException) -> str:
 class TestNowhere:
     @pytest.mark.parametrize("method", ["letters", "generation"])
     def test_not_in_replies_settings_warnings_or_output_even_if_the_server_repeats_it(
-        self, prompts: list[RenderedPrompt], opened: Open, method: str, caplog: pytest.LogCaptureFixture
+        self, prompts: list[RenderedPrompt], opened: Open, method: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        caplog.set_level(0)
+        logged = io.StringIO()
+        monkeypatch.setattr(logging.root, "handlers", [logging.StreamHandler(logged)])
+        monkeypatch.setattr(logging.root, "level", logging.NOTSET)
 
         def echo_headers(request: Any) -> tuple[int, Any] | None:
             if "Number 3?" in str(request.body):
@@ -79,7 +82,7 @@ class TestNowhere:
             backend.list_warnings(),
             backend.initial_warnings,
         ]
-        outputs += [vars(backend._client), caplog.text, out.getvalue()]
+        outputs += [vars(backend._client), logged.getvalue(), out.getvalue()]
         assert SECRET not in repr(outputs)
         assert SECRET[3:-3] not in repr(outputs)
         assert any("***" in response.error for response in responses)
