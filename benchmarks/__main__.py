@@ -11,12 +11,12 @@ import json
 import pkgutil
 import platform
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import benchmarks
 from benchmarks._page import PAGE, write_page
 from benchmarks._peers import DeviceMissingError, PeerMissingError
+from tracker.version import __version__
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -37,7 +37,7 @@ def main(names: list[str]) -> None:
             print(f"{name} was not measured: {error}", file=sys.stderr, flush=True)
             continue
         kept[name] = {
-            "suffrage": version("suffrage"),
+            "suffrage": __version__,
             "python": platform.python_version(),
             "machine": platform.machine(),
             "measurements": lines,

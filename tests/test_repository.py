@@ -18,7 +18,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 
+import tracker
+from tracker.cli import suffrage
 from tracker.database import connect, known_versions
 
 ROOT = Path(__file__).parents[1]
@@ -141,9 +144,18 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+class TestVersion:
+    def test_the_command_the_citation_and_the_changelog_name_the_version_of_the_package(self) -> None:
+        assert CliRunner().invoke(suffrage, ["--version"]).output == f"suffrage {tracker.__version__}\n"
+        assert f"\nversion: {tracker.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+        release = re.search(r"^## (\S+)(.*)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+        assert release is not None
+        assert tracker.__version__ == release[1] + ".dev0" * (release[2] == " (unreleased)")
+
+
 class TestWheel:
     def test_it_holds_the_packages_their_types_and_the_migrations_and_no_more(self, unpacked: Path) -> None:
-        information = f"suffrage-{PROJECT['version']}.dist-info"
+        information = f"suffrage-{tracker.__version__}.dist-info"
         assert {path.name for path in unpacked.iterdir()} == {"tracker", "analyses", information}
         assert (unpacked / "tracker/py.typed").exists()
         assert (unpacked / "analyses/py.typed").exists()

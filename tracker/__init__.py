@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tracker.version import __version__
+
 if TYPE_CHECKING:
     from tracker.api.store import AnalysisResult, Store
     from tracker.api.store import open_store as open
     from tracker.errors import SuffrageError
 
-__all__ = ["AnalysisResult", "Store", "SuffrageError", "open"]
+__all__ = ["AnalysisResult", "Store", "SuffrageError", "__version__", "open"]
 
 _MODULES = {
     "open": ("tracker.api.store", "open_store"),

@@ -203,6 +203,8 @@ def ensure_current(engine: sa.Engine, *, create: bool = True) -> None:
     """
     version, head = current_version(engine), known_versions()[-1]
     _check_not_newer(version)
+    if version is None:
+        check_not_foreign(engine)
     if version is None and not create:
         raise DatabaseError(_explain_no_store(engine))
     if version is None:
@@ -217,6 +219,17 @@ def ensure_current(engine: sa.Engine, *, create: bool = True) -> None:
         )
 
 
+def check_not_foreign(engine: sa.Engine) -> None:
+    """Reject a SQLite file with tables of another program; a PostgreSQL database may hold several programs' tables.
+
+    Raises:
+        DatabaseError: it has such tables.
+    """
+    path = Path(str(engine.url.database))
+    if engine.dialect.name == "sqlite" and path.is_file() and sa.inspect(engine).get_table_names():
+        raise DatabaseError(f"{path} holds tables of another program. Choose another file: --database FILE.db")
+
+
 def _explain_no_store(engine: sa.Engine) -> str:
     """Why there is no store, with the nearest file that may be meant."""
     advice = "Create one with `suffrage ingest RESULTS --benchmark NAME`, or choose another with --database."
@@ -225,8 +238,6 @@ def _explain_no_store(engine: sa.Engine) -> str:
     path = Path(str(engine.url.database))
     if path.is_dir():
         return f"{path} is a folder. Name a file in it: --database {path / 'suffrage.db'}"
-    if path.exists() and sa.inspect(engine).get_table_names():
-        return f"{path} holds tables of another program. Choose another file: --database FILE.db"
     for name in MISTAKEN_VARIABLES:
         if os.environ.get(name):
             return f"No store at {path}. The variable {name} has no effect: set {URL_VARIABLES[0]} instead."
@@ -308,6 +319,8 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
     sqlite = engine.dialect.name == "sqlite"
     version = current_version(engine)
     _check_not_newer(version)
+    if version is None:
+        check_not_foreign(engine)
     try:
         with engine.execution_options(begin="IMMEDIATE").connect() as connection:
             if sqlite:  # otherwise a copied table takes its children along
@@ -352,7 +365,7 @@ def _prepare_sqlite(raw: sqlite3.Connection, _: object) -> None:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:  # switching to WAL does not wait for other connections by itself
         try:
-            if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal" and _is_store_or_empty(raw):
                 raw.execute("PRAGMA journal_mode=WAL")
             break
         except sqlite3.OperationalError as error:
@@ -361,6 +374,12 @@ def _prepare_sqlite(raw: sqlite3.Connection, _: object) -> None:
             time.sleep(0.05)
     raw.execute("PRAGMA foreign_keys=ON")
     raw.execute("PRAGMA synchronous=FULL")
+
+
+def _is_store_or_empty(raw: sqlite3.Connection) -> bool:
+    """Whether a file may be changed: one with tables of another program may not."""
+    names = {name for (name,) in raw.execute("SELECT name FROM sqlite_master")}
+    return not names or VERSION_TABLE in names
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -25,6 +25,14 @@ LISTS = {
     "run": "suffrage runs",
 }
 """Command that lists all names of a kind."""
+INGEST = "Import results: suffrage ingest RESULTS --benchmark NAME"
+ADDITIONS = {
+    "benchmark": INGEST,
+    "finding": "Record one: suffrage analyze rank-intervals BENCHMARK",
+    "model": INGEST,
+    "run": INGEST,
+}
+"""How the first entry of a kind is added."""
 
 
 class SuffrageError(Exception):
@@ -47,6 +55,8 @@ class NotFoundError(SuffrageError, LookupError):
         missing = " ".join(filter(None, ("No", noun, repr(str(name)), rest)))
         if not hint and self.known and noun in LISTS:
             hint = f"List them with `{LISTS[noun]}`."
+        elif not hint and not self.known:
+            hint = ADDITIONS.get(noun, "")
         super().__init__(" ".join(filter(None, (f"{missing}.", _known(str(name), self.known), hint))))
 
 
@@ -151,3 +161,11 @@ def _known(name: str, known: Sequence[str]) -> str:
     if not known:
         return "None are stored yet."
     return format_guess(find_similar(name, known)) or f"Known: {join_names(known, MAX_KNOWN_NAMES)}."
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message without the full stop; its class if the message is empty."""
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        return f"{lines[0]} {lines[1].rstrip('.')}"
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -112,6 +112,12 @@ COMMENTS = (
         "the name, such as a row id or a document hash",
         "the key, such as a row id or a document hash",
     ),
+    (
+        "finding",
+        "timings",
+        "seconds spent to load, compute and record",
+        "seconds spent to load, compute and draw figures",
+    ),
     ("finding", "error", "what went wrong, where it failed", "the error message; null where it is complete"),
     ("finding_metric", "value", "the number; null where it is not given", "the number; null where it is undefined"),
     (

@@ -1,8 +1,9 @@
-"""Put the output that the program prints now into every page: `make docs-outputs`."""
+"""Put the output that the program prints now, and the figures it draws, into every page: `make docs-outputs`."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -14,9 +15,13 @@ from doc_pages import FOLDER, rewrite
 from doc_programs import ROOT
 from stand_ins import STAND_INS
 
+from tracker.database import connect, transaction
+from tracker.queries.findings.finding_records import load_artifact
 from tracker.recording.mlflow.publishing import prepare_store
 
 SHARED = Path(os.environ.get("SUFFRAGE_SHARED", ROOT.parent / "shared"))
+DRAWN = re.compile(r"<!-- drawn by: suffrage show (\d+) --save FOLDER: (\S+) -->\n!\[[^\]]*\]\((\S+)\)")
+"""A figure of a finding of the page: the finding, its file, and the file of the page."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -35,7 +40,13 @@ def regenerate(page: Path, templates: Path) -> str | None:
     with tempfile.TemporaryDirectory(dir=templates) as folder, STAND_INS.get(match[1], nullcontext)() as addresses:
         shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
         shutil.copy(templates / "mlflow.db", folder)
-        return rewrite(text, Path(folder), addresses)
+        rewritten = rewrite(text, Path(folder), addresses)
+        for key, name, path in DRAWN.findall(text):
+            engine = connect(f"sqlite:///{folder}/suffrage.db", create=False)
+            with transaction(engine, write=False) as session:
+                (page.parent / path).write_bytes(load_artifact(session, int(key), name))
+            engine.dispose()
+        return rewritten
 
 
 def main() -> None:

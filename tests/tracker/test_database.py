@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,16 @@ class TestErrors:
 
     def test_a_database_of_another_program_is_left_alone(self, tmp_path: Path) -> None:
         another = sqlite3.connect(tmp_path / "other.db")
-        another.execute("CREATE TABLE run (a)")
+        another.execute("CREATE TABLE notes (a)")
         another.close()
-        with pytest.raises(DatabaseError, match="tables of another program"):
-            connect(f"sqlite:///{tmp_path}/other.db")
-        another = sqlite3.connect(tmp_path / "other.db")
-        assert another.execute("SELECT name FROM sqlite_master").fetchall() == [("run",)]
-        another.close()
+        before = (tmp_path / "other.db").read_bytes()
+        url = f"sqlite:///{tmp_path}/other.db"
+        for use in (connect, partial(connect, create=False), lambda url: upgrade(create_unchecked_engine(url))):
+            with pytest.raises(DatabaseError, match="tables of another program"):
+                use(url)
+        assert current_version(create_unchecked_engine(url)) is None
+        assert (tmp_path / "other.db").read_bytes() == before
+        assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
 
     def test_a_newer_store_is_not_upgraded(self, store: sa.Engine) -> None:
         with store.begin() as connection:

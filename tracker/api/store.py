@@ -287,7 +287,7 @@ class Store(StoreQueries):
             NotFoundError, SelectionError: as for `leaderboard`.
         """
         from tracker.api.reports import build_report
-        from tracker.exporting.table_files import check_output_path, write_file
+        from tracker.exporting.output_paths import check_output_path, write_file
 
         check_output_path(Path(path), force=replace)
         benchmark_report = build_report(

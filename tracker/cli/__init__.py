@@ -22,6 +22,7 @@ import click
 
 from tracker.cli.help_text import Group
 from tracker.errors import SuffrageError
+from tracker.version import __version__
 
 COMMANDS = Path(__file__).parent / "commands"
 
@@ -117,9 +118,7 @@ class Discovered(Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"suffrage {version('suffrage')}")
+        click.echo(f"suffrage {__version__}")
         ctx.exit()
 
 

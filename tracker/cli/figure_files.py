@@ -40,7 +40,7 @@ class Picture:
         Raises:
             OutputError: it is there and may not be replaced, or cannot be written.
         """
-        from tracker.exporting.table_files import write_file
+        from tracker.exporting.output_paths import write_file
         from tracker.recording.artifacts import render_figure
 
         write_file(self.path, render_figure(report.figures[name], self.path.suffix.lower()[1:]), force=self.force)
@@ -64,7 +64,7 @@ def picture_option(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapped(*args: Any, output: Path | None, force: bool, **options: Any) -> Any:
         if output is not None:
-            from tracker.exporting.table_files import check_output_path
+            from tracker.exporting.output_paths import check_output_path
 
             check_output_path(output, force=force)
         picture = None if output is None else Picture(path=output, force=force)

@@ -48,7 +48,7 @@ def print_rows(
     *,
     columns: Sequence[str] | None = None,
     drop_order: Sequence[str] = (),
-    if_empty: str = "Nothing to show.",
+    if_empty: str = "The result has no rows.",
 ) -> None:
     """Print rows.
 

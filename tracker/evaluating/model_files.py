@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tracker.errors import SuffrageError
+from tracker.errors import SuffrageError, first_line
 
 EXTRA = "models"
 """Command that installs the packages for models."""
@@ -75,14 +75,6 @@ def is_hub_reachable() -> bool:
     except requests.RequestException:
         return False
     return True
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message without the full stop; its class if the message is empty."""
-    lines = [line.strip() for line in str(error).strip().splitlines()]
-    if len(lines) > 1 and lines[0].endswith(":"):
-        return f"{lines[0]} {lines[1].rstrip('.')}"
-    return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 @contextmanager

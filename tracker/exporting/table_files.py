@@ -1,18 +1,13 @@
-"""Write tables as CSV, JSON Lines and Parquet, and files atomically."""
+"""Write tables as CSV, JSON Lines and Parquet."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from tracker.errors import OutputError, SuffrageError
 from tracker.exporting.text_rows import format_csv_lines, format_json_lines
 
 if TYPE_CHECKING:
@@ -112,55 +107,3 @@ WRITERS: Mapping[str, Callable[[pa.Table], bytes]] = {
     "jsonl": encode_json_lines,
     "parquet": encode_parquet,
 }
-
-
-def check_output_path(path: Path, *, force: bool) -> None:
-    """Reject an unusable output file before work begins.
-
-    Raises:
-        OutputError: the file exists and may not be replaced, or its folder does not exist.
-    """
-    try:
-        is_there, is_file, has_folder = path.exists(), path.is_file(), path.parent.is_dir()
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}. Use another name for --output.") from error
-    if is_there and not is_file:
-        kind = "a folder" if path.is_dir() else "not a regular file"
-        raise OutputError(f"{path} is {kind}. Name a file: --output {path / 'FILE' if path.is_dir() else 'FILE'}")
-    if is_there and not force:
-        raise OutputError(f"{path} exists already. Choose another --output, or replace it with --force.")
-    if not has_folder:
-        raise OutputError(f"There is no folder {path.parent}. Create it: mkdir -p {shlex.quote(str(path.parent))}")
-
-
-def write_file(path: Path, content: bytes, *, force: bool) -> None:
-    """Write a file atomically: no reader ever sees a part of it.
-
-    Raises:
-        OutputError: the file exists and may not be replaced, or it cannot be written.
-    """
-    with open_atomically(path, force=force) as file:
-        file.write(content)
-
-
-@contextmanager
-def open_atomically(path: Path, *, force: bool) -> Iterator[BinaryIO]:
-    """Yield a temporary file that is moved to its place at the end; a failure leaves nothing behind.
-
-    Raises:
-        OutputError: the file exists and may not be replaced, or it cannot be written.
-    """
-    check_output_path(path, force=force)
-    path = path.resolve()
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-        unfinished.replace(path)
-    except OSError as error:
-        if isinstance(error, SuffrageError):
-            raise
-        raise OutputError(f"{path} cannot be written: {error.strerror}. Use another name for --output.") from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)

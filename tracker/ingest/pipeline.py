@@ -10,11 +10,12 @@ from typing import get_args
 
 import sqlalchemy as sa
 
-from tracker.database import transaction
+from tracker.database import current_version, ensure_current, transaction
 from tracker.errors import SelectionError
 from tracker.ingest.archives.store_archive import store_archive
-from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.parsing.detection import parse_file
+from tracker.ingest.resolve.catalogue_resolver import make_unknown_benchmark_error
 from tracker.ingest.write.store_changes import StoreChanges
 from tracker.ingest.write.stored_runs import OnConflict
 from tracker.ingest.write.writer import store_file
@@ -104,6 +105,9 @@ def ingest_file(
     position = _IngestProgress(progress)
     parsed = parse_file(path, options, format=format, partial=partial, progress=position.read)
     try:
+        if current_version(engine) is None:  # a store gets its tables once there is something to store
+            _check_benchmark(parsed, options)
+            ensure_current(engine)
         with suppress(_RollBackDryRunError), transaction(engine, exclusive=True) as session:
             if parsed.archive is not None:
                 changes = store_archive(session, parsed, parsed.archive, options, on_conflict=on_conflict)
@@ -117,3 +121,16 @@ def ingest_file(
     finally:
         parsed.close()
     return IngestResult(path=path, format=parsed.format, changes=changes, dry_run=dry_run)
+
+
+def _check_benchmark(parsed: ParsedFile, options: ReadOptions) -> None:
+    """Reject a file whose benchmark nobody names.
+
+    Raises:
+        BadInputError: neither the options nor the file name it.
+    """
+    if options.benchmark or parsed.archive is not None or not parsed.measurements:
+        return
+    blocks = parsed.measurements
+    if not any(block.benchmark if isinstance(block, Prompts) else block.run.benchmark for block in blocks):
+        raise make_unknown_benchmark_error(parsed.path)

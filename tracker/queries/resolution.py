@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Literal
@@ -16,6 +16,10 @@ from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 
 Unit = Literal["prompt", "task"]
+UNITS: tuple[Unit, ...] = ("prompt", "task")
+
+MAX_RANKED_RUNS = 1000
+"""Runs whose benchmarks `find_ranking` looks at."""
 
 MAX_KEY = 2**31 - 1
 """Largest key of a finding or run: PostgreSQL rejects larger ones."""
@@ -107,7 +111,7 @@ def find_benchmark(session: Session, name: str) -> BenchmarkKey:
     if len(revisions) > 1:
         raise AmbiguousError(f"Benchmark {name!r} has several revisions. Name one: {', '.join(revisions)}.")
     if not revisions:
-        hint = "" if stored else "Ingest results first: suffrage ingest RESULTS --benchmark NAME"
+        hint = ""
         if session.execute(sa.select(tables.model.c.id).where(tables.model.c.name == name)).first():
             hint = f"{name!r} is a model: `suffrage history {name}` shows its scores."
         raise NotFoundError("benchmark", name, sorted(by_label), hint)
@@ -144,22 +148,57 @@ def find_metric(
         SelectionError: the benchmark has scores under several metrics and none is named, or it has no scores.
     """
     for unit in units:
-        query = (
-            sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
-            .select_from(sa.join(tables.metric, tables.run, sa.true()))
-            .where(*_run_conditions(benchmark, selection), has_scores(unit))
-            .distinct()
-        )
-        metrics = {row.name: MetricKey(*row) for row in session.execute(query)}
+        metrics = _load_metrics(session, benchmark, selection, unit)
         if selection.metric in metrics:
             return metrics[selection.metric], unit
-        main = [metric for name, metric in metrics.items() if not name.startswith(CONFIDENCE)] or list(metrics.values())
+        main = _select_main(metrics)
         if selection.metric is None and len(main) == 1:
             return main[0], unit
         if selection.metric is None and metrics:
             names = ", ".join(sorted(metrics))
             raise SelectionError(f"{benchmark.label} has {len(metrics)} metrics: {names}. Choose one with --metric.")
     raise _explain_no_scores(session, benchmark, selection, units)
+
+
+def find_ranking(session: Session, run_ids: Sequence[int]) -> tuple[str, str | None] | None:
+    """Return the first benchmark of some runs that can be ranked.
+
+    Args:
+        session: the store.
+        run_ids: the runs.
+
+    Returns:
+        The label of the benchmark, and its first metric if several could be meant; None without such a benchmark.
+    """
+    run, benchmark = tables.run.c, tables.benchmark.c
+    stored = session.execute(
+        sa.select(benchmark.id, benchmark.name, benchmark.revision)
+        .where(benchmark.id.in_(sa.select(run.benchmark_id).where(run.id.in_(run_ids[:MAX_RANKED_RUNS]))))
+        .order_by(benchmark.id)
+    )
+    for key, name, revision in stored.all():
+        label = benchmark_label(name, revision)
+        for unit in UNITS:
+            metrics = _load_metrics(session, BenchmarkKey(key, label), Selection(benchmark=label), unit)
+            if main := sorted(metric.name for metric in _select_main(metrics)):
+                return label, main[0] if len(main) > 1 else None
+    return None
+
+
+def _load_metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit) -> dict[str, MetricKey]:
+    """Return the metrics under which the runs of a selection have scores of a unit, by name."""
+    query = (
+        sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
+        .select_from(sa.join(tables.metric, tables.run, sa.true()))
+        .where(*_run_conditions(benchmark, selection), has_scores(unit))
+        .distinct()
+    )
+    return {row.name: MetricKey(*row) for row in session.execute(query)}
+
+
+def _select_main(metrics: Mapping[str, MetricKey]) -> list[MetricKey]:
+    """Return the metrics without the probabilities of reference answers, if there are others."""
+    return [metric for name, metric in metrics.items() if not name.startswith(CONFIDENCE)] or list(metrics.values())
 
 
 def select_runs(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import numpy as np
 import sqlalchemy as sa
@@ -18,6 +17,7 @@ from tracker.queries.weights import CUSTOM, PREFIX, PromptWeights
 from tracker.recording.finding import Finding, PromptValues, Report
 from tracker.recording.record import Provenance
 from tracker.statistics.standard_errors import effective_sample_size
+from tracker.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def make_custom_weights(
     )
     provenance = Provenance(
         analysis=CUSTOM,
-        code_version=f"suffrage {version('suffrage')}",
+        code_version=f"suffrage {__version__}",
         selection=Selection(benchmark=benchmark.label),
         parameters={"name": name, "file": file},
         benchmark_id=benchmark.id,

@@ -33,6 +33,7 @@ from tracker.recording.mlflow.publications import current_versions, published_ve
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.rerun_command import rerun_advice
 from tracker.run_settings import describe_progress, evaluation_identity, get_command
+from tracker.version import __version__
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -128,8 +129,9 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
 
 
 def _programs() -> Check:
-    programs, missing = [f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"], []
-    for package in ("suffrage", *PACKAGES):
+    programs = [f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, suffrage {__version__}"]
+    missing = []
+    for package in PACKAGES:
         try:
             programs.append(f"{package} {version(package)}")
         except PackageNotFoundError:

@@ -120,17 +120,15 @@ def compute_finding(
     Raises:
         SuffrageError: as for `run_analysis`.
     """
-    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
-    values = declaration.complete(parameters or {})
     timer = StepTimer()
-    inputs, provenance, warnings = _load(engine, declaration, selection, values)
+    inputs = _load_inputs(engine, analysis, selection, parameters)
     timer.lap("load")
-    with _recorded_failures(engine, provenance, timer):
-        report = _add_warnings(warnings, _compute(declaration, inputs, values, workers))
+    with _recorded_failures(engine, inputs.provenance, timer):
+        report = inputs.compute(workers)
         timer.lap("compute")
         artifacts = build_artifacts(report)
         timer.lap("draw")
-        return _prepare(provenance, report, artifacts, timer)
+        return _prepare(inputs.provenance, report, artifacts, timer)
 
 
 def compute_report(
@@ -149,10 +147,7 @@ def compute_report(
     Raises:
         SuffrageError: as for `run_analysis`.
     """
-    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
-    values = declaration.complete(parameters or {})
-    inputs, _, warnings = _load(engine, declaration, selection, values)
-    return _add_warnings(warnings, _compute(declaration, inputs, values, workers))
+    return _load_inputs(engine, analysis, selection, parameters).compute(workers)
 
 
 def record_report(
@@ -224,9 +219,37 @@ def _record_failure(engine: sa.Engine, provenance: Provenance, error: Exception,
         record_failure(session, provenance, message, timer.laps)
 
 
-def _load(
-    engine: sa.Engine, declaration: Declaration, selection: Selection | None, parameters: Mapping[str, Any]
-) -> tuple[list[Any], Provenance, tuple[str, ...]]:
+@dataclass(frozen=True, kw_only=True)
+class _AnalysisInputs:
+    """The loaded inputs of an analysis; ``warnings`` are about them."""
+
+    declaration: Declaration
+    values: Sequence[Any]
+    parameters: Mapping[str, Any]
+    provenance: Provenance
+    warnings: Sequence[str]
+
+    def compute(self, workers: int) -> Report:
+        """Run the analysis."""
+        import joblib
+
+        from tracker.recording.finding import Report
+
+        with joblib.parallel_config(n_jobs=workers, backend="threading"):
+            report = self.declaration.function(*self.values, **self.parameters)
+        if not isinstance(report, Report):
+            raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")
+        return _add_warnings(self.warnings, report)
+
+
+def _load_inputs(
+    engine: sa.Engine,
+    analysis: str | Declaration,
+    selection: Selection | None,
+    explicit_parameters: Mapping[str, Any] | None,
+) -> _AnalysisInputs:
+    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
+    parameters = declaration.complete(explicit_parameters or {})
     _check_selection(declaration, selection)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
@@ -262,7 +285,13 @@ def _load(
         encoder_id=encoders[0].encoder_id if encoders else None,
         filter_id=selection.filter if selection else None,
     )
-    return list(inputs.values()), provenance, warnings
+    return _AnalysisInputs(
+        declaration=declaration,
+        values=list(inputs.values()),
+        parameters=parameters,
+        provenance=provenance,
+        warnings=warnings,
+    )
 
 
 def _check_selection(declaration: Declaration, selection: Selection | None) -> None:
@@ -280,18 +309,6 @@ def _check_selection(declaration: Declaration, selection: Selection | None) -> N
     for choice in SELECTION_OPTIONS:
         if getattr(selection, choice) is not None and not declaration.has_option(choice):
             raise SelectionError(f"{declaration.name} does not use {choice}. Leave --{choice} out.")
-
-
-def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mapping[str, Any], workers: int) -> Report:
-    import joblib
-
-    from tracker.recording.finding import Report
-
-    with joblib.parallel_config(n_jobs=workers, backend="threading"):
-        report = declaration.function(*inputs, **parameters)
-    if not isinstance(report, Report):
-        raise PluginError(f"The analysis {declaration.name} returned a {type(report).__name__}, not a Report.")
-    return report
 
 
 def _add_warnings(warnings: Sequence[str], report: Report) -> Report:

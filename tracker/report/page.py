@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
@@ -22,6 +21,7 @@ from tracker.report.metric_tables import NumberTable
 from tracker.report.number_format import format_count, format_day, format_minute, format_score, shorten
 from tracker.report.plotly_library import fingerprint, load_plotly
 from tracker.report.prompt_examples import Example
+from tracker.version import __version__
 
 MAX_BYTES = 4_900_000
 """Maximum bytes of the file; older figures are left out if it would be larger."""
@@ -76,7 +76,7 @@ def _template_values(
     units = format_count(board.n_units, board.unit)
     return {
         "policy": _policy(script, library.fingerprint),
-        "version": version("suffrage"),
+        "version": __version__,
         "drawing_version": library.version,
         "library": library.packed,
         "style": style,
@@ -200,7 +200,7 @@ def _origin(contents: Contents) -> list[tuple[str, str]]:
         "data as of": format_minute(contents.as_of) if contents.as_of else "",
         "store": contents.database_id,
         "digest of the scores": contents.scores.digest if contents.scores is not None else "",
-        "program": f"suffrage {version('suffrage')}",
+        "program": f"suffrage {__version__}",
         "programs behind findings": _join_names([version.split(",", 1)[0] for version in versions]),
     }
     return [(name, value) for name, value in facts.items() if value]

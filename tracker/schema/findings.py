@@ -37,7 +37,7 @@ class StoredFinding(Table, table=True):
     evidence: Any = column("list of sentences with the numbers behind the headline", kind=Json, default=None)
     caveats: Any = column("list of sentences on what limits the headline", kind=Json, default=None)
     warnings: Any = column("list of further warnings about the data and the method", kind=Json, default=None)
-    timings: Any = column("seconds spent to load, compute and record", kind=Json, default=None)
+    timings: Any = column("seconds spent to load, compute and draw figures", kind=Json, default=None)
     recorded: datetime = column("when it was recorded, UTC", kind=Instant, default_factory=now)
 
 

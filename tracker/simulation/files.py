@@ -5,16 +5,15 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracker.exporting.output_paths import write_file
 from tracker.ingest.measurement import ReadOptions
 from tracker.simulation.earlier_run import LABEL, simulate_earlier_run
 from tracker.simulation.item_response import SimulatedResponses, Simulation, format_letters
@@ -77,18 +76,7 @@ def write_files(simulation: Simulation, folder: Path) -> None:
     for file in FILES:
         path = folder / file.name
         if not path.exists():
-            with _write_atomically(path) as unfinished:
-                unfinished.write_bytes(file.write(simulation))
-
-
-@contextmanager
-def _write_atomically(path: Path) -> Iterator[Path]:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+            write_file(path, file.write(simulation), force=True)
 
 
 def _prompts(simulation: Simulation) -> bytes:

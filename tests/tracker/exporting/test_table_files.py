@@ -18,7 +18,8 @@ from made_filters import filtered
 
 from tracker.errors import OutputError
 from tracker.exporting.formats.filter.kept_prompts import build_kept_prompts
-from tracker.exporting.table_files import WRITERS, write_file
+from tracker.exporting.output_paths import write_file
+from tracker.exporting.table_files import WRITERS
 from tracker.ingest.measurement import Prompts, ReadOptions
 from tracker.ingest.parsing.detection import parse_file
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -60,8 +61,46 @@ def test_ranks_that_can_be_distinguished_are_single_and_the_others_share_an_inte
     }
     assert [set(group) for group in result.groups] == [{"close-a", "close-b"}]
     assert result.describe_groups()[0].startswith("Ranks 2 to 3 are not distinguishable: close-")
+    assert result.contenders == ("far-ahead",)
+    assert re.fullmatch(
+        r"far-ahead is first by 0\.\d{4}; "
+        r"no other of the 4 ranked models may be first \(95% confidence\)\.",
+        result.describe_lead(),
+    )
     item = result.rank_intervals["far-ahead"]
     assert (item.bootstrap_low, item.bootstrap_high) == (1, 1)
+
+
+def test_the_verdict_names_the_rivals_ties_and_why_a_lead_is_not_tested(engine: sa.Engine, tmp_path: object) -> None:
+    Q = scores()
+    Q[:, 0], Q[:, 2] = Q[::-1, 1], Q[:, 1]
+    put(engine, tmp_path, Q)
+    shared = board(engine)
+    assert shared.describe_lead() == (
+        "close-a, close-b, far-ahead share the first place; no other of the 4 ranked models may be first "
+        "(95% confidence)."
+    )
+    ahead = replace(shared, rows=(replace(shared.rows[0], rank=1.0, mean=0.75), *shared.rows[1:]))
+    gap = 0.75 - shared.rows[1].mean
+    assert ahead.describe_lead() == (
+        f"close-a is first by {gap:.4f}, but close-b, far-ahead may be first too: the difference is not significant."
+    )
+    untested = replace(ahead, rank_intervals={}, no_rank_intervals="prompts are weighted")
+    assert untested.describe_lead().endswith(". Its significance is not tested: prompts are weighted.")
+    assert replace(ahead, rows=ahead.rows[:1]).describe_lead() == "close-a is the only model with a rank."
+    assert replace(ahead, rows=()).describe_lead() == "No model has a rank."
+
+
+def test_a_model_without_a_rank_and_a_better_mean_is_named_beside_the_verdict(
+    engine: sa.Engine, tmp_path: object
+) -> None:
+    Q = scores()
+    Q[0, 0] = np.nan
+    put(engine, tmp_path, Q)
+    result = board(engine)
+    assert result.describe_better_unranked().startswith("far-ahead has no rank but a better mean. ")
+    assert board(engine, "complete").describe_better_unranked() == ""
+    assert replace(result, higher_is_better=False).describe_better_unranked() == ""
 
 
 def test_every_interval_holds_its_rank(engine: sa.Engine, tmp_path: object) -> None:

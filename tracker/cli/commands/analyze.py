@@ -194,11 +194,8 @@ def print_recorded(recorded: RecordedFinding, output_format: str) -> None:
     if recorded.publishing_problem:
         warn(recorded.publishing_problem)
     parts = ((len(recorded.metrics), "metric"), (len(report.tables), "table"), (len(report.figures), "figure"))
-    rest = ", ".join(
-        f"{n} {noun}{'s' * (n != 1)}" for n, noun in (*parts, (len(report.warnings), "further warning")) if n
-    )
-    ui = ", or compare it with earlier findings: `suffrage ui`" if recorded.mlflow_run_id else ""
-    inform(f"Recorded as finding {key} ({rest}). See the rest: `suffrage show {key}`{ui}.")
+    rest = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for n, noun in (*parts, (len(report.warnings), "warning")) if n)
+    inform(f"Recorded as finding {key} ({rest}): `suffrage show {key}`")
 
 
 def _rows(metrics: Sequence[MetricRow]) -> list[tuple[str, float | None, str]]:

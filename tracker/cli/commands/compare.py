@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tracker.cli.options import (
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import inform, join_lines, print_numbers, print_record, print_rows, print_summary, warn
+from tracker.cli.output import inform, join_lines, print_record, print_rows, print_summary, warn
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from tracker.recording.finding import Report
 
 QUESTION = "comparison"
+MAX_TASKS = 6
+MAX_TEXT = 60
 RUN = re.compile(r"run:(\d{1,18})")
 
 
@@ -33,7 +36,7 @@ RUN = re.compile(r"run:(\d{1,18})")
 @click.argument("benchmark")
 @click.argument("model_a")
 @click.argument("model_b")
-@click.option("--flips", "n_flips", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
+@click.option("--flips", "n_flips", type=click.IntRange(min=0), default=3, show_default=True, metavar="N",
               help="Number of prompts to show for each model on which it does better.")  # fmt: skip
 @click.option("--resamples", "n_resamples", type=click.IntRange(min=1), default=9999, show_default=True, metavar="N",
               help="Number of bootstrap resamples, and of sign flips if not all are enumerated.")  # fmt: skip
@@ -148,43 +151,45 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
         )
     else:
         print_summary(report.summary)
-        click.echo("")
-        print_numbers(metrics)
-        _print_tasks(report.tables["tasks"].to_pylist())
-        for name in names:
-            _print_flips(name, [row for row in flips if row["better"] == name], report)
+        _print_tasks(names[0], report.tables["tasks"].to_pylist())
+        _print_flips(names, flips, report)
+        click.echo()
+        inform("All metrics and tasks: --format json. To keep them, add --record.")
     for warning in report.warnings:
         warn(warning)
 
 
-def _print_tasks(rows: list[dict[str, Any]]) -> None:
+def _print_tasks(name_a: str, rows: list[dict[str, Any]]) -> None:
     if len(rows) < 2:
         return
-    click.echo(
-        "\nBy task, the largest difference first; p-values as they are, by Holm and by Benjamini and Hochberg:\n"
-    )
+    largest = sorted(rows, key=lambda row: -abs(row["difference"]))[:MAX_TASKS]
+    count = f"the {MAX_TASKS} of {len(rows)} with the largest differences" if len(rows) > MAX_TASKS else "largest first"
+    click.echo(f"\nDifference by task, A minus B (A is {name_a}), {count}:")
     titles = {
         "task": "task", "n": "n", "mean_a": "mean A", "mean_b": "mean B", "difference": "difference", "low": "95 % low",
-        "high": "95 % high", "pvalue": "p", "holm": "Holm", "benjamini_hochberg": "BH",
+        "high": "95 % high", "holm": "p (Holm)",
     }  # fmt: skip
-    ordered = sorted(rows, key=lambda row: -row["difference"])
+    ordered = sorted(largest, key=lambda row: -row["difference"])
     print_rows(
         [{title: row[name] for name, title in titles.items()} for row in ordered],
         "table",
-        drop_order=("mean A", "mean B", "BH", "p"),
+        drop_order=("mean A", "mean B"),
     )
 
 
-def _print_flips(name: str, rows: list[dict[str, Any]], report: Report) -> None:
-    total = sum(better == name for better in report.tables["flips"]["better"].to_pylist())
+def _print_flips(names: tuple[str, str], rows: list[dict[str, Any]], report: Report) -> None:
     if not rows:
         return
-    some = f", {len(rows)} of them drawn at random" if total > len(rows) else ""
-    click.echo(f"\n{total:,} prompts that {name} does better on{some}:\n")
+    better = Counter(report.tables["flips"]["better"].to_pylist())
+    parts = [
+        f"{sum(row['better'] == name for row in rows)} of {better[name]:,} that {name} ({letter}) does better on"
+        for letter, name in zip("AB", names, strict=True)
+    ]
+    click.echo(f"\nPrompts, drawn at random: {'; '.join(parts)}.")
     print_rows(
         [
             {"prompt": row["prompt"], "task": row["task"], "A": row["score_a"], "B": row["score_b"],
-             "text": join_lines(row["text"])}
+             "text": join_lines(row["text"], MAX_TEXT)}
             for row in rows
         ],
         "table",

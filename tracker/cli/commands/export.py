@@ -213,19 +213,16 @@ def _check_output(chosen: ExportFormat, destination: Destination) -> None:
         click.UsageError: the content is not for stdout.
         OutputError: something is there and may not be replaced, or the folder is not there.
     """
-    from tracker.exporting.folders import check_folder
+    from tracker.exporting.output_paths import check_output_path
     from tracker.exporting.outputs import FileTree
-    from tracker.exporting.table_files import check_output_path
 
     if destination.output is None:
         if chosen.output is FileTree:
             raise click.UsageError(f"{chosen.title} is a folder of files: add --output FOLDER.")
         if destination.file_format == "parquet":
             raise click.UsageError("Parquet is not for the screen: add --output PATH.")
-    elif chosen.output is FileTree:
-        check_folder(destination.output, force=destination.force)
     else:
-        check_output_path(destination.output, force=destination.force)
+        check_output_path(destination.output, force=destination.force, is_folder=chosen.output is FileTree)
 
 
 def _write(session: Session, chosen: ExportFormat, values: Mapping[str, Any], destination: Destination) -> None:
@@ -246,7 +243,8 @@ def _write(session: Session, chosen: ExportFormat, values: Mapping[str, Any], de
 
 
 def _write_table(table: StreamedTable, destination: Destination) -> str:
-    from tracker.exporting.table_files import open_atomically, write_rows
+    from tracker.exporting.output_paths import open_atomically
+    from tracker.exporting.table_files import write_rows
 
     spreadsheet = destination.for_spreadsheets
     if destination.output is None:
@@ -259,7 +257,7 @@ def _write_table(table: StreamedTable, destination: Destination) -> str:
 
 
 def _write_text(text: TextFile, destination: Destination) -> str:
-    from tracker.exporting.table_files import write_file
+    from tracker.exporting.output_paths import write_file
 
     _inform_all(text.warnings)
     if destination.output is None:
@@ -271,7 +269,7 @@ def _write_text(text: TextFile, destination: Destination) -> str:
 
 def _write_binary(binary: BinaryFile, destination: Destination) -> str:
     from tracker.cli.progress import progress
-    from tracker.exporting.table_files import open_atomically
+    from tracker.exporting.output_paths import open_atomically
 
     path = destination.output
     if path is None:
@@ -283,7 +281,7 @@ def _write_binary(binary: BinaryFile, destination: Destination) -> str:
 
 
 def _write_folder(tree: FileTree, destination: Destination) -> str:
-    from tracker.exporting.folders import write_folder
+    from tracker.exporting.output_paths import write_folder
 
     assert destination.output is not None  # `_check_output` demands it
     with write_folder(destination.output, force=destination.force) as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,16 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     short = [{**dataclasses.asdict(row), "headline": _headline(row), "data": _narrowed(row.selection)} for row in rows]
     optional = {"data": any(row["data"] for row in short), "status": any(row["status"] == "failed" for row in short)}
     columns = [name for name in COLUMNS if optional.get(name, True)]
-    print_rows(short, output_format, columns=columns, drop_order=("recorded", "data"))
+    print_rows(
+        short, output_format, columns=columns, drop_order=("recorded", "data"), if_empty=_explain_none(benchmark, name)
+    )
+
+
+def _explain_none(benchmark: str | None, name: str | None) -> str:
+    """Why no finding is listed, and the command that records one."""
+    scope = f" of {name}" * bool(name) + f" on {benchmark}" * bool(benchmark)
+    command_line = shlex.join(["suffrage", "analyze", name or "rank-intervals", benchmark or "BENCHMARK"])
+    return f"No findings{scope} yet. Record one: `{command_line}`"
 
 
 def _narrowed(selection: Mapping[str, Any] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from math import isfinite
@@ -151,7 +152,7 @@ def command(
         suffrage ingest results.csv --benchmark mmlu_pro --metric accuracy --dry-run
         suffrage ingest lm_eval_output/ --on-conflict skip
     """
-    from tracker.cli.dry_run_store import open_store
+    from tracker.cli.open_store import open_store
     from tracker.ingest.files.missing_files import explain_missing
 
     for path in paths:
@@ -170,8 +171,27 @@ def command(
         )
         if run_ids and not no_mlflow and not dry_run:
             _publish(engine, run_ids, tracking_uri)
+        if not failed:
+            _print_next_step(engine, run_ids, dry_run=dry_run)
     if failed:
         sys.exit(1)
+
+
+def _print_next_step(engine: Engine, run_ids: Sequence[int], *, dry_run: bool) -> None:
+    """Print the command that shows what was imported."""
+    from tracker.database import transaction
+    from tracker.queries.resolution import find_ranking
+
+    if dry_run:
+        inform("Nothing is stored. Next: the same command without --dry-run")
+        return
+    with transaction(engine, write=False) as session:
+        ranking = find_ranking(session, run_ids)
+    command_line = ["suffrage", "benchmarks"]
+    if ranking is not None:
+        label, metric = ranking
+        command_line = ["suffrage", "leaderboard", label, *(["--metric", metric] if metric else [])]
+    inform(f"Next: {shlex.join(command_line)}")
 
 
 def _publish(engine: Engine, run_ids: Sequence[int], tracking_uri: str) -> None:

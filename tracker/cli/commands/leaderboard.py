@@ -65,6 +65,14 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         for warning in (*board.warnings, *board.cluster_warnings):
             warn(warning)
         return
+    _print_board(board, clustered=selection.cluster != "none")
+
+
+def _print_board(board: Leaderboard, *, clustered: bool) -> None:
+    """Print the verdict about rank 1, the table, then what else limits the ranking."""
+    inform(board.describe_lead())
+    if better := board.describe_better_unranked():
+        warn(better)
     tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
     effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
@@ -73,28 +81,35 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     )
     print_rows(
         [_columns(row, board.rank_intervals.get(row.model), board) for row in board.rows],
-        output_format,
+        "table",
         drop_order=DROP_ORDER,
     )
+    _print_warnings(board, clustered=clustered)
+    groups = [
+        sentence
+        for group, sentence in zip(board.groups, board.describe_groups(), strict=True)
+        if set(group) != set(board.contenders)
+    ]
+    for line in groups[:MAX_GROUPS]:
+        inform(_cut(line))
+    if len(groups) > MAX_GROUPS:
+        inform(f"and {len(groups) - MAX_GROUPS} more such groups. Record them all: `suffrage analyze rank-intervals`.")
+    if len(board.rank_intervals) > 2 and not board.groups:
+        inform("All differences between neighbouring ranks are significant.")
+
+
+def _print_warnings(board: Leaderboard, *, clustered: bool) -> None:
+    """Print why models have no rank, why errors are not clustered, and the warnings."""
     for row in board.rows:
         if row.unranked:
             inform(f"{row.model} has no rank: {row.unranked}.")
     if any(row.unranked for row in board.rows):
         inform("Choose how to treat missing scores with --missing.")
     reasons = {row.unclustered for row in board.rows if row.unclustered}
-    if len(reasons) == 1 and selection.cluster != "none":
+    if len(reasons) == 1 and clustered:
         inform(f"Standard errors are not clustered: {reasons.pop()}.")
     for warning in (*board.warnings, *board.cluster_warnings):
         warn(warning)
-    groups = board.describe_groups()
-    for line in groups[:MAX_GROUPS]:
-        inform(_cut(line))
-    if len(groups) > MAX_GROUPS:
-        inform(f"and {len(groups) - MAX_GROUPS} more such groups. Record them all: `suffrage analyze rank-intervals`.")
-    if board.rank_intervals and not groups:
-        inform("All differences between neighbouring ranks are significant.")
-    if board.no_rank_intervals and board.unit == "prompt":
-        inform(f"No intervals of ranks: {board.no_rank_intervals}.")
 
 
 def _interval_fields(board: Leaderboard, row: LeaderboardRow, names: list[str]) -> dict[str, float | None]:

@@ -79,7 +79,12 @@ def _print_models(engine: Engine, output_format: str) -> None:
 
     with transaction(engine, write=False) as session:
         rows = listing.list_models(session)
-    print_rows(rows, output_format, columns=COLUMNS if output_format == "table" else None)
+    print_rows(
+        rows,
+        output_format,
+        columns=COLUMNS if output_format == "table" else None,
+        if_empty="No models yet. Import results: `suffrage ingest RESULTS --benchmark NAME`",
+    )
 
 
 def _store_facts(engine: Engine, path: Path, *, overwrite: bool) -> None:

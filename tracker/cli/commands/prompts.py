@@ -62,7 +62,13 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
         stored = load_prompts(session, Selection(benchmark=benchmark))
     texts = [join_lines(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
     rows = zip(stored.names, stored.tasks, stored.splits, texts, strict=True)
-    print_rows(rows, output_format, columns=("name", "task", "split", "text"), drop_order=("split",))
+    print_rows(
+        rows,
+        output_format,
+        columns=("name", "task", "split", "text"),
+        drop_order=("split",),
+        if_empty=f"No prompts of {benchmark} yet. Import them: `suffrage prompts import {benchmark} SOURCE`",
+    )
 
 
 @command.command("import")
@@ -136,7 +142,7 @@ def import_prompts(
         suffrage prompts import quiz questions.csv --map text=question --map answer=key --answer-is text
         suffrage prompts import quiz questions.csv --map text=question --map answer=key --answer-is text --dry-run
     """
-    from tracker.cli.dry_run_store import open_store
+    from tracker.cli.open_store import open_store
     from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
 
     with open_store(database, dry_run=dry_run) as engine, progress(benchmark) as advance:

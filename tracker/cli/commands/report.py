@@ -59,7 +59,7 @@ def command(
     from tracker.api.reports import build_report, publish
     from tracker.database import connect
     from tracker.errors import PublishingError
-    from tracker.exporting.table_files import check_output_path, write_file
+    from tracker.exporting.output_paths import check_output_path, write_file
     from tracker.recording.mlflow.tracking_store import mlflow_store
 
     if output.suffix.lower() not in (".html", ".htm"):

@@ -71,7 +71,16 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
     at = columns.index("label")
     columns = (*columns[:at], *optional, *columns[at:])
     records = [row.as_record() for row in rows_to_print]
-    print_rows(records, output_format, columns=columns if output_format == "table" else None, drop_order=DROP_ORDER)
+    scope = f" of {model}" * bool(model) + f" on {benchmark}" * bool(benchmark)
+    print_rows(
+        records,
+        output_format,
+        columns=columns if output_format == "table" else None,
+        drop_order=DROP_ORDER,
+        if_empty="Every run is hidden or superseded."
+        if rows
+        else f"No runs{scope} yet. Import results: `suffrage ingest RESULTS --benchmark {benchmark or 'NAME'}`",
+    )
     if n := len(rows) - len(rows_to_print):
         inform(f"Not listed: {n} hidden or superseded. List them with --all.")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tracker.errors import EncoderError, MissingExtraError
+from tracker.errors import EncoderError, MissingExtraError, first_line
 from tracker.evaluating import model_files
 from tracker.evaluating.embeddings.last_token import LAST_TOKEN, is_causal_model, load_last_token
 from tracker.evaluating.embeddings.text_encoder import TextEncoder
 from tracker.evaluating.model_files import (
     EXTRA,
     check_device,
-    first_line,
     hash_files,
     is_hub_reachable,
     silence_libraries,

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tracker.errors import LanguageModelError, MissingExtraError
+from tracker.errors import LanguageModelError, MissingExtraError, first_line
 from tracker.evaluating.local.model_folder import (
     check_code,
     check_weights,
@@ -20,7 +20,6 @@ from tracker.evaluating.model_files import (
     DIGITS,
     EXTRA,
     check_device,
-    first_line,
     hash_files,
     resolve_folder,
     silence_libraries,

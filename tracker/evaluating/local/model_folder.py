@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tracker.errors import LanguageModelError
-from tracker.evaluating.model_files import first_line, is_hub_reachable
+from tracker.errors import LanguageModelError, first_line
+from tracker.evaluating.model_files import is_hub_reachable
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"

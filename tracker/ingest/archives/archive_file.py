@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tracker.errors import BadInputError
+from tracker.errors import BadInputError, first_line
 from tracker.ingest.archives.layout import (
     MANIFEST,
     MARK,
@@ -24,7 +24,6 @@ from tracker.ingest.archives.layout import (
     archive_schema,
     member_name,
 )
-from tracker.ingest.files.file_contents import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

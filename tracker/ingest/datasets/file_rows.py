@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracker.errors import BadInputError
+from tracker.errors import BadInputError, first_line
 from tracker.ingest.datasets.files import SourceFile, get_suffix
 from tracker.ingest.datasets.row import SPLITS, DatasetRow
-from tracker.ingest.files.file_contents import UTF16, detect_delimiter, first_line, open_file
+from tracker.ingest.files.file_contents import UTF16, detect_delimiter, open_file
 from tracker.ingest.files.json_files import iterate_json_lines, read_json
 
 Numbered = Iterator[tuple[int, Mapping[str, Any]]]

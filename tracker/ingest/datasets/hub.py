@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracker.errors import BadInputError, MissingExtraError
+from tracker.errors import BadInputError, MissingExtraError, first_line
 from tracker.ingest.datasets.files import ORDER
 from tracker.ingest.datasets.row import DatasetRow, split_named
-from tracker.ingest.files.file_contents import first_line
 
 EXTRA = "hub"
 HUB = "https://huggingface.co"

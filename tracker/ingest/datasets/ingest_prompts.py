@@ -14,7 +14,7 @@ from typing import Literal
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.database import transaction
+from tracker.database import ensure_current, transaction
 from tracker.errors import BadInputError, ConflictError, SelectionError
 from tracker.ingest.datasets.field_map import guess_answer_notation, make_field_map
 from tracker.ingest.datasets.preset import Preset, find_preset, load_presets
@@ -154,6 +154,7 @@ def ingest_prompts(
             identity=options.digest(benchmark, data),
             measurements=buffer,
         )
+        ensure_current(engine)
         with suppress(_PromptDryRunError), transaction(engine, exclusive=True) as session:
             stored = store_file(session, reading, ReadOptions(benchmark=benchmark), on_conflict=on_conflict)
             _check_splits(session, benchmark, data.path, buffer, warnings, drawn=options.test_fraction is not None)

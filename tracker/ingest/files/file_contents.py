@@ -150,11 +150,6 @@ def detect_delimiter(text: str) -> str:
     return max(DELIMITERS, key=lambda mark: (bare.count(mark), mark == ","))
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error message."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-
-
 class _CountedReader(io.RawIOBase):
     """A file that reports the number of bytes read; bytes that are read again count again."""
 

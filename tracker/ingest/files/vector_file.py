@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.errors import BadInputError
-from tracker.ingest.files.file_contents import PARQUET, first_line, read_bytes
+from tracker.errors import BadInputError, first_line
+from tracker.ingest.files.file_contents import PARQUET, read_bytes
 from tracker.ingest.files.tabular.cells import read_strings
 from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,12 @@ from tracker.schema.table import Table
 T = TypeVar("T", bound=Table)
 
 MODEL_FACTS = ("organization", "family", "parameters", "released", "open_weights")
+
+
+def make_unknown_benchmark_error(path: Path, known: Sequence[str] = ()) -> BadInputError:
+    """Return the error for a file that names no benchmark; ``known`` are the stored ones."""
+    hint = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
+    return BadInputError(path, "the benchmark is unknown.", advice=f"Name it with --benchmark NAME.{hint}")
 
 
 class CatalogueResolver:
@@ -50,8 +56,7 @@ class CatalogueResolver:
         name = next((name for name in names if name), None)
         if name is None:
             known = self.session.scalars(select(Benchmark.name).distinct().order_by(Benchmark.name)).all()
-            hint = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
-            raise BadInputError(self.path, "the benchmark is unknown.", advice=f"Name it with --benchmark NAME.{hint}")
+            raise make_unknown_benchmark_error(self.path, known)
         if name not in self._benchmarks:
             plain, _, revision = make_storable(name).partition("@")
             row = self.session.scalar(select(Benchmark).where(Benchmark.name == plain, Benchmark.revision == revision))

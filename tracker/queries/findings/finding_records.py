@@ -118,7 +118,8 @@ def list_findings(session: Session, *, benchmark: str | None = None, analysis: s
     if analysis is not None:
         known = session.scalars(sa.select(tables.finding.c.analysis).distinct()).all()
         if analysis not in known:
-            raise NotFoundError("analysis with a finding", analysis, sorted(known))
+            hint = "" if known else f"Record one: suffrage analyze {analysis} BENCHMARK"
+            raise NotFoundError("analysis with a finding", analysis, sorted(known), hint)
         terms.append(tables.finding.c.analysis == analysis)
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)

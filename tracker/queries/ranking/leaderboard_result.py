@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tracker.name_lists import join_names
 from tracker.queries.clusters import TASK
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Policy
@@ -116,6 +117,47 @@ class Leaderboard:
     def cluster_warnings(self) -> tuple[str, ...]:
         """Warnings about the rank intervals that are not in ``warnings``, if errors are clustered."""
         return tuple(text for text in self.rank_interval_warnings if self.is_clustered and text not in self.warnings)
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Names of the models that may be first, the best mean first: their rank or rank interval includes rank 1."""
+        best = min((row.rank for row in self.rows if row.rank is not None), default=None)
+        intervals = self.rank_intervals
+        return tuple(
+            row.model
+            for row in self.rows
+            if (row.rank is not None and row.rank == best) or (row.model in intervals and intervals[row.model].low <= 1)
+        )
+
+    def describe_lead(self) -> str:
+        """Return the verdict about rank 1: which model leads, by how much, and whether the lead is significant."""
+        ranked = [row for row in self.rows if row.rank is not None]
+        if not ranked:
+            return "No model has a rank."
+        leaders = [row.model for row in ranked if row.rank == ranked[0].rank]
+        if len(ranked) == 1:
+            return f"{leaders[0]} is the only model with a rank."
+        lead = f"{join_names(leaders)} share the first place"
+        if len(leaders) == 1:
+            lead = f"{leaders[0]} is first by {abs(ranked[0].mean - ranked[1].mean):.4f}"
+        if not self.rank_intervals:
+            return f"{lead}. Its significance is not tested: {self.no_rank_intervals}."
+        rivals = [name for name in self.contenders if name not in leaders]
+        if rivals:
+            return f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
+        return f"{lead}; no other of the {len(ranked):,} ranked models may be first (95% confidence)."
+
+    def describe_better_unranked(self) -> str:
+        """Return a warning about models without a rank whose mean is better than the first; '' without any."""
+        first = next((row.mean for row in self.rows if row.rank is not None), None)
+        sign = 1 if self.higher_is_better else -1
+        names = [
+            row.model for row in self.rows if row.rank is None and first is not None and sign * (row.mean - first) > 0
+        ]
+        if not names:
+            return ""
+        verb = "has no rank but a better mean" if len(names) == 1 else "have no rank but better means"
+        return f"{join_names(names)} {verb}. To rank them on the prompts that all share: --missing complete"
 
     def describe_groups(self) -> list[str]:
         """Return the groups as sentences: which ranks are not distinguishable."""

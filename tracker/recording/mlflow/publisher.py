@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tracker.recording.mlflow.run_spec import (
     truncate,
 )
 from tracker.recording.mlflow.tracking_store import MlflowStore
+from tracker.version import __version__
 
 PER_BATCH = 100
 """Maximum number of parameters per MLflow request."""
@@ -82,7 +82,7 @@ class MlflowPublisher:
             f"suffrage.{spec.kind}_id": str(spec.ref_id),
             "suffrage.database_id": self.database_id,
             CONTENT_TAG: spec.version,
-            "suffrage.publisher": f"suffrage {version('suffrage')}",
+            "suffrage.publisher": f"suffrage {__version__}",
             "suffrage.schema": known_versions()[-1],
             "mlflow.note.content": spec.description,
             "mlflow.source.name": "suffrage",

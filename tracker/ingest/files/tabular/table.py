@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.errors import BadInputError
+from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.file_contents import (
     HEAD_BYTES,
     PARQUET,
     check_text,
     detect_delimiter,
-    first_line,
     read_bytes,
     read_first_records,
 )

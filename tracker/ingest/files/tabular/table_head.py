@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tracker.errors import BadInputError
+from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.file_contents import (
     GZIP,
     HEAD_BYTES,
@@ -15,7 +15,6 @@ from tracker.ingest.files.file_contents import (
     PARQUET,
     TABLE_SUFFIXES,
     UTF16,
-    first_line,
     read_bytes,
     read_first_records,
 )

@@ -10,9 +10,9 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracker.errors import BadInputError
+from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, PromptContent, describe_policy
-from tracker.ingest.files.file_contents import GZIP, first_line, read_bytes
+from tracker.ingest.files.file_contents import GZIP, read_bytes
 from tracker.ingest.files.json_values import score
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.lighteval.documents import Document, parse_document

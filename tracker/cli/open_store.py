@@ -1,4 +1,4 @@
-"""The store of commands with --dry-run, which must not create one."""
+"""The store of commands that write: created with the first data, and by no dry run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def open_store(database: str | None, *, dry_run: bool) -> Iterator[Engine]:
     """An engine on the store; for a dry run without a store, on an empty one that is then deleted.
 
+    A store that does not exist yet is not created here: `ingest_file` does so once a file is parsed.
+
     Args:
         database: URL or path of the store.
         dry_run: whether nothing may be stored.
@@ -22,10 +24,16 @@ def open_store(database: str | None, *, dry_run: bool) -> Iterator[Engine]:
     Raises:
         DatabaseError: the store cannot be used.
     """
-    from tracker.database import connect, create_unchecked_engine, current_version
+    from tracker.database import check_not_foreign, connect, create_unchecked_engine, current_version, ensure_current
 
-    if not dry_run or current_version(create_unchecked_engine(database)) is not None:
-        yield connect(database)
+    engine = create_unchecked_engine(database)
+    if current_version(engine) is not None:
+        ensure_current(engine)
+        yield engine
+        return
+    check_not_foreign(engine)
+    if not dry_run:
+        yield engine
         return
     with TemporaryDirectory() as folder:
         engine = connect(f"sqlite:///{folder}/store.db")

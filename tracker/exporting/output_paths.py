@@ -1,0 +1,111 @@
+"""Write files and folders atomically: no reader sees a part, and a failure leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from tracker.errors import OutputError, SuffrageError
+
+ADVICE = "Use another name for --output."
+
+
+def check_output_path(path: Path, *, force: bool, is_folder: bool = False) -> None:
+    """Reject an unusable output file or folder before work begins.
+
+    Args:
+        path: of the output.
+        force: whether files that exist may be replaced.
+        is_folder: whether the output is a folder.
+
+    Raises:
+        OutputError: the path exists and may not be replaced, or its parent folder does not exist.
+    """
+    try:
+        exists, is_file, has_parent = path.exists(), path.is_file(), path.absolute().parent.is_dir()
+        children = sorted(path.iterdir()) if path.is_dir() else None
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}. {ADVICE}") from error
+    if is_folder:
+        if exists and children is None:
+            raise OutputError(f"{path} is a file, but the export writes several files. {ADVICE}")
+        if children and not force:
+            raise OutputError(f"{path} already has files. {ADVICE} To replace files of the same names, use --force.")
+    else:
+        if exists and not is_file:
+            kind, example = ("not a regular file", "FILE") if children is None else ("a folder", path / "FILE")
+            raise OutputError(f"{path} is {kind}. Name a file: --output {example}")
+        if exists and not force:
+            raise OutputError(f"{path} exists already. Choose another --output, or replace it with --force.")
+    if not has_parent:
+        raise OutputError(f"There is no folder {path.parent}. Create it: mkdir -p {shlex.quote(str(path.parent))}")
+
+
+def write_file(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file.
+
+    Raises:
+        OutputError: the file exists and may not be replaced, or it cannot be written.
+    """
+    with open_atomically(path, force=force) as file:
+        file.write(content)
+
+
+@contextmanager
+def open_atomically(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """Yield a temporary file that is moved to its place at the end.
+
+    Raises:
+        OutputError: the file exists and may not be replaced, or it cannot be written.
+    """
+    check_output_path(path, force=force)
+    with _moved_at_end(path) as unfinished, unfinished.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def write_folder(path: Path, *, force: bool) -> Iterator[Path]:
+    """Yield a temporary folder whose files are moved to their place at the end.
+
+    Raises:
+        OutputError: a file exists and may not be replaced, or the folder cannot be written.
+    """
+    check_output_path(path, force=force, is_folder=True)
+    with _moved_at_end(path) as unfinished:
+        unfinished.mkdir()
+        yield unfinished
+
+
+@contextmanager
+def _moved_at_end(path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file or folder beside the output, which is moved to its place or removed."""
+    place = path.resolve()
+    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        yield unfinished
+        _move(unfinished, place)
+    except OSError as error:
+        if isinstance(error, SuffrageError):
+            raise
+        raise OutputError(f"{path} cannot be written: {error.strerror}. {ADVICE}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def _move(unfinished: Path, place: Path) -> None:
+    """Move a file or folder to its place; in a folder that exists, other files stay."""
+    if not (unfinished.is_dir() and place.exists()):
+        unfinished.replace(place)
+        return
+    for file in sorted(unfinished.rglob("*")):
+        if file.is_file():
+            to = place / file.relative_to(unfinished)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(to)

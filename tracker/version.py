@@ -1,0 +1,3 @@
+"""The version of Suffrage."""
+
+__version__ = "0.2.0.dev0"
