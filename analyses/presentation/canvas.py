@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,10 @@ OBSERVED, DRAWN, INK, FAINT = "#D55E00", "#56B4E9", "#222222", "#888888"
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe & Ito's palette for a few distinct lines; more than these differ by position and label."""
 
-DPI, LAYOUT = 150, "constrained"
-"""Dots per inch, and the layout engine: this one keeps labels apart."""
+DPI = 150
+"""Dots per inch."""
+LAYOUT: Literal["constrained", "tight"] | None = "constrained"
+"""Layout engine of matplotlib: this one keeps labels from overlapping."""
 
 DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
 """Colour maps: diverging around a middle, and from low to high."""
