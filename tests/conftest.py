@@ -44,7 +44,7 @@ def _share_compiled_statements() -> None:
     sa.Engine.__init__ = construct  # type: ignore[method-assign,assignment]
     for dialect in (SQLiteDialect, PGDialect):
         dialect.__hash__ = lambda self: hash(type(self))
-        dialect.__eq__ = lambda self, other: type(self) is type(other)
+        dialect.__eq__ = lambda self, dialect: type(self) is type(dialect)
 
 
 _share_compiled_statements()
