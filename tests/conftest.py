@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -43,8 +44,8 @@ def _share_compiled_statements() -> None:
     construct_alone = sa.Engine.__init__
     sa.Engine.__init__ = construct  # type: ignore[method-assign,assignment]
     for dialect in (SQLiteDialect, PGDialect):
-        dialect.__hash__ = lambda self: hash(type(self))
-        dialect.__eq__ = lambda self, dialect: type(self) is type(dialect)
+        dialect.__hash__ = lambda self: hash(type(self))  # type: ignore[method-assign]
+        dialect.__eq__ = lambda self, compared: type(self) is type(compared)  # type: ignore[method-assign]
 
 
 _share_compiled_statements()
@@ -93,6 +94,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
         os.environ[SERVER_FOLDER] = str(Path(tempfile.gettempdir()) / f"suffrage-postgres-{uuid.uuid4().hex[:12]}")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from walking through modules and tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -18,7 +18,8 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 
 DPI = 150
 """Dots per inch."""
-LAYOUT: Literal["constrained", "tight"] | None = "constrained"
+
+LAYOUT: Literal["constrained"] | None = "constrained"
 """Layout engine of matplotlib: this one keeps labels from overlapping."""
 
 DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
