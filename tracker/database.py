@@ -226,7 +226,11 @@ def check_not_foreign(engine: sa.Engine) -> None:
         DatabaseError: it has such tables.
     """
     path = Path(str(engine.url.database))
-    if engine.dialect.name == "sqlite" and path.is_file() and sa.inspect(engine).get_table_names():
+    if (
+        engine.dialect.name == "sqlite"
+        and path.is_file()
+        and set(sa.inspect(engine).get_table_names()) - {VERSION_TABLE}
+    ):
         raise DatabaseError(f"{path} holds tables of another program. Choose another file: --database FILE.db")
 
 
