@@ -6,13 +6,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tracker.cli import main
-from tracker.simulation import demo_analyses
+from tracker.simulation import demo_analyses, item_response
 from tracker.simulation.demo_analyses import EXPECTED_FINDINGS, DemoFinding, compute_demo_findings
+from tracker.simulation.item_response import Design, simulate
+
+SMALL = Design(n_prompts=402, n_easy=50, n_leaked=20, n_groups=12)
 
 
 def suffrage(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -23,6 +27,8 @@ def suffrage(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_the_demo_runs_twice_in_a_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """On a benchmark of a third of the size; `make soak` runs it at full size."""
+    monkeypatch.setattr(item_response, "simulate", partial(simulate, SMALL))
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit, match="0"):
         main(["demo"])
@@ -32,7 +38,7 @@ def test_the_demo_runs_twice_in_a_folder(
     for message in (
         "$ suffrage ingest suffrage-demo/scores.parquet",
         "--encoder planted-meaning",
-        "150 easy prompts",
+        "50 easy prompts",
         "p = ",
         "suffrage ui",
         "Published to MLflow: ",
@@ -74,6 +80,9 @@ def find_sections(output: str, command: str) -> list[str]:
 def test_its_texts_are_reproducible(tmp_path: Path) -> None:
     first, again = (suffrage("demo", "--no-mlflow", folder=tmp_path) for _ in range(2))
     assert (first.returncode, again.returncode) == (0, 0)
+    assert "150 easy prompts" in first.stdout
+    assert "Not run:" not in first.stdout
+    assert first.stdout.count("Expected: ") == len(EXPECTED_FINDINGS)
     assert find_sections(again.stdout, "") == find_sections(first.stdout, "")
 
 

@@ -124,21 +124,21 @@ class TestSimulate:
 
 class TestTradeoff:
     def test_every_benchmark_is_a_point_here_and_a_run_of_one_experiment_in_mlflow(
-        self, filled: sa.Engine, more: Callable[..., list[int]], tracking_uri: str, tmp_path: Path
+        self, filled_file: sa.Engine, more: Callable[..., list[int]], tracking_uri: str, tmp_path: Path
     ) -> None:
-        more(filled, "algebra")
+        more(filled_file, "algebra")
         for name in ("arithmetic", "algebra"):
-            run(filled, "analyze", "social-choice", name, "--time-limit", "1", tracking_uri=tracking_uri)
+            run(filled_file, "analyze", "social-choice", name, "--time-limit", "1", tracking_uri=tracking_uri)
         for kind in ("constant", "random"):
-            run(filled, "simulate", kind, *SMALL, "--system", "cardinal", tracking_uri=tracking_uri)
+            run(filled_file, "simulate", kind, *SMALL, "--system", "cardinal", tracking_uri=tracking_uri)
         picture = tmp_path / "picture.svg"
-        result = run(filled, "tradeoff", "--output", str(picture), "--format", "json", tracking_uri=tracking_uri)
+        result = run(filled_file, "tradeoff", "--output", str(picture), "--format", "json", tracking_uri=tracking_uri)
         listed_rows = json.loads(result.stdout)
         assert (listed_rows["metrics"]["cardinal.tau.n"], listed_rows["metrics"]["ordinal.tau.n"]) == (4, 2)
         assert listed_rows["metrics"]["cardinal.tau.pearson"] is not None
         assert listed_rows["undefined"]["ordinal.tau.pearson"] == "2 points are too few"
         assert "<svg" in picture.read_text()
-        [tradeoff] = [row for row in rows(filled) if row.analysis == "tradeoff"]
+        [tradeoff] = [row for row in rows(filled_file) if row.analysis == "tradeoff"]
         assert (tradeoff.benchmark_id, tradeoff.selection) == (None, {})
 
         client = MlflowClient(tracking_uri)
@@ -150,9 +150,9 @@ class TestTradeoff:
         assert printed["random"].params["simulated"] == "random"
         assert client.get_experiment_by_name("suffrage/tradeoff") is not None
 
-        [first, *_] = rows(filled)
+        [first, *_] = rows(filled_file)
         for options, n in ((("--exclude", "algebra,Random"), 2), (("--finding-ids", str(first.id)), 1)):
-            printed_text = json.loads(run(filled, "tradeoff", *options, "--format", "json").stdout)
+            printed_text = json.loads(run(filled_file, "tradeoff", *options, "--format", "json").stdout)
             assert printed_text["metrics"]["n_points"] == n
 
     def test_without_findings_the_commands_that_make_them_are_named(self, filled_file: sa.Engine) -> None:

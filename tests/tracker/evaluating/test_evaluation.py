@@ -85,7 +85,7 @@ class TestMemorised:
         self, url: str, tmp_path: Path
     ) -> None:
         """Half of the prompts are learned without their prompt; both runs come from `evaluate`."""
-        folder = write_language_model(tmp_path / "rote", "gpt2", size=128)
+        folder = write_language_model(tmp_path / "rote", "gpt2", size=64)
         options = {"template": "smart", "conditions": ("full", "answer_only"), "device": "cpu"}
         with tracker.open(url) as store:
             rendered_prompts = (
