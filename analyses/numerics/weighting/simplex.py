@@ -243,7 +243,9 @@ def _collapsed(x: Vector, alpha: Vector) -> tuple[Vector, Vector]:
 @jit
 def _is_two_valued(X: Any, least: float, most: float) -> Any:
     for prompt in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            if X[prompt, j] != least and X[prompt, j] != most:
-                return False
+        n_between = 0
+        for j in range(X.shape[1]):  # without a branch, so that several scores are compared at once
+            n_between += (X[prompt, j] != least) & (X[prompt, j] != most)
+        if n_between:
+            return False
     return True
