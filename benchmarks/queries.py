@@ -1,8 +1,8 @@
 """Loading 5.6 million scores as a dense matrix, beside ADBC and pandas, on SQLite and PostgreSQL.
 
-Suffrage selects the benchmark, metric and runs by name, loads prompts, tasks and models beside the scores, and computes
-a digest of them. The peers read three columns of `score` by known keys and scatter the values into a matrix of known
-shape. The stronger one reads them as an Arrow table through ADBC, as Suffrage does. All run three times.
+Suffrage selects the benchmark, metric and runs by name, and loads prompts, tasks and models beside the scores. The
+peers read three columns of `score` by known keys and scatter the values into a matrix of known shape. The stronger one
+reads an Arrow table through ADBC, as Suffrage does. The table shows the least of three turns.
 """
 
 from __future__ import annotations

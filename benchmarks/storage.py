@@ -2,9 +2,9 @@
 
 Suffrage reads the file, detects its format, resolves every prompt, checks bounds, reference answers and duplicates, and
 commits. The peers write the same rows into the same tables, with the same keys and constraints. They leave out the file
-and these checks: their rows are in memory, with keys resolved. The strongest is ADBC's ingest of an Arrow table, timed
-on all rows; the others are timed on a part of the rows and scaled. DuckDB reads the Parquet file into a DuckDB database
-with the same keys and constraints on scores. It detects no format and makes no other check.
+and these checks: their rows are in memory, with keys resolved. ADBC's ingest of an Arrow table stores all rows; the
+other peers store a part of them, and their time is scaled. DuckDB reads the Parquet file into a DuckDB database with
+the same keys and constraints on scores. It detects no format and makes no other check.
 """
 
 from __future__ import annotations
