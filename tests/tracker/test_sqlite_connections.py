@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +20,8 @@ OTHER_PROCESS = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(c.
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
+def path(tmp_path: Path, sqlite_template: Path) -> Path:
+    return shutil.copy(sqlite_template, tmp_path / "store.db")
 
 
 @pytest.fixture

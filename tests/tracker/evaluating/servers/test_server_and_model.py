@@ -26,15 +26,15 @@ def nothing_stored(prompt_id: int) -> bool:
 class ModelServer(ProtocolServer):
     """Serves a model of transformers, one text at a time, in the plainest way."""
 
-    model: LanguageModel
+    language_model: LanguageModel
 
     def _completed(self, text: str, body: dict[str, Any], n_top: int) -> dict[str, Any]:
         import torch
 
-        tokenizer = self.model.tokenizer
+        tokenizer = self.language_model.tokenizer
         ids = tokenizer(text)["input_ids"]
         with torch.no_grad():
-            logits = self.model.model(torch.tensor([ids])).logits[0].double()
+            logits = self.language_model.model(torch.tensor([ids])).logits[0].double()
         logprobs = torch.log_softmax(logits, dim=-1)
         spelt = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
         choice: dict[str, Any] = {"text": "", "logprobs": None}
@@ -67,7 +67,7 @@ def served(
     model: LanguageModel, sent_prompts: list[RenderedPrompt], opened: Open, method: str, **options: Any
 ) -> list[Response]:
     server = ModelServer(most_top=10**6)
-    server.model = model
+    server.language_model = model
     with server:
         return every(opened(server, method, concurrency=2, **options).respond(sent_prompts, nothing_stored))
 

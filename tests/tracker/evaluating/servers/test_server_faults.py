@@ -214,7 +214,7 @@ class TestStopping:
                     assert request_threads() == []
             n_requests += len(server.prompt_requests())
         assert contents(list(stored.values())) == whole
-        assert n_killed == 3
+        assert n_killed >= 3
         assert n_requests <= 40 + 3 * n_killed  # what was under way, and at most one that was just being handed on
 
     def test_closed_it_ends_at_once_during_requests(self, prompts: list[RenderedPrompt], opened: Open) -> None:
