@@ -33,10 +33,12 @@ class BenchmarkReport:
     Attributes:
         page: the file.
         contents: its contents.
+        notices: choices that were made for the user, such as the run of a model.
     """
 
     page: bytes
     contents: Contents
+    notices: tuple[str, ...] = ()
 
 
 def build_report(
@@ -53,6 +55,7 @@ def build_report(
     Raises:
         SuffrageError: a benchmark, metric, model, task or run does not exist, or there is nothing to rank.
     """
+    from tracker.queries.notices import list_notices
     from tracker.queries.ranking.leaderboard import load_leaderboard
     from tracker.report.contents import gather_contents
     from tracker.report.page import render_page
@@ -67,7 +70,7 @@ def build_report(
             questions=read_analysis_docstrings(),
             with_prompts=with_prompts,
         )
-    return BenchmarkReport(page=render_page(contents), contents=contents)
+    return BenchmarkReport(page=render_page(contents), contents=contents, notices=list_notices(session))
 
 
 def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: str) -> str:

@@ -58,7 +58,7 @@ mlflow_options = combine_options(
 )
 
 _MEANINGS: Mapping[str, str] = {
-    "metric": "Name of the metric. Required if scores under several metrics are stored.",
+    "metric": "Name of the metric. By default that of the benchmark, as `suffrage metrics` shows it.",
     "models": "Names of models to include, separated by commas. Repeatable.",
     "filter": "ID of a filter finding; only the prompts that it keeps are used.",
 }
@@ -105,7 +105,7 @@ def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
             "runs",
             metavar="1,2",
             multiple=True,
-            show_default="latest complete run of each model",
+            show_default="most complete run of each model, the latest of equal ones",
             help="IDs of runs to use, separated by commas. Repeatable.",
         ),
         click.option(

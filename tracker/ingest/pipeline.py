@@ -81,6 +81,7 @@ def ingest_file(
     on_conflict: OnConflict = "rerun",
     dry_run: bool = False,
     partial: bool = False,
+    new_metric: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> IngestResult:
     """Parse a file, and store it in one transaction.
@@ -93,6 +94,7 @@ def ingest_file(
         on_conflict: what to do if scores contradict stored ones; see `tracker.ingest.write.writer.store_file`.
         dry_run: report the changes without storing them.
         partial: store the valid part of a damaged file; its runs are marked as partial.
+        new_metric: store content again that the benchmark has under another metric.
         progress: receives the amount done and the total.
 
     Raises:
@@ -113,8 +115,9 @@ def ingest_file(
                 changes = store_archive(session, parsed, parsed.archive, options, on_conflict=on_conflict)
             else:
                 changes = store_file(
-                    session, parsed, options, on_conflict=on_conflict, partial=partial, progress=position.store
-                )
+                    session, parsed, options, on_conflict=on_conflict, partial=partial, new_metric=new_metric,
+                    progress=position.store,
+                )  # fmt: skip
             if dry_run:
                 raise _RollBackDryRunError
         position.end()

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.ranking.leaderboard import load_leaderboard
-from tracker.queries.resolution import find_benchmark
+from tracker.queries.resolution import find_benchmark, find_metric
 from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 
 
@@ -75,21 +75,23 @@ def load_benchmark_scores(session: Session, name: str, *, as_of: datetime | None
 
     Args:
         session: the store; only committed data are visible.
-        name: name of the benchmark, or name@revision; followed by ``:metric`` if it has several metrics.
+        name: name of the benchmark, or name@revision; followed by ``:metric`` for another metric than its default.
         as_of: only runs ingested by that time.
 
     Raises:
         NotFoundError: the benchmark or metric does not exist.
         AmbiguousError: the benchmark has several revisions, and none is named.
-        SelectionError: the benchmark has several metrics, and none is named; or it has no scores.
+        SelectionError: the benchmark has no scores.
     """
     benchmark, metric = _split_metric(session, name)
     try:
         selection = Selection(benchmark=benchmark, metric=metric, as_of=as_of)
+        key = find_benchmark(session, benchmark)
+        chosen, _ = find_metric(session, key, selection, ("prompt", "task"), option=f"--against {name}:NAME")
+        selection = replace(selection, metric=chosen.name)
         board = load_leaderboard(session, selection, with_rank_intervals=False)
     except SelectionError as error:
-        words = str(error).replace("with --metric", f"as --against {name}:METRIC")
-        raise SelectionError(f"--against {name}: {words}") from error
+        raise SelectionError(f"--against {name}: {error}") from error
     ranked = [row for row in board.rows if not row.unranked]
     return BenchmarkScores(
         benchmark=board.benchmark,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Literal
@@ -12,6 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
+from tracker.name_lists import join_names
+from tracker.queries.notices import add_notice, set_default_metric
+from tracker.queries.run_choice import choose_latest
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 
@@ -21,6 +24,7 @@ UNITS: tuple[Unit, ...] = ("prompt", "task")
 MAX_RANKED_RUNS = 1000
 """Runs whose benchmarks `find_ranking` looks at."""
 
+MAX_NAMES = 8
 MAX_KEY = 2**31 - 1
 """Largest key of a finding or run: PostgreSQL rejects larger ones."""
 
@@ -32,10 +36,12 @@ class BenchmarkKey:
     Attributes:
         id: primary key.
         label: its name, or name@revision.
+        default_metric_id: key of the metric of selections that name none; None if the first stored one is used.
     """
 
     id: int
     label: str
+    default_metric_id: int | None = None
 
 
 CONFIDENCE = "gold_probability"
@@ -100,13 +106,14 @@ def find_benchmark(session: Session, name: str) -> BenchmarkKey:
         AmbiguousError: the benchmark has several revisions, and none is the default.
     """
     stored = session.execute(
-        sa.select(tables.benchmark.c.id, tables.benchmark.c.name, tables.benchmark.c.revision)
+        sa.select(*(tables.benchmark.c[column] for column in ("id", "name", "revision", "default_metric_id")))
     ).all()
-    by_label = {benchmark_label(name, revision): key for key, name, revision in stored}
+    by_label = {benchmark_label(name, revision): (key, metric) for key, name, revision, metric in stored}
     if name in by_label:
-        return BenchmarkKey(by_label[name], name)
+        key, metric = by_label[name]
+        return BenchmarkKey(key, name, metric)
     revisions = sorted(
-        benchmark_label(stored_name, revision) for _, stored_name, revision in stored if stored_name == name
+        benchmark_label(stored_name, revision) for _, stored_name, revision, _ in stored if stored_name == name
     )
     if len(revisions) > 1:
         raise AmbiguousError(f"Benchmark {name!r} has several revisions. Name one: {', '.join(revisions)}.")
@@ -115,7 +122,8 @@ def find_benchmark(session: Session, name: str) -> BenchmarkKey:
         if session.execute(sa.select(tables.model.c.id).where(tables.model.c.name == name)).first():
             hint = f"{name!r} is a model: `suffrage history {name}` shows its scores."
         raise NotFoundError("benchmark", name, sorted(by_label), hint)
-    return BenchmarkKey(by_label[revisions[0]], revisions[0])
+    key, metric = by_label[revisions[0]]
+    return BenchmarkKey(key, revisions[0], metric)
 
 
 def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
@@ -133,43 +141,47 @@ def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
 
 
 def find_metric(
-    session: Session, benchmark: BenchmarkKey, selection: Selection, units: Sequence[Unit]
+    session: Session,
+    benchmark: BenchmarkKey,
+    selection: Selection,
+    units: Sequence[Unit],
+    *,
+    option: str = "--metric NAME",
 ) -> tuple[MetricKey, Unit]:
     """Return the metric of a selection, and the unit of its scores.
+
+    A selection that names none gets the default metric of the benchmark: the chosen one, else the first that was stored
+    besides the probabilities of reference answers. If there are several, a notice reports it.
 
     Args:
         session: the store.
         benchmark: of the selection.
-        selection: names a metric, or none if there is only one besides the probabilities of reference answers.
-        units: accepted units; the first with any scores is used.
+        selection: names a metric, or none.
+        units: accepted units; the first with any scores under the metric is used.
+        option: option that names another metric, for the notice.
 
     Raises:
         NotFoundError: the benchmark has no scores under the metric.
-        SelectionError: the benchmark has scores under several metrics and none is named, or it has no scores.
+        SelectionError: the benchmark has no scores.
     """
-    for unit in units:
-        metrics = _load_metrics(session, benchmark, selection, unit)
-        if selection.metric in metrics:
-            return metrics[selection.metric], unit
-        main = _select_main(metrics)
-        if selection.metric is None and len(main) == 1:
-            return main[0], unit
-        if selection.metric is None and metrics:
-            names = ", ".join(sorted(metrics))
-            raise SelectionError(f"{benchmark.label} has {len(metrics)} metrics: {names}. Choose one with --metric.")
+    by_unit = {unit: list_metrics(session, benchmark, selection, unit) for unit in units}
+    for unit, metrics in by_unit.items():
+        for metric in metrics:
+            if selection.metric == metric.name:
+                return metric, unit
+    if selection.metric is None:
+        metrics = [metric for unit in units for metric in by_unit[unit]]
+        chosen = [metric for metric in metrics if metric.id == benchmark.default_metric_id]
+        main = [metric for metric in metrics if not metric.name.startswith(CONFIDENCE)]
+        for metric in (*chosen, *main, *metrics)[:1]:
+            if len({metric.id for metric in main}) > 1:
+                _report_default(session, benchmark, metric, metrics, option)
+            return metric, next(unit for unit in units if metric in by_unit[unit])
     raise _explain_no_scores(session, benchmark, selection, units)
 
 
-def find_ranking(session: Session, run_ids: Sequence[int]) -> tuple[str, str | None] | None:
-    """Return the first benchmark of some runs that can be ranked.
-
-    Args:
-        session: the store.
-        run_ids: the runs.
-
-    Returns:
-        The label of the benchmark, and its first metric if several could be meant; None without such a benchmark.
-    """
+def find_ranking(session: Session, run_ids: Sequence[int]) -> str | None:
+    """Return the label of the first benchmark of some runs that can be ranked; None without one."""
     run, benchmark = tables.run.c, tables.benchmark.c
     stored = session.execute(
         sa.select(benchmark.id, benchmark.name, benchmark.revision)
@@ -178,35 +190,46 @@ def find_ranking(session: Session, run_ids: Sequence[int]) -> tuple[str, str | N
     )
     for key, name, revision in stored.all():
         label = benchmark_label(name, revision)
-        for unit in UNITS:
-            metrics = _load_metrics(session, BenchmarkKey(key, label), Selection(benchmark=label), unit)
-            if main := sorted(metric.name for metric in _select_main(metrics)):
-                return label, main[0] if len(main) > 1 else None
+        selection = Selection(benchmark=label)
+        if any(list_metrics(session, BenchmarkKey(key, label), selection, unit) for unit in UNITS):
+            return label
     return None
 
 
-def _load_metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit) -> dict[str, MetricKey]:
-    """Return the metrics under which the runs of a selection have scores of a unit, by name."""
+def list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit) -> list[MetricKey]:
+    """Return the metrics with scores in a selection, in the order in which they were stored first."""
     query = (
         sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
         .where(*_run_conditions(benchmark, selection), has_scores(unit))
-        .distinct()
+        .group_by(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
+        .order_by(sa.func.min(tables.run.c.id), tables.metric.c.id)
     )
-    return {row.name: MetricKey(*row) for row in session.execute(query)}
+    return [MetricKey(*row) for row in session.execute(query)]
 
 
-def _select_main(metrics: Mapping[str, MetricKey]) -> list[MetricKey]:
-    """Return the metrics without the probabilities of reference answers, if there are others."""
-    return [metric for name, metric in metrics.items() if not name.startswith(CONFIDENCE)] or list(metrics.values())
+def _report_default(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, metrics: Sequence[MetricKey], option: str
+) -> None:
+    names = join_names(sorted({known.name for known in metrics} - {metric.name}), MAX_NAMES)
+    text = f"Metric of {benchmark.label}: {metric.name}, its default. Choose another with {option}: {names}"
+    add_notice(session, text)
+    set_default_metric(session, benchmark.id, metric.name)
 
 
 def select_runs(
-    session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
+    session: Session,
+    benchmark: BenchmarkKey,
+    metric: MetricKey,
+    unit: Unit | None,
+    selection: Selection,
+    *,
+    every: bool = False,
 ) -> list[SelectedRun]:
     """Return the runs of a selection, in the order of the models' names.
 
-    Unless runs are selected, these are each model's latest complete run with scores under the metric.
+    Unless runs are selected, these are one complete run of each model with scores under the metric; see
+    `tracker.queries.run_choice`.
 
     Args:
         session: the store.
@@ -214,6 +237,7 @@ def select_runs(
         metric: metric for which the runs must have scores.
         unit: of prompts, of tasks, or (None) of either.
         selection: models, runs, condition, variant and date.
+        every: whether to return all complete runs of each model.
 
     Raises:
         NotFoundError: a model or run does not exist.
@@ -222,11 +246,11 @@ def select_runs(
     rows = _find_scored_runs(session, benchmark, metric, unit, selection)
     if selection.runs:
         _check_runs_exist(session, benchmark, metric, selection.runs, {row.id for row in rows})
-    else:
-        rows = list({row.name: row for row in rows}.values())  # the largest key of each model comes last
     if selection.models:
         names = _resolve_model_names(session, selection.models, [row.name for row in rows])
         rows = [row for row in rows if row.name in names]
+    if not (selection.runs or every):
+        rows = choose_latest(session, metric.id, rows, by_task=unit is None)
     if not rows:
         raise _explain_no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
     return _as_columns(rows)
@@ -235,7 +259,7 @@ def select_runs(
 def select_runs_of_models(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, selection: Selection, models: Collection[str]
 ) -> list[SelectedRun]:
-    """Return the latest complete run of each of some models with scores of prompts under a metric.
+    """Return the run of each of some models that `select_runs` would return, with scores of prompts under a metric.
 
     Args:
         session: the store.
@@ -245,7 +269,7 @@ def select_runs_of_models(
         models: names.
     """
     rows = _find_scored_runs(session, benchmark, metric, "prompt", selection)
-    return _as_columns(list({row.name: row for row in rows if row.name in models}.values()))
+    return _as_columns(choose_latest(session, metric.id, [row for row in rows if row.name in models], by_task=False))
 
 
 def join_conditions(runs: Sequence[SelectedRun]) -> str:
@@ -272,16 +296,17 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
 
 def _find_scored_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
-) -> Sequence[sa.Row[*tuple[Any, ...]]]:
+) -> list[sa.Row[*tuple[Any, ...]]]:
     """Return key, model and condition of every run of a selection with scores under a metric, by key."""
     is_scored = has_scores(unit) if unit else sa.or_(has_scores("prompt"), has_scores("task"))
-    return session.execute(
+    query = (
         sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
         .join(tables.model, tables.model.c.id == tables.run.c.model_id)
         .join(tables.metric, tables.metric.c.id == metric.id)
         .where(*_run_conditions(benchmark, selection), is_scored)
         .order_by(tables.run.c.id)
-    ).all()
+    )
+    return list(session.execute(query))
 
 
 def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[SelectedRun]:

@@ -28,13 +28,13 @@ class Selection:
 
     Attributes:
         benchmark: its name, or name@revision.
-        metric: name of the metric; None if the benchmark has only one.
+        metric: name of the metric; None for the default of the benchmark.
         condition: ``full`` or ``answer_only``.
         variant: template or perturbation of the prompts.
         models: names; none means all.
         tasks: names; none means all.
-        runs: keys of runs, of any condition; none means the latest complete run of each model that has scores under the
-            metric.
+        runs: keys of runs, of any condition; none means one complete run of each model that has scores under the
+            metric: the one with the most prompts, among equal ones the latest.
         as_of: only runs ingested by that time; UTC without a time zone.
         weights: weights of the prompts: the key of a finding with weights, with the name of a scheme if it has several
             (``12`` or ``12:distance``), or ``task-equal``; None for equal weights.

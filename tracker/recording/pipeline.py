@@ -16,6 +16,7 @@ from tracker.errors import DatabaseError, PluginError, PublishingError, Selectio
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
+from tracker.queries.notices import get_default_metric, list_notices
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
@@ -262,6 +263,9 @@ def _load_inputs(
         warnings: tuple[str, ...] = ()
         if selection and benchmark and "filter" not in declaration.claimed_options:
             warnings = list_filter_warnings(session, benchmark, selection)
+        warnings = (*list_notices(session), *warnings)
+        if selection and benchmark and selection.metric is None:
+            selection = replace(selection, metric=get_default_metric(session, benchmark.id))
         used = [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))

@@ -194,7 +194,7 @@ def _origin(contents: Contents) -> list[tuple[str, str]]:
         "metric": board.metric,
         "condition": board.condition,
         "choices": describe_selection({**selection.as_json(), "metric": ""})
-        or "none: the latest complete run of each model",
+        or "none: the most complete run of each model, the latest of equal ones",
         "missing scores": board.missing,
         "clusters": board.cluster,
         "data as of": format_minute(contents.as_of) if contents.as_of else "",

@@ -13,7 +13,17 @@ from tracker.schema.findings import (
     StoredFinding,
     TaskValue,
 )
-from tracker.schema.measurements import Answer, Embedding, Encoder, Run, RunSource, Score, Source, TaskScore
+from tracker.schema.imports import SourceMetric, UndoRecord
+from tracker.schema.measurements import (
+    Answer,
+    Embedding,
+    Encoder,
+    Run,
+    RunSource,
+    Score,
+    Source,
+    TaskScore,
+)
 from tracker.schema.table import metadata
 
 __all__ = [
@@ -39,9 +49,11 @@ __all__ = [
     "RunSource",
     "Score",
     "Source",
+    "SourceMetric",
     "StoredFinding",
     "Task",
     "TaskScore",
     "TaskValue",
+    "UndoRecord",
     "metadata",
 ]

@@ -23,6 +23,11 @@ class Benchmark(Table, table=True):
     id: int | None = column("key", key=True, default=None)
     name: str = column("name, such as mmlu_pro")
     revision: str = column("version of its content; '' where there is only one", default="")
+    default_metric_id: int | None = column(
+        "the metric of commands that name none, as chosen; null where the first one stored is used",
+        to="metric.id",
+        default=None,
+    )
 
 
 class Task(Table, table=True):

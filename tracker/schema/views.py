@@ -4,20 +4,24 @@ Views block changes of the tables below them. They are dropped before any migrat
 that a change here needs no more than an empty migration.
 """
 
-# As `suffrage leaderboard`: of each model the latest complete run that has scores under the metric; averaged over
-# trials, then prompts; a rank only for models with a score for everything that any model has.
+# As `suffrage leaderboard`: of each model the complete run with the most prompts under the metric, among equal ones the
+# latest; averaged over trials, then prompts; a rank only for models with a score for everything that any model has.
 LEADERBOARD = """
 CREATE VIEW leaderboard AS
 WITH scored AS (
-    SELECT DISTINCT run_id, metric_id, 'prompt' AS unit FROM score
+    SELECT run_id, metric_id, 'prompt' AS unit, count(DISTINCT prompt_id) AS n FROM score GROUP BY run_id, metric_id
     UNION ALL
-    SELECT DISTINCT run_id, metric_id, 'task' AS unit FROM task_score
-), latest AS (
-    SELECT run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit,
-           max(run.id) AS run_id
+    SELECT run_id, metric_id, 'task' AS unit, count(*) AS n FROM task_score GROUP BY run_id, metric_id
+), ordered AS (
+    SELECT run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit, run.id AS run_id,
+           row_number() OVER (
+               PARTITION BY run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit
+               ORDER BY scored.n DESC, run.id DESC
+           ) AS place
     FROM run JOIN scored ON scored.run_id = run.id
     WHERE run.status = 'complete'
-    GROUP BY run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit
+), latest AS (
+    SELECT * FROM ordered WHERE place = 1
 ), measured AS (
     SELECT score.run_id, score.metric_id, 'prompt' AS unit, score.prompt_id AS item, avg(score.value) AS value
     FROM score

@@ -23,6 +23,7 @@ FIXED = {
     "db": ("check", "copy", "current", "upgrade"),
     "export": ("archive", "filter", "findings", "prompts", "runs", "scores", "weights"),
     "formats": ("list",),
+    "metrics": ("default", "delete", "list", "rename"),
     "models": ("import", "list"),
     "prompts": ("import", "list"),
     "runs": ("delete", "hide", "list", "show", "supersede", "unhide"),
@@ -80,12 +81,12 @@ class TestDocumentation:
 
     def test_these_are_all_commands_and_groups(self) -> None:
         groups = {name: command for name in NAMES if isinstance(command := load_command(name), click.Group)}
-        assert set(groups) == {"analyze", "db", "export", "formats", "models", "prompts", "runs", "simulate"}
+        assert set(groups) == {"analyze", "db", "export", "formats", "metrics", "models", "prompts", "runs", "simulate"}
         assert {name: group.list_commands(click.Context(group)) for name, group in groups.items() if name in FIXED} == {
             name: sorted(commands) for name, commands in FIXED.items()
         }
 
-    @pytest.mark.parametrize("name", ["formats", "models", "runs"])
+    @pytest.mark.parametrize("name", ["formats", "metrics", "models", "runs"])
     def test_a_bare_group_lists(self, name: str, sqlite_url: str) -> None:
         database = ["--database", sqlite_url] if name != "formats" else []
         assert run(name, *database).output == run(name, "list", *database).output

@@ -92,7 +92,7 @@ class TestIngest:
         assert dry.stderr.endswith("Nothing is stored. Next: the same command without --dry-run\n")
         assert not (tmp_path / "new.db").exists()
         assert call(*common, "--benchmark", "my bench").stderr.endswith("Next: suffrage leaderboard 'my bench'\n")
-        second = call(*common, "--benchmark", "my bench", "--metric", "f1").stderr
-        assert second.endswith("Next: suffrage leaderboard 'my bench' --metric f1\n")
+        second = call(*common, "--benchmark", "my bench", "--metric", "f1", "--new-metric").stderr
+        assert second.endswith("Next: suffrage leaderboard 'my bench'\n")
         file.write_text("prompt_id,question,answer\np,Why?,b\n")
         assert call(*common, "--benchmark", "other").stderr.endswith("Next: suffrage benchmarks\n")

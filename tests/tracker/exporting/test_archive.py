@@ -144,6 +144,7 @@ class TestDefinition:
             carried = {column.stored for column in archive_columns(table)}
             assert carried | {"id"} | DERIVED_COLUMNS.get(table, frozenset()) >= set(described.c.keys()), table
         assert {name: set(columns) for name, columns in DERIVED_COLUMNS.items()} == {
+            "benchmark": {"default_metric_id"},  # a choice of each store
             "run": {"checksum"},  # of keys; made anew, and checked
             "prompt_alias": {"task_id"},  # the prompt's
             "embedding": {"id"},  # nothing refers to it

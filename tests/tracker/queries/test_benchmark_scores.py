@@ -89,8 +89,7 @@ class TestNames:
         add_scores(small, ELO / 1000, benchmark="arena", metric="wins,style:plain", models=MODELS)
         assert load(small, "arena:elo").metric == "elo"
         assert load(small, "arena:wins,style:plain").scores["ant"] == 1.01
-        with pytest.raises(SelectionError, match=r"--against arena: arena has 2 metrics: elo, wins,style:plain"):
-            load(small, "arena")
+        assert load(small, "arena").metric == "elo"
         with pytest.raises(NotFoundError, match=r"No metric 'eloo' with scores in arena\. Did you mean 'elo'"):
             load(small, "arena:eloo")
 

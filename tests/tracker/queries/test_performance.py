@@ -239,12 +239,6 @@ class TestErrors:
         with pytest.raises(NotFoundError, match="Did you mean 'mmlu_pro'"):
             matrix(store, "mmlu-pro")
 
-    def test_several_metrics_have_to_be_distinguished(self, store: sa.Engine) -> None:
-        add_scores(store, Q)
-        add_scores(store, Q, metric="f1")
-        with pytest.raises(SelectionError, match=r"2 metrics: accuracy, f1\. Choose one"):
-            matrix(store)
-
     @pytest.mark.parametrize("status", ["partial", "hidden", "superseded"])
     def test_a_run_that_is_not_complete_is_used_only_by_its_key(self, store: sa.Engine, status: str) -> None:
         add_scores(store, Q * 0)

@@ -76,6 +76,7 @@ def command(
         suffrage compare mmlu_pro run:1 run:2 --format json
     """
     from tracker.database import connect, transaction
+    from tracker.queries.notices import list_notices
     from tracker.recording.pipeline import compute_report, run_analysis
 
     if selection.models or selection.runs:
@@ -84,6 +85,8 @@ def command(
     engine = connect(database, create=False)
     with transaction(engine, write=False) as session:
         selection, names = _chosen(session, selection, (model_a, model_b))
+    for notice in list_notices(session):
+        warn(notice)
     parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed}
     if record:
         recorded = run_analysis(engine, QUESTION, selection, parameters, publish_to=None if no_mlflow else tracking_uri)

@@ -228,8 +228,10 @@ def _check_output(chosen: ExportFormat, destination: Destination) -> None:
 def _write(session: Session, chosen: ExportFormat, values: Mapping[str, Any], destination: Destination) -> None:
     """Run an export and write what it returns; warnings and the result go to stderr."""
     from tracker.exporting.outputs import BinaryFile, FileTree, TextFile
+    from tracker.queries.notices import list_notices
 
     output = chosen.run(session, values)
+    _inform_all(list_notices(session))
     if isinstance(output, FileTree):
         result = _write_folder(output, destination)
     elif isinstance(output, BinaryFile):

@@ -124,6 +124,11 @@ def _bounds(
 @click.option(
     "--partial", is_flag=True, help="Import the readable part of a damaged file. Its runs are marked as partial."
 )
+@click.option(
+    "--new-metric",
+    is_flag=True,
+    help="Store scores again that the benchmark has under another metric. Without it, the command fails.",
+)
 @click.option("--dry-run", is_flag=True, help="Report what would be stored, and store nothing.")
 @database_option
 @mlflow_options
@@ -134,6 +139,7 @@ def command(
     format_name: str | None,
     on_conflict: OnConflict,
     partial: bool,
+    new_metric: bool,
     dry_run: bool,
     database: str | None,
     tracking_uri: str,
@@ -167,8 +173,9 @@ def command(
     )
     with open_store(database, dry_run=dry_run) as engine:
         run_ids, failed = ingest_files(
-            engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run, partial=partial
-        )
+            engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run, partial=partial,
+            new_metric=new_metric,
+        )  # fmt: skip
         if run_ids and not no_mlflow and not dry_run:
             _publish(engine, run_ids, tracking_uri)
         if not failed:
@@ -186,11 +193,8 @@ def _print_next_step(engine: Engine, run_ids: Sequence[int], *, dry_run: bool) -
         inform("Nothing is stored. Next: the same command without --dry-run")
         return
     with transaction(engine, write=False) as session:
-        ranking = find_ranking(session, run_ids)
-    command_line = ["suffrage", "benchmarks"]
-    if ranking is not None:
-        label, metric = ranking
-        command_line = ["suffrage", "leaderboard", label, *(["--metric", metric] if metric else [])]
+        label = find_ranking(session, run_ids)
+    command_line = ["suffrage", "benchmarks"] if label is None else ["suffrage", "leaderboard", label]
     inform(f"Next: {shlex.join(command_line)}")
 
 
@@ -213,6 +217,7 @@ def ingest_files(
     on_conflict: OnConflict = "rerun",
     dry_run: bool = False,
     partial: bool = False,
+    new_metric: bool = False,
 ) -> tuple[list[int], int]:
     """Store each file in a separate transaction and report the result on stderr.
 
@@ -243,6 +248,7 @@ def ingest_files(
                     on_conflict=on_conflict,
                     dry_run=dry_run,
                     partial=partial,
+                    new_metric=new_metric,
                     progress=advance,
                 )
         except SuffrageError as error:

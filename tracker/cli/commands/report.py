@@ -70,6 +70,8 @@ def command(
         mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
     built = build_report(engine, selection, missing=missing, with_prompts=not no_prompts)
     write_file(output, built.page, force=force)
+    for notice in built.notices:
+        warn(notice)
     inform(f"Wrote {output} ({len(built.page) / 1e6:.1f} MB). Open it in a browser.")
     if not no_mlflow:
         try:

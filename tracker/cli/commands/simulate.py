@@ -168,7 +168,9 @@ def _simulate_systems(
 @click.argument("benchmark")
 @click.option("--tasks", "n_tasks", type=click.IntRange(min=2), default=20, show_default=True, help="Number of tasks.")
 @click.option(
-    "--metric", metavar="NAME", help="Name of the metric. Required if scores under several metrics are stored."
+    "--metric",
+    metavar="NAME",
+    help="Name of the metric. By default that of the benchmark, as `suffrage metrics` shows it.",
 )
 @click.option(
     "--models",

@@ -23,6 +23,7 @@ from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, split_keys
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import make_storable_json
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, reserve_keys
+from tracker.ingest.write.undo_log import undo_log
 from tracker.schema import Prompt
 
 Name = tuple[str, str]
@@ -106,12 +107,16 @@ class ArchivedPrompts:
                     aliases.append({"task_id": task, "namespace": name[0], "key": name[1], "prompt_id": key})
                     self.n_names_added += key < self._first_new
             self.keys[first + at] = key
-        connection = self.session.connection()
+        connection, log = self.session.connection(), undo_log(self.session)
         if new:
             connection.execute(sa.insert(PROMPT), new)
             self.n_new += len(new)
+            if log is not None:
+                log.add_prompts(row["id"] for row in new)
         if aliases:
             connection.execute(sa.insert(ALIAS), aliases)
+            if log is not None:
+                log.add_aliases(aliases)
 
     def _find(
         self, place: int, row: dict[str, Any], task: int, names: Sequence[Name], index: _StoredPrompts

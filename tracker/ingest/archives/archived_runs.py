@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from tracker.errors import ConflictError
 from tracker.ingest.archives.archived_names import ArchivedNames
@@ -15,8 +17,9 @@ from tracker.ingest.archives.archived_prompts import ArchivedPrompts, parse_cell
 from tracker.ingest.archives.run_contents import AnswerKey, AnswerValue, RunContent, RunContents, TaskKey
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_answers, insert_scores, load_scores
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
-from tracker.ingest.write.score_columns import compare_scores, unpack
+from tracker.ingest.write.score_columns import compare_scores, pack, unpack
 from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, make_next_label
+from tracker.ingest.write.undo_log import undo_log
 from tracker.run_fields import RUN_FIELDS, RunFields, merge_run_values
 from tracker.run_settings import IDENTITY, evaluation_identity
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
@@ -230,6 +233,8 @@ class ArchivedRuns:
         run.n_scores += sum(map(len, new.columns))
         run.checksum = combine_checksums(run.checksum, compute_checksum(new.columns))
         self._insert(key, new)
+        if (log := undo_log(self.session)) is not None:
+            log.extend_run(key, new.columns, _pack_answers(new.answers))
         self.counts.n_unchanged += difference.n_unchanged
         update = self.on_conflict == "update"
         if update:
@@ -280,7 +285,7 @@ class ArchivedRuns:
             {"run": key, "metric": metric, "task": task, "value": value, "stderr": stderr, "n_prompts": n}
             for (metric, task), (value, stderr, n) in content.task_scores.items()
         ]
-        connection = self.session.connection()
+        connection, log = self.session.connection(), undo_log(self.session)
         for table, rows, names in (
             ("score", scores, {"run_id": "run", "metric_id": "metric", "prompt_id": "prompt", "trial": "nth"}),
             ("answer", answers, {"run_id": "run", "prompt_id": "prompt", "extraction": "how", "trial": "nth"}),
@@ -289,6 +294,10 @@ class ArchivedRuns:
             if rows:
                 described = metadata.tables[table]
                 terms = (described.c[column] == sa.bindparam(name) for column, name in names.items())
+                if log is not None:
+                    log.replace_rows(
+                        self.session, described, [tuple(row[name] for name in names.values()) for row in rows]
+                    )
                 connection.execute(sa.update(described).where(*terms), rows)
         if scores and key is not None:
             columns = list(load_scores(self.session, key).values())
@@ -298,6 +307,15 @@ class ArchivedRuns:
         known = set(self.session.scalars(sa.select(RunSource.source_id).where(RunSource.run_id == key)))  # type: ignore[call-overload]
         fresh = [source for source in dict.fromkeys(sources) if source not in known]
         self.session.add_all(RunSource(run_id=key, source_id=source) for source in fresh)
+
+
+def _pack_answers(answers: Mapping[AnswerKey, AnswerValue]) -> dict[str, NDArray[np.int64]]:
+    """Return prompts and trials of answers, packed, by extraction."""
+    pairs: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for prompt, extraction, trial in answers:
+        pairs[extraction].append((prompt, trial))
+    packed = {how: np.array(keys, dtype=np.int64) for how, keys in pairs.items()}
+    return {how: pack(keys[:, 0], keys[:, 1]) for how, keys in packed.items()}
 
 
 def _first(pair: tuple[AnswerKey, AnswerValue]) -> AnswerKey:

@@ -48,12 +48,13 @@ ROW_ORDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 DERIVED_COLUMNS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
+        "benchmark": frozenset({"default_metric_id"}),  # a choice of each store
         "run": frozenset({"checksum"}),  # hash of keys; computed again from the same rows
         "prompt_alias": frozenset({"task_id"}),  # the task of the prompt
         "embedding": frozenset({"id"}),
     }
 )
-"""Columns that are derived from others."""
+"""Columns that are derived from others, or belong to the store alone."""
 
 TABLES_BY_RUN = ("score", "answer", "task_score", "run_source")
 """Tables that are read run by run."""

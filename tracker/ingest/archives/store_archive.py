@@ -18,6 +18,7 @@ from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
 from tracker.ingest.write.stored_runs import OnConflict, limit_warnings
+from tracker.ingest.write.undo_log import recorded_import, undo_log
 from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, find_or_add_encoder
 from tracker.schema import Run
 
@@ -48,9 +49,18 @@ def store_archive(
         BadInputError: the archive contradicts itself, a stored prompt or the bounds of a metric.
         ConflictError: the archive contradicts stored data.
     """
+    with recorded_import(session, archive.path):
+        return _store_archive(session, parsed, archive, options, on_conflict)
+
+
+def _store_archive(
+    session: Session, parsed: ParsedFile, archive: StoreArchive, options: ReadOptions, on_conflict: OnConflict
+) -> StoreChanges:
     catalogue = CatalogueResolver(session, archive.path)
     names = ArchivedNames(session, archive, catalogue)
     names.resolve(options.benchmark)
+    if (log := undo_log(session)) is not None:
+        log.benchmarks.update(catalogue.benchmark_names)
     prompts = ArchivedPrompts(names, on_conflict)
     prompts.store()
     runs = ArchivedRuns(names, prompts, on_conflict)

@@ -29,6 +29,7 @@ from tracker.ingest.resolve.prompt_texts import (
     normalize_prompts,
 )
 from tracker.ingest.write.bulk_rows import reserve_keys
+from tracker.ingest.write.undo_log import undo_log
 from tracker.schema import Prompt
 
 
@@ -354,8 +355,12 @@ class _BlockResolution:
                 self.filled[key]["details"], indexed[key].has_details = merged, True
 
     def _write(self) -> None:
-        connection = self.resolver.session.connection()
+        connection, log = self.resolver.session.connection(), undo_log(self.resolver.session)
         if self.moved:
+            if log is not None:
+                log.replace_rows(
+                    self.resolver.session, PROMPT, [(key,) for key in self.moved], ("task_id", "occurrence")
+                )
             moves = [{"key_": key, "task_id": task, "occurrence": self.slice.content(key).occurrence}
                      for key, task in self.moved.items()]  # fmt: skip
             connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), moves)
@@ -373,16 +378,22 @@ class _BlockResolution:
             connection.execute(
                 sa.insert(PROMPT), [{k: v for k, v in row.items() if k != "row"} for row in self._final_rows()]
             )
+            if log is not None:
+                log.add_prompts(self.new)
             self.resolver.n_new += len(self.new)
             self.index.count_added(len(self.new))
         if self.aliases:
             connection.execute(sa.insert(ALIAS), self.aliases)
+            if log is not None:
+                log.add_aliases([row for row in self.aliases if row["prompt_id"] not in self.new])
             self.index.add_marked(self.namespace, [(row["task_id"], row["key"]) for row in self.aliases])
         by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for key, values in self.filled.items():
             if key not in self.new:
                 by_columns[tuple(sorted(values))].append({"key_": key, **values})
-        for rows in by_columns.values():
+        for columns, rows in by_columns.items():
+            if log is not None:
+                log.replace_rows(self.resolver.session, PROMPT, [(row["key_"],) for row in rows], columns)
             connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), rows)
 
     def _final_rows(self) -> Iterator[dict[str, Any]]:

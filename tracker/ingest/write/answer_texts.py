@@ -16,6 +16,7 @@ from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn, norma
 from tracker.ingest.write.bulk_rows import insert_answers
 from tracker.ingest.write.score_columns import pack
 from tracker.ingest.write.stored_runs import RunUpdate
+from tracker.ingest.write.undo_log import undo_log
 from tracker.schema import Answer
 
 ANSWER: sa.Table = Answer.__table__  # type: ignore[attr-defined]
@@ -96,5 +97,7 @@ def _overwrite(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
     where = (
         (ANSWER.c.run_id, "run"), (ANSWER.c.prompt_id, "prompt"), (ANSWER.c.extraction, "how"), (ANSWER.c.trial, "nth"),
     )  # fmt: skip
+    if (log := undo_log(session)) is not None:
+        log.replace_rows(session, ANSWER, [row[:4] for row in rows])
     statement = sa.update(ANSWER).where(*(column == sa.bindparam(name) for column, name in where))
     session.connection().execute(statement, [dict(zip(names, row, strict=True)) for row in rows])

@@ -44,6 +44,8 @@ class RunUpdate:
         covers_stored: whether the file has a value for every stored value of the run.
         n_unchanged, n_skipped: number of stored scores that are equal, and of different ones that are kept.
         is_trusted: whether the checksum of the run's stored scores is valid; None unless the file may overwrite them.
+        new_metrics: metrics under which a stored run has no scores yet.
+        copied_metrics: those whose scores equal the stored ones under another metric, which the file does not have.
         warning: message for the user.
     """
 
@@ -60,6 +62,8 @@ class RunUpdate:
     n_skipped: int = 0
     covers_stored: bool = True
     is_trusted: bool | None = None
+    new_metrics: set[int] = field(default_factory=set)
+    copied_metrics: dict[int, int] = field(default_factory=dict)
     warning: str = ""
 
     def warn(self, text: str) -> None:
@@ -204,7 +208,13 @@ class StoredRuns:
     def _compare_scores(update: RunUpdate, stored: Mapping[int, ScoreColumn], overwrite: bool) -> tuple[list[int], int]:
         different: list[int] = []
         n_compared = 0
+        present = [column for key, column in stored.items() if key not in {c.metric_id for c in update.parsed.columns}]
         for column in update.parsed.columns:
+            if len(column) and column.metric_id not in stored and column.metric_id not in update.parsed.answer_metrics:
+                update.new_metrics.add(column.metric_id)
+                copies = [known.metric_id for known in present if _is_copy(column, known)]
+                if copies:
+                    update.copied_metrics[column.metric_id] = copies[0]
             comparison = compare_scores(column, stored.get(column.metric_id))
             changed = column.where(comparison.different)
             update.columns.append(column.where(comparison.new))
@@ -266,6 +276,12 @@ class StoredRuns:
             sa.select(TaskScore.metric_id, TaskScore.task_id, TaskScore.value).where(TaskScore.run_id == run_id)  # type: ignore[call-overload]
         )
         return {(metric, task): value for metric, task, value in rows}
+
+
+def _is_copy(column: ScoreColumn, stored: ScoreColumn) -> bool:
+    """Return whether scores equal those under another metric; constant ones may be equal by chance."""
+    is_equal = np.array_equal(column.keys, stored.keys) and np.array_equal(column.values, stored.values)
+    return bool(is_equal and (column.values != column.values[0]).any())
 
 
 def limit_warnings(warnings: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from tracker.ingest.files.vector_file import VectorFile
 from tracker.ingest.resolve.prompt_rows import advise_on_names, find_prompt_rows
 from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
+from tracker.ingest.write.undo_log import undo_log
 from tracker.schema import Embedding, Encoder
 
 EMBEDDING: sa.Table = Embedding.__table__  # type: ignore[attr-defined]
@@ -69,10 +70,13 @@ def find_or_add_encoder(session: Session, encoder: EncoderName, dimensions: int)
         ConflictError: its stored vectors have another length.
     """
     texts = {part: make_storable(getattr(encoder, part)) for part in ("name", "revision", "template")}
+    stored = sa.select(ENCODER.c.id, ENCODER.c.dimensions).where(*(ENCODER.c[part] == v for part, v in texts.items()))
+    log = undo_log(session)
+    is_new = log is not None and session.execute(stored).first() is None
     _insert_missing(session, ENCODER, [{**texts, "dimensions": dimensions}])
-    row = session.execute(
-        sa.select(ENCODER.c.id, ENCODER.c.dimensions).where(*(ENCODER.c[part] == v for part, v in texts.items()))
-    ).one()
+    row = session.execute(stored).one()
+    if log is not None and is_new:
+        log.add_rows("encoder", [(row.id,)])
     if row.dimensions != dimensions:
         raise ConflictError(
             f"The stored vectors of {encoder.label} have {row.dimensions} numbers, these have {dimensions}. Set "
@@ -96,6 +100,8 @@ def add_vectors(session: Session, encoder_id: int, prompt_ids: NDArray[np.int64]
         {"encoder_id": encoder_id, "prompt_id": prompt, "vector": vector.tobytes()}
         for prompt, vector in zip(prompt_ids[order].tolist(), stored, strict=True)
     ]
+    if (log := undo_log(session)) is not None:
+        log.add_vectors(encoder_id, prompt_ids)
     _insert_missing(session, EMBEDDING, rows)
 
 

@@ -23,11 +23,13 @@ from tracker.ingest.write.bulk_rows import insert_scores, load_scores
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.ingest.write.run_parser import RunParser
 from tracker.ingest.write.score_columns import unpack
+from tracker.ingest.write.source_metrics import check_metrics, remember_metrics
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
 from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, limit_warnings
+from tracker.ingest.write.undo_log import recorded_import, undo_log
 from tracker.run_fields import merge_run_values
 from tracker.run_settings import evaluation_identity, remove_evaluation
-from tracker.schema import Run, RunSource, Score, Source, TaskScore
+from tracker.schema import Run, RunSource, Score, Source, TaskScore, metadata
 
 
 def store_file(
@@ -37,9 +39,10 @@ def store_file(
     *,
     on_conflict: OnConflict = "rerun",
     partial: bool = False,
+    new_metric: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> StoreChanges:
-    """Store the measurements of a file.
+    """Store the measurements of a file, and record the changes for `suffrage undo`.
 
     Args:
         session: an open write transaction; exclusive on PostgreSQL.
@@ -49,17 +52,39 @@ def store_file(
             label in the file raise), ``skip`` keeps the stored scores, ``update`` overwrites them.
         partial: skip invalid values instead of rejecting the file. New runs of a damaged file, or with skipped values,
             are ``partial`` until a valid file covers all their stored values.
+        new_metric: store content again that the benchmark has under another metric.
         progress: receives the number of blocks done, and the total.
 
     Raises:
         BadInputError: the file contradicts itself, a stored prompt or the bounds of a metric.
         AmbiguousError: a prompt cannot be identified.
-        ConflictError: the file contradicts stored scores.
+        ConflictError: the file contradicts stored scores, or the benchmark has its content under another metric.
     """
     source = session.scalar(select(Source).where(Source.identity == parsed.identity))
     if source is not None and on_conflict != "update" and not _lost_runs(session, source, parsed, options):
         assert source.id is not None
         return StoreChanges(source_id=source.id, already_known=True, warnings=tuple(parsed.warnings))
+    with recorded_import(session, parsed.path) as log:
+        changes = _store_new(
+            session, parsed, options, source, on_conflict=on_conflict, partial=partial, new_metric=new_metric,
+            progress=progress,
+        )  # fmt: skip
+        log.source_id = changes.source_id
+    return changes
+
+
+def _store_new(
+    session: Session,
+    parsed: ParsedFile,
+    options: ReadOptions,
+    source: Source | None,
+    *,
+    on_conflict: OnConflict,
+    partial: bool,
+    new_metric: bool,
+    progress: Callable[[int, int], None] | None,
+) -> StoreChanges:
+    """Store a file that was not ingested before, or changes of one that was."""
     catalogue = CatalogueResolver(session, parsed.path)
     prompts = PromptResolver(session, catalogue, parsed.path, on_conflict, partial=partial)
     scorer = ReferenceScorer(session, parsed.path)
@@ -67,7 +92,11 @@ def store_file(
     runs = parser.parse_runs()
     stored_runs = StoredRuns(session, runs, parsed.path, parser.prompt_names, source.id if source else None)
     updates = [stored_runs.plan_update(run, on_conflict) for run in runs]
+    if not new_metric:
+        check_metrics(session, parsed, updates, catalogue.benchmark_names)
     damage = "\n".join(filter(None, (parsed.damage, *_describe_omissions(prompts, parser))))
+    if (log := undo_log(session)) is not None:
+        log.benchmarks.update(catalogue.benchmark_names)
     source = source or _add_source(session, parsed)
     _write(session, updates, whole=not damage)
     chunks = [(update, run.answer_chunks) for run, update in zip(runs, updates, strict=True)]
@@ -75,6 +104,7 @@ def store_file(
     session.flush()
     assert source.id is not None
     _link(session, source.id, updates)
+    remember_metrics(session, source.id, updates)
     session.flush()
     warnings = (*parsed.warnings, *prompts.warnings, *prompts.details.warnings)
     return replace(
@@ -163,6 +193,11 @@ def _write(session: Session, updates: Sequence[RunUpdate], *, whole: bool) -> No
     session.add_all([update.run for update in updates if update.is_new])
     session.flush()
     by_run = sorted(((_key(update.run), update) for update in updates), key=lambda pair: pair[0])
+    if (log := undo_log(session)) is not None:
+        for key, update in by_run:
+            if not update.is_new:
+                answers = {how: column.keys for how, column in update.answers.items()}
+                log.extend_run(key, update.columns, answers)
     insert_scores(session, ((key, column) for key, update in by_run for column in update.columns if len(column)))
     session.add_all(
         TaskScore(run_id=key, metric_id=metric, task_id=task, value=value, stderr=stderr, n_prompts=n)
@@ -174,17 +209,23 @@ def _write(session: Session, updates: Sequence[RunUpdate], *, whole: bool) -> No
 
 
 def _overwrite(session: Session, run_id: int, update: RunUpdate) -> None:
-    connection = session.connection()
+    connection, log = session.connection(), undo_log(session)
     if rows := [
         {"run": run_id, "metric": column.metric_id, "prompt": prompt, "nth": trial, "value": value}
         for column in update.changed_columns
         for prompt, trial, value in zip(*(p.tolist() for p in (*unpack(column.keys), column.values)), strict=True)
     ]:
+        if log is not None:
+            keys = [(run_id, row["metric"], row["prompt"], row["nth"]) for row in rows]
+            log.replace_rows(session, metadata.tables["score"], keys)
         connection.execute(_where(Score, run_id="run", metric_id="metric", prompt_id="prompt", trial="nth"), rows)
     if rows := [
         {"run": run_id, "metric": metric, "task": task, "value": value, "stderr": stderr, "n_prompts": n}
         for (metric, task), (value, stderr, n) in update.changed_task_scores.items()
     ]:
+        if log is not None:
+            tasks = [(run_id, row["metric"], row["task"]) for row in rows]
+            log.replace_rows(session, metadata.tables["task_score"], tasks)
         connection.execute(_where(TaskScore, run_id="run", metric_id="metric", task_id="task"), rows)
     if update.is_trusted and any(map(len, (*update.columns, *update.changed_columns))):
         columns = list(load_scores(session, run_id).values())

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
 from tracker.queries.resolution import has_scores
+from tracker.queries.run_choice import Coverage, choose_runs, measure_coverage
 from tracker.queries.sql import tables
 
 KEYS_AT_ONCE = 500
@@ -158,7 +159,10 @@ def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[*tuple
 
 
 class _LaterRuns:
-    """Return the latest complete run after each of some runs, with the same benchmark, model, condition and variant."""
+    """The run that is used instead of each of some runs, if it is a later one.
+
+    Only complete runs of the same benchmark, model, condition and variant count; see `tracker.queries.run_choice`.
+    """
 
     def __init__(self, session: Session, runs: Collection[int]) -> None:
         run, later = tables.run, tables.run.alias("later")
@@ -168,25 +172,41 @@ class _LaterRuns:
             .join(later, sa.and_(*same, later.c.status == "complete", later.c.id > run.c.id))
             .order_by(later.c.id.desc())
         )
+        self._session = session
+        self._measured: dict[int, Mapping[int, Coverage]] = {}
         self._later: dict[int, list[int]] = defaultdict(list)
         for part in _parts(runs):
             for key, new in session.execute(query.where(run.c.id.in_(part))):
                 self._later[key].append(new)
-        self._metrics: dict[int, set[str]] = defaultdict(set)
+        self._metrics: dict[int, dict[str, int]] = defaultdict(dict)
         scored = (
-            sa.select(run.c.id, tables.metric.c.name)
+            sa.select(run.c.id, tables.metric.c.name, tables.metric.c.id)
             .select_from(sa.join(tables.metric, run, sa.true()))
             .where(sa.or_(has_scores("prompt"), has_scores("task")))
         )
         for part in _parts({*self._later, *(new for news in self._later.values() for new in news)}):
-            for key, name in session.execute(scored.where(run.c.id.in_(part))):
-                self._metrics[key].add(name)
+            for key, name, metric_id in session.execute(scored.where(run.c.id.in_(part))):
+                self._metrics[key][name] = metric_id
 
     def of(self, run: int, metric: str | None) -> int | None:
-        """Return the latest run that would replace a run: it has scores under the metric, or under a common one."""
+        """Return the later run that is used instead of a run, under the metric or under one that both have."""
         known = self._metrics[run]
-        needed = {metric} if metric in known else known
-        return next((new for new in self._later[run] if not known or self._metrics[new] & needed), None)
+        needed = {metric: known[metric]} if metric in known else known
+        if not known:
+            return next(iter(self._later[run]), None)
+        for key in needed.values():
+            later = [new for new in self._later[run] if key in self._metrics[new].values()]
+            if later:
+                chosen = choose_runs({run: [run, *later]}, self._coverage(key))[run]
+                if chosen != run:
+                    return chosen
+        return None
+
+    def _coverage(self, metric_id: int) -> Mapping[int, Coverage]:
+        if metric_id not in self._measured:
+            runs = [run for run, metrics in self._metrics.items() if metric_id in metrics.values()]
+            self._measured[metric_id] = measure_coverage(self._session, metric_id, runs, by_task=True)
+        return self._measured[metric_id]
 
 
 def _parts(keys: Collection[int]) -> Iterator[list[int]]:

@@ -16,6 +16,7 @@ from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
 from tracker.queries.resolution import (
+    CONFIDENCE,
     SelectedRun,
     benchmark_label,
     find_benchmark,
@@ -71,7 +72,7 @@ class RunHistory(AnalysisInput):
         """
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-        latest = select_runs(session, benchmark, metric, "prompt", selection)  # rejects what does not exist
+        runs = select_runs(session, benchmark, metric, "prompt", selection, every=True)
         run, model = tables.run.c, tables.model.c
         terms: list[sa.ColumnElement[bool]] = (
             [run.id.in_(selection.runs)]
@@ -80,7 +81,7 @@ class RunHistory(AnalysisInput):
                 run.status == "complete",
                 run.condition == selection.condition,
                 run.variant == selection.variant,
-                model.name.in_({selected.model for selected in latest}),
+                model.name.in_({selected.model for selected in runs}),
             ]
         )
         if selection.as_of is not None:
@@ -149,7 +150,7 @@ class AvailableHistory:
 
     Attributes:
         benchmark: its name.
-        metric: the metric with the most scores there.
+        metric: the default metric of the benchmark if the model has scores under it, else the first one stored.
         other_metrics: names of the others.
         condition, variant: of the runs.
         n_runs: complete runs with scores of prompts under the metric.
@@ -184,14 +185,24 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
             run.variant,
             metric.name.label("metric"),
             sa.func.count(sa.distinct(run.id)).label("n_runs"),
-            sa.func.count().label("n_scores"),
+            sa.func.min(run.id).label("first_run"),
+            sa.case((metric.id == benchmark.default_metric_id, 0), else_=1).label("place"),
+            metric.id.label("metric_id"),
         )
         .select_from(tables.score)
         .join(tables.run, run.id == score.run_id)
         .join(tables.metric, metric.id == score.metric_id)
         .join(tables.benchmark, benchmark.id == run.benchmark_id)
         .where(run.model_id == key, run.status == "complete")
-        .group_by(benchmark.name, benchmark.revision, run.condition, run.variant, metric.name)
+        .group_by(
+            benchmark.name,
+            benchmark.revision,
+            benchmark.default_metric_id,
+            run.condition,
+            run.variant,
+            metric.id,
+            metric.name,
+        )
     ).all()
     if not rows:
         raise SelectionError(f"{model} has no scores of prompts yet, so it has no history to compare.")
@@ -201,7 +212,7 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
         grouped.setdefault(place, []).append(row)
     histories = []
     for (label, condition, variant), metrics in sorted(grouped.items()):
-        ordered: list[sa.Row[tuple[object, ...]]] = sorted(metrics, key=lambda row: (-row.n_scores, row.metric))
+        ordered: list[sa.Row[tuple[object, ...]]] = sorted(metrics, key=_default_order)
         histories.append(
             AvailableHistory(
                 benchmark=label,
@@ -213,3 +224,8 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
             )
         )
     return histories
+
+
+def _default_order(row: sa.Row[tuple[object, ...]]) -> tuple[object, ...]:
+    """Return the place of a metric in the order of `find_metric`."""
+    return row.place, str(row.metric).startswith(CONFIDENCE), row.first_run, row.metric_id

@@ -18,6 +18,7 @@ from tracker.name_lists import join_names
 from tracker.queries.clusters import Clusters
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import make_task_scores_error
+from tracker.queries.notices import list_notices
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard_intervals import add_rank_intervals
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
@@ -102,8 +103,8 @@ def _rank(
 def _add_warnings(
     session: Session, benchmark: BenchmarkKey, selection: Selection, board: Leaderboard, models: dict[int, str]
 ) -> Leaderboard:
-    """Add warnings about the filter, unfinished evaluations and models without a row."""
-    warnings = list(board.warnings)
+    """Add warnings about chosen runs, the filter, unfinished evaluations and models without a row."""
+    warnings = [*list_notices(session), *board.warnings]
     if unfinished := _describe_unfinished(session, benchmark, selection):
         warnings.append(unfinished)
     if selection.filter is not None:

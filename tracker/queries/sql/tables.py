@@ -17,7 +17,11 @@ answer = sa.table(
     sa.column("status", sa.String()),
 )
 benchmark = sa.table(
-    "benchmark", sa.column("id", sa.Integer()), sa.column("name", sa.String()), sa.column("revision", sa.String())
+    "benchmark",
+    sa.column("id", sa.Integer()),
+    sa.column("name", sa.String()),
+    sa.column("revision", sa.String()),
+    sa.column("default_metric_id", sa.Integer()),
 )
 database = sa.table("database", sa.column("id", sa.String()), sa.column("created", sa.DateTime(timezone=True)))
 embedding = sa.table(
@@ -200,6 +204,12 @@ source = sa.table(
     sa.column("harness", sa.String()),
     sa.column("ingested", sa.DateTime(timezone=True)),
 )
+source_metric = sa.table(
+    "source_metric",
+    sa.column("source_id", sa.Integer()),
+    sa.column("benchmark_id", sa.Integer()),
+    sa.column("metric_id", sa.Integer()),
+)
 task = sa.table(
     "task", sa.column("id", sa.Integer()), sa.column("benchmark_id", sa.Integer()), sa.column("name", sa.String())
 )
@@ -218,4 +228,12 @@ task_value = sa.table(
     sa.column("name", sa.String()),
     sa.column("task_id", sa.Integer()),
     sa.column("value", sa.Double()),
+)
+undo_record = sa.table(
+    "undo_record",
+    sa.column("id", sa.Integer()),
+    sa.column("source_id", sa.Integer()),
+    sa.column("path", sa.String()),
+    sa.column("changes", sa.LargeBinary()),
+    sa.column("ingested", sa.DateTime(timezone=True)),
 )

@@ -1,0 +1,1 @@
+"""Removal of what an import added."""

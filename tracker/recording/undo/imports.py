@@ -1,0 +1,100 @@
+"""List the imports that can be undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from tracker.errors import ConflictError, NotFoundError
+from tracker.ingest.write.undo_log import UndoLog
+from tracker.queries.sql import tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportRow:
+    """An import that can be undone.
+
+    Attributes:
+        id: key of its record; a larger one came later.
+        source: key of the file; None for an archive of a store.
+        file: its name when it was imported.
+        format: name of its format.
+        ingested: time of the import, UTC.
+        n_prompts, n_runs, n_models: number of prompts, runs and models that it added.
+    """
+
+    id: int
+    source: int | None
+    file: str
+    format: str
+    ingested: datetime
+    n_prompts: int
+    n_runs: int
+    n_models: int
+
+
+def list_imports(session: Session) -> list[ImportRow]:
+    """List the imports that can be undone, the latest first."""
+    record, source = tables.undo_record.c, tables.source.c
+    query = (
+        sa.select(record.id, record.source_id, record.path, record.changes, record.ingested, source.format)
+        .join(tables.source, source.id == record.source_id, isouter=True)
+        .order_by(record.id.desc())
+    )
+    rows = []
+    for row in session.execute(query):
+        log = UndoLog.from_bytes(row.changes)
+        rows.append(
+            ImportRow(
+                id=row.id,
+                source=row.source_id,
+                file=row.path,
+                format=row.format or "suffrage-archive",
+                ingested=row.ingested,
+                n_prompts=log.n_prompts,
+                n_runs=len(log.added.get("run", ())),
+                n_models=len(log.added.get("model", ())),
+            )
+        )
+    return rows
+
+
+def find_import(session: Session, source_id: int | None = None) -> ImportRow:
+    """Return the latest import, or the latest one of a file.
+
+    Args:
+        session: the store.
+        source_id: key of the file; also one that an archive brought.
+
+    Raises:
+        NotFoundError: there is none.
+        ConflictError: the file was imported before the store recorded imports.
+    """
+    rows = list_imports(session)
+    if source_id is None:
+        if not rows:
+            raise ConflictError("The store has no import that can be undone.")
+        return rows[0]
+    for row in rows:
+        if row.source == source_id or (row.source is None and _brought(session, row.id, source_id)):
+            return row
+    known = session.scalars(sa.select(tables.source.c.id).order_by(tables.source.c.id)).all()
+    if source_id not in known:
+        raise NotFoundError("source", source_id, [row.source for row in rows if row.source is not None])
+    raise ConflictError(
+        f"Source {source_id} was imported before the store recorded imports, so it cannot be undone. Delete its runs: "
+        "suffrage runs delete ID"
+    )
+
+
+def load_log(session: Session, record_id: int) -> UndoLog:
+    """Return the changes of an import."""
+    record = tables.undo_record.c
+    return UndoLog.from_bytes(session.scalars(sa.select(record.changes).where(record.id == record_id)).one())
+
+
+def _brought(session: Session, record_id: int, source_id: int) -> bool:
+    return load_log(session, record_id).is_added("source", source_id)
