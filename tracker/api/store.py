@@ -87,6 +87,7 @@ class Store(StoreQueries):
         format: str | None = None,
         on_conflict: OnConflict = "rerun",
         partial: bool = False,
+        strict: bool = False,
         dry_run: bool = False,
         **options: Any,
     ) -> list[IngestResult]:
@@ -97,6 +98,7 @@ class Store(StoreQueries):
             format: name of the format; None to detect it.
             on_conflict: how to treat scores that contradict stored ones: ``rerun``, ``skip``, ``update``, ``error``.
             partial: store the sound part of a damaged file; its runs are marked as partial.
+            strict: reject a file whose reported scores differ from those computed from its rows.
             dry_run: report the changes without making them.
             options: facts that the files do not contain: ``benchmark``, ``metric``, ``model``, ``condition``, and all
                 other fields of `tracker.ingest.measurement.ReadOptions`.
@@ -132,6 +134,7 @@ class Store(StoreQueries):
                 format=format,
                 on_conflict=on_conflict,
                 partial=partial,
+                strict=strict,
                 dry_run=dry_run,
             )
             for path in find_files([Path(item) for item in path_list], read_options, format=format)

@@ -100,6 +100,9 @@ class Scores:
         values: ``(n,)`` float64, aligned with ``prompts``; NaN = missing, stored as no row.
         trials: ``(n,)`` int64, or one number for all.
         places: place of the values in the file ("column 'gpt-4'"), for messages.
+        logged: ``(n,)`` float64, the harness's own values, where read options count failed or empty answers
+            differently; None where they are equal.
+        weights: ``(n,)`` float64 by metric: the weights of the rows in a reported aggregate, such as numbers of words.
     """
 
     run: RunDescription
@@ -108,6 +111,8 @@ class Scores:
     values: NDArray[np.float64]
     trials: NDArray[np.int64] | int = 0
     places: str = ""
+    logged: NDArray[np.float64] | None = None
+    weights: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -246,6 +251,9 @@ KNOWN_METRICS = {
         "gold_probability_letters",
         "gold_probability_likelihoods",
     )
+} | {
+    name: MetricDescription(name=name, higher_is_better=False)
+    for name in ("perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter", "brier_score")
 }
 
 
@@ -261,6 +269,19 @@ def metric_description(name: str, options: ReadOptions | None = None) -> MetricD
     )
 
 
+@dataclass(frozen=True)
+class ReportedDifference:
+    """A score reported by a harness that differs from the one computed from its rows.
+
+    Attributes:
+        run: the run; None for all runs of the file.
+        text: both values, for people.
+    """
+
+    run: RunDescription | None
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ParsedFile:
     """A parsed and valid file, not stored yet.
@@ -274,6 +295,7 @@ class ParsedFile:
         identity: SHA-256 of digest, format and read options; storing the same identity again changes nothing.
         measurements: its blocks in storage order; those of a large file are read from a temporary file each time.
         warnings: messages for the user ("3 columns were not scores: ...").
+        differences: reported scores that differ from those computed from the rows.
         damage: why only a part of the file could be read; '' if all of it was.
         archive: the archive that the file holds instead of measurements.
     """
@@ -286,6 +308,7 @@ class ParsedFile:
     identity: str
     measurements: Sequence[Measurement]
     warnings: Sequence[str] = ()
+    differences: Sequence[ReportedDifference] = ()
     damage: str = ""
     archive: StoreArchive | None = None
 

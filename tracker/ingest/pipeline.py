@@ -11,7 +11,7 @@ from typing import get_args
 import sqlalchemy as sa
 
 from tracker.database import current_version, ensure_current, transaction
-from tracker.errors import SelectionError
+from tracker.errors import BadInputError, SelectionError
 from tracker.ingest.archives.store_archive import store_archive
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.parsing.detection import parse_file
@@ -82,6 +82,7 @@ def ingest_file(
     dry_run: bool = False,
     partial: bool = False,
     new_metric: bool = False,
+    strict: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> IngestResult:
     """Parse a file, and store it in one transaction.
@@ -95,6 +96,8 @@ def ingest_file(
         dry_run: report the changes without storing them.
         partial: store the valid part of a damaged file; its runs are marked as partial.
         new_metric: store content again that the benchmark has under another metric.
+        strict: reject a file whose reported scores differ from those computed from its rows; else its runs are marked
+            as unverified.
         progress: receives the amount done and the total.
 
     Raises:
@@ -107,6 +110,9 @@ def ingest_file(
     position = _IngestProgress(progress)
     parsed = parse_file(path, options, format=format, partial=partial, progress=position.read)
     try:
+        if strict and parsed.differences:
+            problems = list(dict.fromkeys(difference.text for difference in parsed.differences))
+            raise BadInputError(path, problems, advice="Nothing was stored. Without --strict, its runs are unverified.")
         if current_version(engine) is None:  # a store gets its tables once there is something to store
             _check_benchmark(parsed, options)
             ensure_current(engine)

@@ -20,6 +20,7 @@ from tracker.queries.notices import get_default_metric, list_notices
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
+from tracker.queries.verification import list_unverified_warnings
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
@@ -267,6 +268,7 @@ def _load_inputs(
         if selection and benchmark and selection.metric is None:
             selection = replace(selection, metric=get_default_metric(session, benchmark.id))
         used = [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
+        warnings = (*warnings, *list_unverified_warnings(session, {key for _, key in used}))
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}

@@ -54,6 +54,10 @@ class Run(Table, table=True):
         "the run that replaced it; null where none did", to="run.id", default=None, index=True
     )
     reason: str | None = column("why it is not complete, as text", default=None)
+    unverified: str | None = column(
+        "which scores that its harness reports differ from those computed from its rows; null where none does",
+        default=None,
+    )
     n_scores: int = column("how many rows of score it has", kind=BigInt, default=0)
     checksum: str = column("order-free 128-bit checksum of its rows of score, hexadecimal", default="0" * 32)
     started: datetime | None = column(run_meaning("started"), kind=Instant, default=None)

@@ -59,7 +59,7 @@ WITH scored AS (
 SELECT benchmark.name AS benchmark, benchmark.revision AS revision, compared.metric AS metric,
        compared.condition AS condition, compared.variant AS variant, model.name AS model,
        compared.run_id AS run_id, compared.unit AS unit, compared.n AS n, compared.coverage AS coverage,
-       compared.mean AS mean,
+       compared.mean AS mean, run.unverified AS unverified,
        CASE WHEN compared.complete = 1 THEN
            rank() OVER (
                PARTITION BY compared.benchmark_id, compared.metric_id, compared.condition, compared.variant,
@@ -73,6 +73,7 @@ SELECT benchmark.name AS benchmark, benchmark.revision AS revision, compared.met
 FROM compared
 JOIN benchmark ON benchmark.id = compared.benchmark_id
 JOIN model ON model.id = compared.model_id
+JOIN run ON run.id = compared.run_id
 """
 
 # Hidden, superseded and partial runs are not part of a model's history; `run` lists them.
@@ -81,7 +82,7 @@ CREATE VIEW run_history AS
 SELECT benchmark.name AS benchmark, model.name AS model, run.id AS run_id, run.condition AS condition,
        run.variant AS variant, run.label AS label, run.few_shot AS few_shot, run.status AS status,
        run.started AS started, run.ingested AS ingested, run.n_scores AS n_scores,
-       metric.name AS metric, summary.n AS n, summary.mean AS mean
+       metric.name AS metric, summary.n AS n, summary.mean AS mean, run.unverified AS unverified
 FROM run
 JOIN benchmark ON benchmark.id = run.benchmark_id
 JOIN model ON model.id = run.model_id

@@ -143,7 +143,7 @@ class TestProblems:
         downgrade(sound, "0002")
         code, checks = examined(sound)
         assert (code, list(checks)) == (1, ["program", "store"])
-        assert "is at version 0002, but this program needs 0006" in checks["store"][1]
+        assert "is at version 0002, but this program needs 0008" in checks["store"][1]
         assert "suffrage db upgrade" in checks["store"][2]
 
     def test_a_file_that_is_no_store_is_one_problem(self, tmp_path: Path) -> None:

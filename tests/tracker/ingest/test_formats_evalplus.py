@@ -65,7 +65,7 @@ class TestScores:
     def test_another_reported_pass_at_1_is_reported(self, tmp_path: Path) -> None:
         content = copy.deepcopy(CODE) | {"pass_at_k": {"base": {"pass@1": 0.9}, "plus": {"pass@1": 1 / 6}}}
         (warning,) = (message for message in read(tmp_path, content).warnings if "reports" in message)
-        assert warning == "the file reports pass@1 of 0.9 for base, but its solutions give 0.333333"
+        assert warning == ("the file reports pass@1 (base) as 0.9, but its scores give 0.333333; the run is unverified")
 
     def test_no_status_is_missing_or_wrong_and_an_empty_solution_wrong_or_missing(self, tmp_path: Path) -> None:
         reading = read(tmp_path, errored="wrong", empty="missing")

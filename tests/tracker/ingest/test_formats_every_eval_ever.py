@@ -302,8 +302,9 @@ class TestAggregates:
         assert "t has a second result for accuracy; it is stored as strict" in reading.warnings
 
     def test_another_mean_than_that_of_the_rows_is_reported(self, tmp_path: Path) -> None:
-        (warning,) = read(tmp_path, with_instances(lines(*ROWS[:1]), result("capitals.europe", 0.75))).warnings
-        assert warning == "capitals.europe (accuracy): the aggregate reports 0.75, but its instances give 1"
+        (difference,) = read(tmp_path, with_instances(lines(*ROWS[:1]), result("capitals.europe", 0.75))).differences
+        expected = "the file reports accuracy (capitals.europe) of europe as 0.75, but its scores give 1"
+        assert difference.text == expected
 
     def test_instances_that_are_not_there_are_reported(self, tmp_path: Path) -> None:
         outcome = {"format": "jsonl", "file_path": SAMPLES, "checksum": "00", "total_rows": 7}
@@ -399,5 +400,6 @@ def test_every_real_file_gives_the_scores_that_it_reports_or_is_none(shared: Pat
                 assert result[name] == value
             else:  # the one row of the authors' example is right, and its aggregate says 0.75: not its mean, so told
                 assert [*scores(reading)["accuracy"].values()] == [1]
-                assert f"{name} (accuracy): the aggregate reports 0.75, but its instances give 1" in reading.warnings
+                (difference,) = reading.differences
+                assert f"accuracy ({name})" in difference.text
     assert results == 7

@@ -139,11 +139,10 @@ class TestScores:
 
     def test_other_means_in_stats_json_are_reported(self, tmp_path: Path) -> None:
         path = run(tmp_path)
-        assert not any("stats.json" in warning for warning in read(path).warnings)
+        assert not read(path).differences
         (path.parent / "stats.json").write_text(json.dumps([stat("exact_match", 0.9, "test")]))
-        assert noted(read(path), "stats.json").endswith(
-            "for 1 metrics: exact_match is 0.9, but the instances give 0.25"
-        )
+        (difference,) = read(path).differences
+        assert difference.text.endswith("as 0.9, but its scores give 0.25")
 
     @pytest.mark.parametrize(
         ("name", "bounds"),

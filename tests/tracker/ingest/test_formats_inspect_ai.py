@@ -107,21 +107,32 @@ class TestReported:
 
     def test_another_is(self, path: Path) -> None:
         warnings = read(write(path, [sample(1), sample(2, value="I")], reported(0.75, "mean"))).warnings
-        output = "the log reports match mean = 0.75, but the mean of its samples is 0.5 over"
-        assert warnings == [f"{output} 2 prompts"]
+        assert warnings == [
+            "the file reports match mean of sums as 0.75, but its scores give 0.5; the run is unverified"
+        ]
+
+    def test_the_standard_error_of_a_mean_is_compared(self, path: Path) -> None:
+        rows = [sample(1), sample(2, value="I")]
+        assert read(write(path, rows, reported(0.5, error=0.5))).differences == []
+        (difference,) = read(write(path, rows, reported(0.5, error=0.4))).differences
+        assert difference.text.endswith("standard error of match accuracy of sums as 0.4, but its scores give 0.5")
 
     def test_another_reducer_of_the_epochs_is_spoken_of(self, path: Path) -> None:
-        (warning,) = read(write(path, [sample(1, 1), sample(1, 2, "I")], reported(1.0, reducer="max"))).warnings
-        assert "accuracy = 1 with max over the epochs" in warning
+        rows = [sample(1, 1), sample(1, 2, "I")]
+        reading = read(write(path, rows, reported(1.0, reducer="max")))
+        assert not reading.warnings
+        (block,) = (block for block in reading.measurements if isinstance(block, TaskScores))
+        assert (block.metric.name, list(block.values)) == ("match/max", [1.0])
+        assert read(write(path, rows, reported(0.5, reducer="max"))).differences
 
     def test_keys_of_a_mapping_are_compared_one_by_one(self, path: Path) -> None:
         rows = [sample(1, value={"a": 1, "b": 0}, scorer="judge"), sample(2, value={"a": 0, "b": 0}, scorer="judge")]
         result = [{**reported(0.5, "mean", "judge"), "name": name} for name in "ab"]
         (warning,) = read(write(path, rows, *result)).warnings
-        assert "judge/b mean = 0.5" in warning
+        assert "judge/b mean of sums as 0.5, but its scores give 0" in warning
 
     def test_a_log_without_samples_gives_scores_of_the_whole_task(self, path: Path) -> None:
-        reading = read(write(path, [], reported(0.25, scored_samples=8), reported(3.5, "words", "judge")))
+        reading = read(write(path, [], reported(0.25, error=0.1, scored_samples=8), reported(3.5, "words", "judge")))
         item, second = reading.measurements
         assert isinstance(item, TaskScores)
         assert isinstance(second, TaskScores)
@@ -282,4 +293,16 @@ class TestShapes:
         path.write_text(json.dumps({**head, "samples": [item]}))
         reading = read(path)
         assert scores(reading) == {"score": {("1", 0): 1.0}}
-        assert "the log reports score accuracy = 0.5" in reading.warnings[0]
+        assert "the file reports score accuracy of sums as 0.5, but its scores give 1" in reading.warnings[0]
+
+    @pytest.mark.parametrize("lacking", ["scores", "value"])
+    def test_a_log_that_reports_scores_but_whose_samples_hold_none_is_refused(self, path: Path, lacking: str) -> None:
+        row = sample(1)
+        row = {**row, "scores": {"match": {}}} if lacking == "value" else {n: v for n, v in row.items() if n != lacking}
+        with pytest.raises(BadInputError, match=r"reports match accuracy of sums = 0\.5, but its 1 prompts have no"):
+            read(write(path, [row], reported(0.5)))
+
+    def test_an_unknown_version_is_a_warning(self, tmp_path: Path) -> None:
+        path = tmp_path / "log.json"
+        path.write_text(json.dumps({**header(), "version": 3, "samples": [whole(sample())]}))
+        assert read(path).warnings == ["unknown log version 3; read as 2"]

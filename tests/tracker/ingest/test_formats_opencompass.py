@@ -64,7 +64,7 @@ class TestDetails:
         block = answers(reading)
         assert (list(block.text), block.prompts.answer) == (["4", "1"], ["4", "0"])
         assert block.prompts.text == ["2+2?", "2-2?"]
-        assert "sums_gen: accuracy 50 percent is stored as the proportion 0.5" in reading.warnings
+        assert "sums_gen: percentages converted to proportions: accuracy 50 to 0.5" in reading.warnings
 
     def test_perplexity_has_answers_and_no_text(self, root: Path) -> None:
         reading = read(root / "results/model-7b/ice_ppl.json")
@@ -75,7 +75,7 @@ class TestDetails:
         reading = read(root / "results/model-7b/sums_repeated.json")
         assert scores(reading) == {"accuracy": {("0", 0): 1, ("0", 1): 0, ("1", 0): 1, ("1", 1): 1}}
         assert answers(reading).prompts.answer == ["4", "4", "0", "0"]
-        assert "accuracy (2 runs average) 75 percent is stored as the proportion 0.75" in noted(reading, "percent")
+        assert "accuracy (2 runs average) 75 to 0.75" in noted(reading, "percent")
 
     def test_details_in_a_list_with_several_right_answers(self, root: Path) -> None:
         block = answers(read(root / "results/model-7b/cities.json"))
@@ -84,7 +84,9 @@ class TestDetails:
 
     def test_another_reported_accuracy_is_reported(self, tmp_path: Path) -> None:
         reading = read(put(tmp_path, "d.json", {**DETAILS, "accuracy": 62.5}))
-        assert "d: the report has accuracy 62.5 percent, but its rows have 50 percent" in reading.warnings
+        assert [difference.text for difference in reading.differences] == [
+            "the file reports accuracy of d as 0.625, but its scores give 0.5"
+        ]
 
     def test_without_a_judgement_answers_are_compared(self, tmp_path: Path) -> None:
         rows = {
@@ -124,7 +126,8 @@ class TestPredictions:
             "a reference answer of 0 is dropped by the harness, and its prompt not scored"
         )
         warning = noted(reading, "exact_match was computed")
-        assert "Their mean is 0.5; the report has accuracy 66.6667 (percent)" in warning
+        assert warning.endswith("Their mean is 0.5")
+        assert "accuracy 66.6667 to 0.666667" in noted(reading, "percent")
         assert ("1", 0) not in scores(reading)["exact_match"]
 
     def test_predictions_alone_report_the_same(self, root: Path) -> None:

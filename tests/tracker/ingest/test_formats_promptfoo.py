@@ -77,7 +77,9 @@ class TestScores:
 
     def test_statistics_that_the_results_contradict_are_reported(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [result(0), result(1)], successes=7))
-        assert reading.warnings == ["the file reports 7 successes, and holds 2"]
+        assert reading.warnings == [
+            "the file reports the number of successes as 7, but its scores give 2; the run is unverified"
+        ]
 
     def test_an_error_is_wrong_where_the_user_reports_so(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [result(0), failed(1)]), errored="wrong")

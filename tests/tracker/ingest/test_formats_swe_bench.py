@@ -90,7 +90,6 @@ class TestErrors:
             ({"unresolved_ids": ["org__tool-1", "a__b__c-4"]}, "org__tool-1 is listed as resolved and as unresolved"),
             ({"error_ids": "all"}, "error_ids is not a list of names"),
             ({"empty_patch_ids": EMPTY * 2, "empty_patch_instances": 2}, "lists an instance twice"),
-            ({"schema_version": 1}, "supported: 2"),
             ({"completed_ids": ["x__y-1"], "completed_instances": 1}, "neither resolved nor unresolved"),
         ],
     )

@@ -129,6 +129,12 @@ def _bounds(
     is_flag=True,
     help="Store scores again that the benchmark has under another metric. Without it, the command fails.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Reject a file whose reported scores differ from those computed from its rows. Default: mark its runs as "
+    "unverified.",
+)
 @click.option("--dry-run", is_flag=True, help="Report what would be stored, and store nothing.")
 @database_option
 @mlflow_options
@@ -140,6 +146,7 @@ def command(
     on_conflict: OnConflict,
     partial: bool,
     new_metric: bool,
+    strict: bool,
     dry_run: bool,
     database: str | None,
     tracking_uri: str,
@@ -173,9 +180,16 @@ def command(
     )
     with open_store(database, dry_run=dry_run) as engine:
         run_ids, failed = ingest_files(
-            engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run, partial=partial,
+            engine,
+            paths,
+            options,
+            format_name=format_name,
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            partial=partial,
             new_metric=new_metric,
-        )  # fmt: skip
+            strict=strict,
+        )
         if run_ids and not no_mlflow and not dry_run:
             _publish(engine, run_ids, tracking_uri)
         if not failed:
@@ -218,6 +232,7 @@ def ingest_files(
     dry_run: bool = False,
     partial: bool = False,
     new_metric: bool = False,
+    strict: bool = False,
 ) -> tuple[list[int], int]:
     """Store each file in a separate transaction and report the result on stderr.
 
@@ -249,6 +264,7 @@ def ingest_files(
                     dry_run=dry_run,
                     partial=partial,
                     new_metric=new_metric,
+                    strict=strict,
                     progress=advance,
                 )
         except SuffrageError as error:

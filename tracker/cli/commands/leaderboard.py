@@ -132,6 +132,7 @@ def _columns(row: LeaderboardRow, interval: RankInterval | None, board: Leaderbo
         "n": row.n,
         "coverage": row.coverage,
         "run": row.run_id,
+        **({"unverified": row.unverified != ""} if any(row.unverified for row in board.rows) else {}),
     }
 
 

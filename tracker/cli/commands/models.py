@@ -79,10 +79,11 @@ def _print_models(engine: Engine, output_format: str) -> None:
 
     with transaction(engine, write=False) as session:
         rows = listing.list_models(session)
+    columns = (*COLUMNS, "n_unverified") if any(row.n_unverified for row in rows) else COLUMNS
     print_rows(
         rows,
         output_format,
-        columns=COLUMNS if output_format == "table" else None,
+        columns=columns if output_format == "table" else None,
         if_empty="No models yet. Import results: `suffrage ingest RESULTS --benchmark NAME`",
     )
 

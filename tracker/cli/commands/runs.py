@@ -70,6 +70,8 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
     optional = [name for name in OPTIONAL_COLUMNS if any(getattr(row, name) for row in rows_to_print)]
     at = columns.index("label")
     columns = (*columns[:at], *optional, *columns[at:])
+    if any(row.unverified for row in rows_to_print):
+        columns = (*columns, "unverified")
     records = [row.as_record() for row in rows_to_print]
     scope = f" of {model}" * bool(model) + f" on {benchmark}" * bool(benchmark)
     print_rows(

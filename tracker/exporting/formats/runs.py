@@ -35,8 +35,8 @@ def export_runs(session: Session, benchmark: str | None = None) -> StreamedTable
     """Return every run of the store, or of a benchmark, in the order of ingestion.
 
     Columns: ``run_id`` (the key, for --runs), ``benchmark``, ``model``, ``condition``, ``variant``, ``run`` (its
-    label), ``few_shot``, ``limited``, ``status``, ``n_scores``, ``means`` and ``settings`` (JSON), ``started``,
-    ``ingested``, ``sources`` (a list of files).
+    label), ``few_shot``, ``limited``, ``status``, ``unverified``, ``n_scores``, ``means`` and ``settings`` (JSON),
+    ``started``, ``ingested``, ``sources`` (a list of files).
 
     Raises:
         NotFoundError: the benchmark does not exist.
@@ -54,6 +54,7 @@ def export_runs(session: Session, benchmark: str | None = None) -> StreamedTable
         "model": pa.array([row.model for row in rows], texts),
         **{run_heading(name): _field_column(name, rows) for name in RUN_FIELDS if name not in LAST_FIELDS},
         "status": pa.array([row.status for row in rows], texts),
+        "unverified": pa.array([row.unverified or None for row in rows], texts),
         "n_scores": pa.array([row.n_scores for row in rows], counts),
         "means": pa.array([json.dumps(row.means, ensure_ascii=False) for row in rows], texts),
         **{run_heading(name): _field_column(name, rows) for name in LAST_FIELDS},

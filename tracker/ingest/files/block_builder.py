@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
@@ -62,6 +63,8 @@ class BlockBuilder:
     _contents: list[PromptContent] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
     _scores: dict[MetricDescription, dict[int, float]] = field(default_factory=dict)
+    _logged: dict[MetricDescription, dict[int, float]] = field(default_factory=dict)
+    _weights: dict[tuple[MetricDescription, str], dict[int, float]] = field(default_factory=dict)
     _answers: dict[str, _ExtractedRows] = field(default_factory=dict)
 
     @property
@@ -88,6 +91,15 @@ class BlockBuilder:
         first = self._scores.setdefault(metric, {}).setdefault(row, value)
         if first != value and not (math.isnan(first) and math.isnan(value)):
             raise ValueError(f"two scores for {metric.name} in the same trial: {first:g} and {value:g}")
+
+    def log(self, row: int, metric: MetricDescription, value: float) -> None:
+        """Add the harness's own value of a score that is counted differently here."""
+        self._scores.setdefault(metric, {})
+        self._logged.setdefault(metric, {})[row] = value
+
+    def weigh(self, row: int, metric: MetricDescription, name: str, weight: float) -> None:
+        """Add the weight of a score in the reported score of a metric."""
+        self._weights.setdefault((metric, name), {})[row] = weight
 
     def answer(self, row: int, text: str | None, *, extraction: str = "", status: str | None = None,
                probability: float = math.nan) -> None:  # fmt: skip
@@ -124,9 +136,16 @@ class BlockBuilder:
         if not self._scores and not self._answers:
             yield prompts
         for metric, scored in self._scores.items():
-            values = np.full(n, np.nan)
-            values[list(scored)] = list(scored.values())
-            yield Scores(run=self.run, metric=metric, prompts=prompts, values=values, trials=trials, places=self.places)
+            yield Scores(
+                run=self.run,
+                metric=metric,
+                prompts=prompts,
+                values=_column(scored, n),
+                trials=trials,
+                places=self.places,
+                logged=_column(scored | self._logged[metric], n) if metric in self._logged else None,
+                weights={name: _column(part, n) for (of, name), part in self._weights.items() if of == metric},
+            )
         for extraction, extracted in self._answers.items():
             answers = [extracted.rows.get(row, (None, "ok", math.nan)) for row in range(n)]
             predicted = np.zeros(n, dtype=bool)
@@ -142,8 +161,17 @@ class BlockBuilder:
                 predicted=predicted,
                 places=self.places,
             )
-        for part in (self._rows, self._contents, self._lines, self._scores, self._answers):
+        for part in (
+            self._rows, self._contents, self._lines, self._scores, self._logged, self._weights, self._answers
+        ):  # fmt: skip
             part.clear()
+
+
+def _column(numbers: Mapping[int, float], n: int) -> NDArray[np.float64]:
+    """Return numbers by row as a column; NaN without one."""
+    column = np.full(n, np.nan)
+    column[list(numbers)] = list(numbers.values())
+    return column
 
 
 def describe_policy(n: int, kind: str, policy: str, noun: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import zlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,6 @@ MAX_SETTING_LENGTH = 2000
 """Maximal length of a setting as JSON."""
 MAX_BRACKETS = 50
 """Maximal number of opening brackets of a setting, which keeps it within the nesting limit of JSON readers."""
-ROUNDED_TO = 3
-"""Minimal number of decimals at which reported numbers are compared."""
 
 
 def score(value: Any) -> float:
@@ -41,11 +41,29 @@ def score(value: Any) -> float:
     return float(value)
 
 
+def optional_score(value: Any) -> float | None:
+    """Return a score as `score` does; None if the value is not a number."""
+    try:
+        return score(value)
+    except ValueError:
+        return None
+
+
 def number(value: Any) -> float | None:
     """Return a finite number for information only; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= EXACT:
         return None
     return float(value)
+
+
+def parsed_number(value: Any) -> float | None:
+    """Return a number, also one written as text; None for anything else, NaN included."""
+    if not isinstance(value, str):
+        return number(value)
+    try:
+        return number(float(value))
+    except ValueError:
+        return None
 
 
 def count(value: Any) -> int | None:
@@ -110,11 +128,25 @@ def instant(value: Any) -> datetime | None:
         return None
 
 
-def contradicts(reported: float, computed: float) -> bool:
-    """Return whether a number differs from a reported one by more than the rounding of its last decimal."""
-    _, _, decimals = f"{reported!r}".partition(".")
-    digits = max(ROUNDED_TO, len(decimals)) if decimals.isdigit() else 12
-    return not abs(reported - computed) <= 0.5 * 10.0**-digits + 1e-9 * max(1.0, abs(reported))
+def printed_decimals(value: float, at_least: int) -> int | None:
+    """Return the number of decimals to which a number may be rounded; None if it has no decimal notation."""
+    _, _, decimals = f"{value!r}".partition(".")
+    return max(at_least, len(decimals)) if decimals.isdigit() else None
+
+
+def version_warning(name: str, version: Any, known: Sequence[Any]) -> str | None:
+    """Return the warning about an unknown version of a format; None for a known one, or none.
+
+    Args:
+        name: the field that holds it.
+        version: its value.
+        known: versions that the format reads; a text matches versions that begin with it.
+    """
+    if version is None or version in known:
+        return None
+    if any(isinstance(prefix, str) and re.match(rf"{re.escape(prefix)}(?!\d)", str(version)) for prefix in known):
+        return None
+    return f"unknown {name} {str(version)[:40]}; read as {known[-1]}"
 
 
 def first_bytes(path: Path, n: int = 1 << 16) -> bytes | str:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, describe_policy
 from tracker.ingest.files.json_files import read_json
-from tracker.ingest.files.json_values import contradicts, first_bytes, instant, mapping, number, text, words
+from tracker.ingest.files.json_values import first_bytes, instant, mapping, number, text, words
 from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.measurement import (
     Measurement,
@@ -24,6 +24,7 @@ from tracker.ingest.measurement import (
     ReadOptions,
     RunDescription,
 )
+from tracker.ingest.reported_score import ReportedScore
 
 SPECIFICITY = 30
 RECOGNIZED_BY = "*_eval_results.json"
@@ -59,19 +60,17 @@ class _StatusCounts:
     """Counts that are collected while reading.
 
     Attributes:
-        passed: by metric, the sum of the problems' shares of passing solutions and the number of problems.
         errored, empty: number of solutions without a status, and of empty ones.
         without_plus, with_plus: number of solutions run on the original tests only, and also on the added ones.
     """
 
-    passed: dict[MetricDescription, tuple[float, int]] = field(default_factory=dict)
     errored: int = 0
     empty: int = 0
     without_plus: int = 0
     with_plus: int = 0
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield two scores and the code of each solution.
 
     Raises:
@@ -81,7 +80,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     builder: BlockBuilder | None = None
     counts = _StatusCounts()
     facts: dict[str, Any] = {}
-    problems_seen = 0
+    tasks: set[str] = set()
     try:
         for name, value in _parts(path):
             if not name.startswith("eval/"):
@@ -92,7 +91,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
                 run = _run(path, task_id, facts, options)
                 builder = BlockBuilder(run, NAMESPACE, path.name)
             assert builder is not None
-            problems_seen += 1
+            tasks.add(task_id.partition("/")[0])
             _add(path, task_id, value, builder, options, counts)
             if builder.is_full:
                 yield from builder.blocks()
@@ -103,7 +102,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if builder is None:
         raise BadInputError(path, "has no results in the field eval, so it is not a result file of EvalPlus.")
     yield from builder.blocks()
-    yield from _warnings(mapping(facts.get("pass_at_k")), counts, options)
+    assert run is not None
+    yield from _reported_scores(mapping(facts.get("pass_at_k")), run, sorted(tasks))
+    yield from _warnings(counts, options)
 
 
 def _parts(path: Path) -> Iterator[tuple[str, Any]]:
@@ -145,13 +146,12 @@ def _add(
     solutions = _old(value) if isinstance(value, dict) else value
     if not isinstance(solutions, list) or not all(isinstance(solution, dict) for solution in solutions):
         raise BadInputError(path, f"{task_id}: its results are not a list of solutions.")
-    scores_by_metric: dict[MetricDescription, list[float]] = {BASE: [], PLUS: []}
     for trial, solution in enumerate(solutions):
         base = _status(path, task_id, solution, "base_status")
         plus = _status(path, task_id, solution, "plus_status")
         code = solution.get("solution")
         empty = isinstance(code, str) and not code.strip()
-        values = {BASE: base, PLUS: math.nan if math.isnan(base) else base * plus}
+        values = logged = {BASE: base, PLUS: math.nan if math.isnan(base) else base * plus}
         if math.isnan(base):
             counts.errored += 1
             if options.errored == "wrong":
@@ -168,14 +168,11 @@ def _add(
         for metric, scored in values.items():
             if not math.isnan(scored):
                 builder.score(row, metric, scored)
-                scores_by_metric[metric].append(scored)
+            if values is not logged:
+                builder.log(row, metric, logged[metric])
         if isinstance(code, str):
             status = "error" if math.isnan(base) else "empty" if empty else "ok"
             builder.answer(row, None if empty else code, status=status)
-    for metric, scores in scores_by_metric.items():
-        if scores:
-            total, n = counts.passed.get(metric, (0.0, 0))
-            counts.passed[metric] = (total + math.fsum(scores) / len(scores), n + 1)
 
 
 def _status(path: Path, task_id: str, solution: Mapping[str, Any], name: str) -> float:
@@ -200,7 +197,7 @@ def _old(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     return [{"base_status": base_status, "plus_status": added} for base_status, added in zip(*first, strict=True)]
 
 
-def _warnings(reported: Mapping[str, Any], counts: _StatusCounts, options: ReadOptions) -> Iterator[str]:
+def _warnings(counts: _StatusCounts, options: ReadOptions) -> Iterator[str]:
     if counts.errored:
         yield describe_policy(
             counts.errored, ERRORED, options.errored or "missing", "solution has no status|solutions have no status"
@@ -209,9 +206,23 @@ def _warnings(reported: Mapping[str, Any], counts: _StatusCounts, options: ReadO
         yield describe_policy(counts.empty, EMPTY, options.empty or "wrong", "solution is empty|solutions are empty")
     if counts.without_plus and counts.with_plus:
         yield f"{counts.without_plus:,} solutions were not run on the added tests, so they have no pass_plus"
+
+
+def _reported_scores(reported: Mapping[str, Any], run: RunDescription, tasks: Sequence[str]) -> Iterator[ReportedScore]:
+    """Yield pass@k of the original and of the added tests; pass@1 is the mean of the solutions."""
     for name, metric in (("base", BASE), ("plus", PLUS)):
-        entry = mapping(reported.get(name)).get("pass@1", reported.get(name) if name in reported else None)
-        value = number(entry)
-        total, n = counts.passed.get(metric, (0.0, 0))
-        if value is not None and n and contradicts(value, total / n):
-            yield f"the file reports pass@1 of {value:g} for {name}, but its solutions give {total / n:g}"
+        entry = reported.get(name)
+        for key, value in entry.items() if isinstance(entry, dict) else [("pass@1", entry)]:
+            share = number(value)
+            if share is None or not re.fullmatch(r"pass@\d{1,6}", key):
+                continue
+            is_mean = key == "pass@1"
+            yield ReportedScore(
+                run=run,
+                metric=metric if is_mean else replace(metric, name=f"{key}_{name}"),
+                tasks=tuple(tasks[:1]) if not is_mean else (),
+                value=share,
+                aggregations=("mean",) if is_mean else (key,),
+                rows=None if is_mean else metric,
+                name=f"{key} ({name})",
+            )

@@ -6,6 +6,7 @@ name. Several events of a sample are trials. A log without a final report is of 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,6 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent, describe_policy
 from tracker.ingest.files.json_files import iterate_json_lines
 from tracker.ingest.files.json_values import (
-    contradicts,
     first_bytes,
     identity,
     instant,
@@ -35,6 +35,7 @@ from tracker.ingest.measurement import (
     RunDescription,
     metric_description,
 )
+from tracker.ingest.reported_score import CORPUS, CORPUS_METRICS, ReportedScore
 
 SPECIFICITY = 30
 RECOGNIZED_BY = ".jsonl that begins with a spec"
@@ -82,7 +83,6 @@ class _Log:
         self.task, self.split, self.options = task, split, options
         self.waiting: dict[str, _Sample] = {}
         self.trials: dict[str, Counter[str]] = defaultdict(Counter)
-        self.sums: dict[str, list[float]] = {}
         self.metrics: dict[str, MetricDescription] = {}
         self.n_empty = 0
 
@@ -127,12 +127,9 @@ class _Log:
             if empty:
                 self.n_empty += 1
                 if self.options.empty == "missing":
+                    self.builder.log(row, self._metric(name), value)
                     continue
             self.builder.score(row, self._metric(name), value)
-            if value == value:
-                total = self.sums.setdefault(name, [0.0, 0.0])
-                total[0] += value
-                total[1] += 1
         if values:
             sample.sampled, sample.was_sampled, sample.errored = None, False, False
 
@@ -150,6 +147,24 @@ class _Log:
         yield from self.builder.blocks()
         self.waiting = {key: sample for key, sample in self.waiting.items() if sample.was_sampled or sample.errored}
 
+    def reported_scores(self, report: Mapping[str, Any]) -> Iterator[ReportedScore]:
+        """Yield the numbers of the final report: means over all events, and metrics of whole texts."""
+        for name, value in report.items():
+            reported = number(value)
+            plain = name.removeprefix("sacre").removesuffix("_score")
+            is_corpus = plain in CORPUS_METRICS
+            event = "match" if name == "accuracy" and name not in self.metrics else name
+            if reported is None or not (is_corpus or event in self.metrics or event == "match"):
+                continue
+            yield ReportedScore(
+                run=self.builder.run,
+                metric=metric_description(name, self.options) if is_corpus else self._metric(event),
+                tasks=(self.task,),
+                value=reported,
+                aggregations=CORPUS if is_corpus else ("row_mean",),
+                name=name,
+            )
+
     def rest(self) -> Iterator[Measurement | str]:
         """Add the samples that never got a score."""
         wrong = self.options.errored == "wrong"
@@ -164,6 +179,7 @@ class _Log:
                 self.builder.answer(row, sample.sampled, status="error")
                 for metric in self.metrics.values() if wrong else ():
                     self.builder.score(row, metric, 0.0)
+                    self.builder.log(row, metric, math.nan)
             else:
                 n_unscored += 1
                 self.builder.answer(row, sample.sampled)
@@ -182,7 +198,7 @@ class _Log:
             yield f"{n_unscored:,} samples have a response but no score in the log; they are missing"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield the scores and answers of one run.
 
     Raises:
@@ -218,10 +234,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if report is None:
         yield "the log has no final report: the run was interrupted or is still running; its events were read"
         return
-    for name, (total, n) in log.sums.items():
-        reported = number(report.get("accuracy" if name == "match" else name))
-        if reported is not None and contradicts(reported, total / n):
-            yield f"the final report has {name} = {reported:g}, but the events give {total / n:g}"
+    yield from log.reported_scores(report)
 
 
 def _opened(path: Path, line: int, event: Mapping[str, Any], options: ReadOptions) -> _Log:

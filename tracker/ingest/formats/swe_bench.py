@@ -14,7 +14,7 @@ from typing import Any
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, describe_policy
 from tracker.ingest.files.json_files import read_json
-from tracker.ingest.files.json_values import count, first_bytes
+from tracker.ingest.files.json_values import count, first_bytes, version_warning
 from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.measurement import (
     Measurement,
@@ -61,9 +61,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     report = read_json(path)
     if not isinstance(report, dict) or not any(f"{outcome}_ids" in report for outcome in OUTCOMES[:2]):
         raise BadInputError(path, "lists no resolved or unresolved instances, so it is not a report of SWE-bench.")
-    if report.get("schema_version") not in VERSIONS:
-        version = report.get("schema_version")
-        raise BadInputError(path, f"schema_version is {str(version)[:40]!r}; supported: 2.")
+    if warning := version_warning("schema_version", report.get("schema_version"), VERSIONS):
+        yield warning
     instances, differing = _instances(path, report)
     model, run_id = _names(path, options)
     run = RunDescription(model=model, benchmark=options.benchmark or BENCHMARK, label=run_id)

@@ -114,7 +114,7 @@ def parse_file(
         files = (path, *companion_files(path))
         position = ReadProgress(sum(file.stat().st_size for file in files), progress)
         digest = hash_files(files, position)
-        measurements, warnings, damage, archive = parse_blocks(path, module, options, position, partial=partial)
+        parsed = parse_blocks(path, module, options, position, partial=partial)
         harness = getattr(module, "harness_name", lambda _: None)(path)
     except SuffrageError:
         raise
@@ -128,10 +128,11 @@ def parse_file(
         harness=harness,
         digest=digest,
         identity=hashlib.sha256(inputs.encode()).hexdigest(),
-        measurements=measurements,
-        warnings=warnings,
-        damage=damage,
-        archive=archive,
+        measurements=parsed.blocks,
+        warnings=parsed.warnings,
+        differences=parsed.differences,
+        damage=parsed.damage,
+        archive=parsed.archive,
     )
 
 

@@ -4,32 +4,52 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from tracker.errors import BadInputError
 from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.files.file_contents import report_progress_to
-from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.measurement import ReadOptions, ReportedDifference
 from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.parsing.duplicate_models import DuplicateModels
 from tracker.ingest.parsing.ingest_counter import IngestCounter
+from tracker.ingest.parsing.reported_scores import ReportedScores
+from tracker.ingest.reported_score import ReportedScore
 
 CHUNK = 1 << 20
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ParsedBlocks:
+    """The content of a file.
+
+    Attributes:
+        blocks: its blocks.
+        warnings: messages for the user.
+        differences: reported scores that differ from those computed from the rows.
+        damage: why only a part of the file could be read; '' if all of it was.
+        archive: the archive that the file holds instead of blocks.
+    """
+
+    blocks: BlockBuffer
+    warnings: Sequence[str]
+    differences: Sequence[ReportedDifference] = ()
+    damage: str = ""
+    archive: StoreArchive | None = None
+
+
 def parse_blocks(
     path: Path, module: ModuleType, options: ReadOptions, position: ReadProgress, *, partial: bool
-) -> tuple[BlockBuffer, list[str], str, StoreArchive | None]:
-    """Parse a file with its format.
-
-    Returns:
-        Return its blocks, its warnings, the damage if only a part was read, and the archive that it holds.
+) -> ParsedBlocks:
+    """Parse a file with its format, and compare the scores that its harness reports with its rows.
 
     Raises:
-        BadInputError: the file is invalid, or holds nothing.
+        BadInputError: the file is invalid, holds nothing, or reports scores but holds none.
     """
     buffer, counter, duplicates, warnings, damage = BlockBuffer(), IngestCounter(), DuplicateModels(), list[str](), ""
+    reported = ReportedScores()
     try:
         with report_progress_to(position.add_parsed):
             for part in module.read(path, options):
@@ -37,11 +57,19 @@ def parse_blocks(
                     warnings.append(part)
                 elif isinstance(part, StoreArchive):
                     position.end()
-                    return buffer, warnings, "", part
+                    return ParsedBlocks(blocks=buffer, warnings=warnings, archive=part)
+                elif isinstance(part, ReportedScore):
+                    reported.add(part)
                 else:
                     counter.add(part)
                     duplicates.add(part)
+                    reported.add(part)
                     buffer.append(part)
+        for part in reported.check(path, n_prompts=counter.n_prompts, n_scores=counter.n_scores):
+            if isinstance(part, str):
+                warnings.append(part)
+            else:
+                buffer.append(part)
     except BadInputError as error:
         counts = counter.summary()
         if not counts:
@@ -58,7 +86,8 @@ def parse_blocks(
     if not len(buffer):
         raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(warnings))
     position.end()
-    return buffer, [*warnings, *duplicates.warnings()], damage, None
+    warnings += duplicates.warnings()
+    return ParsedBlocks(blocks=buffer, warnings=warnings, differences=reported.differences, damage=damage)
 
 
 def hash_files(files: Sequence[Path], position: ReadProgress) -> str:

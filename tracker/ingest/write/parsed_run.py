@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,6 +14,14 @@ from tracker.ingest.write.score_columns import ScoreChunk, ScoreColumn, unpack
 from tracker.run_fields import RunFields
 
 TaskValue = tuple[float, float | None, int | None]
+MAX_DIFFERENCES = 5
+
+
+def join_differences(texts: Sequence[str]) -> str:
+    """Return distinct descriptions of differences as one text: the first few, and the number of further ones."""
+    distinct = list(dict.fromkeys(texts))
+    more = len(distinct) - MAX_DIFFERENCES
+    return "; ".join([*distinct[:MAX_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])])
 
 
 @dataclass(eq=False)
@@ -29,6 +38,7 @@ class ParsedRun:
         task_scores: value, standard error and number of prompts by metric and task.
         chunks, answer_chunks: values of each block.
         blocks: index of each block of the run, and the keys of its prompts.
+        unverified: reported scores that differ from those computed from the rows; '' if none does.
     """
 
     benchmark_id: int
@@ -42,6 +52,7 @@ class ParsedRun:
     chunks: dict[int, list[ScoreChunk]] = field(default_factory=lambda: defaultdict(list))
     answer_chunks: list[AnswerChunk] = field(default_factory=list)
     blocks: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
+    unverified: str = ""
 
     @property
     def label(self) -> str:

@@ -17,7 +17,7 @@ from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import make_storable, make_storable_json
 from tracker.ingest.write.answer_columns import AnswerChunk, ReferenceScorer, assemble_answers
-from tracker.ingest.write.parsed_run import ParsedRun
+from tracker.ingest.write.parsed_run import ParsedRun, join_differences
 from tracker.ingest.write.score_columns import ScoreChunk, assemble_scores, find_out_of_bounds, pack
 from tracker.run_fields import RunFields, merge_run_values, run_values
 from tracker.schema import Metric
@@ -91,6 +91,7 @@ class RunParser:
                 parsed_run.columns.append(column)
             parsed_run.chunks.clear()
         self._check_omissions()
+        self._mark_unverified()
         return list(self._runs.values())
 
     def prompt_names(self, parsed_run: ParsedRun, prompt_ids: Sequence[int]) -> list[str]:
@@ -102,6 +103,12 @@ class RunParser:
                 keys = self._block(number).prompts.keys
                 names.update({int(ids[row]): keys[row] for row in rows})
         return [names[key] for key in prompt_ids if key in names]
+
+    def _mark_unverified(self) -> None:
+        """Add to each run the reported scores that differ from its own."""
+        for described, parsed_run in self._by_description.values():
+            texts = [difference.text for difference in self.parsed.differences if difference.run in (None, described)]
+            parsed_run.unverified = join_differences([*filter(None, [parsed_run.unverified]), *texts])
 
     def _omit(self, problem: Callable[[], str]) -> None:
         self.n_omitted += 1

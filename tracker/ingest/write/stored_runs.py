@@ -197,7 +197,7 @@ class StoredRuns:
         ):
             different += differing
             n_compared += n_more
-        if run.status == "partial":
+        if run.status == "partial" or run.unverified:
             update.covers_stored = n_compared >= self._n_stored(run)
         if run.status in ("hidden", "superseded"):
             advice = f"show it again with suffrage runs unhide {run.id}"

@@ -21,6 +21,7 @@ from tracker.ingest.write.answer_columns import ReferenceScorer
 from tracker.ingest.write.answer_texts import write_answers
 from tracker.ingest.write.bulk_rows import insert_scores, load_scores
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
+from tracker.ingest.write.parsed_run import join_differences
 from tracker.ingest.write.run_parser import RunParser
 from tracker.ingest.write.score_columns import unpack
 from tracker.ingest.write.source_metrics import check_metrics, remember_metrics
@@ -186,6 +187,8 @@ def _write(session: Session, updates: Sequence[RunUpdate], *, whole: bool) -> No
             run.status = "partial"
         elif whole and run.status == "partial" and update.covers_stored:
             run.status = "complete"
+        known = None if whole and update.covers_stored else run.unverified
+        run.unverified = join_differences(list(filter(None, [known, update.parsed.unverified]))) or None
         if not update.is_new:
             values = replace(fields, settings=remove_evaluation(fields.settings))
             for name, value in merge_run_values(run, values).items():

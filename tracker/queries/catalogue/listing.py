@@ -51,6 +51,7 @@ class ModelRow:
         aliases: its other names.
         organization, family, parameters, released, open_weights: as stored; None if unknown.
         n_runs: its complete runs.
+        n_unverified: those of which the harness reports other scores than its rows give.
         benchmarks: benchmarks with complete runs of the model.
     """
 
@@ -62,6 +63,7 @@ class ModelRow:
     released: date | None
     open_weights: bool | None
     n_runs: int
+    n_unverified: int
     benchmarks: tuple[str, ...]
 
 
@@ -87,6 +89,7 @@ class RunRow(RunFields, RunKey):
         status: as stored.
         superseded_by: key of the run that replaced it; None without one.
         reason: why it is not complete; '' if unknown.
+        unverified: scores that its harness reports and that its rows do not give; '' if there are none.
         n_scores: scores of single prompts.
         means: mean score by metric, over prompts if there are any, else over tasks.
         ingested: time of ingestion, UTC, as is ``started``.
@@ -96,6 +99,7 @@ class RunRow(RunFields, RunKey):
     status: str
     superseded_by: int | None
     reason: str
+    unverified: str
     n_scores: int
     means: Mapping[str, float]
     ingested: datetime
@@ -165,6 +169,12 @@ def list_models(session: Session) -> list[ModelRow]:
         .join(tables.benchmark, tables.benchmark.c.id == tables.run.c.benchmark_id)
         .where(tables.run.c.status == "complete")
     )
+    unverified = _counted(
+        session,
+        sa.select(tables.run.c.model_id, sa.func.count())
+        .where(tables.run.c.status == "complete", tables.run.c.unverified.is_not(None))
+        .group_by(tables.run.c.model_id),
+    )
     for key, name, revision in session.execute(pairs):
         answered.setdefault(key, []).append(benchmark_label(name, revision))
     rows = [
@@ -177,6 +187,7 @@ def list_models(session: Session) -> list[ModelRow]:
             released=row.released,
             open_weights=row.open_weights,
             n_runs=len(answered.get(row.id, ())),
+            n_unverified=unverified.get(row.id, (0,))[0],
             benchmarks=tuple(sorted(set(answered.get(row.id, ())))),
         )
         for row in session.execute(sa.select(tables.model))
@@ -249,6 +260,7 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
             status=row.status,
             superseded_by=row.superseded_by,
             reason=row.reason or "",
+            unverified=row.unverified or "",
             n_scores=row.n_scores,
             means=means.get(row.id, {}),
             ingested=to_utc(row.ingested),

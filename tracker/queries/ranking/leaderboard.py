@@ -27,6 +27,7 @@ from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.sql import tables
 from tracker.queries.task_matrix import load_task_matrix
+from tracker.queries.verification import list_unverified_warnings, load_unverified
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, load_prompt_weights
 from tracker.run_settings import describe_progress, evaluation_identity
 
@@ -103,8 +104,12 @@ def _rank(
 def _add_warnings(
     session: Session, benchmark: BenchmarkKey, selection: Selection, board: Leaderboard, models: dict[int, str]
 ) -> Leaderboard:
-    """Add warnings about chosen runs, the filter, unfinished evaluations and models without a row."""
-    warnings = [*list_notices(session), *board.warnings]
+    """Add warnings about chosen and unverified runs, the filter, unfinished evaluations and models without a row."""
+    unverified = load_unverified(session, [row.run_id for row in board.rows])
+    if unverified:
+        rows = (replace(row, unverified=unverified.get(row.run_id, ("", ""))[1]) for row in board.rows)
+        board = replace(board, rows=tuple(rows))
+    warnings = [*list_notices(session), *list_unverified_warnings(session, unverified), *board.warnings]
     if unfinished := _describe_unfinished(session, benchmark, selection):
         warnings.append(unfinished)
     if selection.filter is not None:

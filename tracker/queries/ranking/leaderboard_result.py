@@ -30,6 +30,7 @@ class LeaderboardRow:
         unclustered: why there is no clustered standard error; '' if there is one.
         unranked: why there is no rank; '' if there is one.
         n_effective: Kish's effective number of prompts (or tasks), (Σw)² / Σw²; ``n`` with equal weights.
+        unverified: scores that the run's harness reports and that its rows do not give; '' if there are none.
     """
 
     model: str
@@ -45,6 +46,7 @@ class LeaderboardRow:
     unclustered: str = ""
     unranked: str = ""
     n_effective: float = 0.0
+    unverified: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

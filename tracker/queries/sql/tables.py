@@ -180,6 +180,7 @@ run = sa.table(
     sa.column("status", sa.String()),
     sa.column("superseded_by", sa.Integer()),
     sa.column("reason", sa.String()),
+    sa.column("unverified", sa.String()),
     sa.column("n_scores", sa.BigInteger()),
     sa.column("checksum", sa.String()),
     sa.column("started", sa.DateTime(timezone=True)),

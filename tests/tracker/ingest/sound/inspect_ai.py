@@ -69,12 +69,14 @@ def whole(item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def reported(value: float, name: str = "accuracy", scorer: str = "match", **more: Any) -> dict[str, Any]:
+def reported(
+    value: float, name: str = "accuracy", scorer: str = "match", error: float | None = None, **more: Any
+) -> dict[str, Any]:
     return {
         "name": scorer,
         "scorer": scorer,
         "params": {},
-        "metrics": {name: {"name": name, "value": value}, "stderr": {"name": "stderr", "value": 0.1}},
+        "metrics": {name: {"name": name, "value": value}, "stderr": {"name": "stderr", "value": error}},
         **more,
     }
 

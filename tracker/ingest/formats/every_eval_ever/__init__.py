@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, text
+from tracker.ingest.files.json_values import count, first_bytes, mapping, text, version_warning
 from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.aggregate import READ_VERSIONS, Aggregate
 from tracker.ingest.formats.every_eval_ever.instances import Instances, find_checksum_problem
+from tracker.ingest.formats.every_eval_ever.results import EvaluationResult
 from tracker.ingest.measurement import Measurement, ReadOptions
+from tracker.ingest.reported_score import ReportedScore
 
 SPECIFICITY = 30
 RECOGNIZED_BY = "<uuid>.json with schema_version and evaluation_id, <uuid>_samples.jsonl"
@@ -83,7 +85,7 @@ def harness_name(path: Path) -> str | None:
     return " ".join(parts) or None
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield scores and answers of instances, and task scores of results without instances.
 
     Raises:
@@ -96,12 +98,12 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield from Instances(samples, None, options).blocks()
         yield "the aggregate file is missing: bounds and directions of the metrics are unknown"
         return
-    version = text(aggregate.data.get("schema_version")) or "nothing"
-    if not version.startswith(READ_VERSIONS):
-        yield f"unknown schema_version {version[:40]}; read as {READ_VERSIONS[-1]}"
+    version = aggregate.data.get("schema_version")
+    if warning := version_warning("schema_version", "nothing" if version is None else version, READ_VERSIONS):
+        yield warning
     results = aggregate.results
     reference = mapping(aggregate.data.get("detailed_evaluation_results"))
-    sampled = []
+    sampled, is_part = list[EvaluationResult](), False
     if samples is not None:
         instances = Instances(samples, aggregate, options)
         wrong = find_checksum_problem(samples, reference)
@@ -112,14 +114,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         if total is not None and total != instances.n_rows:
             problem = f"holds {instances.n_rows:,} rows, but {aggregate.path.name} reports {total:,}."
             raise BadInputError(samples, problem, advice="Download both files again.")
-        sampled = instances.sampled
-        for result, mean in instances.means():
-            if contradicts(result.value, mean):
-                label = f"{result.name} ({result.metric.name})"
-                yield f"{label}: the aggregate reports {result.value:g}, but its instances give {mean:g}"
+        sampled, is_part = instances.sampled, instances.is_part
     elif name := text(reference.get("file_path")):
         yield f"the instance file {name[:200]} is missing: only task scores were read"
-    yield from aggregate.task_scores(without=sampled)
+    yield from aggregate.reported_scores(sampled, is_part=is_part)
     yield from aggregate.warnings
     if percent := sorted({result.metric.name for result in results if result.scale != 1}):
         yield f"{', '.join(percent)}: percentages converted to proportions"

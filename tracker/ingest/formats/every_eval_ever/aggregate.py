@@ -10,19 +10,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracker.errors import BadInputError
 from tracker.ingest.files.json_files import read_json
-from tracker.ingest.files.json_values import count, instant, mapping, number, score, setting, text
+from tracker.ingest.files.json_values import (
+    count,
+    instant,
+    mapping,
+    number,
+    parsed_number,
+    printed_decimals,
+    score,
+    setting,
+    text,
+)
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.results import EvaluationResult, are_duplicates, describe_metric, is_percent
-from tracker.ingest.measurement import (
-    MetricDescription,
-    ReadOptions,
-    RunDescription,
-    TaskScores,
-)
+from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription
+from tracker.ingest.reported_score import CORPUS, CORPUS_METRICS, MEANS, ReportedScore
 
 READ_VERSIONS = ("0.2", "0.3")
 
@@ -131,24 +135,29 @@ class Aggregate:
             results.append(self._result(place, record))
         return self._disambiguated(results)
 
-    def task_scores(self, without: Sequence[EvaluationResult]) -> Iterator[TaskScores]:
-        """Yield the results without instances as task scores."""
-        whole_task_results = [
-            result
-            for result in self.results
-            if result not in without
-            and not (result.is_summary or math.isnan(result.value))
-            and (not self.options.splits or result.split in (None, *self.options.splits))
-        ]
-        for metric in dict.fromkeys(result.metric for result in whole_task_results):
-            rows = [result for result in whole_task_results if result.metric == metric]
-            yield TaskScores(
+    def reported_scores(self, sampled: Sequence[EvaluationResult], *, is_part: bool) -> Iterator[ReportedScore]:
+        """Yield the results.
+
+        Args:
+            sampled: those with instances.
+            is_part: whether instances were skipped, so that they are not compared.
+        """
+        for result in self.results:
+            if result.is_summary or math.isnan(result.value) or (is_part and result in sampled):
+                continue
+            if result not in sampled and self.options.splits and result.split not in (None, *self.options.splits):
+                continue
+            has_rows = result in sampled and result.rows == result.metric
+            yield ReportedScore(
                 run=self.run,
-                metric=metric,
-                tasks=[row.task for row in rows],
-                values=np.array([row.value for row in rows]),
-                stderr=np.array([row.stderr for row in rows]),
-                n_prompts=[row.n_prompts for row in rows],
+                metric=result.metric,
+                tasks=(result.task,),
+                value=result.value,
+                stderr=result.stderr,
+                aggregations=MEANS if has_rows else CORPUS,
+                decimals=result.decimals,
+                n_prompts=result.n_prompts,
+                name=f"{result.metric.name} ({result.name})",
             )
 
     def task(self, name: str) -> str:
@@ -170,7 +179,10 @@ class Aggregate:
         config = mapping(record.get("metric_config"))
         added = mapping(source.get("additional_details")).get(vocabulary.TASK)
         scale = 0.01 if not self.is_ours and is_percent(config) else 1.0
-        value = self._number(details.get("score"), f"evaluation_results[{place}].score_details.score")
+        try:
+            value = score(details.get("score"))
+        except ValueError as error:
+            raise BadInputError(self.path, f"evaluation_results[{place}].score_details.score is {error}.") from error
         if config.get("score_type") == "levels" and config.get("has_unknown_level") is True and value == -1:
             value = math.nan
         doubt = mapping(details.get("uncertainty"))
@@ -187,6 +199,8 @@ class Aggregate:
             n_prompts=count(doubt.get("num_samples")) or count(source.get("samples_number")),
             split=text(source.get("hf_split")),
             is_summary=vocabulary.SUMMARY in mapping(details.get("details")),
+            decimals=_decimals(value, is_percent=scale != 1),
+            averages_rows=self.is_ours or text(config.get("metric_id")) not in CORPUS_METRICS,
         )
 
     def _disambiguated(self, results: list[EvaluationResult]) -> list[EvaluationResult]:
@@ -235,12 +249,6 @@ class Aggregate:
             )
         return agreed
 
-    def _number(self, value: Any, label: str) -> float:
-        try:
-            return score(value)
-        except ValueError as error:
-            raise BadInputError(self.path, f"{label} is {error}.") from error
-
     @property
     def _started(self) -> Any:
         if self.is_ours:
@@ -282,7 +290,7 @@ class Aggregate:
             facts["open_weights"] = weights == "open_weights"
         for name, unit in (("parameters", 1), ("params_billions", 10**9)):
             entry = details.get(name)
-            size = number(entry) if not isinstance(entry, str) else _parsed(entry)
+            size = parsed_number(entry)
             if size is not None and 1 <= size * unit < 2**53 and "parameters" not in facts:
                 facts["parameters"] = round(size * unit)
         if self.is_ours:
@@ -290,8 +298,9 @@ class Aggregate:
         return facts
 
 
-def _parsed(written: str) -> float | None:
-    try:
-        return number(float(written))
-    except ValueError:
-        return None
+def _decimals(value: float, *, is_percent: bool) -> int | None:
+    """Return the number of decimals of a stored value that the file prints, at least three."""
+    if is_percent:
+        decimals = printed_decimals(value, 1)
+        return None if decimals is None else decimals + 2
+    return printed_decimals(value, 3)

@@ -50,28 +50,6 @@ def find_checksum_problem(path: Path, reference: Mapping[str, Any]) -> str | Non
 
 
 @dataclass
-class _Seen:
-    """For one result, by prompt index: number of rows, and number and sum of scores."""
-
-    rows: array[int] = field(default_factory=lambda: array("i"))
-    counts: array[int] = field(default_factory=lambda: array("i"))
-    sums: array[float] = field(default_factory=lambda: array("d"))
-
-    def reach(self, place: int) -> None:
-        """Make room for a prompt."""
-        lacking = place + 1 - len(self.rows)
-        if lacking > 0:
-            self.rows.extend([0] * lacking)
-            self.counts.extend([0] * lacking)
-            self.sums.extend([0.0] * lacking)
-
-    def mean(self) -> float:
-        """Return the mean over prompts, with trials averaged; NaN without scores."""
-        means = [total / n for total, n in zip(self.sums, self.counts, strict=True) if n]
-        return math.fsum(means) / len(means) if means else math.nan
-
-
-@dataclass
 class _Known:
     """Index of the prompts read so far, which stores 64-bit hashes to save memory.
 
@@ -118,7 +96,8 @@ class Instances:
         self.n_rows = 0
         self._gatherings: dict[str, BlockBuilder] = {}
         self._results: dict[tuple[str | None, str], EvaluationResult] = {}
-        self._seen: dict[EvaluationResult, _Seen] = {}
+        self._n_rows_by_result: dict[EvaluationResult, array[int]] = {}
+        """By result: number of rows of each prompt."""
         self._known = _Known()
         self._raw_scales: dict[EvaluationResult, float] = {}
         self._n_errored = self._n_empty = self._n_orphans = self._n_other_split = self._n_contrary = 0
@@ -126,14 +105,12 @@ class Instances:
     @property
     def sampled(self) -> list[EvaluationResult]:
         """Return the results that have instances."""
-        return list(self._seen)
+        return list(self._n_rows_by_result)
 
-    def means(self) -> Iterator[tuple[EvaluationResult, float]]:
-        """Return the mean of the instances of each result with a reported score."""
-        for result, seen in self._seen.items():
-            mean = seen.mean()
-            if not math.isnan(result.value) and not math.isnan(mean):
-                yield result, mean
+    @property
+    def is_part(self) -> bool:
+        """Return whether instances of other splits were skipped."""
+        return self._n_other_split > 0
 
     def blocks(self) -> Iterator[Measurement | str]:
         """Yield the scores and answers, then the warnings.
@@ -213,33 +190,27 @@ class Instances:
         if builder is None:
             builder = self._gatherings[namespace] = BlockBuilder(self.aggregate.run, namespace, self.path.name)
         name, place = self._known.place_prompt(result.task, key, parsed)
-        seen = self._seen.setdefault(result, _Seen())
-        seen.reach(place)
-        trial = self._trial(line, metadata, seen.rows[place])
-        seen.rows[place] += 1
+        n_rows = self._n_rows_by_result.setdefault(result, array("i"))
+        n_rows.extend([0] * (place + 1 - len(n_rows)))
+        trial = self._trial(line, metadata, n_rows[place])
+        n_rows[place] += 1
         at = builder.row(result.task, name, trial, parsed, line)
         answers_by_extraction = answers(row, metadata)
-        value = self._value(line, row, result, answers_by_extraction)
+        logged = self._logged_value(line, row, result)
+        value = self._count(logged, row, result, answers_by_extraction)
         several = not self.aggregate.is_ours and self._n_results[result.task] > 1
         try:
-            builder.score(at, result.metric, value)
+            builder.score(at, result.rows, value)
+            if value != logged and not (math.isnan(value) and math.isnan(logged)):
+                builder.log(at, result.rows, logged)
             for extraction, (answer, status, probability) in answers_by_extraction.items():
                 # Different metrics may extract different answers.
                 how = ",".join(filter(None, (extraction, result.metric.name))) if several else extraction
                 builder.answer(at, answer, extraction=how, status=status, probability=probability)
         except ValueError as error:
             raise BadInputError(self.path, f"line {line}, prompt {key!r}: {error}.") from error
-        if not math.isnan(value):
-            seen.counts[place] += 1
-            seen.sums[place] += value
 
-    def _value(
-        self,
-        line: int,
-        row: Mapping[str, Any],
-        result: EvaluationResult,
-        answers_by_extraction: Mapping[str, tuple[str | None, str, float]],
-    ) -> float:
+    def _logged_value(self, line: int, row: Mapping[str, Any], result: EvaluationResult) -> float:
         evaluation = mapping(row.get("evaluation"))
         reported = evaluation.get("score", row.get("score"))
         correct = evaluation.get("is_correct")
@@ -252,6 +223,16 @@ class Instances:
                 value = float(correct)
             elif value in (0, 1) and value != correct and result.metric.higher_is_better is not False:
                 self._n_contrary += 1
+        return value
+
+    def _count(
+        self,
+        value: float,
+        row: Mapping[str, Any],
+        result: EvaluationResult,
+        answers_by_extraction: Mapping[str, tuple[str | None, str, float]],
+    ) -> float:
+        """Return a score after failed and empty answers are counted as the user chooses."""
         if any(
             status == "error" for _, status, _ in answers_by_extraction.values()
         ) and vocabulary.ANSWERS not in mapping(row.get("metadata")):

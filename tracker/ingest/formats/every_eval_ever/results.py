@@ -9,6 +9,7 @@ from typing import Any
 
 from tracker.ingest.files.json_values import number, text
 from tracker.ingest.measurement import KNOWN_METRICS, MetricDescription, ReadOptions, metric_description
+from tracker.ingest.reported_score import rows_of
 
 UNNAMED = "score"
 PERCENT = ("percent", "percentage", "percents", "%", "pct")
@@ -31,6 +32,8 @@ class EvaluationResult:
         n_prompts: number of prompts; None if unknown.
         split: split of the prompts; None if unknown.
         is_summary: whether it summarizes other results of the file.
+        decimals: number of decimals of the value that the file prints; None if unknown.
+        averages_rows: whether the value is the mean of the scores of its instances.
     """
 
     id: str | None
@@ -43,6 +46,13 @@ class EvaluationResult:
     n_prompts: int | None = None
     split: str | None = None
     is_summary: bool = False
+    decimals: int | None = None
+    averages_rows: bool = True
+
+    @property
+    def rows(self) -> MetricDescription:
+        """Return the metric of the scores of its instances."""
+        return self.metric if self.averages_rows else rows_of(self.metric)
 
 
 def describe_metric(

@@ -17,6 +17,7 @@ from tracker.ingest.formats.helm.run_folder import HelmRunFolder
 from tracker.ingest.formats.helm.states import ScenarioStates
 from tracker.ingest.formats.helm.statistics import InstanceStatistics
 from tracker.ingest.measurement import Measurement, ReadOptions
+from tracker.ingest.reported_score import ReportedScore
 
 SPECIFICITY = 30
 RECOGNIZED_BY = "per_instance_stats.json in a run folder"
@@ -44,7 +45,7 @@ def harness_name(path: Path) -> str | None:
     return "helm"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield the prompts and answers of scenario_state.json, then the scores.
 
     Raises:

@@ -1,21 +1,21 @@
-"""per_instance_stats.json: the scores; and stats.json, which is compared with them."""
+"""per_instance_stats.json: the scores; and stats.json: the reported scores."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent, describe_policy
 from tracker.ingest.files.json_files import parse_json
-from tracker.ingest.files.json_values import contradicts, count, identity, mapping, number, score, text
+from tracker.ingest.files.json_values import count, identity, mapping, number, score, text
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.helm.metrics import describe_metric
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, parse_variant, read_pieces
 from tracker.ingest.formats.helm.states import MAX_PROBLEMS, ScenarioStates, full, rest
-from tracker.ingest.measurement import Measurement, MetricDescription
+from tracker.ingest.measurement import Measurement, MetricDescription, metric_description
+from tracker.ingest.reported_score import CORPUS, CORPUS_METRICS, ReportedScore
 from tracker.option_labels import option_letter
 
 PREDICTED = "predicted_index"
@@ -36,13 +36,12 @@ class InstanceStatistics:
         self._metrics: dict[str, MetricDescription | None] = {}
         self._passed: set[str] = set()
         self._gathered: dict[str, BlockBuilder] = {}
-        self._sums: dict[tuple[str, str | None], dict[int, list[float]]] = defaultdict(dict)
         self._problems: list[str] = []
         self._n_problems = 0
         self._lacking: dict[str, set[tuple[str, str, int]]] = {ERRORED: set(), EMPTY: set()}
 
-    def blocks(self) -> Iterator[Measurement | str]:
-        """Yield scores, then warnings.
+    def blocks(self) -> Iterator[Measurement | ReportedScore | str]:
+        """Yield scores, then warnings and reported scores.
 
         Raises:
             BadInputError: the file is invalid.
@@ -61,6 +60,7 @@ class InstanceStatistics:
         if self._problems:
             raise BadInputError(path, self._problems, count=self._n_problems)
         yield from self._warnings()
+        yield from self._reported_scores()
 
     def _add(self, entry: Any, where: str) -> None:
         entry = mapping(entry)
@@ -115,14 +115,12 @@ class InstanceStatistics:
                 bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
                 self._add_problem(f"{where}: {name} is {value:g}, outside {bounds}")
                 return
-            builder.score(row, metric, self._as_agreed(value, place))
+            counted = self._as_agreed(value, place)
+            builder.score(row, metric, counted)
+            if counted != value:
+                builder.log(row, metric, value)
         except ValueError as error:
             self._add_problem(f"{where}: {error}")
-            return
-        if not perturbed_by and not math.isnan(value):
-            total = self._sums[name, split].setdefault(trial, [0.0, 0.0])
-            total[0] += value
-            total[1] += 1
 
     def _as_agreed(self, value: float, place: tuple[str, str, int]) -> float:
         """Return the score after applying the policies for failed and empty answers."""
@@ -144,6 +142,7 @@ class InstanceStatistics:
                 row = self._gathered[perturbed_by].row(self.folder.task, key, trial)
                 for metric in metrics:
                     self._gathered[perturbed_by].score(row, metric, 0.0)
+                    self._gathered[perturbed_by].log(row, metric, math.nan)
 
     def _policy(self, kind: str) -> str:
         options = self.folder.options
@@ -164,28 +163,33 @@ class InstanceStatistics:
             places = [place for place, lack in self.states.lacking.items() if lack == kind]
             if n := len(places if kind == ERRORED else self._lacking[kind]):
                 yield describe_policy(n, kind, self._policy(kind), phrase)
-        yield from self._differing()
 
-    def _differing(self) -> Iterator[str]:
-        """Return the means that differ from stats.json: over the instances of each trial, then over the trials."""
+    def _reported_scores(self) -> Iterator[ReportedScore]:
+        """Yield the means of stats.json: over the instances of each trial, then over the trials."""
         path = self.folder.beside("stats.json")
         if path is None:
             return
-        differing: Counter[str] = Counter()
-        first = ""
         for number_of, (_, data) in enumerate(read_pieces(path), start=1):
             stat = mapping(parse_json(path, data, f"entry {number_of}"))
             stat_name = mapping(stat.get("name"))
-            name, reported = text(stat_name.get("name")), number(stat.get("mean"))
-            trials = self._sums.get((name or "", text(stat_name.get("split"))))
-            if stat_name.get("perturbation") or reported is None or not trials:
+            name, split, value = text(stat_name.get("name")), text(stat_name.get("split")), number(stat.get("mean"))
+            if name is None or value is None or stat_name.get("sub_split") is not None:
                 continue
-            recomputed = math.fsum(total / n for total, n in trials.values()) / len(trials)
-            if contradicts(reported, recomputed):
-                differing[str(name)] += 1
-                first = first or f"{name} is {reported:g}, but the instances give {recomputed:g}"
-        if differing:
-            yield f"stats.json differs from the means of the instances for {len(differing)} metrics: {first}"
+            if stat_name.get("perturbation") or not self.folder.takes(split):
+                continue
+            # Other scenarios report perplexities of nothing, 1.
+            is_corpus = name in CORPUS_METRICS and self.folder.method == "language_modeling"
+            metric = metric_description(name, self.folder.options) if is_corpus else self._metrics.get(name)
+            if metric is not None:
+                yield ReportedScore(
+                    run=self.folder.run(""),
+                    metric=metric,
+                    tasks=(self.folder.task,),
+                    value=value,
+                    aggregations=CORPUS if is_corpus else ("trial_mean",),
+                    split=split,
+                    name=name,
+                )
 
 
 def _mean(stat: Mapping[str, Any]) -> float:

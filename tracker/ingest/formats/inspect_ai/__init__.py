@@ -18,6 +18,7 @@ from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
 from tracker.ingest.formats.inspect_ai.log_index import InspectLogIndex
 from tracker.ingest.formats.inspect_ai.logs import InspectLog, JsonLog, open_log
 from tracker.ingest.measurement import Measurement, ReadOptions
+from tracker.ingest.reported_score import ReportedScore
 
 SPECIFICITY = 30
 RECOGNIZED_BY = ".eval archives; .json that begins with status and eval"
@@ -56,23 +57,20 @@ def harness_name(path: Path) -> str | None:
     return f"inspect_ai {version}" if version else "inspect_ai"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield scores and answers of each scorer, or the reported task scores if the log has no samples."""
     inspect_log = open_log(path)
     with report_progress_to(None):  # the second pass reports the progress
         index = InspectLogIndex.of(inspect_log.samples())
     header = _renamed(_header(inspect_log, options), index, options)
-    if warning := header.warning:
-        yield warning
-    if header.data.get("invalidated") is True:
-        yield "the log marks some samples as invalid without naming them; all samples were read"
+    yield from header.warnings()
     blocks = InspectBlocks(inspect_log, header, index, options)
+    yield from blocks.read()
+    yield from header.reported_scores(all_errored=0 < index.n_errored == len(index))
     if len(index):
-        yield from blocks.read()
         yield from blocks.warnings()
-    else:
-        yield from header.task_scores()
-        yield from blocks.read()  # raises if the log is damaged
+    elif header.reported:
+        yield "the log has no samples; its reported metrics were read as task scores"
 
 
 def _header(inspect_log: InspectLog, options: ReadOptions) -> LogHeader:

@@ -1,15 +1,17 @@
-"""Samples of a log as blocks of measurements, and the comparison with the metrics that the log reports."""
+"""Samples of a log as blocks of measurements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
+from tracker.ingest.formats.inspect_ai.header import LogHeader
 from tracker.ingest.formats.inspect_ai.log_index import MAX_METRICS, InspectLogIndex
 from tracker.ingest.formats.inspect_ai.logs import InspectLog
 from tracker.ingest.formats.inspect_ai.samples import InspectSample, number, parse_answer, values
@@ -34,16 +36,16 @@ class _Rows:
 
     Attributes:
         numbers: number of each sample in the log, from 1.
-        prompts: index of each prompt in the log.
         scores: scores by metric.
+        logged: the same before failed and empty answers are counted; empty unless that makes a difference.
         answers: answers by scorer.
     """
 
     samples: list[InspectSample] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
-    prompts: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     scores: dict[str, dict[int, float]] = field(default_factory=dict)
+    logged: dict[str, dict[int, float]] = field(default_factory=dict)
     answers: dict[str, dict[int, str]] = field(default_factory=dict)
     n_letters: int = 0
 
@@ -61,8 +63,7 @@ class InspectBlocks:
         self.log, self.header, self.index, self.options = log, header, index, options
         self.places = index.places()
         self.metrics = index.metrics or (header.scorers if options.errored == "wrong" else [])
-        self.sums = {name: np.zeros(self.places.n_prompts) for name in self.metrics}
-        self.counts = {name: np.zeros(self.places.n_prompts) for name in self.metrics}
+        self.keeps_logged = index.n_errored > 0 or options.empty == "missing"
         self.n_errored_scored = self.n_empty = 0
 
     def read(self) -> Iterator[Measurement]:
@@ -95,9 +96,11 @@ class InspectBlocks:
         occurrence = int(self.places.numbers[row])
         rows.samples.append(sample)
         rows.numbers.append(n)
-        rows.prompts.append(int(self.places.prompt[row]))
         rows.keys.append(f"{sample.key}#{occurrence}" if occurrence else sample.key)
         rows.n_letters += len(sample.text or "") + sum(map(len, sample.choices or ()))
+        if self.keeps_logged:
+            for metric, value in self._numbers(sample):
+                rows.logged.setdefault(metric, {})[at] = value
         if sample.errored:
             self.n_errored_scored += bool(sample.scores)
             if self.options.errored == "wrong":
@@ -111,10 +114,19 @@ class InspectBlocks:
                 self.n_empty += not answer
             if answer == "" and self.options.empty == "missing":
                 continue
-            for metric, value in values(scorer, score):
-                parsed = number(value)
-                if parsed is not None and metric in self.sums and not math.isnan(parsed):
-                    rows.scores.setdefault(metric, {})[at] = parsed
+            for metric, value in self._numbers_of(scorer, score):
+                rows.scores.setdefault(metric, {})[at] = value
+
+    def _numbers(self, sample: InspectSample) -> Iterator[tuple[str, float]]:
+        for scorer, score in sample.scores.items():
+            yield from self._numbers_of(scorer, score)
+
+    def _numbers_of(self, scorer: str, score: Any) -> Iterator[tuple[str, float]]:
+        """Yield the metrics that are read of a score, with their numbers."""
+        for metric, value in values(scorer, score):
+            parsed = number(value)
+            if parsed is not None and metric in self.metrics and not math.isnan(parsed):
+                yield metric, parsed
 
     def _measurements(self, rows: _Rows) -> Iterator[Measurement]:
         samples, task = rows.samples, self.header.task
@@ -130,22 +142,17 @@ class InspectBlocks:
             lines=np.array(rows.numbers, dtype=np.int64),
         )
         trials = np.array([sample.epoch - 1 for sample in samples], dtype=np.int64)
-        of_prompt = np.array(rows.prompts, dtype=np.int64)
         if not rows.scores:
             yield prompts
-        for metric, scored in rows.scores.items():
-            column = np.full(len(samples), math.nan)
-            at = np.fromiter(scored, dtype=np.int64, count=len(scored))
-            column[at] = np.fromiter(scored.values(), dtype=np.float64, count=len(scored))
-            np.add.at(self.sums[metric], of_prompt[at], column[at])
-            np.add.at(self.counts[metric], of_prompt[at], 1)
+        for metric in dict.fromkeys([*rows.scores, *rows.logged]):
             yield Scores(
                 run=self.header.run,
                 metric=self._described(metric),
                 prompts=prompts,
-                values=column,
+                values=_column(rows.scores.get(metric, {}), len(samples)),
                 trials=trials,
                 places=f"scorer {metric!r}",
+                logged=_column(rows.logged.get(metric, {}), len(samples)) if self.keeps_logged else None,
             )
         for scorer, answers in rows.answers.items():
             texts = [answers.get(at) or None for at in range(len(samples))]
@@ -187,28 +194,11 @@ class InspectBlocks:
             yield f"{metric}: {n:,} values that are not numbers were skipped, such as lists, mappings or words"
         if len(index.lows) > MAX_METRICS:
             yield f"the log has {len(index.lows):,} metrics; only the first {MAX_METRICS} were read"
-        yield from self._differences()
 
-    def _differences(self) -> Iterator[str]:
-        """Yield where the samples differ from the reported metrics."""
-        for reported in self.header.reported:
-            if reported.metric not in self.sums or reported.name not in MEANS:
-                continue
-            if reported.reducer != "mean":
-                yield (
-                    f"the log reports {reported.metric} {reported.name} = {reported.value:.6g} with "
-                    f"{reported.reducer} over the epochs; scores are stored per epoch and averaged"
-                )
-                continue
-            sums, counts = self.sums[reported.metric], self.counts[reported.metric]
-            measured = counts > 0
-            means = [
-                float(np.mean(sums[measured] / counts[measured])) if measured.any() else math.nan,
-                float(sums.sum() / counts.sum()) if measured.any() else math.nan,
-            ]
-            if not any(math.isclose(mean, reported.value, rel_tol=1e-9, abs_tol=1e-9) for mean in means):
-                yield (
-                    f"the log reports {reported.metric} {reported.name} = {reported.value:.6g}, but the mean of its "
-                    f"samples is {means[0]:.6g} over "
-                    f"{int(measured.sum()):,} prompts"
-                )
+
+def _column(numbers: Mapping[int, float], n: int) -> NDArray[np.float64]:
+    """Return numbers by row as a column; NaN without one."""
+    column = np.full(n, math.nan)
+    at = np.fromiter(numbers, dtype=np.int64, count=len(numbers))
+    column[at] = np.fromiter(numbers.values(), dtype=np.float64, count=len(numbers))
+    return column

@@ -11,22 +11,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracker.errors import BadInputError
-from tracker.ingest.measurement import (
-    MetricDescription,
-    ReadOptions,
-    RunDescription,
-    TaskScores,
-    metric_description,
-)
+from tracker.ingest.files.json_values import count, instant, mapping, number, version_warning
+from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
+from tracker.ingest.reported_score import CORPUS, ReportedScore
 
 IN_UNIT_INTERVAL = (
     "match", "includes", "pattern", "exact", "f1", "choice", "model_graded_qa", "model_graded_fact",
 )  # fmt: skip
 """Scorers of Inspect whose scores lie in [0, 1]."""
 MEANS = ("accuracy", "mean")
+GROUPED = {"group_key"}
+"""Parameter of metrics that Inspect computes for groups of samples."""
 SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
 FEW_SHOT_ARGUMENTS = ("fewshot", "num_fewshot", "n_shot", "n_shots", "num_shots")
 SECRET = re.compile(r"key|token|secret|password|credential|authorization|headers", re.IGNORECASE)
@@ -37,15 +33,21 @@ UNFINISHED = {
 }
 
 
+REDUCERS = re.compile(r"mean|median|mode|max|at_least_\d{1,6}|pass_at_(?P<k>\d{1,6})")
+"""How Inspect combines the scores of a prompt's epochs, where the scores determine it."""
+LOG_VERSIONS = (1, 2)
+
+
 @dataclass(frozen=True)
-class ReportedScore:
+class LogMetric:
     """A number that the log reports.
 
     Attributes:
         metric: name of the metric of the underlying scores.
         name: name of the statistic: accuracy, mean, …
         reducer: how the scores of a prompt's epochs are combined.
-        error: its standard error, NaN if missing.
+        error: standard error of the mean, NaN if missing.
+        is_clustered: whether the standard error is clustered.
         n_prompts: None if unknown.
     """
 
@@ -54,6 +56,7 @@ class ReportedScore:
     value: float
     reducer: str
     error: float
+    is_clustered: bool
     n_prompts: int | None
 
 
@@ -76,7 +79,7 @@ class LogHeader:
     @property
     def version(self) -> str | None:
         """Return the version of Inspect."""
-        version = _part(self._eval, "packages").get("inspect_ai")
+        version = mapping(self._eval.get("packages")).get("inspect_ai")
         return version if isinstance(version, str) and version else None
 
     @cached_property
@@ -104,18 +107,18 @@ class LogHeader:
         model = self.options.model or (value.strip() if isinstance(value, str) else "")
         if not model:
             raise BadInputError(self.path, "does not name the model; add --model NAME.")
-        created = _instant(self._eval.get("created"))
+        created = instant(self._eval.get("created"))
         return RunDescription(
             model=model,
             benchmark=self.task,
             condition=self.options.condition_of_runs,
             label="" if self.options.benchmark else self._label(created),
             few_shot=next(
-                (n for name in FEW_SHOT_ARGUMENTS if (n := _count(_part(self._eval, "task_args").get(name)))), None
+                (n for name in FEW_SHOT_ARGUMENTS if (n := count(mapping(self._eval.get("task_args")).get(name)))), None
             ),
             settings=self._settings,
             limited=self._limited,
-            started=_instant(_part(self.data, "stats").get("started_at")) or created,
+            started=instant(mapping(self.data.get("stats")).get("started_at")) or created,
         )
 
     @property
@@ -124,18 +127,20 @@ class LogHeader:
         status = self.data.get("status")
         return status if isinstance(status, str) and status else "started"
 
-    @property
-    def warning(self) -> str | None:
-        """Return the warning about an evaluation that did not succeed."""
-        if self.status == "success" and self.complete:
-            return None
-        problem = UNFINISHED.get(self.status, f"the evaluation has the status {self.status[:40]!r}")
-        return f"{problem}; its run is stored as limited"
+    def warnings(self) -> Iterator[str]:
+        """Yield the warnings about an evaluation that did not succeed, and about an unknown version of the log."""
+        if self.status != "success" or not self.complete:
+            problem = UNFINISHED.get(self.status, f"the evaluation has the status {self.status[:40]!r}")
+            yield f"{problem}; its run is stored as limited"
+        if unknown := version_warning("log version", self.data.get("version"), LOG_VERSIONS):
+            yield unknown
+        if self.data.get("invalidated") is True:
+            yield "the log marks some samples as invalid without naming them; all samples were read"
 
     @cached_property
-    def reported(self) -> list[ReportedScore]:
+    def reported(self) -> list[LogMetric]:
         """Return the reported numbers of each scorer, without measures of spread."""
-        results = _part(self.data, "results")
+        results = mapping(self.data.get("results"))
         scores = results.get("scores")
         if not isinstance(scores, list):  # the first versions have one scorer
             only = results.get("scorer")
@@ -146,15 +151,30 @@ class LogHeader:
                 continue
             name, scorer, reducer = score["name"], score.get("scorer"), score.get("reducer")
             metric = f"{scorer}/{name}" if isinstance(scorer, str) and scorer and scorer != name else name
-            numbers = {key: _number(entry.get("value")) for key, entry in _part(score, "metrics").items()
-                       if isinstance(entry, dict)}  # fmt: skip
+            metrics = {key: entry for key, entry in mapping(score.get("metrics")).items() if isinstance(entry, dict)}
+            numbers = {key: number(entry.get("value")) for key, entry in metrics.items()}
             error = numbers.get("stderr")
+            settings = mapping(
+                mapping(metrics.get("stderr")).get("params") or mapping(metrics.get("stderr")).get("options")
+            )
             for key, value in numbers.items():
-                if value is not None and key.split("/")[-1] not in SPREADS:
-                    reducer_name = reducer if isinstance(reducer, str) and reducer else "mean"
-                    spread = math.nan if error is None else error
-                    n_prompts = _count(score.get("scored_samples"))
-                    reported.append(ReportedScore(metric, key.split("/")[-1], value, reducer_name, spread, n_prompts))
+                if (
+                    value is None
+                    or key.split("/")[-1] in SPREADS
+                    or GROUPED & mapping(metrics[key].get("params")).keys()
+                ):
+                    continue
+                reported.append(
+                    LogMetric(
+                        metric=metric,
+                        name=key.split("/")[-1],
+                        value=value,
+                        reducer=reducer if isinstance(reducer, str) and reducer else "mean",
+                        error=math.nan if error is None else error,
+                        is_clustered=settings.get("cluster") is not None,
+                        n_prompts=count(score.get("scored_samples")),
+                    )
+                )
         return reported
 
     @property
@@ -186,30 +206,44 @@ class LogHeader:
             upper=1.0 if known.upper is None else known.upper,
         )
 
-    def task_scores(self) -> Iterator[TaskScores | str]:
-        """Yield the reported numbers as task scores, for logs without samples."""
+    def reported_scores(self, *, all_errored: bool) -> Iterator[ReportedScore]:
+        """Yield the reported numbers, as means of the scores of prompts or as metrics of their own.
+
+        Args:
+            all_errored: whether all samples ended with an error, so that their means are meaningless.
+        """
         seen: set[str] = set()
         for reported in self.reported:
-            # Accuracy and mean correspond to the scores of prompts; others are separate metrics.
-            name = reported.metric if reported.name in MEANS else f"{reported.metric}/{reported.name}"
+            is_mean = reported.name in MEANS
+            name = reported.metric if is_mean else f"{reported.metric}/{reported.name}"
             name = name if reported.reducer == "mean" else f"{name}/{reported.reducer}"
-            if name in seen:
+            if name in seen or (is_mean and all_errored):
                 continue
             seen.add(name)
-            yield TaskScores(
+            reducer = REDUCERS.fullmatch(reported.reducer)
+            aggregations = CORPUS
+            if is_mean and reducer is not None:
+                aggregations = (
+                    ("mean", "row_mean") if reducer[0] == "mean" else (reducer[0].replace("pass_at_", "pass@"),)
+                )
+            yield ReportedScore(
                 run=self.run,
                 metric=self.metric(name, reported.value, reported.value),
-                tasks=[self.task],
-                values=np.array([reported.value]),
-                stderr=np.array([reported.error if reported.name in MEANS else math.nan]),
-                n_prompts=[reported.n_prompts or _count(_part(self.data, "results").get("completed_samples")) or None],
+                tasks=(self.task,),
+                value=reported.value,
+                stderr=reported.error if is_mean else math.nan,
+                has_sample_stderr=is_mean and reported.reducer == "mean" and not reported.is_clustered,
+                aggregations=aggregations,
+                rows=None if name == reported.metric else self.metric(reported.metric),
+                n_prompts=reported.n_prompts
+                or count(mapping(self.data.get("results")).get("completed_samples"))
+                or None,
+                name=f"{reported.metric} {reported.name}",
             )
-        if seen:
-            yield "the log has no samples; its reported metrics were read as task scores"
 
     @property
     def _eval(self) -> Mapping[str, Any]:
-        return _part(self.data, "eval")
+        return mapping(self.data.get("eval"))
 
     def _label(self, created: datetime | None) -> str:
         """Return time stamp and key; evaluations started in the same second differ only in the key."""
@@ -219,8 +253,8 @@ class LogHeader:
 
     @property
     def _limited(self) -> bool:
-        config, dataset = _part(self._eval, "config"), _part(self._eval, "dataset")
-        sample_ids, n_samples = dataset.get("sample_ids"), _count(dataset.get("samples"))
+        config, dataset = mapping(self._eval.get("config")), mapping(self._eval.get("dataset"))
+        sample_ids, n_samples = dataset.get("sample_ids"), count(dataset.get("samples"))
         return (
             not self.complete
             or self.status != "success"
@@ -231,15 +265,15 @@ class LogHeader:
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        evaluation, plan = self._eval, _part(self.data, "plan")
-        dataset = {name: value for name, value in _part(evaluation, "dataset").items() if name != "sample_ids"}
+        evaluation, plan = self._eval, mapping(self.data.get("plan"))
+        dataset = {name: value for name, value in mapping(evaluation.get("dataset")).items() if name != "sample_ids"}
         steps = plan.get("steps")
         settings = {
             **{name: evaluation.get(name) for name in (
                 "eval_id", "run_id", "task_id", "task", "task_version", "task_args", "solver", "solver_args",
                 "model_args", "config", "revision", "packages",
             )},
-            "generate_config": _part(evaluation, "model_generate_config") | _part(plan, "config"),
+            "generate_config": mapping(evaluation.get("model_generate_config")) | mapping(plan.get("config")),
             "dataset": dataset,
             "solvers": [s.get("solver") for s in steps if isinstance(s, dict)] if isinstance(steps, list) else [],
             "status": self.status,
@@ -257,31 +291,3 @@ def _without_secrets(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [_without_secrets(part, depth + 1) for part in value] if depth < 20 else None
     return value
-
-
-def _part(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    part = data.get(name)
-    return part if isinstance(part, dict) else {}
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        return float(value) if math.isfinite(value) and abs(value) <= 2**53 else None
-    except OverflowError:
-        return None
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
-
-
-def _instant(value: Any) -> datetime | None:
-    try:
-        instant = datetime.fromisoformat(value) if isinstance(value, str) else None
-        if instant is None:
-            return None
-        return (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

@@ -12,10 +12,13 @@ from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.files.mismatch import Mismatch
+from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.formats.lighteval.details import generation, read_details
 from tracker.ingest.formats.lighteval.results import DETAILS_NAME, RESULTS_NAME, LightevalResults
 from tracker.ingest.measurement import Measurement, ReadOptions
+from tracker.ingest.reported_score import ReportedScore
+from tracker.name_lists import join_names
 
 SPECIFICITY = 30
 RECOGNIZED_BY = "details_<task>_<time>.parquet, results_<time>.json"
@@ -46,7 +49,7 @@ def harness_name(path: Path) -> str | None:
     return f"lighteval {commit}" if commit else "lighteval"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield for each task: metrics, the probability of the reference option, and responses.
 
     Raises:
@@ -59,5 +62,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         name = DETAILS_NAME.fullmatch(file.name)
         task = yield from read_details(file, name["task"] if name else None, results)
         tasks.append(task)
-    if path not in files:
-        yield from results.task_scores(without=tasks)
+    lacking = {name: task for name, task in results.evaluated.items() if task not in tasks and path not in files}
+    if lacking:
+        yield from results.reported_scores(lacking.values())
+        yield f"no details for {join_names(map(shorten, lacking), 5)}: the task scores were read"

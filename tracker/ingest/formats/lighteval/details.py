@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from typing import Any
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, PromptContent, describe_policy
 from tracker.ingest.files.file_contents import GZIP, read_bytes
-from tracker.ingest.files.json_values import score
+from tracker.ingest.files.json_values import mapping, number, score
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.lighteval.documents import Document, parse_document
 from tracker.ingest.formats.lighteval.results import LightevalResults, TaskName
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
+from tracker.ingest.reported_score import CORPUS_METRICS, ReportedScore, rows_of
 from tracker.option_labels import option_letter
 
 NAMESPACE = "lighteval"
@@ -44,7 +45,7 @@ def generation(names: Sequence[str]) -> str | None:
 
 def read_details(
     path: Path, written: str | None, results: LightevalResults
-) -> Generator[Measurement | str, None, TaskName]:
+) -> Generator[Measurement | ReportedScore | str, None, TaskName]:
     """Yield the scores and answers of one task.
 
     Args:
@@ -71,6 +72,7 @@ def read_details(
     if reading.problems:
         raise BadInputError(path, reading.problems, count=reading.n_problems)
     yield from reading.warnings()
+    yield from results.reported_scores([reading.task], without_numbers=set(reading.passed_over) - reading.numbers)
     return reading.task
 
 
@@ -85,9 +87,9 @@ class _Reading:
         self.problems: list[str] = []
         self.n_problems = 0
         self._metrics: dict[str, MetricDescription] = {}
-        self._passed_over: dict[str, None] = {}
+        self.passed_over: dict[str, None] = {}
         self._seen: Counter[bytes] = Counter()
-        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self.numbers: set[str] = set()
         self._n_empty = 0
         self._names: dict[str, TaskName] = {}
 
@@ -114,8 +116,14 @@ class _Reading:
         for name, value in doc.scores.items():
             if value is None:
                 continue
+            weighted = mapping(value)
+            if {"logprobs", "weights"} <= weighted.keys():
+                self._score(name, weighted["logprobs"], row, line, missing)
+                if (weight := number(weighted["weights"])) is not None:
+                    self.builder.weigh(row, self._metrics[name], name, weight)
+                continue
             if isinstance(value, (str, list, dict)):
-                self._passed_over.setdefault(name)
+                self.passed_over.setdefault(name)
                 continue
             self._score(name, value, row, line, missing)
 
@@ -155,23 +163,24 @@ class _Reading:
     def _score(self, name: str, value: Any, row: int, line: int, missing: bool) -> None:
         assert self.builder is not None
         if name not in self._metrics:
-            self._metrics[name] = metric_description(name, self.options)
+            metric = metric_description(name, self.options)
+            self._metrics[name] = rows_of(metric) if name in CORPUS_METRICS else metric
         metric = self._metrics[name]
         try:
-            number = score(value)
+            parsed = score(value)
         except ValueError as error:
             self._add_problem(f"row {line}: {name} is {error}")
             return
         low, high = metric.lower, metric.upper
-        if (low is not None and number < low) or (high is not None and number > high):
+        if (low is not None and parsed < low) or (high is not None and parsed > high):
             bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
-            self._add_problem(f"row {line}: {name} is {number:g}, outside {bounds}")
+            self._add_problem(f"row {line}: {name} is {parsed:g}, outside {bounds}")
             return
-        if not math.isnan(number):
-            total = self._sums[name]
-            total[0] += number
-            total[1] += 1
-        self.builder.score(row, metric, math.nan if missing else number)
+        if not math.isnan(parsed):
+            self.numbers.add(name)
+        if missing:
+            self.builder.log(row, metric, parsed)
+        self.builder.score(row, metric, math.nan if missing else parsed)
 
     def _add_problem(self, problem: str) -> None:
         self.n_problems += 1
@@ -180,13 +189,12 @@ class _Reading:
 
     def warnings(self) -> Iterator[str]:
         """Return the warnings."""
-        if self._passed_over:
-            names = ", ".join(map(shorten, self._passed_over))
-            yield f"{self.task.task}: skipped metrics without one number per prompt: {names}"
+        if self.passed_over:
+            names = ", ".join(map(shorten, self.passed_over))
+            yield f"{self.task.task}: no scores per prompt, at most task scores, of {names}"
         if self._n_empty:
             phrase = "answer is empty|answers are empty"
             yield f"{self.task.task}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', phrase)}"
-        yield from self.results.differing(self.task, {name: total / n for name, (total, n) in self._sums.items() if n})
 
 
 def _content(doc: Document) -> PromptContent:

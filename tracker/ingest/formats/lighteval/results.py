@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracker.errors import BadInputError
 from tracker.ingest.files.json_files import read_json
-from tracker.ingest.files.json_values import contradicts, count, mapping, number, text
-from tracker.ingest.files.tabular.cells import shorten
-from tracker.ingest.measurement import (
-    MetricDescription,
-    ReadOptions,
-    RunDescription,
-    TaskScores,
-    metric_description,
-)
+from tracker.ingest.files.json_values import count, mapping, number, text
+from tracker.ingest.measurement import ReadOptions, RunDescription, metric_description
+from tracker.ingest.reported_score import CORPUS, CORPUS_METRICS, MEANS, ReportedScore, rows_of
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
 DETAILS_NAME = re.compile(rf"details_(?P<task>.+?)_(?P<stamp>{STAMP})\.parquet(?:\.gz)?")
@@ -222,59 +214,38 @@ class LightevalResults:
             if isinstance(values, dict) and not any(part in SUMMARIES for part in re.split(r"[|:]", name))
         }
 
-    def differing(self, task: TaskName, means: Mapping[str, float]) -> Iterator[str]:
-        """Return a warning about means that differ from the results."""
-        reported = next((values for name, values in self._tasks.items() if TaskName.parsed(name) == task), {})
-        differing = {
-            name: (value, mean)
-            for name, mean in means.items()
-            if (value := number(reported.get(name))) is not None and contradicts(value, mean)
-        }
-        if differing:
-            first = next(iter(differing))
-            value, mean = differing[first]
-            yield (
-                f"{task.task}: for {len(differing)} metrics, the results differ from the means of the "
-                f"details; {shorten(first)} is reported as {value:g}, but is {mean:g}"
-            )
+    @property
+    def evaluated(self) -> dict[str, TaskName]:
+        """Return the tasks with reported scores, by their full names."""
+        return {name: TaskName.parsed(name) for name in self._tasks}
 
-    def task_scores(self, *, without: Sequence[TaskName]) -> Iterator[TaskScores | str]:
-        """Yield the task scores of tasks without details.
+    def reported_scores(
+        self, tasks: Collection[TaskName], *, without_numbers: Collection[str] = ()
+    ) -> Iterator[ReportedScore]:
+        """Yield the reported scores of some tasks.
 
-        Raises:
-            BadInputError: a score is outside its metric's bounds.
+        Args:
+            tasks: the tasks.
+            without_numbers: metrics of which the details hold something else than numbers.
         """
-        rows_by_run: dict[tuple[int, str], tuple[RunDescription, MetricDescription, list[tuple[Any, ...]]]] = {}
-        tasks: dict[str, None] = {}
         for name, values in self._tasks.items():
             task = TaskName.parsed(name)
-            if task in without:
-                continue
             docs = mapping(mapping(self.data.get("config_tasks")).get(name.rpartition("|")[0]))
-            for key, value in values.items():
-                score, error = number(value), number(values.get(f"{key}_stderr"))
-                if score is None or key.endswith("_stderr"):
+            for key, value in values.items() if task in tasks else ():
+                reported, error = number(value), number(values.get(f"{key}_stderr"))
+                if reported is None or key.endswith("_stderr"):
                     continue
                 metric = metric_description(key, self.options)
-                low = -math.inf if metric.lower is None else metric.lower
-                high = math.inf if metric.upper is None else metric.upper
-                if not low <= score <= high:
-                    raise BadInputError(self.path, f"{key} of {name} is {score:g}, outside [{low:g}, {high:g}].")
-                run = self.run(task)
-                _, _, rows = rows_by_run.setdefault((id(run), key), (run, metric, []))
-                rows.append(
-                    (task.task, score, math.nan if error is None else error, count(docs.get("effective_num_docs")))
+                aggregations = CORPUS if key in without_numbers else CORPUS_METRICS.get(key, MEANS)
+                yield ReportedScore(
+                    run=self.run(task),
+                    metric=metric,
+                    tasks=(task.task,),
+                    value=reported,
+                    stderr=math.nan if error is None else error,
+                    has_sample_stderr=aggregations == MEANS,
+                    aggregations=aggregations,
+                    rows=rows_of(metric) if key in CORPUS_METRICS else None,
+                    n_prompts=count(docs.get("effective_num_docs")),
+                    name=key,
                 )
-                tasks.setdefault(name)
-        for run, metric, rows in rows_by_run.values():
-            yield TaskScores(
-                run=run,
-                metric=metric,
-                tasks=[row[0] for row in rows],
-                values=np.array([row[1] for row in rows]),
-                stderr=np.array([row[2] for row in rows]),
-                n_prompts=[row[3] for row in rows],
-            )
-        if tasks:
-            names = ", ".join(map(shorten, tasks))
-            yield f"no details for {names}: the task scores were read"

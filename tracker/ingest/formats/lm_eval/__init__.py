@@ -15,6 +15,8 @@ from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.lm_eval.results import LmEvalResults
 from tracker.ingest.formats.lm_eval.samples import read_samples
 from tracker.ingest.measurement import Measurement, ReadOptions
+from tracker.ingest.reported_score import ReportedScore
+from tracker.name_lists import join_names
 
 SPECIFICITY = 30
 RECOGNIZED_BY = "results_<time>.json, samples_<task>_<time>.jsonl"
@@ -51,18 +53,25 @@ def harness_name(path: Path) -> str | None:
     return f"lm-eval {results.version}" if results.version else "lm-eval"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield for each task and filter: metrics, the probability of the reference option, and responses."""
     results = _results(path, options)
+    if warning := results.version_warning:
+        yield warning
     samples = [path] if SAMPLES_NAME.fullmatch(path.name) else list(companion_files(path))
-    sampled = []
+    sampled: list[str] = []
+    without_numbers: set[tuple[str, str]] = set()
     for file in samples:
         name = SAMPLES_NAME.fullmatch(file.name)
         task = results.full_task_name(name["task"] if name else file.stem)
         sampled.append(task)
-        yield from read_samples(file, task, results, options)
-    if path not in samples:
-        yield from results.task_scores(without=sampled)
+        skipped = yield from read_samples(file, task, results, options)
+        without_numbers |= {(task, metric) for metric in skipped}
+    tasks = sampled if path in samples else results.tasks
+    yield from results.reported(tasks, without_numbers)
+    yield from results.reported_groups(sampled)
+    if unsampled := [task for task in tasks if task not in sampled]:
+        yield f"{join_names(unsampled, 5)}: no scores per prompt, only task scores (run lm_eval with --log_samples)"
 
 
 def _results(path: Path, options: ReadOptions) -> LmEvalResults:

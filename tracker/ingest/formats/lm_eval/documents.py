@@ -67,7 +67,7 @@ def requests(row: Mapping[str, Any]) -> Requests:
             if isinstance(answers, list)
             else []
         )
-    loglikelihoods = [_number(answer[0]) if _is_pair(answer) else math.nan for answer in answers]
+    loglikelihoods = [_loglikelihood(answer[0]) if _is_pair(answer) else math.nan for answer in answers]
     if len(loglikelihoods) != len(pairs):
         loglikelihoods = [math.nan] * len(pairs)
     # Mutual information requests each option a second time without the question.
@@ -201,7 +201,8 @@ def _is_pair(answer: Any) -> bool:
     return isinstance(answer, list) and len(answer) == 2 and isinstance(answer[0], (str, int, float))
 
 
-def _number(value: Any) -> float:
+def _loglikelihood(value: str | float) -> float:
+    """Return a log-likelihood, which may be infinite; NaN for anything else."""
     try:
         return float(value)
     except (ValueError, OverflowError):

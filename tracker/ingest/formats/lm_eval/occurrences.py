@@ -16,7 +16,7 @@ class SampleLine(Protocol):
     """The compared fields of a line."""
 
     line: int
-    filter_name: str
+    filter_name: str | None
     number: Any
     key: str
     scores: Any
@@ -36,6 +36,7 @@ class Occurrences:
         self._marks = SortedIntMap()
         self._places = SortedIntMap()
         self._counts = SortedIntMap()
+        self._repeats = SortedIntMap()
 
     def drop_repeats(self, samples: Sequence[L], complain: Callable[[str], None]) -> tuple[list[L], list[str]]:
         """Yield new lines with the name of their document.
@@ -60,6 +61,17 @@ class Occurrences:
         self._marks.put(lines[rows], marks[rows])
         kept = [samples[row] for row in rows]
         return kept, self._names(kept, documents[rows])
+
+    def repeats(self, samples: Sequence[L]) -> list[int]:
+        """Return how many lines about the same document precede each one, across filters."""
+        documents = _hashes([(str(sample.number), sample.key) for sample in samples])
+        counts = dict(zip(documents.tolist(), self._repeats.get(documents, 0).tolist(), strict=True))
+        before = []
+        for document in documents.tolist():
+            before.append(counts[document])
+            counts[document] += 1
+        self._repeats.put(np.array(list(counts), dtype=np.int64), np.array(list(counts.values()), dtype=np.int64))
+        return before
 
     def _names(self, kept: Sequence[L], documents: np.ndarray[Any, np.dtype[np.int64]]) -> list[str]:
         keys = _hashes([sample.key for sample in kept])

@@ -6,27 +6,35 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import check_text, read_bytes
+from tracker.ingest.files.json_values import count, instant, mapping, number, text, version_warning
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,
     RunDescription,
-    TaskScores,
     metric_description,
 )
+from tracker.ingest.reported_score import CORPUS, CORPUS_METRICS, MEANS, ReportedScore, rows_of
 
 MODEL_KEYS = ("peft", "delta", "pretrained", "model", "model_name", "path", "engine")
 RANDOM_NAME = re.compile(r"[a-z0-9]{8}")
+KNOWN_VERSIONS = ("0.4",)
+AGGREGATIONS = {
+    "mean": MEANS,
+    "nanmean": MEANS,
+    "median": ("upper_median",),
+    "perplexity": ("perplexity",),
+    "weighted_perplexity": ("weighted_perplexity",),
+    "bits_per_byte": ("bits_per_byte",),
+}
+"""The harness's aggregations that scores of rows determine, by name."""
 NOT_METRICS = ("alias", "name", "sample_len", "samples")
 SETTINGS = (
     "git_hash", "lm_eval_version", "transformers_version", "model_source", "system_instruction_sha",
@@ -72,8 +80,8 @@ class LmEvalResults:
         try:
             content = json.loads(data.decode("utf-8-sig"))
         except json.JSONDecodeError as error:
-            text = f"line {error.lineno}, column {error.colno}: the JSON is invalid or truncated ({error.msg})."
-            raise BadInputError(path, text) from error
+            problem = f"line {error.lineno}, column {error.colno}: the JSON is invalid or truncated ({error.msg})."
+            raise BadInputError(path, problem) from error
         except (RecursionError, ValueError) as error:
             raise BadInputError(path, f"the JSON cannot be read ({error}).") from error
         if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
@@ -85,6 +93,11 @@ class LmEvalResults:
         """Return the version of the harness."""
         version = self.data.get("lm_eval_version")
         return version if isinstance(version, str) else None
+
+    @property
+    def version_warning(self) -> str | None:
+        """Return the warning about an unknown version of the harness."""
+        return version_warning("lm_eval_version", self.version, KNOWN_VERSIONS)
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -174,51 +187,101 @@ class LmEvalResults:
             few_shot=few_shot_counts.pop() if len(few_shot_counts) == 1 else None,
             settings=self._settings,
             limited=config.get("limit") is not None or any(map(_is_part, self._part("n-samples").values())),
-            started=_instant(self.data.get("date")),
+            started=instant(self.data.get("date")),
             model_facts={"parameters": parameters} if isinstance(parameters, int) and parameters > 0 else {},
         )
 
-    def task_scores(self, *, without: Sequence[str]) -> Iterator[TaskScores | str]:
-        """Yield the task scores of tasks without samples."""
-        rows_by_metric: dict[tuple[str, str], list[tuple[str, MetricDescription, float, float, int | None]]] = {}
-        for task in self.tasks:
-            values = self._part("results")[task]
-            if task in without or not isinstance(values, dict):
-                continue
-            sizes = self._part("n-samples").get(task)
-            size = sizes.get("effective") if isinstance(sizes, dict) else None
-            for key, value in values.items():
+    def aggregations(self, task: str, name: str) -> tuple[str, ...]:
+        """Return how the harness aggregates a metric of a task: as configured, else by its default."""
+        config = self._part("configs").get(task)
+        metrics = config.get("metric_list") if isinstance(config, dict) else None
+        for metric in metrics if isinstance(metrics, list) else ():
+            if isinstance(metric, dict) and metric.get("metric") == name and metric.get("aggregation") is not None:
+                return AGGREGATIONS.get(metric["aggregation"], CORPUS) if text(metric["aggregation"]) else CORPUS
+        return CORPUS_METRICS.get(name, MEANS)
+
+    def row_metric(self, task: str, name: str, filter_name: str) -> MetricDescription:
+        """Return the metric of the rows: a name of their own if the harness does not average them."""
+        metric = self.metric(task, name, filter_name)
+        return metric if self.aggregations(task, name) == MEANS else rows_of(metric)
+
+    def filters(self, task: str) -> list[str]:
+        """Return the filters of a task in the order in which the harness writes their samples."""
+        config = self._part("configs").get(task)
+        listed = config.get("filter_list") if isinstance(config, dict) else None
+        names = [text(mapping(part).get("name")) for part in listed] if isinstance(listed, list) else []
+        keys = mapping(self._part("results").get(task))
+        reported = [key.partition(",")[2] for key in keys if "," in key]
+        return list(dict.fromkeys(name for name in names if name)) or list(dict.fromkeys(reported))
+
+    def reported(self, tasks: Sequence[str], without_numbers: Collection[tuple[str, str]]) -> Iterator[ReportedScore]:
+        """Yield the reported scores of some tasks.
+
+        Args:
+            tasks: their names.
+            without_numbers: tasks and metrics of which the samples hold something else than numbers.
+        """
+        for task in tasks:
+            size = count(mapping(self._part("n-samples").get(task)).get("effective"))
+            for key, value, error in self._numbers(task):
                 name, _, filter_name = key.partition(",")
-                number = _finite(value)
-                if number is None or name in NOT_METRICS or name.endswith("_stderr") or name == "bypass":
-                    continue
                 metric = self.metric(task, name, filter_name or "none")
-                error = _finite(values.get(f"{name}_stderr,{filter_name}" if filter_name else f"{name}_stderr"))
-                low = -math.inf if metric.lower is None else metric.lower
-                high = math.inf if metric.upper is None else metric.upper
-                if not low <= number <= high:
-                    text = f"{key} of {task} is {number:g}, outside [{low:g}, {high:g}]."
-                    raise BadInputError(self.path, text)
-                row = (
-                    task,
-                    metric,
-                    number,
-                    math.nan if error is None else error,
-                    size if isinstance(size, int) else None,
+                aggregations = CORPUS if (task, name) in without_numbers else self.aggregations(task, name)
+                yield ReportedScore(
+                    run=self.run(self.benchmark(task)),
+                    metric=metric,
+                    tasks=(task,),
+                    value=value,
+                    stderr=math.nan if error is None else error,
+                    has_sample_stderr=aggregations == MEANS,
+                    aggregations=aggregations,
+                    rows=None if aggregations == MEANS else self.row_metric(task, name, filter_name or "none"),
+                    n_prompts=size,
+                    name=key,
                 )
-                rows_by_metric.setdefault((self.benchmark(task), metric.name), []).append(row)
-        for (benchmark, _), rows in rows_by_metric.items():
-            yield TaskScores(
-                run=self.run(benchmark),
-                metric=rows[0][1],
-                tasks=[row[0] for row in rows],
-                values=np.array([row[2] for row in rows]),
-                stderr=np.array([row[3] for row in rows]),
-                n_prompts=[row[4] for row in rows],
-            )
-        if rows_by_metric:
-            tasks = dict.fromkeys(row[0] for rows in rows_by_metric.values() for row in rows)
-            yield f"{', '.join(tasks)}: no scores per prompt, only task scores (run lm_eval with --log_samples)"
+
+    def reported_groups(self, sampled: Sequence[str]) -> Iterator[ReportedScore]:
+        """Yield the reported scores of groups whose tasks all have samples, for comparison only."""
+        for group, parts in self._part("group_subtasks").items():
+            tasks = self._tasks_of(str(group), set())
+            if not parts or not tasks or not set(tasks) <= set(sampled):
+                continue
+            for key, value, _ in self._numbers(str(group)):
+                name, _, filter_name = key.partition(",")
+                of_parts = [number(mapping(self._part("results").get(part)).get(key)) for part in parts]
+                known = [part for part in of_parts if part is not None]
+                if len(known) == len(tasks) or not known or abs(math.fsum(known) / len(known) - value) > 1e-9:
+                    yield ReportedScore(
+                        run=self.run(self.benchmark(tasks[0])),
+                        metric=self.metric(tasks[0], name, filter_name or "none"),
+                        tasks=tuple(tasks),
+                        value=value,
+                        aggregations=("row_mean", "task_mean")
+                        if all(self.aggregations(task, name) == MEANS for task in tasks)
+                        else CORPUS,
+                        is_stored=False,
+                        name=f"{key} of {group}",
+                    )
+
+    def _tasks_of(self, group: str, passed: set[str]) -> list[str]:
+        """Return the tasks of a group and of the groups in it."""
+        parts = self._part("group_subtasks").get(group)
+        if not isinstance(parts, (list, dict)) or group in passed or not parts:
+            return []
+        passed.add(group)
+        return [
+            task for part in map(str, parts) for task in (self._tasks_of(part, passed) or [part] * (part in self.tasks))
+        ]
+
+    def _numbers(self, task: str) -> Iterator[tuple[str, float, float | None]]:
+        """Yield the keys of a task's results with their numbers and standard errors."""
+        values = mapping(self._part("results").get(task))
+        for key, value in values.items():
+            name, comma, filter_name = key.partition(",")
+            reported = number(value)
+            if reported is None or name in NOT_METRICS or name.endswith("_stderr") or name == "bypass":
+                continue
+            yield key, reported, number(values.get(f"{name}_stderr{comma}{filter_name}"))
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
@@ -244,25 +307,6 @@ def _arguments(value: Any) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _instant(seconds: Any) -> datetime | None:
-    number = _finite(seconds)
-    try:
-        return None if number is None else datetime.fromtimestamp(number, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-
-
 def _is_part(counts: Any) -> bool:
-    if not isinstance(counts, dict):
-        return False
-    effective, original = _finite(counts.get("effective")), _finite(counts.get("original"))
+    effective, original = number(mapping(counts).get("effective")), number(mapping(counts).get("original"))
     return effective is not None and original is not None and effective < original
-
-
-def _finite(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.exact_numbers import BEYOND, to_exact_float
+from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.files.json_files import parse_line, read_lines
+from tracker.ingest.files.json_values import number
 from tracker.ingest.formats.lm_eval import documents
 from tracker.ingest.formats.lm_eval.occurrences import Occurrences
 from tracker.ingest.formats.lm_eval.results import LmEvalResults
@@ -21,6 +25,7 @@ from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,
     Measurement,
+    MetricDescription,
     Prompts,
     ReadOptions,
     RunDescription,
@@ -34,6 +39,9 @@ FIELDS = frozenset((
 ))  # fmt: skip
 PROBABILITY = "gold_probability_likelihoods"
 LETTERS_PER_BLOCK = 1 << 23
+NO_FILTER = "none"
+WEIGHTED = (("weighted_perplexity",), ("bits_per_byte",))
+"""Aggregations of pairs of a log-likelihood and a weight, such as a number of words."""
 
 
 @dataclass(slots=True)
@@ -41,7 +49,7 @@ class LmEvalSample:
     """The data of a line."""
 
     line: int
-    filter_name: str
+    filter_name: str | None
     number: Any
     key: str
     text: str | None
@@ -74,8 +82,13 @@ class SampleProblems:
             self.first.append(text)
 
 
-def read_samples(path: Path, task: str, results: LmEvalResults, options: ReadOptions) -> Iterator[Measurement | str]:
+def read_samples(
+    path: Path, task: str, results: LmEvalResults, options: ReadOptions
+) -> Generator[Measurement | str, None, set[str]]:
     """Yield the scores, probabilities of reference options, and answers of one task.
+
+    Returns:
+        The metrics that are not one number per prompt.
 
     Raises:
         BadInputError: lines are not samples, or scores are invalid; raised after all valid samples.
@@ -104,6 +117,7 @@ def read_samples(path: Path, task: str, results: LmEvalResults, options: ReadOpt
     if problems.count:
         raise BadInputError(path, problems.first, count=problems.count)
     yield from stream.warnings()
+    return stream.without_numbers
 
 
 class _Stream:
@@ -119,13 +133,22 @@ class _Stream:
         self.metrics: dict[str, dict[str, bool]] = {}
         """By filter: metrics, and whether they are skipped; metrics with numbers are not."""
         self.with_numbers: set[tuple[str, str]] = set()
+        self.filters = results.filters(task) or find_filters(path)
+
+    @property
+    def without_numbers(self) -> set[str]:
+        """Return the metrics that are not one number per prompt under any filter."""
+        skipped = {name for metrics in self.metrics.values() for name, is_skipped in metrics.items() if is_skipped}
+        return skipped - {name for metrics in self.metrics.values() for name, is_skipped in metrics.items()
+                          if not is_skipped}  # fmt: skip
 
     def blocks(self, samples: Sequence[LmEvalSample]) -> Iterator[Measurement]:
         """Yield the blocks of some samples by filter; filters of the same prompts share their prompts."""
+        self._name_filters(samples)
         kept, names = self.occurrences.drop_repeats(samples, self.problems.add)
         filters: dict[str, tuple[list[LmEvalSample], list[str]]] = {}
         for sample, name in zip(kept, names, strict=True):
-            rows, keys = filters.setdefault(sample.filter_name, ([], []))
+            rows, keys = filters.setdefault(sample.filter_name or NO_FILTER, ([], []))
             rows.append(sample)
             keys.append(name)
         prompts: Prompts | None = None
@@ -145,7 +168,7 @@ class _Stream:
                     prompts=prompts,
                     text=[row.response for row in rows],
                     probability=np.array([row.sure for row in rows]),
-                    extraction="" if filter_name == "none" else filter_name,
+                    extraction="" if filter_name == NO_FILTER else filter_name,
                     predicted=np.array([row.spoke for row in rows]),
                     places=self.path.name,
                 )
@@ -154,9 +177,19 @@ class _Stream:
         """Yield warnings about the skipped metrics."""
         for filter_name, metrics in self.metrics.items():
             names = [name for name, passed_over in metrics.items() if passed_over]
-            filtered = "" if filter_name == "none" else f" under filter {filter_name}"
+            filtered = "" if filter_name == NO_FILTER else f" under filter {filter_name}"
             if names:
-                yield (f"{self.task}{filtered}: skipped metrics without one number per prompt: {', '.join(names)}")
+                yield f"{self.task}{filtered}: no scores per prompt, at most task scores, of {', '.join(names)}"
+
+    def _name_filters(self, samples: Sequence[LmEvalSample]) -> None:
+        """Name the filters of lines without the field: the harness writes all lines of a filter, then of the next."""
+        unnamed = [sample for sample in samples if sample.filter_name is None]
+        if len(self.filters) > 1:
+            for sample, n in zip(unnamed, self.occurrences.repeats(unnamed), strict=True):
+                sample.filter_name = self.filters[n % len(self.filters)]
+        else:
+            for sample in unnamed:
+                sample.filter_name = self.filters[0] if self.filters else NO_FILTER
 
     def _prompts(self, rows: Sequence[LmEvalSample], keys: list[str]) -> Prompts:
         return Prompts(
@@ -174,26 +207,43 @@ class _Stream:
 
     def _scores(self, filter_name: str, rows: Sequence[LmEvalSample], prompts: Prompts) -> Iterator[Scores]:
         known = self.metrics.setdefault(filter_name, {})
+        by_metric: dict[str, Scores] = {}
         for name in dict.fromkeys(name for row in rows for name in row.scores):
             column = [row.scores.get(name) for row in rows]
-            several = [isinstance(value, (list, dict)) for value in column]
-            if any(several) and (filter_name, name) not in self.with_numbers:
+            weights: dict[str, NDArray[np.float64]] = {}
+            if self.results.aggregations(self.task, name)[:1] in WEIGHTED:
+                column, weight = _split_weights(column)
+                weights = {name: weight}
+            if (
+                any(isinstance(value, (list, dict)) for value in column)
+                and (filter_name, name) not in self.with_numbers
+            ):
                 known[name] = True
             if known.setdefault(name, False):
                 continue
-            metric = self.results.metric(self.task, name, filter_name)
-            values = np.array([self._number(value, name, row.line) for value, row in zip(column, rows, strict=True)])
-            low = -math.inf if metric.lower is None else metric.lower
-            high = math.inf if metric.upper is None else metric.upper
-            wrong = (values < low) | (values > high)
-            for at in np.flatnonzero(wrong).tolist():
-                self.problems.add(f"line {rows[at].line}: {name} is {values[at]:g}, outside [{low:g}, {high:g}]")
-            values[wrong] = np.nan
+            metric = self.results.row_metric(self.task, name, filter_name)
+            values = np.array([self._to_float(value, name, row.line) for value, row in zip(column, rows, strict=True)])
+            self._remove_out_of_bounds(values, metric, name, rows)
             if not np.isnan(values).all():
                 self.with_numbers.add((filter_name, name))
-            yield Scores(run=self.run, metric=metric, prompts=prompts, values=values, places=self.path.name)
+            if (same := by_metric.get(metric.name)) is not None:  # several perplexities of the same log-likelihoods
+                weights |= same.weights
+            by_metric[metric.name] = Scores(
+                run=self.run, metric=metric, prompts=prompts, values=values, places=self.path.name, weights=weights
+            )
+        yield from by_metric.values()
 
-    def _number(self, value: Any, name: str, line: int) -> float:
+    def _remove_out_of_bounds(
+        self, values: NDArray[np.float64], metric: MetricDescription, name: str, rows: Sequence[LmEvalSample]
+    ) -> None:
+        low = -math.inf if metric.lower is None else metric.lower
+        high = math.inf if metric.upper is None else metric.upper
+        wrong = (values < low) | (values > high)
+        for at in np.flatnonzero(wrong).tolist():
+            self.problems.add(f"line {rows[at].line}: {name} is {values[at]:g}, outside [{low:g}, {high:g}]")
+        values[wrong] = np.nan
+
+    def _to_float(self, value: Any, name: str, line: int) -> float:
         if value is None:
             return math.nan
         if isinstance(value, (list, dict)):
@@ -227,7 +277,7 @@ def _sample(line: bytes, number: int, few_shot: int | None, problems: SampleProb
     name = row.get("filter")
     return LmEvalSample(
         line=number,
-        filter_name=name if isinstance(name, str) and name else "none",
+        filter_name=name if isinstance(name, str) and name else None,
         number=row["doc_id"],
         key=documents.key(row),
         text=documents.question(doc, sent, few_shot),
@@ -246,3 +296,34 @@ def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
     metrics = row.get("metrics")
     names = [name for name in metrics if isinstance(name, str)] if isinstance(metrics, list) else [*row]
     return {name: row[name] for name in names if name in row and name not in FIELDS}
+
+
+def _split_weights(column: Sequence[Any]) -> tuple[list[Any], NDArray[np.float64]]:
+    """Return the scores and weights of a column of pairs; other values are kept, without a weight."""
+    pairs = [value if isinstance(value, list) and len(value) == 2 else (value, None) for value in column]
+    weights = [number(weight) for _, weight in pairs]
+    return [value for value, _ in pairs], np.array([math.nan if weight is None else weight for weight in weights])
+
+
+def find_filters(path: Path) -> list[str]:
+    """Return names for the filters of a file without results file and without names of filters.
+
+    A document that occurs again with the same responses, but other extracted answers, belongs to another filter.
+    """
+    seen: dict[int, tuple[int, set[int]]] = {}
+    differs = False
+    with report_progress_to(None), suppress(BadInputError):  # reading the samples reports damage
+        for _, line in read_lines(path):
+            try:
+                row = parse_line(line)
+            except ValueError:
+                continue
+            if not isinstance(row, dict) or row.get("filter") is not None:
+                return []
+            key = hash(repr((row.get("doc_id"), row.get("doc_hash"), row.get("target"), row.get("resps"))))
+            n, extracted = seen.get(key, (0, set()))
+            extracted.add(hash(repr((row.get("filtered_resps"), _scores(row)))))
+            seen[key] = (n + 1, extracted)
+            differs |= len(extracted) > 1
+    n_filters = max((n for n, _ in seen.values()), default=0) if differs else 1
+    return [NO_FILTER, *(f"filter {n}" for n in range(2, n_filters + 1))]

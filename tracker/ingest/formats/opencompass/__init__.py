@@ -15,6 +15,7 @@ from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.opencompass.reports import read_predictions, read_results
 from tracker.ingest.formats.opencompass.result_paths import PREDICTIONS, RESULTS, OpenCompassPath
 from tracker.ingest.measurement import Measurement, ReadOptions
+from tracker.ingest.reported_score import ReportedScore
 
 SPECIFICITY = 30
 RECOGNIZED_BY = "<time>/results/<model>/<dataset>.json, the same under predictions/"
@@ -55,7 +56,7 @@ def harness_name(path: Path) -> str | None:
     return "opencompass"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield scores and answers of one dataset, or its task score.
 
     Raises:

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, describe_policy
 from tracker.ingest.files.file_contents import open_file
 from tracker.ingest.files.json_files import iterate_json_lines, parse_json
 from tracker.ingest.files.json_stream import stream_parts
-from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, number
+from tracker.ingest.files.json_values import count, first_bytes, mapping, number, printed_decimals
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.opencompass.result_paths import OpenCompassPath
 from tracker.ingest.formats.opencompass.rows import (
@@ -28,7 +26,8 @@ from tracker.ingest.formats.opencompass.rows import (
     parse_detail,
     parse_prediction,
 )
-from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, TaskScores
+from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions
+from tracker.ingest.reported_score import CORPUS, ReportedScore
 
 NAMESPACE = "opencompass"
 CHUNK = 1 << 20
@@ -86,7 +85,10 @@ class OpenCompassRows:
         self._total += value
         self._n_scored += 1
         self._n_empty += empty
-        self._builder.score(at, metric, math.nan if empty and self.options.empty == "missing" else value)
+        if empty and self.options.empty == "missing":
+            self._builder.log(at, metric, value)
+            value = math.nan
+        self._builder.score(at, metric, value)
 
     def rest(self) -> Iterator[Measurement]:
         """Yield the remaining blocks."""
@@ -113,20 +115,31 @@ class OpenCompassRows:
         if self._n_empty:
             phrase = "answer is empty|answers are empty"
             yield f"{dataset}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', phrase)}"
-        if self.how[SCORED] and self._n_scored and (name := _reported_mean(reported)) is not None:
-            percent, mean = reported[name], self._total / self._n_scored
-            if contradicts(percent, 100 * mean):
-                yield f"{dataset}: the report has {name} {percent:g} percent, but its rows have {100 * mean:g} percent"
-            else:
-                yield f"{dataset}: {name} {percent:g} percent is stored as the proportion {mean:g}"
+
+    def reported_scores(self, reported: Mapping[str, float]) -> Iterator[ReportedScore | str]:
+        """Yield the reported percentages as proportions: the mean of the rows, and metrics of their own."""
+        name_of_mean = _reported_mean(reported) if self.how[SCORED] else None
+        for name, percent in reported.items():
+            is_mean = name == name_of_mean
+            decimals = printed_decimals(percent, 2)
+            yield ReportedScore(
+                run=self._builder.run,
+                metric=self._metrics[SCORED] if is_mean else _proportion(name),
+                tasks=(self.place.dataset,),
+                value=percent / 100,
+                aggregations=("row_mean",) if is_mean else CORPUS,
+                decimals=None if decimals is None else decimals + 2,
+                name=name,
+            )
+        if reported:
+            yield f"{self.place.dataset}: percentages converted to proportions: {_describe_percentages(reported)}"
 
     def _describe_reported(self, reported: Mapping[str, float]) -> str:
         mean = f"Their mean is {self._total / self._n_scored:.6g}" if self._n_scored else "No answer could be compared"
-        percentages = ", ".join(f"{shorten(name)} {value:g}" for name, value in reported.items())
-        return f"{mean}; the report has {percentages} (percent)" if percentages else f"{mean}; the report is missing"
+        return mean if reported else f"{mean}; the report is missing"
 
 
-def read_results(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | str]:
+def read_results(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield the details of results, else the predictions, else the reported numbers.
 
     Raises:
@@ -149,14 +162,15 @@ def read_results(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measu
     reported = _percentages(fields)
     if rows.n_rows:
         yield from rows.warnings(reported)
+        yield from rows.reported_scores(reported)
         return
     if place.predictions:
         yield from _predicted(place, options, place.predictions, reported)
         return
-    yield from _whole(place, options, fields)
+    yield from _whole(place, rows, fields)
 
 
-def read_predictions(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | str]:
+def read_predictions(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield predictions, compared with their reference answers.
 
     Raises:
@@ -173,7 +187,7 @@ def read_predictions(place: OpenCompassPath, options: ReadOptions) -> Iterator[M
 
 def _predicted(
     place: OpenCompassPath, options: ReadOptions, files: Iterable[Path], reported: Mapping[str, float]
-) -> Iterator[Measurement | str]:
+) -> Iterator[Measurement | ReportedScore | str]:
     rows = OpenCompassRows(place, options)
     offset = 0
     try:
@@ -188,6 +202,7 @@ def _predicted(
         raise
     yield from rows.rest()
     yield from rows.warnings(reported)
+    yield from rows.reported_scores(reported)
 
 
 def _reported_mean(reported: Mapping[str, float]) -> str | None:
@@ -200,27 +215,26 @@ def _reported_mean(reported: Mapping[str, float]) -> str | None:
 
 def _percentages(fields: Mapping[str, Any]) -> dict[str, float]:
     numbers = ((name, number(value)) for name, value in fields.items() if PERCENT.fullmatch(name))
-    return {name: value for name, value in numbers if value is not None}
+    return {name: value for name, value in numbers if value is not None and 0 <= value <= 100}
 
 
-def _whole(place: OpenCompassPath, options: ReadOptions, fields: Mapping[str, Any]) -> Iterator[Measurement | str]:
-    """Yield the reported numbers as task scores."""
-    run = place.run(options)
-    converted, passed = [], []
-    for name, value in fields.items():
-        percentage = number(value)
-        if percentage is None or not PERCENT.fullmatch(name) or not 0 <= percentage <= 100:
-            passed.append(name)
-            continue
-        metric = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
-        yield TaskScores(run=run, metric=metric, tasks=[place.dataset], values=np.array([percentage / 100]))
-        converted.append(f"{shorten(name)} {percentage:g} to {percentage / 100:g}")
-    if converted:
-        summary = ", ".join(converted)
-        yield f"{place.dataset}: only task scores were read; percentages converted to proportions: {summary}"
-    if passed:
+def _proportion(name: str) -> MetricDescription:
+    return MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
+
+
+def _describe_percentages(reported: Mapping[str, float]) -> str:
+    return ", ".join(f"{shorten(name)} {percent:g} to {percent / 100:g}" for name, percent in reported.items())
+
+
+def _whole(place: OpenCompassPath, rows: OpenCompassRows, fields: Mapping[str, Any]) -> Iterator[ReportedScore | str]:
+    """Yield the reported numbers of a dataset without rows."""
+    reported = _percentages(fields)
+    yield from rows.reported_scores(reported)
+    if reported:
+        yield f"{place.dataset}: only task scores were read"
+    if passed := [name for name in fields if name not in reported]:
         yield f"{place.dataset}: skipped values that are not percentages: {', '.join(map(shorten, passed))}"
-    if not converted:
+    if not reported:
         raise BadInputError(place.path, "holds neither details nor percentages, and its predictions are missing.")
 
 

@@ -25,12 +25,13 @@ from tracker.ingest.measurement import (
     RunDescription,
     Scores,
 )
+from tracker.ingest.reported_score import ReportedScore
 
 SPECIFICITY = 31
-RECOGNIZED_BY = ".json that begins with results of version 2 or 3"
+RECOGNIZED_BY = ".json that begins with results and their version"
 """One more than other harnesses, because results of old versions start like those of lm-evaluation-harness."""
 NAMESPACE = "promptfoo"
-START = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*[23]\b')
+START = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*\d+\b')
 END_BYTES = 1 << 16
 VERSION = re.compile(rb'"promptfooVersion"\s*:\s*"([^"\\]{1,40})"')
 LETTERS_PER_BLOCK = 8_000_000
@@ -43,7 +44,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     start = first_bytes(path, 4096)
     if isinstance(start, str):
         return start
-    return None if START.match(start) else "it does not start with results of version 2 or 3"
+    return None if START.match(start) else "it does not start with results and their version"
 
 
 def harness_name(path: Path) -> str | None:
@@ -57,7 +58,7 @@ def harness_name(path: Path) -> str | None:
     return f"promptfoo {version[-1].decode(errors='replace')}" if version else "promptfoo"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
     """Yield scores and answers of each model and template."""
     with report_progress_to(None):  # the second pass reports the progress
         index = PromptfooResultIndex(path, options)
@@ -71,7 +72,7 @@ class PromptfooBlocks:
         self.index, self.options, self.runs = index, index.options, index.runs()
         self.n_empty = 0
 
-    def read(self) -> Iterator[Measurement | str]:
+    def read(self) -> Iterator[Measurement | ReportedScore | str]:
         """Yield the blocks and warnings; raise for damage at the end."""
         index = self.index
         rows: list[tuple[int, PromptfooResult]] = []
@@ -86,6 +87,7 @@ class PromptfooBlocks:
                 yield from self._measurements(rows)
                 rows, letters = [], 0
         yield from self._measurements(rows)
+        yield from index.reported_scores()
         yield from index.warnings()
         if self.n_empty:
             counted = "missing (--empty missing)" if self.options.empty == "missing" else "scored by promptfoo"
@@ -128,12 +130,19 @@ class PromptfooBlocks:
             values = np.array([self._value(result, metric) for result in results])
             if self.options.empty == "missing":
                 values[empty] = math.nan
-            if np.isnan(values).all():
+            logged = np.array([math.nan if result.errored else _value(result, metric) for result in results])
+            if np.isnan(values).all() and np.isnan(logged).all():
                 continue
             scored = True
             place = f"result of {run.model}"
             yield Scores(
-                run=run, metric=index.metric(metric), prompts=prompts, values=values, trials=trials, places=place
+                run=run,
+                metric=index.metric(metric),
+                prompts=prompts,
+                values=values,
+                trials=trials,
+                places=place,
+                logged=logged,
             )
         if any(result.output is not None for result in results):
             yield Answers(
@@ -150,5 +159,9 @@ class PromptfooBlocks:
     def _value(self, result: PromptfooResult, metric: str) -> float:
         if result.errored:
             return 0.0 if self.options.errored == "wrong" else math.nan
-        value = result.values.get(metric, math.nan)
-        return math.nan if value is None else value
+        return _value(result, metric)
+
+
+def _value(result: PromptfooResult, metric: str) -> float:
+    value = result.values.get(metric, math.nan)
+    return math.nan if value is None else value

@@ -16,7 +16,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import open_file
 from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_stream import stream_parts
-from tracker.ingest.files.json_values import count, instant, mapping, setting, text
+from tracker.ingest.files.json_values import count, instant, mapping, number, setting, text, version_warning
 from tracker.ingest.formats.promptfoo.rows import (
     FIELDS,
     PASS,
@@ -27,8 +27,10 @@ from tracker.ingest.formats.promptfoo.rows import (
     parse_result,
 )
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
+from tracker.ingest.reported_score import ReportedScore
 
-HEAD = ("evalId", "config", "metadata", "version", "timestamp", "stats")
+HEAD = ("evalId", "config", "metadata", "version", "timestamp", "stats", "prompts")
+VERSIONS = (2, 3)
 CHUNK = 1 << 18
 MAX_METRICS = 200
 MAX_NAME_LENGTH = 80
@@ -145,6 +147,8 @@ class PromptfooResultIndex:
 
     def warnings(self) -> Iterator[str]:
         """Yield the warnings."""
+        if warning := version_warning("version of the results", self.head.get("version"), VERSIONS):
+            yield warning
         if n := self.outcomes["errors"]:
             counted = "wrong" if self.options.errored == "wrong" else "missing"
             yield f"{n:,} results are provider errors; they count as {counted} (--errored {counted})"
@@ -154,13 +158,36 @@ class PromptfooResultIndex:
             yield f"{name}: {n:,} values that are not numbers were skipped"
         if len(self.lows) > MAX_METRICS:
             yield f"the file has {len(self.lows):,} metrics; only the first {MAX_METRICS} were read"
-        reported = {name: count(value) for name, value in mapping(self.head.get("stats")).items()}
-        outcomes = {name: self.outcomes[name] for name in ("successes", "failures", "errors")}
-        if reported.get("errors") is None:  # the first versions counted them as failures
-            outcomes = {"successes": outcomes["successes"], "failures": outcomes["failures"] + outcomes["errors"]}
-        if differing := {name: n for name, n in outcomes.items() if reported.get(name) not in (None, n)}:
-            differences = ", ".join(f"{reported[name]:,} {name}, and holds {n:,}" for name, n in differing.items())
-            yield f"the file reports {differences}"
+        n_errors = count(mapping(self.head.get("stats")).get("errors"))
+        if n_errors not in (None, self.outcomes["errors"]):
+            yield f"the file reports {n_errors:,} errors, and holds {self.outcomes['errors']:,}"
+
+    def reported_scores(self) -> Iterator[ReportedScore]:
+        """Yield the numbers of successes and failures, and the sums of each column."""
+        if self.superseded.any():
+            return
+        stats = mapping(self.head.get("stats"))
+        n_successes, n_failures = count(stats.get("successes")), count(stats.get("failures"))
+        if n_failures is not None and count(stats.get("errors")) is None:
+            n_failures -= self.outcomes["errors"]  # the first versions counted errors as failures
+        for name, n, aggregation in (("successes", n_successes, "sum"), ("failures", n_failures, "n_zeros")):
+            if n is not None:
+                yield self._reported(None, PASS, n, aggregation, f"the number of {name}")
+        listed = self.head.get("prompts")
+        prompts = listed if isinstance(listed, list) else []
+        for column, run in zip(self.columns, self.runs(), strict=True):
+            has_prompt = column.number is not None and column.number < len(prompts)
+            metrics = mapping(mapping(prompts[column.number or 0]).get("metrics")) if has_prompt else {}
+            for name, key in ((SCORE, "score"), (PASS, "testPassCount")):
+                if (value := number(metrics.get(key))) is not None:
+                    yield self._reported(run, name, value, "sum", f"{key} of {run.model}")
+
+    def _reported(
+        self, run: RunDescription | None, metric: str, value: float, aggregation: str, name: str
+    ) -> ReportedScore:
+        return ReportedScore(
+            run=run, metric=self.metric(metric), value=value, aggregations=(aggregation,), is_stored=False, name=name
+        )
 
 
 def _names(columns: Sequence[PromptfooColumn], user_model: str | None, path: Path) -> list[tuple[str, str]]:

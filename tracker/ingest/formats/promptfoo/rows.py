@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from tracker.ingest.files.json_values import count, mapping, text, words
+from tracker.ingest.files.json_values import count, mapping, optional_score, text, words
 
 FIELDS = (
     "promptIdx", "testIdx", "testCase", "promptId", "provider", "prompt", "vars", "response", "error",
@@ -92,9 +92,9 @@ def parse_result(data: Any) -> PromptfooResult:
         reason == TECHNICAL if count(reason) is not None else bool(data.get("error")) and not isinstance(grading, dict)
     )
     raw = text(prompt.get("raw"))
-    values = {SCORE: _number(data.get("score")), PASS: float(success) if isinstance(success, bool) else math.nan}
+    values = {SCORE: optional_score(data.get("score")), PASS: float(success) if isinstance(success, bool) else math.nan}
     for name, value in mapping(data.get("namedScores")).items():
-        values[f"named/{name}" if name in values else str(name)] = _number(value)
+        values[f"named/{name}" if name in values else str(name)] = optional_score(value)
     return PromptfooResult(
         column=_column(data, prompt),
         key=_hash(variables, asserted if asserted else None, None if variables else case.get("description")),
@@ -170,9 +170,3 @@ def _output(data: Mapping[str, Any]) -> str | None:
     output = response.get("output") if isinstance(response, dict) else None
     output_text = words(output)
     return None if output_text is None else output_text.strip()
-
-
-def _number(value: Any) -> float | None:
-    if value is None or value != value:
-        return math.nan
-    return float(value) if isinstance(value, (bool, int, float)) and -EXACT <= value <= EXACT else None

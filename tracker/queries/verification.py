@@ -1,0 +1,33 @@
+"""Runs whose harness reports other scores than those computed from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from tracker.name_lists import join_names
+from tracker.queries.sql import tables
+
+KEYS_AT_ONCE = 500
+MAX_NAMES = 2
+
+
+def load_unverified(session: Session, run_ids: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Return model and reported differences of the unverified runs among some, by key."""
+    run, model = tables.run.c, tables.model.c
+    query = sa.select(run.id, model.name, run.unverified).join(tables.model, model.id == run.model_id)
+    keys = sorted(set(run_ids))
+    found: dict[int, tuple[str, str]] = {}
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        chosen = query.where(run.unverified.is_not(None), run.id.in_(keys[start : start + KEYS_AT_ONCE]))
+        found |= {key: (name, text) for key, name, text in session.execute(chosen.order_by(run.id))}
+    return found
+
+
+def list_unverified_warnings(session: Session, run_ids: Collection[int]) -> tuple[str, ...]:
+    """Return a warning that names the unverified runs among some, or none."""
+    unverified = load_unverified(session, run_ids)
+    texts = [f"{name} (run {key}): {text}" for key, (name, text) in unverified.items()]
+    return (f"Unverified runs: {join_names(texts, MAX_NAMES, separator='; ')}.",) if texts else ()
