@@ -83,7 +83,7 @@ CORPUS_METRICS = {
 
 
 def rows_of(metric: MetricDescription) -> MetricDescription:
-    """Return the metric of the rows of a metric that is not their mean: a name of their own."""
+    """Return the metric of the rows of a metric that is not their mean: under another name."""
     name, comma, filter_name = metric.name.partition(",")
     if CORPUS_METRICS.get(name):
         return MetricDescription(name=f"{LOGLIKELIHOOD.name}{comma}{filter_name}", higher_is_better=True)

@@ -19,11 +19,11 @@ def load_unverified(session: Session, run_ids: Collection[int]) -> dict[int, tup
     run, model = tables.run.c, tables.model.c
     query = sa.select(run.id, model.name, run.unverified).join(tables.model, model.id == run.model_id)
     keys = sorted(set(run_ids))
-    found: dict[int, tuple[str, str]] = {}
+    by_run: dict[int, tuple[str, str]] = {}
     for start in range(0, len(keys), KEYS_AT_ONCE):
         chosen = query.where(run.unverified.is_not(None), run.id.in_(keys[start : start + KEYS_AT_ONCE]))
-        found |= {key: (name, text) for key, name, text in session.execute(chosen.order_by(run.id))}
-    return found
+        by_run |= {key: (name, text) for key, name, text in session.execute(chosen.order_by(run.id))}
+    return by_run
 
 
 def list_unverified_warnings(session: Session, run_ids: Collection[int]) -> tuple[str, ...]:

@@ -159,9 +159,9 @@ class ReportedScores:
             if not _agree(reported.stderr, stderr, reported.decimals):
                 self._add_difference(reported, "the standard error of ", reported.stderr, stderr)
 
-    def _add_difference(self, reported: ReportedScore, what: str, value: float, computed: float) -> None:
+    def _add_difference(self, reported: ReportedScore, prefix: str, value: float, computed: float) -> None:
         first, second = _distinct(value, computed)
-        text = f"the file reports {what}{_describe(reported)} as {first}, but its scores give {second}"
+        text = f"the file reports {prefix}{_describe(reported)} as {first}, but its scores give {second}"
         self.differences.append(ReportedDifference(reported.run, text))
 
 

@@ -207,7 +207,7 @@ class LogHeader:
         )
 
     def reported_scores(self, *, all_errored: bool) -> Iterator[ReportedScore]:
-        """Yield the reported numbers, as means of the scores of prompts or as metrics of their own.
+        """Yield the reported numbers, as means of the scores of prompts or as separate metrics.
 
         Args:
             all_errored: whether all samples ended with an error, so that their means are meaningless.

@@ -201,15 +201,15 @@ class LmEvalResults:
         return CORPUS_METRICS.get(name, MEANS)
 
     def row_metric(self, task: str, name: str, filter_name: str) -> MetricDescription:
-        """Return the metric of the rows: a name of their own if the harness does not average them."""
+        """Return the metric of the rows: under another name if the harness does not average them."""
         metric = self.metric(task, name, filter_name)
         return metric if self.aggregations(task, name) == MEANS else rows_of(metric)
 
     def filters(self, task: str) -> list[str]:
         """Return the filters of a task in the order in which the harness writes their samples."""
         config = self._part("configs").get(task)
-        listed = config.get("filter_list") if isinstance(config, dict) else None
-        names = [text(mapping(part).get("name")) for part in listed] if isinstance(listed, list) else []
+        filter_list = config.get("filter_list") if isinstance(config, dict) else None
+        names = [text(mapping(part).get("name")) for part in filter_list] if isinstance(filter_list, list) else []
         keys = mapping(self._part("results").get(task))
         reported = [key.partition(",")[2] for key in keys if "," in key]
         return list(dict.fromkeys(name for name in names if name)) or list(dict.fromkeys(reported))

@@ -117,7 +117,7 @@ class OpenCompassRows:
             yield f"{dataset}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', phrase)}"
 
     def reported_scores(self, reported: Mapping[str, float]) -> Iterator[ReportedScore | str]:
-        """Yield the reported percentages as proportions: the mean of the rows, and metrics of their own."""
+        """Yield the reported percentages as proportions: the mean of the rows, and other metrics."""
         name_of_mean = _reported_mean(reported) if self.how[SCORED] else None
         for name, percent in reported.items():
             is_mean = name == name_of_mean

@@ -173,8 +173,8 @@ class PromptfooResultIndex:
         for name, n, aggregation in (("successes", n_successes, "sum"), ("failures", n_failures, "n_zeros")):
             if n is not None:
                 yield self._reported(None, PASS, n, aggregation, f"the number of {name}")
-        listed = self.head.get("prompts")
-        prompts = listed if isinstance(listed, list) else []
+        prompt_list = self.head.get("prompts")
+        prompts = prompt_list if isinstance(prompt_list, list) else []
         for column, run in zip(self.columns, self.runs(), strict=True):
             has_prompt = column.number is not None and column.number < len(prompts)
             metrics = mapping(mapping(prompts[column.number or 0]).get("metrics")) if has_prompt else {}
