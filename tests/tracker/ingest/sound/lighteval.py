@@ -116,7 +116,7 @@ RESULTS = {
         "generation_parameters": {"temperature": 0.0},
     },
     "results": {
-        "colours:bright|5": {"acc": 2 / 3, "acc_stderr": 0.3, "acc_norm": 2 / 3, "acc_norm_stderr": 0.3},
+        "colours:bright|5": {"acc": 2 / 3, "acc_stderr": 1 / 3, "acc_norm": 2 / 3, "acc_norm_stderr": 1 / 3},
         "colours:dark|5": {"acc": 0.25, "acc_stderr": 0.1, "acc_norm": 0.5},
         "colours:_average|5": {"acc": 0.45},
         "sums|0": {"em": 0.5, "em_stderr": 0.28867513459481287},
