@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import DatabaseError, PluginError, PublishingError, SelectionError, SuffrageError
+from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
@@ -20,7 +21,6 @@ from tracker.queries.notices import get_default_metric, list_notices
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
-from tracker.queries.verification import list_unverified_warnings
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names
+from tracker.queries.catalogue.unverified_runs import list_unverified_warnings, load_unverified
 from tracker.queries.clusters import Clusters
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import make_task_scores_error
@@ -27,7 +28,6 @@ from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.sql import tables
 from tracker.queries.task_matrix import load_task_matrix
-from tracker.queries.verification import list_unverified_warnings, load_unverified
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, load_prompt_weights
 from tracker.run_settings import describe_progress, evaluation_identity
 
