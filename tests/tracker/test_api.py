@@ -153,7 +153,7 @@ class TestErrors:
         ("text", "words"),
         [
             ({"on_conflict": "replace"}, "on_conflict is 'replace'; choose from: rerun, skip, update, error"),
-            ({"orient": "model"}, "orient is 'model'; choose from: prompts, models"),
+            ({"orient": "model"}, "orient is 'model'; choose from: None, prompts, models, tasks"),
             ({"values": "answers"}, "values is 'answers'"),
             ({"condition": "Full"}, "condition is 'Full'; choose from: None, full, answer_only"),
             ({"probability_kind": "letter"}, "probability_kind is 'letter'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -202,3 +202,16 @@ def _as_selection(options: dict[str, Any]) -> Selection:
 def split_values(values: tuple[str, ...]) -> tuple[str, ...]:
     """Values given by repeating an option or with commas between them."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def parse_pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """Return the value of each name in a repeatable option NAME=VALUE."""
+    pairs: dict[str, str] = {}
+    for value in values:
+        part, mark, names = value.partition("=")
+        if not mark or not part.strip() or not all(name.strip() for name in names.split(",")):
+            raise click.BadParameter(f"{value!r} is not of the form {option.metavar}")
+        if part.strip() in pairs:
+            raise click.BadParameter(f"{part.strip()} is given twice")
+        pairs[part.strip()] = names
+    return pairs

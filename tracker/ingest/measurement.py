@@ -7,9 +7,9 @@ A format yields these blocks, and the store resolves their names to keys. Blocks
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,9 +164,19 @@ class TaskScores:
 Measurement = Prompts | Scores | Answers | TaskScores
 
 
+Entity = Literal["model", "task", "prompt"]
+
+
+class KnownNames(Protocol):
+    """Names in a store."""
+
+    def kind(self, name: str) -> Entity | None:
+        """Return what a name stands for; None if it is unknown, or stands for several."""
+
+
 CHOICES: Mapping[str, tuple[str | None, ...]] = {
     "condition": (None, "full", "answer_only"),
-    "orient": ("prompts", "models"),
+    "orient": (None, "prompts", "models", "tasks"),
     "values": ("scores", "predictions"),
     "probability_kind": (None, "letters", "likelihoods"),
     "errored": (None, "missing", "wrong"),
@@ -184,14 +194,19 @@ class ReadOptions:
         model: name of the model; overrides files with a single model.
         metric: name of the metric if the file has none.
         condition: ``full`` or ``answer_only`` if the file has none.
-        orient: ``prompts`` if the rows of a wide table are prompts and its columns models; ``models`` if the rows are
-            models.
+        orient: ``prompts`` if the rows of a table are prompts and its columns models; ``models`` if the rows are models
+            and the columns prompts; ``tasks`` if the rows are tasks and the columns models; None to detect it.
         values: whether a wide table holds ``scores`` or ``predictions``.
         probability_kind: ``letters`` or ``likelihoods``, the basis of a column gold_probability.
         higher_is_better, lower, upper: properties of the metric; override the known ones.
         splits: splits to read of a file with several splits; empty for the format's default.
         errored: how answers count that failed for technical reasons: ``missing`` (default) or ``wrong``.
         empty: how empty answers count: ``wrong`` (default) or ``missing``.
+        columns: column of each role of a table (model, task, prompt, score, …), for columns with unknown names.
+        task_columns: columns of a leaderboard that are tasks, by names or patterns such as ``MMLU*``; empty to detect
+            them.
+        ignore_columns: columns of a table that are not read, by names or patterns.
+        known_names: names in the store, by which rows and columns are recognized.
 
     Raises:
         SelectionError: an option has an unknown value.
@@ -201,7 +216,7 @@ class ReadOptions:
     model: str | None = None
     metric: str | None = None
     condition: str | None = None
-    orient: str = "prompts"
+    orient: str | None = None
     values: str = "scores"
     probability_kind: str | None = None
     higher_is_better: bool | None = None
@@ -210,6 +225,10 @@ class ReadOptions:
     splits: tuple[str, ...] = ()
     errored: str | None = None
     empty: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    task_columns: tuple[str, ...] = ()
+    ignore_columns: tuple[str, ...] = ()
+    known_names: KnownNames | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Reject unknown values, which formats would read as the default."""
@@ -218,9 +237,9 @@ class ReadOptions:
             if chosen not in words:
                 choices = ", ".join(str(word) for word in words)
                 raise SelectionError(f"{name} is {chosen!r}; choose from: {choices}.")
-        splits: Any = self.splits
-        if isinstance(splits, str):
-            raise SelectionError(f"splits is {splits!r}; pass a list of names.")
+        for name in ("splits", "task_columns", "ignore_columns"):
+            if isinstance(names := getattr(self, name), str):
+                raise SelectionError(f"{name} is {names!r}; pass a list of names.")
 
     @property
     def condition_of_runs(self) -> str:
@@ -232,8 +251,18 @@ class ReadOptions:
 
         Files are identified by these options, so that files imported by earlier versions are recognized.
         """
-        later = {"splits": (), "errored": None, "empty": None}
-        return {name: value for name, value in asdict(self).items() if name not in later or value != later[name]}
+        later: dict[str, Any] = {
+            "splits": (),
+            "errored": None,
+            "empty": None,
+            "columns": {},
+            "task_columns": (),
+            "ignore_columns": (),
+        }
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "known_names"}
+        # The default was ``prompts``; an explicit choice is another way to read the same file.
+        values["orient"] = {None: "prompts", "prompts": "explicit prompts"}.get(self.orient, self.orient)
+        return {name: value for name, value in values.items() if name not in later or value != later[name]}
 
 
 KNOWN_METRICS = {
@@ -291,6 +320,7 @@ class ParsedFile:
         files: the file and its companion files; all are stored, or none.
         format: name of the format.
         harness: program and version that wrote it, if known.
+        reading: what the rows and columns of a table are.
         digest: SHA-256 of the files' bytes.
         identity: SHA-256 of digest, format and read options; storing the same identity again changes nothing.
         measurements: its blocks in storage order; those of a large file are read from a temporary file each time.
@@ -304,6 +334,7 @@ class ParsedFile:
     files: tuple[Path, ...]
     format: str
     harness: str | None = None
+    reading: str | None = None
     digest: str
     identity: str
     measurements: Sequence[Measurement]

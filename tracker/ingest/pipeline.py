@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +16,7 @@ from tracker.ingest.archives.store_archive import store_archive
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.resolve.catalogue_resolver import make_unknown_benchmark_error
+from tracker.ingest.resolve.store_names import StoreNames
 from tracker.ingest.write.store_changes import StoreChanges
 from tracker.ingest.write.stored_runs import OnConflict
 from tracker.ingest.write.writer import store_file
@@ -30,12 +31,14 @@ class IngestResult:
         format: name of its format.
         changes: changes of the store; with ``dry_run``, the changes that would be made.
         dry_run: whether nothing was stored.
+        reading: what the rows and columns of a table are.
     """
 
     path: Path
     format: str
     changes: StoreChanges
     dry_run: bool = False
+    reading: str | None = None
 
     def summary(self) -> str:
         """Return the changes in one line."""
@@ -106,7 +109,7 @@ def ingest_file(
     """
     if on_conflict not in get_args(OnConflict):
         raise SelectionError(f"on_conflict is {on_conflict!r}; choose from: {', '.join(get_args(OnConflict))}.")
-    options = options or ReadOptions()
+    options = replace(options or ReadOptions(), known_names=StoreNames(engine))
     position = _IngestProgress(progress)
     parsed = parse_file(path, options, format=format, partial=partial, progress=position.read)
     try:
@@ -129,7 +132,7 @@ def ingest_file(
         position.end()
     finally:
         parsed.close()
-    return IngestResult(path=path, format=parsed.format, changes=changes, dry_run=dry_run)
+    return IngestResult(path=path, format=parsed.format, changes=changes, dry_run=dry_run, reading=parsed.reading)
 
 
 def _check_benchmark(parsed: ParsedFile, options: ReadOptions) -> None:

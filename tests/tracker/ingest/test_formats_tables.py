@@ -132,14 +132,14 @@ class TestWideTables:
             "int": pa.array([1, 0, None]),
             "float": pa.array([0.5, 1.0, None]),
             "bool": pa.array([True, False, None]),
-            "words": pa.array(["1", "0", "NA"]).dictionary_encode(),
+            "texts": pa.array(["1", "0", "NA"]).dictionary_encode(),
         }
         pa.parquet.write_table(pa.table(columns), path)
         result = scores(read(path))
         assert (
             result["int", "score", "70", 0]
             == result["bool", "score", "70", 0]
-            == result["words", "score", "70", 0]
+            == result["texts", "score", "70", 0]
             == 1
         )
         assert result["float", "score", "70", 0] == 0.5
@@ -268,7 +268,11 @@ class TestLeaderboards:
         assert isinstance(second, TaskScores)
         assert (list(first.tasks), first.values.tolist()) == (["ARC", "MMLU"], [40, 60])
         assert np.isnan(second.values[1])
-        assert "licence, Average" in reading.warnings[0]
+        assert reading.warnings[:2] == [
+            "skipped columns without scores: Average",
+            "stored as details of the models, not as tasks: licence",
+        ]
+        assert first.run.settings == {"licence": "mit"}
 
     def test_a_model_that_is_listed_twice_has_two_runs(self, write: Write) -> None:
         reading = read(write("model,ARC,MMLU\nA,1,2\nA,1,2\nA,1,3\n"))
@@ -310,9 +314,9 @@ class TestPromptTables:
         assert isinstance(scores, Scores)
         assert scores.values.tolist() == [1, 0]
 
-    def test_a_leaderboard_of_zeros_and_ones_is_reported_to_look_like_prompts(self, write: Write) -> None:
-        assert "--orient models" in read(write("model,q1,q2\nA,1,0\nB,0,0\n")).warnings[0]
-        assert not read(write("model,q1,q2\nA,1,0.5\nB,0,0\n", "other.csv")).warnings
+    def test_zeros_and_ones_under_numbered_columns_are_prompts(self, write: Write) -> None:
+        assert read(write("model,q1,q2\nA,1,0\nB,0,0\n")).format == "wide-table"
+        assert "it is unclear what the rows and columns are" in error(write("model,x,y\nA,1,0\nB,0,0\n", "other.csv"))
 
     def test_a_column_labelled_prompt_is_text_where_nothing_else_is(self, write: Write) -> None:
         (prompts,) = read(write("prompt,answer\nWhy?,B\n")).measurements
@@ -439,8 +443,13 @@ class TestRealData:
 
     def test_alpaca_eval_and_the_leaderboards(self, shared: Path) -> None:
         assert len(scores(read(shared / "data" / "alpaca_eval" / "scores_wide.csv.gz"))) == 805 * 58 - 10
+        reversed_signs = {"heim_aesthetics_auto", "heim_black_out", "heim_nudity", "heim_quality_auto"}
         for path in sorted((shared / "data" / "leaderboards").glob("*.csv")):
-            reading = read(path)
+            is_reversed = path.stem.removeprefix("ordinal_") in reversed_signs
+            if is_reversed:
+                assert "smaller is better in" in error(path)
+            options = {"higher_is_better": True, "lower": -200.0, "upper": 200.0} if is_reversed else {}
+            reading = read(path, **options)
             assert reading.format == "leaderboard-table", path.name
             assert all(isinstance(block, TaskScores) for block in reading.measurements)
 

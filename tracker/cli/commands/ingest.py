@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import database_option, mlflow_options
+from tracker.cli.options import database_option, mlflow_options, parse_pairs
 from tracker.cli.output import inform, warn
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
@@ -46,7 +46,12 @@ def _bounds(
     help="Name of the model, for files with the results of one model.",
 )
 @click.option("--metric", metavar="NAME", show_default="as in the file", help="Name of the metric of the scores.")
-@click.option("--lower-is-better", is_flag=True, help="Smaller scores are better under this metric.")
+@click.option(
+    "--lower-is-better/--higher-is-better",
+    default=None,
+    show_default="by arrows in the headings, else higher",
+    help="Whether smaller or larger scores are better under this metric.",
+)
 @click.option(
     "--bounds",
     type=(float, float),
@@ -63,10 +68,36 @@ def _bounds(
 )
 @click.option(
     "--orient",
-    type=click.Choice(["prompts", "models"]),
-    default="prompts",
-    show_default=True,
-    help="Meaning of the rows of a wide table: prompts or models.",
+    type=click.Choice(["prompts", "models", "tasks"]),
+    show_default="detected",
+    help=(
+        "Meaning of the rows of a table. prompts: the columns are models; models: the columns are prompts; "
+        "tasks: the columns are models."
+    ),
+)
+@click.option(
+    "--model-column", metavar="COLUMN", show_default="detected", help="Column of a table that names models; may be ''."
+)
+@click.option(
+    "--task-columns",
+    metavar="COLUMN",
+    multiple=True,
+    show_default="detected",
+    help="Column of a leaderboard that is a task, by name or pattern such as 'MMLU*'. Repeatable.",
+)
+@click.option(
+    "--ignore-columns",
+    metavar="COLUMN",
+    multiple=True,
+    help="Column of a table to skip, by name or pattern. Repeatable.",
+)
+@click.option(
+    "--map",
+    "columns",
+    metavar="FIELD=COLUMN",
+    multiple=True,
+    callback=parse_pairs,
+    help="Column of a table that holds a field: model, task, prompt, score, metric, split, … Repeatable.",
 )
 @click.option(
     "--values",
@@ -107,7 +138,7 @@ def _bounds(
     metavar="NAME",
     multiple=True,
     show_default="all",
-    help="Split of the prompts to import, of HELM or Every Eval Ever. Repeatable.",
+    help="Split of the prompts to import, of tables, HELM or Every Eval Ever. Repeatable.",
 )
 @click.option(
     "--errored",
@@ -140,7 +171,7 @@ def _bounds(
 @mlflow_options
 def command(
     paths: tuple[Path, ...],
-    lower_is_better: bool,
+    lower_is_better: bool | None,
     bounds: tuple[float, float] | None,
     format_name: str | None,
     on_conflict: OnConflict,
@@ -152,17 +183,21 @@ def command(
     tracking_uri: str,
     no_mlflow: bool,
     splits: tuple[str, ...],
+    columns: dict[str, str],
+    model_column: str | None,
     **read: Any,
 ) -> None:
     """Import results from files and folders.
 
-    Detects the format of each file; `suffrage formats` lists them. Each file is stored completely or not at all.
+    Detects the format of each file; `suffrage formats` lists them. The rows and columns of tables are detected too;
+    --dry-run shows what they are. Each file is stored completely or not at all.
     Importing the same file twice changes nothing. Scores that differ from the stored ones become a new run of the
     model.
 
     Examples:
         suffrage ingest results.csv --benchmark mmlu_pro
         suffrage ingest results.csv --benchmark mmlu_pro --metric accuracy --dry-run
+        suffrage ingest leaderboard.csv --model-column Name --ignore-columns 'Cost*'
         suffrage ingest lm_eval_output/ --on-conflict skip
     """
     from tracker.cli.open_store import open_store
@@ -172,10 +207,11 @@ def command(
         if not path.exists():
             raise explain_missing(path)
     options = ReadOptions(
-        higher_is_better=False if lower_is_better else None,
+        higher_is_better=None if lower_is_better is None else not lower_is_better,
         lower=bounds[0] if bounds and isfinite(bounds[0]) else None,
         upper=bounds[1] if bounds and isfinite(bounds[1]) else None,
         splits=splits,
+        columns=columns if model_column is None else {**columns, "model": model_column},
         **read,
     )
     with open_store(database, dry_run=dry_run) as engine:
@@ -277,6 +313,8 @@ def ingest_files(
             ) from None
         run_ids += result.changes.run_ids
         inform(result.summary())
+        if dry_run and result.reading:
+            inform(f"  Reading: {result.reading}.")
         if result.changes.damage:
             inform(f"  The file is damaged and stored in part: {result.changes.damage}")
         if result.changes.n_runs_partial:

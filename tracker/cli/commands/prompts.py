@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracker.cli.help_text import Group
-from tracker.cli.options import database_option, format_option
+from tracker.cli.options import database_option, format_option, parse_pairs
 from tracker.cli.output import inform, join_lines, print_rows, warn
 from tracker.cli.progress import progress
 
@@ -17,18 +16,6 @@ if TYPE_CHECKING:
 
 N_REASONS = 6
 MAX_TEXT = 60
-
-
-def _parse_pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for value in values:
-        part, mark, names = value.partition("=")
-        if not mark or not part.strip() or not all(name.strip() for name in names.split(",")):
-            raise click.BadParameter(f"{value!r} is not of the form {option.metavar}")
-        if part.strip() in pairs:
-            raise click.BadParameter(f"{part.strip()} is given twice")
-        pairs[part.strip()] = names
-    return pairs
 
 
 @click.group(cls=Group)
@@ -85,7 +72,7 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
     "fields",
     metavar="PART=FIELD",
     multiple=True,
-    callback=_parse_pairs,
+    callback=parse_pairs,
     help="Without a preset: the field that holds the text, choices, answer, task, split or id. Repeatable.",
 )
 @click.option(
@@ -98,7 +85,7 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
     "task_names",
     metavar="OLD=NEW",
     multiple=True,
-    callback=_parse_pairs,
+    callback=parse_pairs,
     help="Rename a task, to match the scores of a harness; * stands for any name. Repeatable.",
 )
 @click.option(

@@ -22,6 +22,8 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 RECORD_SUFFIXES = (".json", ".jsonl")
 DELIMITERS = ",\t;"
 HEAD_BYTES, HEAD_ROWS = 1 << 20, 50
+HEAD_CELLS, MAX_HEAD_ROWS = 50_000, 1_000
+"""The head of a table has up to this number of cells, but at least `HEAD_ROWS` rows."""
 READ_BYTES = 1 << 20
 
 _LISTENER: ContextVar[Callable[[int], None] | None] = ContextVar("listener", default=None)
@@ -137,10 +139,17 @@ def read_first_records(data: bytes, whole: bool) -> list[list[str]] | str:
     if not whole:
         text = text[: text.rfind("\n") + 1] or text
     records = csv.reader(io.StringIO(text, newline=""), delimiter=detect_delimiter(text))
+    filled = (record for record in records if record)
     try:
-        return list(islice((record for record in records if record), HEAD_ROWS + 1)) or "is empty"
+        header = next(filled, None)
+        return "is empty" if header is None else [header, *islice(filled, count_head_rows(len(header)))]
     except csv.Error as error:
         return f"is not a valid CSV file ({error})"
+
+
+def count_head_rows(n_columns: int) -> int:
+    """Return the number of rows of the head of a table."""
+    return max(HEAD_ROWS, min(MAX_HEAD_ROWS, HEAD_CELLS // max(1, n_columns)))
 
 
 def detect_delimiter(text: str) -> str:

@@ -16,6 +16,8 @@ and, optionally,
 - ``harness_name(path) -> str | None``: program and version that wrote the file,
 - ``SPECIFICITY``: if several formats match a file, the largest number wins; 0 by default,
 - ``RECOGNIZED_BY``: names or content that identify a file, for `suffrage formats`,
+- ``describe_reading(path, options) -> str | None``: what the rows and columns of a table are, for `--dry-run`,
+- ``READS_COLUMNS``: whether `ReadOptions.columns`, ``task_columns`` and ``ignore_columns`` apply,
 - ``PROMPTS_ONLY``: True if the files hold only prompts; they are stored before other files of a folder,
 
 The first line of the module's docstring describes the format. Other packages register formats in the entry-point group

@@ -1,89 +1,82 @@
-"""CSV or Parquet leaderboard: one row per model, one column of scores per task."""
+"""CSV or Parquet leaderboard: one row per model, one column of scores per task; or one row per task."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.mismatch import first_missing
-from tracker.ingest.files.tabular.cells import (
-    Codes,
-    check_bounds,
-    factorize,
-    is_missing,
-    is_number,
-    parse_numbers,
-    read_strings,
-)
-from tracker.ingest.files.tabular.headings import assign_roles, is_row_number, normalize_heading
+from tracker.ingest.files.tabular.cells import Codes, factorize
+from tracker.ingest.files.tabular.run_rows import parse_runs
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
-from tracker.ingest.files.tabular.table_head import TableHead, read_head
-from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
+from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores
+from tracker.ingest.tables import find_layout
+from tracker.ingest.tables.layout import TableLayout
+from tracker.ingest.tables.model_details import clean_model_name, read_model_details
+from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
+from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
+from tracker.ingest.tables.task_matrix import read_task_matrix
 from tracker.name_lists import join_names
 
+NAME = "leaderboard-table"
 SPECIFICITY = 10
-RECOGNIZED_BY = "a column for the model; the other columns are tasks"
+RECOGNIZED_BY = "a column that names models; the other columns are tasks"
+SUPPORTS_SPLITS = True
+READS_COLUMNS = True
 MAX_NAMES = 5
-SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Return why the file is not a leaderboard."""
-    top = read_head(path)
-    if isinstance(top, str):
-        return top
-    if options.orient == "models":
-        return "--orient models reads the columns as prompts"
-    if options.values == "predictions":
-        return "--values predictions reads the cells as answers"
-    role = assign_roles(top.names)
-    if "prompt" in role or "text" in role:
-        return f"the column {role.get('prompt') or role['text']!r} identifies prompts"
-    has_scores = bool(_candidates(top, role.get("model", "")))
-    return first_missing([("model" in role, "no column model"), (has_scores, "no column of numbers beside the models")])
+    return find_layout.mismatch_reason(path, options, NAME)
+
+
+def describe_reading(path: Path, options: ReadOptions) -> str | None:
+    """Return what the rows and columns of the file are."""
+    return describe_layout(path, options, NAME)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
-    """Yield a block per row: one model on all tasks."""
-    table = read_table(path)
-    role = assign_roles(table.names)
-    if "model" not in role:
-        raise BadInputError(path, "no column model.")
+    """Yield a block per model and metric: one model on all tasks."""
+    layout = require_layout(path, options, NAME)
     if options.model:
         raise BadInputError(path, "holds several models; --model applies to files with a single model.")
+    table = select_splits(read_table(path), layout.roles, options, is_single=True)
+    table, summaries = drop_summaries(table, layout.key)
+    yield from warn_of_columns(layout)
+    if summaries:
+        yield f"skipped rows that summarize the others: {describe_rows(summaries)}"
+    yield from (_models_in_columns if layout.orientation == "tasks" else _models_in_rows)(table, layout, options)
+
+
+def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions) -> Iterator[Measurement | str]:
     problems = TableProblems(table)
-    condition = options.condition_of_runs
-    tasks, passed_over = _task_columns(table, role["model"])
-    if passed_over:
-        yield f"skipped columns without task scores: {', '.join(passed_over)}"
-    if not tasks:
-        raise BadInputError(path, "no column of numbers beside the models.")
-    metric = metric_description(options.metric or "score", options)
-    T = np.empty((len(tasks), len(table)))
-    for place, name in enumerate(tasks):
-        T[place] = parse_numbers(table, name, problems)
-        check_bounds(T[place], metric, name, problems)
-    models = factorize(table, role["model"])
+    matrix = read_task_matrix(table, layout, options, problems)
+    models = factorize(table, layout.key)
     if "" in models.names:
-        problems.add(np.flatnonzero(models.rows == models.names.index("")), role["model"], ["the model has no name"])
+        problems.add(np.flatnonzero(models.rows == models.names.index("")), layout.key, ["the model has no name"])
+    described = parse_runs(table, {**layout.roles, "model": layout.key}, options, problems)
     problems.check()
-    if T.size and np.isin(T[~np.isnan(T)], (0, 1)).all():
-        yield "every score is 0 or 1; if the columns are prompts instead of tasks, add --orient models"
-    runs: dict[int, list[int]] = {}
+    facts, details = read_model_details(table, layout.details)
+    runs: dict[tuple[int, int], list[int]] = {}
     repeated: dict[int, list[int]] = {}
-    for row, code in enumerate(models.rows.tolist()):
-        earlier = runs.setdefault(code, [])
-        if any(np.array_equal(T[:, row], T[:, row_before], equal_nan=True) for row_before in earlier):
-            repeated.setdefault(code, []).append(row)
+    for row, code in enumerate(described.rows.tolist()):
+        earlier = runs.setdefault((code, int(matrix.metric_of_row[row])), [])
+        if any(np.array_equal(matrix.T[:, row], matrix.T[:, before], equal_nan=True) for before in earlier):
+            repeated.setdefault(int(models.rows[row]), []).append(row)
             continue
         earlier.append(row)
-        label = "" if len(earlier) == 1 else f"entry {len(earlier)}"
-        run = RunDescription(model=models.names[code], benchmark=options.benchmark, condition=condition, label=label)
-        yield TaskScores(run=run, metric=metric, tasks=tasks, values=T[:, row].copy())
-    if reruns := {code: rows for code, rows in runs.items() if len(rows) > 1}:
+        run = described.described[code]
+        label = run.label if len(earlier) == 1 else f"{run.label} entry {len(earlier)}".strip()
+        run = replace(
+            run, model=clean_model_name(run.model), label=label, model_facts=facts[row], settings=details[row]
+        )
+        yield matrix.scores_of(row, run)
+    several = {code: rows for (code, _), rows in runs.items() if len(rows) > 1}
+    if reruns := {int(models.rows[rows[0]]): rows for rows in several.values()}:
         yield (
             f"{_places(table, models, reruns)} {'is' if len(reruns) == 1 else 'are'} listed with different scores: "
             "each row is stored as a run, and analyses use the last run of a model (choose with --runs)"
@@ -92,36 +85,38 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield f"skipped duplicate rows of models: {_places(table, models, repeated)}"
 
 
+def _models_in_columns(table: FileTable, layout: TableLayout, options: ReadOptions) -> Iterator[Measurement | str]:
+    problems = TableProblems(table)
+    matrix = read_task_matrix(table, layout, options, problems)
+    tasks = factorize(table, layout.key)
+    if "" in tasks.names:
+        problems.add(np.flatnonzero(tasks.rows == tasks.names.index("")), layout.key, ["the task has no name"])
+    identity = list(zip(tasks.rows.tolist(), matrix.metric_of_row.tolist(), strict=True))
+    first = {cell: row for row, cell in reversed(list(enumerate(identity)))}
+    wrong = [row for row, cell in enumerate(identity) if first[cell] < row]
+    problems.add(wrong, layout.key, ["the task is in an earlier row too; use --map metric=COLUMN if metrics differ"])
+    problems.check()
+    names = [tasks.names[code] for code in tasks.rows]
+    for place, model in enumerate(layout.values):
+        run = RunDescription(
+            model=clean_model_name(model), benchmark=options.benchmark, condition=options.condition_of_runs
+        )
+        for number in range(len(matrix.metrics)):
+            rows = np.flatnonzero(matrix.metric_of_row == number)
+            values = matrix.T[place, rows]
+            if np.isnan(values).all():
+                continue
+            yield TaskScores(
+                run=run,
+                metric=matrix.metrics[number],
+                tasks=[names[row] for row in rows],
+                values=values,
+                stderr=None if matrix.stderr is None else matrix.stderr[place, rows],
+                n_prompts=None if matrix.n_prompts is None else [matrix.n_prompts[row] for row in rows.tolist()],
+            )
+
+
 def _places(table: FileTable, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
     """Return the models and the rows in which they occur."""
     places = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
     return join_names(places, MAX_NAMES, noun="more models")
-
-
-def _candidates(top: TableHead, model: str) -> list[str]:
-    candidates = []
-    for name in top.names:
-        cells = [cell for cell in top.column(name) if not is_missing(cell)]
-        if (
-            name != model
-            and not is_row_number(name)
-            and normalize_heading(name) not in SUMMARIES
-            and any(map(is_number, cells))
-        ):
-            candidates.append(name)
-    return candidates
-
-
-def _task_columns(table: FileTable, model: str) -> tuple[list[str], list[str]]:
-    """Return the columns with numbers and the others; summaries of the row are excluded."""
-    tasks: list[str] = []
-    text_columns: list[str] = []
-    for name in table.names:
-        if name == model or is_row_number(name):
-            continue
-        cells_of_column: Sequence[str | None] = (
-            [] if normalize_heading(name) in SUMMARIES else read_strings(table, name).to_pylist()
-        )
-        cells = [cell for cell in cells_of_column if cell is not None and not is_missing(cell)]
-        (tasks if any(map(is_number, cells)) else text_columns).append(name)
-    return tasks, text_columns

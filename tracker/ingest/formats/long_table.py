@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,50 +10,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.mismatch import first_missing
-from tracker.ingest.files.tabular.cells import check_bounds, factorize, is_missing, parse_numbers, parse_whole_numbers
-from tracker.ingest.files.tabular.headings import assign_roles, is_row_number, normalize_heading
-from tracker.ingest.files.tabular.json_lines import first_names, is_json_lines, read_rows
+from tracker.ingest.files.tabular.cells import (
+    check_bounds,
+    factorize,
+    is_missing,
+    parse_number_column,
+    parse_numbers,
+    parse_whole_numbers,
+)
+from tracker.ingest.files.tabular.json_lines import read_rows
 from tracker.ingest.files.tabular.prompt_columns import parse_prompts
 from tracker.ingest.files.tabular.run_rows import RowGrouper, parse_runs
 from tracker.ingest.files.tabular.table import TableProblems
-from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.measurement import (
-    KNOWN_METRICS,
     Answers,
     Measurement,
     ReadOptions,
     Scores,
     metric_description,
 )
+from tracker.ingest.tables import find_layout
+from tracker.ingest.tables.layout import metric_of_columns
+from tracker.ingest.tables.read_layout import describe_layout, require_layout
+from tracker.ingest.tables.scales import unify_percentages
+from tracker.ingest.tables.table_rows import select_splits
 
-SPECIFICITY = 30
+NAME = "long-table"
+SPECIFICITY = 28
+SUPPORTS_SPLITS = True
+READS_COLUMNS = True
 RECOGNIZED_BY = "columns for model, prompt, and score, predicted answer or gold probability"
 PROBABILITY = "gold_probability"
-NO_SCORE_COLUMN = "no column score, predicted or gold_probability"
-FIELDS = frozenset(
-    ("benchmark", "model", "prompt_id", "task", "metric", "score", "trial", "condition", "variant", "run", "few_shot",
-     "predicted", "confidence", "text", "choices", "gold_answer", "split")
-)  # fmt: skip
-"""Known fields of JSON Lines."""
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Return why the file is not a long table."""
-    if is_json_lines(path):
-        names = first_names(path)
-        return names if isinstance(names, str) else _lacks_in_lines(names)
-    top = read_head(path)
-    return top if isinstance(top, str) else _lacks(assign_roles(top.names), _score_columns(top.names), options)
+    return find_layout.mismatch_reason(path, options, NAME)
+
+
+def describe_reading(path: Path, options: ReadOptions) -> str | None:
+    """Return what the columns of the file are."""
+    return describe_layout(path, options, NAME)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Yield blocks of one run, metric and trial each; runs on mostly the same prompts share them."""
-    table = read_rows(path)
-    role = assign_roles(table.names)
-    scored = _score_columns(table.names)
-    if lack := _lacks(role, scored, options):
-        raise BadInputError(path, f"{lack}.")
+    layout = require_layout(path, options, NAME)
+    role, scored = layout.roles, metric_of_columns(layout)
+    table = select_splits(read_rows(path), role, options, is_single=False)
     problems = TableProblems(table)
     prompts = parse_prompts(table, role, options, problems)
     runs = parse_runs(table, role, options, problems)
@@ -68,49 +72,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     ]
     problems.check()
     yield from blocks
-    used = {*role.values(), *scored}
-    if ignored := [name for name in table.names if name not in used and not is_row_number(name)]:
-        yield f"skipped unknown columns: {', '.join(ignored)}"
-
-
-def _lacks_in_lines(names: Sequence[str]) -> str | None:
-    """Return which field a long table in JSON Lines lacks.
-
-    Only our own field names count: many other files have some field for a model and some for a score.
-    """
-    unknown = next((name for name in names if name not in FIELDS), "")
-    return first_missing(
-        [
-            ("model" in names, "no field model"),
-            ("prompt_id" in names, "no field prompt_id"),
-            ("score" in names or "predicted" in names, "no field score or predicted"),
-            (not unknown, f"unknown field {unknown!r}"),
-        ]
-    )
-
-
-def _score_columns(names: tuple[str, ...] | list[str]) -> dict[str, str | None]:
-    """Return the score columns and the metric that each names; None if a column metric or the options name it."""
-    role = assign_roles(names)
-    if "score" in role:
-        return {role["score"]: "accuracy" if "correct" in normalize_heading(role["score"]) else None}
-    return {
-        name: normalize_heading(name)
-        for name in names
-        if normalize_heading(name) in KNOWN_METRICS and name not in role.values()
-    }
-
-
-def _lacks(role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions) -> str | None:
-    if options.orient == "models":
-        return "--orient models reads the rows as models"
-    return first_missing(
-        [
-            ("model" in role or bool(options.model), "no column model"),
-            ("prompt" in role or "text" in role, "no column prompt_id or text"),
-            (bool(scored) or "predicted" in role or PROBABILITY in role, NO_SCORE_COLUMN),
-        ]
-    )
+    if layout.skipped:
+        yield f"skipped unknown columns: {', '.join(layout.skipped)}"
 
 
 def _scores(
@@ -118,13 +81,19 @@ def _scores(
 ) -> Iterator[Scores]:
     table, problems = rows_of_runs.table, rows_of_runs.problems
     for column, metric_name in scored.items():
-        values = parse_numbers(table, column, problems)
+        default = options.metric or metric_name or "score"
+        (numbers,) = unify_percentages(
+            [parse_number_column(table, column, problems)], metric_description(default, options)
+        )
+        if numbers.stderr is not None:
+            wrong = np.flatnonzero(~np.isnan(numbers.stderr))
+            problems.add(wrong, column, ["the score of a prompt has no standard error"])
+        values = numbers.values
         rows = np.flatnonzero(~np.isnan(values))
         names, kinds = [metric_name or ""], np.zeros(len(rows), dtype=np.int64)
         if "metric" in role:
             coded = factorize(table, role["metric"])
             names, kinds = coded.names, coded.rows[rows]
-        default = options.metric or metric_name or "score"
         metrics = [metric_description(name if "metric" in role and name else default, options) for name in names]
         for kind, metric in enumerate(metrics):
             chosen = rows if len(metrics) == 1 else rows[kinds == kind]

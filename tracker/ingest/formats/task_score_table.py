@@ -1,99 +1,153 @@
-"""CSV or Parquet table with one row per model and task: task scores with standard errors."""
+"""CSV, Parquet or JSON Lines with one row per model and task: task scores with standard errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracker.errors import BadInputError
-from tracker.ingest.files.mismatch import first_missing
 from tracker.ingest.files.tabular.cells import (
     Codes,
     check_bounds,
     compress_codes,
     factorize,
+    parse_number_column,
     parse_numbers,
     parse_whole_numbers,
 )
-from tracker.ingest.files.tabular.headings import assign_roles, is_row_number
-from tracker.ingest.files.tabular.run_rows import parse_runs
-from tracker.ingest.files.tabular.table import TableProblems, read_table
-from tracker.ingest.files.tabular.table_head import read_head
-from tracker.ingest.measurement import Measurement, ReadOptions, TaskScores, metric_description
+from tracker.ingest.files.tabular.json_lines import read_rows
+from tracker.ingest.files.tabular.run_rows import TableRuns, parse_runs
+from tracker.ingest.files.tabular.table import FileTable, TableProblems
+from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, TaskScores, metric_description
+from tracker.ingest.tables import find_layout
+from tracker.ingest.tables.layout import TableLayout, metric_of_columns
+from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
+from tracker.ingest.tables.scales import check_scales, unify_percentages
+from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
 
+NAME = "task-score-table"
 SPECIFICITY = 25
 RECOGNIZED_BY = "columns for model, task and score, none for prompts"
+SUPPORTS_SPLITS = True
+READS_COLUMNS = True
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Return why the file is not a table of task scores."""
-    top = read_head(path)
-    return top if isinstance(top, str) else _lacks(assign_roles(top.names), options)
+    return find_layout.mismatch_reason(path, options, NAME)
+
+
+def describe_reading(path: Path, options: ReadOptions) -> str | None:
+    """Return what the columns of the file are."""
+    return describe_layout(path, options, NAME)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Yield a block per run and metric."""
-    table = read_table(path)
-    role = assign_roles(table.names)
-    if lack := _lacks(role, options):
-        raise BadInputError(path, f"{lack}.")
+    layout = require_layout(path, options, NAME)
+    role = layout.roles
+    table = select_splits(read_rows(path), role, options, is_single=True)
+    table, summaries = drop_summaries(table, role["task"])
+    if summaries:
+        yield f"skipped rows that summarize the others: {describe_rows(summaries)}"
     problems = TableProblems(table)
     runs = parse_runs(table, role, options, problems)
     tasks = factorize(table, role["task"])
     if "" in tasks.names:
         problems.add(np.flatnonzero(tasks.rows == tasks.names.index("")), role["task"], ["the task has no name"])
-    metric_codes = (
-        factorize(table, role["metric"]) if "metric" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
-    )
-    metrics = [metric_description(name or options.metric or "score", options) for name in metric_codes.names]
-    values = parse_numbers(table, role["score"], problems)
-    for code, metric in enumerate(metrics):
-        chosen = np.flatnonzero(metric_codes.rows == code)
-        check_bounds(values[chosen], metric, role["score"], problems, chosen)
-    errors = parse_numbers(table, role["stderr"], problems) if "stderr" in role else np.full(len(table), np.nan)
-    counts = (
-        parse_whole_numbers(table, role["n_prompts"], problems, noun="number of prompts")
-        if "n_prompts" in role
-        else None
-    )
-    groups, first = compress_codes(runs.rows * len(metrics) + metric_codes.rows, len(runs.described) * len(metrics))
-    measured = ~np.isnan(values)
-    blocks = []
-    for group, start in enumerate(first.tolist()):
-        rows = np.flatnonzero((groups == group) & measured)
-        _, kept = np.unique(tasks.rows[rows], return_index=True)
-        kept = rows[np.sort(kept)]
-        value_of = dict(zip(tasks.rows[kept].tolist(), values[kept].tolist(), strict=True))
-        wrong = [row for row in rows.tolist() if values[row] != value_of[int(tasks.rows[row])]]
-        problems.add(wrong, role["score"], ["the task has a different score in an earlier row"])
-        if len(kept):
-            blocks.append(
-                TaskScores(
-                    run=runs.described[runs.rows[start]],
-                    metric=metrics[metric_codes.rows[start]],
-                    tasks=[tasks.names[code] for code in tasks.rows[kept]],
-                    values=values[kept],
-                    stderr=errors[kept],
-                    n_prompts=None
-                    if counts is None
-                    else [count if count >= 0 else None for count in counts[kept].tolist()],
-                )
-            )
+    counts = None
+    if "n_prompts" in role:
+        numbers = parse_whole_numbers(table, role["n_prompts"], problems, noun="number of prompts")
+        counts = [count if count >= 0 else None for count in numbers.tolist()]
+    reader = _TaskScoreReader(table, runs, tasks, counts, problems)
+    blocks = [
+        block
+        for column, name in metric_of_columns(layout).items()
+        for block in reader.read(column, name, layout, options)
+    ]
     problems.check()
     yield from blocks
-    if ignored := [name for name in table.names if name not in role.values() and not is_row_number(name)]:
-        yield f"skipped unknown columns: {', '.join(ignored)}"
+    yield from warn_of_columns(layout)
 
 
-def _lacks(role: Mapping[str, str], options: ReadOptions) -> str | None:
-    if "prompt" in role or "text" in role:
-        return f"the column {role.get('prompt') or role['text']!r} identifies prompts"
-    return first_missing(
-        [
-            ("model" in role or bool(options.model), "no column model"),
-            ("task" in role, "no column task"),
-            ("score" in role, "no column score"),
-        ]
-    )
+@dataclass(frozen=True, eq=False)
+class _TaskScoreReader:
+    """Reads columns of task scores.
+
+    Attributes:
+        table: the table.
+        runs: the run of each row.
+        tasks: the task of each row.
+        counts: number of prompts of each row; None without.
+        problems: collects invalid and contradictory cells.
+    """
+
+    table: FileTable
+    runs: TableRuns
+    tasks: Codes
+    counts: list[int | None] | None
+    problems: TableProblems
+
+    def read(
+        self, column: str, metric_name: str | None, layout: TableLayout, options: ReadOptions
+    ) -> Iterator[TaskScores]:
+        """Yield the scores in a column, a block per run and metric."""
+        role, table = layout.roles, self.table
+        coded = Codes(np.zeros(len(table), dtype=np.int64), [""])
+        if "metric" in role:
+            coded = factorize(table, role["metric"])
+        default = options.metric or metric_name or "score"
+        metrics = [metric_description(name or default, options) for name in coded.names]
+        (numbers,) = unify_percentages([parse_number_column(table, column, self.problems)], metrics[0])
+        values = numbers.values
+        errors = np.full(len(table), np.nan) if numbers.stderr is None else numbers.stderr
+        if "stderr" in role and len(layout.values) == 1:
+            errors = parse_numbers(table, role["stderr"], self.problems)
+        for code, metric in enumerate(metrics):
+            rows = np.flatnonzero(coded.rows == code)
+            check_bounds(values[rows], metric, column, self.problems, rows)
+            if not self.problems.count:
+                check_scales(table.path, self._values_by_task(values, rows), options, metric, "tasks")
+        groups, first = compress_codes(
+            self.runs.rows * len(metrics) + coded.rows, len(self.runs.described) * len(metrics)
+        )
+        for group, start in enumerate(first.tolist()):
+            rows = np.flatnonzero((groups == group) & ~np.isnan(values))
+            if len(rows):
+                yield self._block(rows, start, metrics[coded.rows[start]], values, errors, column)
+
+    def _values_by_task(
+        self, values: NDArray[np.float64], rows: NDArray[np.int64]
+    ) -> Mapping[str, NDArray[np.float64]]:
+        order = rows[np.argsort(self.tasks.rows[rows], kind="stable")]
+        starts = np.flatnonzero(np.diff(self.tasks.rows[order], prepend=-1))
+        parts = np.split(values[order], starts[1:])
+        return {
+            self.tasks.names[self.tasks.rows[order[start]]]: part for start, part in zip(starts, parts, strict=True)
+        }
+
+    def _block(
+        self,
+        rows: NDArray[np.int64],
+        start: int,
+        metric: MetricDescription,
+        values: NDArray[np.float64],
+        errors: NDArray[np.float64],
+        column: str,
+    ) -> TaskScores:
+        _, kept = np.unique(self.tasks.rows[rows], return_index=True)
+        kept = rows[np.sort(kept)]
+        value_of = dict(zip(self.tasks.rows[kept].tolist(), values[kept].tolist(), strict=True))
+        wrong = [row for row in rows.tolist() if values[row] != value_of[int(self.tasks.rows[row])]]
+        self.problems.add(wrong, column, ["the task has a different score in an earlier row"])
+        return TaskScores(
+            run=self.runs.described[self.runs.rows[start]],
+            metric=metric,
+            tasks=[self.tasks.names[code] for code in self.tasks.rows[kept]],
+            values=values[kept],
+            stderr=errors[kept],
+            n_prompts=None if self.counts is None else [self.counts[row] for row in kept.tolist()],
+        )

@@ -1,8 +1,8 @@
-"""CSV or Parquet table with one row per prompt and one column per model: scores, or predicted answers."""
+"""CSV or Parquet table with one row per prompt and one column per model, or the reverse: scores or answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,21 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.file_contents import HEAD_ROWS
-from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.files.tabular.cells import (
     check_bounds,
     factorize,
     is_missing,
-    is_number,
-    parse_numbers,
+    parse_number_columns,
     read_strings,
     shorten,
 )
-from tracker.ingest.files.tabular.headings import CONTENT, assign_roles, is_row_number
 from tracker.ingest.files.tabular.prompt_columns import TablePrompts, parse_prompts
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
-from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.measurement import (
     Answers,
     Measurement,
@@ -36,8 +31,17 @@ from tracker.ingest.measurement import (
     Scores,
     metric_description,
 )
+from tracker.ingest.tables import find_layout
+from tracker.ingest.tables.layout import TableLayout
+from tracker.ingest.tables.model_details import clean_model_name
+from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
+from tracker.ingest.tables.scales import check_scales, unify_percentages
+from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
 
-RECOGNIZED_BY = "a column that names prompts; the other columns are models"
+NAME = "wide-table"
+RECOGNIZED_BY = "a column that names prompts; the other columns are models, or the reverse"
+SUPPORTS_SPLITS = True
+READS_COLUMNS = True
 
 Column = tuple[NDArray[Any], NDArray[np.bool_]]
 """Cells of a column, and whether each is filled."""
@@ -45,45 +49,35 @@ Column = tuple[NDArray[Any], NDArray[np.bool_]]
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Return why the file is not a wide table."""
-    top = read_head(path)
-    if isinstance(top, str):
-        return top
-    if options.orient == "models":
-        return None if len(top.names) > 1 else "it has only one column"
-    role = assign_roles(top.names)
-    if "model" in role:
-        return f"the column {role['model']!r} names models; if the columns are prompts, add --orient models"
-    part = _parts(top)
-    if isinstance(part, str):
-        return part
-    models = _models(top.names, part)
-    if not models:
-        return Mismatch("no column is left for the models", 1 / 3)
-    if options.values == "predictions":
-        return None
-    example = ""
-    for name in models:
-        cells = [cell for cell in top.column(name) if not is_missing(cell)]
-        if not cells or any(map(is_number, cells)):
-            return None
-        example = example or f"{name!r} has {shorten(cells[0], 20)!r}"
-    return Mismatch(f"no column holds numbers: {example}; if these are answers, add --values predictions", 2 / 3)
+    return find_layout.mismatch_reason(path, options, NAME)
+
+
+def describe_reading(path: Path, options: ReadOptions) -> str | None:
+    """Return what the rows and columns of the file are."""
+    return describe_layout(path, options, NAME)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Yield a block per model; all share their prompts."""
+    layout = require_layout(path, options, NAME)
+    turned = layout.orientation == "models"
     table = read_table(path)
+    if not turned:
+        table = select_splits(table, layout.roles, options, is_single=False)
+        table, summaries = drop_summaries(table, layout.key)
+        if summaries:
+            yield f"skipped rows that summarize the others: {describe_rows(summaries)}"
     problems = TableProblems(table)
     metric = metric_description(
         options.metric or ("exact_match" if options.values == "predictions" else "score"), options
     )
-    cells = _Answers() if options.values == "predictions" else _Numbers(metric)
+    cells = _Answers() if options.values == "predictions" else _Numbers(path, metric, options)
     condition = options.condition_of_runs
-    turned = options.orient == "models"
-    prompts, columns = (_models_in_rows if turned else _prompts_in_rows)(table, options, problems, cells.column)
+    prompts, columns = (_models_in_rows if turned else _prompts_in_rows)(table, layout, options, problems, cells)
     problems.check(cells.advice(columns))
     if options.model and len(columns) > 1:
         raise BadInputError(path, f"holds {len(columns)} models; --model applies to files with a single model.")
+    yield from warn_of_columns(layout)
     empty = [name for name, (_, present) in columns.items() if not present.any()]
     if empty:
         yield f"skipped models without scores: {', '.join(empty)}"
@@ -91,19 +85,35 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         part = slice(int(prompts.starts[number]), int(prompts.starts[number + 1]))
         for name, (values, present) in columns.items():
             if present[part].any():
-                run = RunDescription(model=options.model or name, benchmark=block.benchmark, condition=condition)
+                run = RunDescription(
+                    model=options.model or clean_model_name(name), benchmark=block.benchmark, condition=condition
+                )
                 places = f"{'model' if turned else 'column'} {name!r}"
                 yield cells.block(run, metric, block, values[part], present[part], places)
 
 
 @dataclass(frozen=True)
 class _Numbers:
+    path: Path
     metric: MetricDescription
+    options: ReadOptions
 
-    def column(self, table: FileTable, name: str, problems: TableProblems) -> Column:
-        values = parse_numbers(table, name, problems)
-        check_bounds(values, self.metric, name, problems)
-        return values, ~np.isnan(values)
+    def columns(self, table: FileTable, names: Sequence[str], problems: TableProblems) -> list[Column]:
+        columns = unify_percentages(parse_number_columns(table, names, problems), self.metric)
+        has_bounds = self.metric.lower is not None or self.metric.upper is not None
+        for name, column in zip(names, columns, strict=True):
+            if column.stderr is not None:
+                rows = np.flatnonzero(~np.isnan(column.stderr))
+                problems.add(rows, name, ["the score of a prompt has no standard error"])
+            if has_bounds:
+                check_bounds(column.values, self.metric, name, problems)
+        return [(column.values, ~np.isnan(column.values)) for column in columns]
+
+    def check(self, columns: Mapping[str, Column], problems: TableProblems) -> None:
+        """Check that all models have one scale."""
+        if not problems.count:
+            values = {name: np.where(present, cells, np.nan) for name, (cells, present) in columns.items()}
+            check_scales(self.path, values, self.options, self.metric, "models")
 
     def advice(self, columns: Mapping[str, Column]) -> str:
         wordy = [name for name, (_, present) in columns.items() if not present.any()]
@@ -128,7 +138,13 @@ class _Numbers:
 
 
 class _Answers:
-    def column(self, table: FileTable, name: str, problems: TableProblems) -> Column:
+    def columns(self, table: FileTable, names: Sequence[str], problems: TableProblems) -> list[Column]:
+        return [self._column(table, name) for name in names]
+
+    def check(self, columns: Mapping[str, Column], problems: TableProblems) -> None:
+        """Answers have no scale."""
+
+    def _column(self, table: FileTable, name: str) -> Column:
         values = np.array(read_strings(table, name).to_pylist(), dtype=object)
         answered = np.array([cell is not None for cell in values], dtype=bool)
         missing = np.array([cell is not None and is_missing(cell) for cell in values], dtype=bool)
@@ -152,41 +168,25 @@ class _Answers:
 
 
 def _prompts_in_rows(
-    table: FileTable,
-    options: ReadOptions,
-    problems: TableProblems,
-    column: Callable[[FileTable, str, TableProblems], Column],
+    table: FileTable, layout: TableLayout, options: ReadOptions, problems: TableProblems, cells: _Numbers | _Answers
 ) -> tuple[TablePrompts, dict[str, Column]]:
-    rows = table.arrow.slice(0, HEAD_ROWS).to_pydict()
-    first = zip(*([None if cell is None else str(cell) for cell in cells] for cells in rows.values()), strict=True)
-    part = _parts(TableHead(tuple(table.names), tuple(first)))
-    if isinstance(part, str):
-        raise BadInputError(table.path, f"{part}.", advice="Rename the column of prompt names to prompt_id.")
-    prompts = parse_prompts(table, part, options, problems)
-    columns = {}
-    for name in _models(table.names, part):
-        values, present = column(table, name, problems)
-        columns[name] = _folded(values, present, prompts, name, problems)
-    if not columns:
-        raise BadInputError(table.path, "no column is left for the models.")
+    prompts = parse_prompts(table, layout.roles, options, problems, further=layout.details)
+    columns = {
+        name: _folded(values, present, prompts, name, problems)
+        for name, (values, present) in zip(layout.values, cells.columns(table, layout.values, problems), strict=True)
+    }
+    cells.check(columns, problems)
     return prompts, columns
 
 
 def _models_in_rows(
-    table: FileTable,
-    options: ReadOptions,
-    problems: TableProblems,
-    column: Callable[[FileTable, str, TableProblems], Column],
+    table: FileTable, layout: TableLayout, options: ReadOptions, problems: TableProblems, cells: _Numbers | _Answers
 ) -> tuple[TablePrompts, dict[str, Column]]:
-    names = [name for name in table.names if not is_row_number(name)] or table.names
-    header = assign_roles(names).get("model", names[0])
-    keys = [name for name in names if name != header]
-    if not keys:
-        raise BadInputError(table.path, "it has only one column, so there are no prompts.")
+    keys, header = list(layout.values), layout.key
     models = factorize(table, header)
     if "" in models.names:
         problems.add(np.flatnonzero(models.rows == models.names.index("")), header, ["the model has no name"])
-    columns = [column(table, key, problems) for key in keys]
+    columns = cells.columns(table, keys, problems)
     values = np.array([cells for cells, _ in columns]).T
     present = np.array([is_measured for _, is_measured in columns]).T
     columns_by_model: dict[str, Column] = {}
@@ -196,6 +196,7 @@ def _models_in_rows(
             columns_by_model[name] = values[row], present[row]
         elif not np.array_equal(values[row][present[row]], columns_by_model[name][0][present[row]]):
             problems.add([row], header, [f"{name!r} has different values in an earlier row"])
+    cells.check(columns_by_model, problems)
     prompts = Prompts(keys=keys, benchmark=options.benchmark)
     return TablePrompts(np.arange(len(keys)), [prompts], np.array([0, len(keys)])), columns_by_model
 
@@ -217,22 +218,3 @@ def _folded(
         ]
         problems.add(measured[wrong], name, words)
     return values[row_of_prompt], row_of_prompt >= 0
-
-
-def _parts(top: TableHead) -> dict[str, str] | str:
-    """Return the columns that name and describe prompts, or why no column names them."""
-    role = {part: name for part, name in assign_roles(top.names).items() if part in ("prompt", *CONTENT)}
-    if "prompt" in role or "text" in role:
-        return role
-    left = [name for name in top.names if name not in role.values()]
-    for name in left:
-        cells = top.column(name)
-        if cells and not any(map(is_number, cells)) and len(set(cells)) == len(cells):
-            return {**role, "prompt": name}
-    if left and (cells := top.column(left[0])) and len(set(cells)) == len(cells) and len(left) > 1:
-        return {**role, "prompt": left[0]}
-    return "no column prompt_id, and the first column has duplicates"
-
-
-def _models(names: Sequence[str], part: Mapping[str, str]) -> list[str]:
-    return [name for name in names if name not in part.values() and not is_row_number(name)]

@@ -23,6 +23,7 @@ from tracker.ingest.parsing.recognition import (
     recognize_format,
     select_formats,
 )
+from tracker.ingest.tables.find_layout import find_rejection
 
 
 def find_files(
@@ -61,7 +62,7 @@ def find_files(
         results = 0
         for file in _files(path):
             module = _recognize(file, options, known)
-            if module is not None or find_damage(file):
+            if module is not None or find_damage(file) or (format is None and find_rejection(file, options)):
                 results += 1
                 recognized.setdefault(file, module)
             else:
@@ -110,12 +111,14 @@ def parse_file(
             raise BadInputError(path, "is empty.", advice="Write or download it again.")
         name, module = choose_format(path, options, known, forced=format is not None)
         _check_splits(path, options, name, module)
+        _check_column_options(path, options, name, module)
         companion_files = getattr(module, "companion_files", lambda _: ())
         files = (path, *companion_files(path))
         position = ReadProgress(sum(file.stat().st_size for file in files), progress)
         digest = hash_files(files, position)
         parsed = parse_blocks(path, module, options, position, partial=partial)
         harness = getattr(module, "harness_name", lambda _: None)(path)
+        reading = getattr(module, "describe_reading", lambda *_: None)(path, options)
     except SuffrageError:
         raise
     except OSError as error:
@@ -126,6 +129,7 @@ def parse_file(
         files=files,
         format=name,
         harness=harness,
+        reading=reading,
         digest=digest,
         identity=hashlib.sha256(inputs.encode()).hexdigest(),
         measurements=parsed.blocks,
@@ -146,6 +150,17 @@ def _check_splits(path: Path, options: ReadOptions, name: str, module: ModuleTyp
             f"--split does not apply to files of the format {name}.",
             advice=f"Omit --split; it applies to {takers}.",
         )
+
+
+def _check_column_options(path: Path, options: ReadOptions, name: str, module: ModuleType) -> None:
+    chosen = {
+        "--map": options.columns,
+        "--task-columns": options.task_columns,
+        "--ignore-columns": options.ignore_columns,
+    }
+    used = next((option for option, value in chosen.items() if value), None)
+    if used is not None and not getattr(module, "READS_COLUMNS", False):
+        raise BadInputError(path, f"{used} does not apply to files of the format {name}.", advice=f"Omit {used}.")
 
 
 def read_model_name(path: Path, options: ReadOptions, *, format: str | None = None) -> str | None:

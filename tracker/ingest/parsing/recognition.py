@@ -15,6 +15,7 @@ from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.tables.find_layout import find_rejection
 
 ADVICE = "Name the format with --format NAME; see `suffrage formats list` and docs/reference/formats.md."
 
@@ -100,6 +101,8 @@ def choose_format(
         return name, known[name]
     if kind := find_kind(path):
         raise BadInputError(path, f"is {kind.name}.", advice=kind.advice)
+    if rejection := find_rejection(path, options):
+        raise BadInputError(path, rejection.problem, advice=rejection.advice)
     if unreadable := find_damage(path) or _explain_table(path) or find_json_error(path):
         raise BadInputError(path, unreadable)
     nearest = _describe_nearest(path, options, known)
@@ -131,4 +134,6 @@ def _explain_table(path: Path) -> str | None:
             f"has only one column, {top.names[0]!r}. "
             "Put the names of the columns into the first line, separated by commas, semicolons or tabs."
         )
+    if isinstance(top, TableHead) and not top.rows:
+        return "has a header but no rows."
     return f"{top}." if isinstance(top, str) and is_named_like_a_table(path) else None

@@ -5,11 +5,9 @@ A file is stored whole or not at all, and only concerns models in the store.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.tabular.cells import is_missing, read_strings, shorten
 from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.json_lines import read_json_lines
+from tracker.ingest.files.tabular.model_facts import parse_parameters, parse_release_date
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
 from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS
 from tracker.ingest.resolve.prompt_texts import make_storable
@@ -29,9 +28,6 @@ from tracker.schema import Model, ModelAlias
 Fact = str | int | bool | date
 ALIAS = "alias"
 JSON_LINES = ".jsonl"
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
-NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?(?:e\+?\d{1,2})?"
-MIN_PARAMETERS, MAX_PARAMETERS = 1000, 2**63 - 1
 YES, NO = ("yes", "true", "1"), ("no", "false", "0")
 
 
@@ -195,25 +191,6 @@ def _text(cell: str) -> str:
     return make_storable(cell)
 
 
-def _parameters(cell: str) -> int | None:
-    """Parse a count with an optional suffix K, M, B or T: 7000000000, 7,000,000,000, 7e9, 7B.
-
-    Small numbers are rejected because their unit is probably different.
-    """
-    match = re.fullmatch(rf"({NUMBER})\s*([kmbt]?)", cell.strip().lower())
-    if match is None:
-        return None
-    count = Decimal(match[1].replace(",", "")) * UNITS[match[2]]
-    return int(count) if MIN_PARAMETERS <= count <= MAX_PARAMETERS and count == int(count) else None
-
-
-def _released(cell: str) -> date | None:
-    try:
-        return datetime.fromisoformat(cell).date()
-    except ValueError:
-        return None
-
-
 def _open_weights(cell: str) -> bool | None:
     word = cell.strip().lower()
     return True if word in YES else False if word in NO else None
@@ -222,8 +199,8 @@ def _open_weights(cell: str) -> bool | None:
 READERS: Mapping[str, Callable[[str], Any]] = {
     "organization": _text,
     "family": _text,
-    "parameters": _parameters,
-    "released": _released,
+    "parameters": parse_parameters,
+    "released": parse_release_date,
     "open_weights": _open_weights,
 }
 EXPECTATIONS = {

@@ -89,11 +89,20 @@ class TestFormats:
 
 class TestSplits:
     def test_a_format_that_reads_files_whole_rejects_a_choice_of_splits(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.json"
+        path.write_text("{}")
+        options = ReadOptions(benchmark="b", splits=("test",))
+        with pytest.raises(BadInputError, match=r"--split does not apply to files of the format evalplus") as caught:
+            parse_file(path, options, format="evalplus")
+        assert "Omit --split; it applies to every-eval-ever, helm, leaderboard-table" in str(caught.value)
+        with pytest.raises(BadInputError, match="--map does not apply to files of the format evalplus"):
+            parse_file(path, ReadOptions(columns={"model": "x"}), format="evalplus")
+
+    def test_a_table_is_reduced_to_the_chosen_splits(self, tmp_path: Path) -> None:
         path = tmp_path / "long.csv"
         path.write_text("model,prompt_id,split,score\nm,p,train,1\nm,q,test,0\n")
-        with pytest.raises(BadInputError, match=r"--split does not apply to files of the format long-table") as caught:
-            parse_file(path, ReadOptions(benchmark="b", splits=("test",)))
-        assert "Omit --split; it applies to every-eval-ever, helm, suffrage-archive." in str(caught.value)
+        (block,) = parse_file(path, ReadOptions(benchmark="b", splits=("test",))).measurements
+        assert block.prompts.keys == ["q"]
 
 
 class TestFind:
@@ -158,7 +167,7 @@ class TestNearestFormat:
             ("a.csv", "model,question,task\nm,Why?,t\n", "long-table (no column score, predicted or gold_probability)"),
             ("a.csv", "task,score\nt,0.5\nt,0.7\n", "task-score-table (no column model)"),
             ("a.csv", "prompt_id,A\nq1,x\nq2,y\n", "wide-table (no column holds numbers"),
-            ("a.jsonl", '{"model": "m", "prompt_id": 1, "score": 1, "mood": 2}\n', "long-table (unknown field 'mood')"),
+            ("a.jsonl", '{"model": "m", "prompt_id": 1, "mood": 2}\n', "long-table (no field score, predicted or"),
             ("samples_t_2026-01-02T03-04-05.jsonl", '{"id": 1}', "lm-eval (the first line does not start with"),
             ("x_eval_results.json", '{"pass": {}}', "evalplus (it does not start with"),
         ],

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.number_cells import has_decimal_comma, parse_number_cell
 from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import MetricDescription
 from tracker.schema.measurements import CONDITIONS
@@ -19,9 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MISSING = ("", "na", "n/a", "<na>", "null", "none", "-", "--")
-BOOLEANS = {"true": 1.0, "false": 0.0}
+MANY_COLUMNS = 100
 WHOLE = 2.0**53
 """Floats from here on cannot represent every integer."""
+DIGITS = re.compile(r"[+-]?\d+(?:\.0*)?")
+"""A whole number that is written with all of its digits."""
 NOT_FINITE = "is not a finite number; leave the cell empty if there is no score"
 
 
@@ -44,16 +50,44 @@ def is_missing(cell: str | None) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell is a number or a boolean."""
+    """Return whether a cell is a number or a boolean, in any notation; so are NaN and infinity."""
     try:
         float(cell)
     except ValueError:
-        return cell.strip().lower() in BOOLEANS
+        return parse_number_cell(cell) is not None
     return True
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """A column of numbers, as written.
+
+    Attributes:
+        values: ``(n,)`` float64, NaN for missing cells; 71.2 for ``71.2%``.
+        stderr: ``(n,)`` numbers after ±, NaN without; None if no cell has one.
+        percent: ``(n,)`` whether a percent sign follows the number; None if no cell has one.
+    """
+
+    values: NDArray[np.float64]
+    stderr: NDArray[np.float64] | None = None
+    percent: NDArray[np.bool_] | None = None
 
 
 def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float64]:
     """Return a column as ``(n,)`` float64, with NaN for missing cells.
+
+    Other values that are not finite numbers are reported, including NaN and infinity, and numbers with percent signs or
+    standard errors.
+    """
+    column = parse_number_column(table, name, problems)
+    for cells, text in ((column.percent, "a percentage"), (column.stderr, "a number with ±")):
+        if cells is not None and (rows := np.flatnonzero(cells if cells.dtype == bool else ~np.isnan(cells))).size:
+            problems.add(rows, name, [f"is {text}; write a plain number"])
+    return column.values
+
+
+def parse_number_column(table: FileTable, name: str, problems: TableProblems) -> NumberColumn:
+    """Return a column of numbers in any notation.
 
     Other values that are not finite numbers are reported, including NaN and infinity.
     """
@@ -65,7 +99,7 @@ def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArr
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _numbers_of_texts(table, name, problems)
     if pa.types.is_null(kind):
-        return np.full(len(table), np.nan)
+        return NumberColumn(np.full(len(table), np.nan))
     measured = column.is_valid().to_numpy()
     if not (
         pa.types.is_boolean(kind)
@@ -74,7 +108,7 @@ def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArr
         or pa.types.is_decimal(kind)
     ):
         problems.add(np.flatnonzero(measured), name, [f"a {kind} is not a number"])
-        return np.full(len(table), np.nan)
+        return NumberColumn(np.full(len(table), np.nan))
     values = _float64(pc.cast(column, pa.float64(), safe=False))
     wrong = np.flatnonzero(measured & ~np.isfinite(values))
     if len(wrong):
@@ -82,10 +116,30 @@ def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArr
         values[wrong] = np.nan
     if not pa.types.is_floating(kind):
         _check_digits(table, name, values, problems)
-    return values
+    return NumberColumn(values)
 
 
-def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float64]:
+def parse_number_columns(table: FileTable, names: Sequence[str], problems: TableProblems) -> list[NumberColumn]:
+    """Return several columns of numbers; many columns of plain numbers are parsed at once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    place = {name: number for number, name in enumerate(table.names)}
+    columns = [table.arrow.column(place[name]) for name in names]
+    if len(names) > MANY_COLUMNS and len({column.type for column in columns}) == 1:
+        kind = columns[0].type
+        if pa.types.is_large_string(kind) or pa.types.is_string(kind):
+            joined = pa.chunked_array([chunk for column in columns for chunk in column.chunks], kind)
+            try:
+                values = _float64(pc.cast(joined, pa.float64())).reshape(len(names), len(table))
+            except pa.ArrowInvalid:
+                values = np.full((1, 1), np.nan)
+            if np.isfinite(values).sum() + joined.null_count == len(joined) and not (np.abs(values) >= WHOLE).any():
+                return [NumberColumn(row) for row in values]
+    return [parse_number_column(table, name, problems) for name in names]
+
+
+def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> NumberColumn:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -94,33 +148,40 @@ def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> N
         values = _float64(pc.cast(column, pa.float64()))
         if np.isfinite(values).sum() + column.null_count == len(values):
             _check_digits(table, name, values, problems)
-            return values
+            return NumberColumn(values)
     except pa.ArrowInvalid:
         pass
     coded = factorize(table, name, trim=False)
-    parsed = np.full(len(coded.names), np.nan)
+    parsed = np.full((2, len(coded.names)), np.nan)
+    percent = np.zeros(len(coded.names), dtype=bool)
     reasons: dict[int, str] = {}
+    has_commas = table.delimiter == ";" or any(map(has_decimal_comma, coded.names))
     for place, cell in enumerate(coded.names):
         if is_missing(cell):
             continue
-        if cell.strip().lower() in BOOLEANS:
-            parsed[place] = BOOLEANS[cell.strip().lower()]
-            continue
-        try:
-            number = math.nan if "_" in cell else float(cell)
-            reason = NOT_FINITE if "_" not in cell else "is not a number"
-        except ValueError:
-            number, reason = math.nan, "is not a number"
-        if math.isfinite(number):
-            parsed[place] = number
+        number = parse_number_cell(cell)
+        if number is None:
+            reasons[place] = f"{shorten(cell)!r} {_describe_invalid(cell)}"
+        elif has_commas and "," in cell:
+            reasons[place] = f"{shorten(cell)!r} has a comma; write decimals with a point, and no thousands separators"
         else:
-            reasons[place] = f"{shorten(cell)!r} {reason}"
+            parsed[:, place] = number.value, number.stderr
+            percent[place] = number.is_percent
     if reasons:
         wrong = np.flatnonzero(np.isin(coded.rows, list(reasons)))
         problems.add(wrong, name, [reasons[coded.rows[row]] for row in wrong[: BadInputError.MAX_LISTED]])
-    values = parsed[coded.rows]
+    values, stderr = parsed[:, coded.rows]
     _check_digits(table, name, values, problems)
-    return values
+    return NumberColumn(
+        values, None if np.isnan(stderr).all() else stderr, percent[coded.rows] if percent.any() else None
+    )
+
+
+def _describe_invalid(cell: str) -> str:
+    try:
+        return "is not a number" if "_" in cell or math.isfinite(float(cell)) else NOT_FINITE
+    except ValueError:
+        return "is not a number"
 
 
 def _check_digits(table: FileTable, name: str, values: NDArray[np.float64], problems: TableProblems) -> None:
@@ -128,11 +189,9 @@ def _check_digits(table: FileTable, name: str, values: NDArray[np.float64], prob
     column = table.arrow[name]
     wrong = []
     for row in np.flatnonzero(np.abs(values) >= WHOLE).tolist():
-        try:
-            whole = int(column[row].as_py())
-        except ValueError:  # written with a point or an exponent
-            continue
-        if whole != int(values[row]):
+        written = column[row].as_py()
+        digits = re.sub(r"[,\s]", "", str(written))
+        if DIGITS.fullmatch(digits) and int(float(values[row])) != Decimal(digits):
             wrong.append(row)
     if wrong:
         first = wrong[: BadInputError.MAX_LISTED]

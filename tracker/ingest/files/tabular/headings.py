@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "model": ("model", "model_name", "model_id", "llm"),
+    "model": ("model", "model_name", "model_id", "llm", "llm_name", "models"),
     "prompt": (
         "prompt_id", "prompt_key", "question_id", "item_id", "instance_id", "sample_id", "example_id", "doc_id",
-        "row_id", "id", "uid", "qid", "key", "item", "idx", "index", "prompt",
+        "problem_id", "row_id", "id", "uid", "qid", "key", "item", "instance", "example", "idx", "index", "prompt",
     ),
     "benchmark": ("benchmark", "benchmark_name"),
-    "task": ("task", "task_name", "category", "subject", "subset", "domain", "dataset"),
+    "task": (
+        "task", "task_name", "category", "subject", "subset", "domain", "dataset", "dataset_name", "scenario",
+        "scenario_name", "subtask", "exam", "eval", "evaluation", "suite",
+    ),
     "text": (
         "text", "question", "prompt_text", "question_text", "problem", "query", "instruction", "input", "prompt",
     ),
@@ -23,7 +26,9 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     ),
     "split": ("split",),
     "metric": ("metric", "metric_name", "measure"),
-    "score": ("score", "value", "result", "metric_value", "correct", "is_correct"),
+    "score": (
+        "score", "value", "result", "metric_value", "correct", "is_correct", "points", "mark", "grade", "passed",
+    ),
     "predicted": (
         "predicted", "prediction", "pred", "predicted_answer", "model_answer", "extracted_answer",
     ),

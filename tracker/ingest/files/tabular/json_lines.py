@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.file_contents import HEAD_BYTES, check_text, read_bytes
+from tracker.ingest.files.file_contents import HEAD_BYTES, MAX_HEAD_ROWS, check_text, read_bytes
 from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.files.tabular.table import FileTable, read_table
+from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.resolve.prompt_texts import make_storable
 
 
@@ -18,16 +19,32 @@ def is_json_lines(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
-def first_names(path: Path) -> list[str] | str:
-    """Return the fields of the first object of a file, or why there are none; reads at most 1 MB."""
+def read_rows_head(path: Path) -> TableHead | str:
+    """Return the first rows of a table in CSV, Parquet or JSON Lines, or why it has none; reads at most 1 MB."""
+    if not is_json_lines(path):
+        return read_head(path)
     data = first_bytes(path, HEAD_BYTES)
     if isinstance(data, str):
         return data
-    try:
-        row = json.loads(data.lstrip().partition(b"\n")[0].decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        row = None
-    return list(row) if isinstance(row, dict) else "its first line is not a JSON object"
+    lines = data.decode("utf-8", errors="replace").split("\n")
+    cut = len(data) == HEAD_BYTES
+    rows: list[dict[str, Any]] = []
+    for line in (line for line in (lines[:-1] if cut and len(lines) > 1 else lines) if line.strip()):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            if rows:
+                break
+            return "its first line is not a JSON object"
+        rows.append(row)
+        if len(rows) == MAX_HEAD_ROWS:
+            break
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    texts = tuple(tuple(_text(row.get(name)) for name in names) for row in rows)
+    names = tuple(make_storable(name) for name in names)
+    return TableHead(names, texts, not cut and len(rows) < MAX_HEAD_ROWS)
 
 
 def read_rows(path: Path) -> FileTable:

@@ -37,16 +37,25 @@ class FileTable:
         path: the file.
         arrow: its columns; columns of a CSV file are texts with null for empty cells.
         csv: bytes of a CSV file after decompression; None for Parquet.
+        known_lines: ``(n,)`` lines or row numbers of some rows of another table.
+        counts_lines: whether these are lines.
     """
 
     path: Path
     arrow: pa.Table
     csv: bytes | None
+    known_lines: NDArray[np.int64] | None = None
+    counts_lines: bool = False
 
     def __len__(self) -> int:
         return int(self.arrow.num_rows)
 
-    @property
+    @cached_property
+    def delimiter(self) -> str:
+        """Return the delimiter of a CSV file; '' for other files."""
+        return "" if self.csv is None else detect_delimiter(self.csv[:HEAD_BYTES].decode("utf-8-sig", "ignore"))
+
+    @cached_property
     def names(self) -> list[str]:
         """Return the names of the columns."""
         return list(self.arrow.column_names)
@@ -54,6 +63,8 @@ class FileTable:
     @cached_property
     def lines(self) -> NDArray[np.int64]:
         """Return the ``(n,)`` line of each row; for Parquet or unbalanced quotes, the row number from 1."""
+        if self.known_lines is not None:
+            return self.known_lines
         lines = self._lines
         return np.arange(1, len(self) + 1, dtype=np.int64) if lines is None else lines
 
@@ -64,9 +75,14 @@ class FileTable:
         lines = _record_lines(self.csv)[1:]
         return lines if len(lines) == len(self) else None
 
+    @property
+    def has_lines(self) -> bool:
+        """Return whether rows have lines; else they are counted from 1."""
+        return self.counts_lines if self.known_lines is not None else self._lines is not None
+
     def place(self, row: int, column: str | None = None) -> str:
         """Return the place of a row or cell, for messages."""
-        word = "row" if self._lines is None else "line"
+        word = "line" if self.has_lines else "row"
         return f"{word} {self.lines[row]}" + (f", column {column!r}" if column is not None else "")
 
 
@@ -103,8 +119,8 @@ def read_table(path: Path) -> FileTable:
     """
     data = read_bytes(path)
     table = _read_parquet(path, data) if data.startswith(PARQUET) else _read_csv(path, data)
-    blank = [at for at, column in enumerate(table.arrow.columns) if at and not table.names[at]]
-    if blank and (unnamed := [at for at in blank if table.arrow.column(at).null_count < len(table)]):
+    blank = {at for at, name in enumerate(table.names) if at and not name}
+    if unnamed := [at for at in sorted(blank) if table.arrow.column(at).null_count < len(table)]:
         raise BadInputError(path, f"column {unnamed[0] + 1} has values but no name; name the column or delete it.")
     if blank:  # left by spreadsheets after the last column
         kept = [at for at in range(len(table.names)) if at not in blank]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.file_contents import (
     GZIP,
     HEAD_BYTES,
-    HEAD_ROWS,
     PARQUET,
     TABLE_SUFFIXES,
     UTF16,
+    count_head_rows,
+    detect_delimiter,
     read_bytes,
     read_first_records,
 )
@@ -26,16 +28,25 @@ class TableHead:
 
     Attributes:
         names: names of the columns.
-        rows: up to fifty rows; None for an empty cell.
+        rows: up to a thousand rows; None for an empty cell.
+        is_whole: whether these are all rows.
+        delimiter: of a CSV file; '' for other files.
     """
 
     names: tuple[str, ...]
     rows: tuple[tuple[str | None, ...], ...]
+    is_whole: bool = True
+    delimiter: str = ""
+
+    @cached_property
+    def cells(self) -> Mapping[str, Sequence[str | None]]:
+        """Return the cells of each column in the first rows."""
+        columns = zip(*self.rows, strict=True) if self.rows else ((),) * len(self.names)
+        return dict(zip(self.names, columns, strict=True))
 
     def column(self, name: str) -> list[str]:
         """Return the non-empty cells of a column in the first rows."""
-        place = self.names.index(name)
-        return [cell for row in self.rows if (cell := row[place]) is not None]
+        return [cell for cell in self.cells[name] if cell is not None]
 
 
 def read_head(path: Path) -> TableHead | str:
@@ -82,7 +93,9 @@ def _csv_head(data: bytes, whole: bool) -> TableHead | str:
         return records
     names = tuple(name.strip() for name in records[0])
     rows = [(*(cell or None for cell in row), *[None] * len(names))[: len(names)] for row in records[1:]]
-    return TableHead(names, tuple(rows))
+    text = data[: HEAD_BYTES >> 4].decode("utf-8-sig", errors="ignore")
+    is_whole = whole and len(rows) < count_head_rows(len(names))
+    return TableHead(names, tuple(rows), is_whole, detect_delimiter(text))
 
 
 def _parquet_head(path: Path) -> TableHead | str:
@@ -95,10 +108,13 @@ def _parquet_head(path: Path) -> TableHead | str:
         source = pa.BufferReader(read_bytes(path)) if zipped else pa.OSFile(str(path))
         with pq.ParquetFile(source) as parquet:
             names = tuple(str(name) for name in parquet.schema_arrow.names)
-            batch = next(parquet.iter_batches(batch_size=HEAD_ROWS), None)
+            n_rows = count_head_rows(len(names))
+            batch = next(parquet.iter_batches(batch_size=n_rows), None)
+            is_whole = parquet.metadata.num_rows <= n_rows
             rows = [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     except BadInputError as error:
         return error.problems[0]
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         return f"is not a readable Parquet file ({first_line(error)})"
-    return TableHead(names, tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows))
+    texts = tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows)
+    return TableHead(names, texts, is_whole)

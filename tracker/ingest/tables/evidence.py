@@ -1,0 +1,275 @@
+"""Evidence for what the rows and columns of a table with one row per model, prompt or task are.
+
+Each reading of a table is scored by the headings, the shapes of the names, names in the store, the cells, side columns
+and the size of the table. The numbers are weights of evidence, about 1 for a hint and 9 for a plain statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tracker.ingest.files.tabular.headings import is_row_number, normalize_heading
+from tracker.ingest.files.tabular.number_cells import parse_number_cell
+from tracker.ingest.measurement import KNOWN_METRICS, Entity, KnownNames
+from tracker.ingest.tables.layout import Orientation
+from tracker.ingest.tables.names.column_headings import (
+    is_model_heading,
+    is_model_side_heading,
+    is_summary_heading,
+    is_weak_model_heading,
+)
+from tracker.ingest.tables.names.name_shapes import name_kind, name_shares
+from tracker.ingest.tables.names.vocabulary import PROMPT_DETAILS, TASK_HEADINGS, WEAK_PROMPT_HEADINGS
+from tracker.ingest.tables.table_columns import ColumnRole, TableColumn, TableColumns
+
+ROWS: Mapping[Orientation, Entity] = {"prompts": "prompt", "models": "model", "leaderboard": "model", "tasks": "task"}
+COLUMNS: Mapping[Orientation, Entity] = {
+    "prompts": "model",
+    "models": "prompt",
+    "leaderboard": "task",
+    "tasks": "model",
+}
+PLAIN, NAMES, CONTRADICTION = 9.0, 6.0, -3.0
+MARGIN = 3.0
+"""Evidence by which the best reading must exceed the next one."""
+MAX_KEYS = 6
+MAX_CELLS = 2_000
+NOT_KEYS = ("split", "metric", "choices", "answer", "condition", "variant", "few_shot", "trial", "score", "stderr")
+SKIPPED_ROLES = ("split", "metric", "few_shot", "trial", "variant", "condition", "stderr", "n_prompts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossReading:
+    """A reading of a table with names on both axes.
+
+    Attributes:
+        orientation: what the rows are.
+        key: column that names the rows.
+        values: columns of scores.
+        evidence: weight of evidence for this reading.
+        contradiction: smallest evidence of the names of one axis.
+    """
+
+    orientation: Orientation
+    key: str
+    values: Sequence[str]
+    evidence: float
+    contradiction: float = 0.0
+
+
+@dataclass
+class CrossReadings:
+    """All readings of a table with names on both axes.
+
+    Attributes:
+        table: the columns.
+        known: names in the store.
+        takes_texts: whether the cells are answers instead of numbers.
+    """
+
+    table: TableColumns
+    known: KnownNames | None = None
+    takes_texts: bool = False
+    _shares: dict[tuple[str, ...], Mapping[Entity, float]] = field(default_factory=dict)
+
+    def rank(self, orientations: Sequence[Orientation]) -> list[CrossReading]:
+        """Return the possible readings, the most likely first."""
+        readings = [
+            self._read(orientation, key, values)
+            for orientation in orientations
+            for key in self._keys(orientation)
+            if self._has_numbers(values := self.value_columns(orientation, key))
+        ]
+        return sorted(readings, key=lambda reading: -reading.evidence)
+
+    def value_columns(self, orientation: Orientation, key: str) -> list[str]:
+        """Return the columns of scores; columns that describe the rows are excluded."""
+        explicit = [name for name, column in self.table.columns.items() if column.is_explicit]
+        if explicit and orientation == "leaderboard":
+            return [name for name in explicit if name != key]
+        described = self._role_columns(orientation)
+        names = [
+            name
+            for name, column in self.table.columns.items()
+            if name != key and name not in described and self._holds_values(column, orientation)
+        ]
+        attached = self.table.attached(names) if orientation == "leaderboard" else {}
+        return [name for name in names if name not in attached]
+
+    def _has_numbers(self, values: Sequence[str]) -> bool:
+        texts = [self.table.columns[name].role == ColumnRole.TEXTS for name in values]
+        return bool(texts) and (self.takes_texts or not all(texts))
+
+    def _role_columns(self, orientation: Orientation) -> set[str]:
+        roles = self.table.roles
+        parts = ["model", *SKIPPED_ROLES]
+        if orientation == "prompts":
+            parts += ["prompt", "benchmark", "task", "text", "choices", "answer", "predicted"]
+        if orientation == "tasks":
+            parts += ["benchmark", "task"]
+        numbers = ("stderr", "n_prompts", "metric", "variant", "trial")
+        return {
+            roles[part]
+            for part in parts
+            if part in roles and (part not in numbers or orientation != "models" or roles[part] in self.table.explicit)
+        } | {name for role, name in self.table.explicit.items() if role != "score"}
+
+    def _holds_values(self, column: TableColumn, orientation: Orientation) -> bool:
+        if self.takes_texts:
+            return column.role != ColumnRole.ROW_NUMBER and bool(column.heading)
+        if column.role == ColumnRole.NUMBERS:
+            plain = normalize_heading(column.heading)
+            return orientation != "prompts" or plain not in PROMPT_DETAILS or name_kind(column.heading) == "model"
+        if orientation in ("prompts", "models", "tasks"):
+            is_model = column.role in (ColumnRole.SIDE, ColumnRole.TEXTS) and name_kind(column.heading) == "model"
+            return bool(column.heading) and (column.role == ColumnRole.EMPTY or is_model)
+        return False
+
+    def _keys(self, orientation: Orientation) -> list[str]:
+        table, roles = self.table, self.table.roles
+        if orientation in ("models", "leaderboard") and "model" in roles:
+            return [roles["model"]]
+        if orientation == "prompts":
+            if "prompt" in table.explicit:
+                return [table.explicit["prompt"]]
+            if "prompt" in roles and normalize_heading(roles["prompt"]) not in WEAK_PROMPT_HEADINGS:
+                return [roles["prompt"]]
+            if "text" in roles:
+                return [roles.get("prompt", roles["text"])]
+        if orientation == "tasks":
+            if "task" in table.explicit:
+                return [table.explicit["task"]]
+            if "prompt" in roles and self._names_prompts(roles["prompt"]):
+                return []
+        used = {roles[part] for part in NOT_KEYS if part in roles}
+        if "model" in roles:
+            used.add(roles["model"])
+        keys = [
+            name
+            for place, (name, column) in enumerate(table.columns.items())
+            if name not in used
+            and not column.is_explicit
+            and column.cells
+            and (
+                column.share_of_numbers < 0.5
+                or place == 0
+                or is_row_number(name)
+                or (normalize_heading(name) in WEAK_PROMPT_HEADINGS and orientation == "prompts")
+            )
+        ][:MAX_KEYS]
+        if orientation in ("models", "leaderboard"):
+            keys = [name for name in keys if table.columns[name].role != ColumnRole.ROW_NUMBER]
+        return keys
+
+    def _names_prompts(self, name: str) -> bool:
+        """Return whether a column certainly names prompts: by its heading, or because it counts within tasks."""
+        roles = self.table.roles
+        if name in self.table.explicit or normalize_heading(name) not in WEAK_PROMPT_HEADINGS:
+            return True
+        tasks = [roles[part] for part in ("task", "benchmark") if part in roles]
+        return bool(tasks) and not any(self.table.columns[task].is_unique for task in tasks)
+
+    def _read(self, orientation: Orientation, key: str, values: Sequence[str]) -> CrossReading:
+        rows = self._name_evidence([cell for cell in self.table.columns[key].cells if cell], ROWS[orientation])
+        names = [self.table.columns[name].heading for name in values]
+        columns = self._name_evidence(names, COLUMNS[orientation])
+        evidence = (
+            rows
+            + columns
+            + self._heading_evidence(orientation, key)
+            + self._cell_evidence(orientation, values)
+            + self._side_evidence(orientation, key, values)
+            + self._size_evidence(orientation, len(values))
+        )
+        return CrossReading(
+            orientation=orientation, key=key, values=values, evidence=evidence, contradiction=min(rows, columns)
+        )
+
+    def _name_evidence(self, names: Sequence[str], kind: Entity) -> float:
+        distinct = tuple(dict.fromkeys(names))
+        if distinct not in self._shares:
+            self._shares[distinct] = name_shares(distinct, self.known)
+        shares = self._shares[distinct]
+        return NAMES * (shares[kind] - max(share for rival, share in shares.items() if rival != kind))
+
+    def _heading_evidence(self, orientation: Orientation, key: str) -> float:
+        roles, column = self.table.roles, self.table.columns[key]
+        entity = ROWS[orientation]
+        plain = normalize_heading(column.heading)
+        explicit = {name: role for role, name in self.table.explicit.items()}
+        if key in explicit:
+            stated = {"model": "model", "prompt": "prompt", "text": "prompt", "task": "task", "benchmark": "task"}
+            return 2 * PLAIN if stated.get(explicit[key]) == entity else -2 * PLAIN
+        evidence = 0.0
+        states_prompts = key == roles.get("text") or (key == roles.get("prompt") and plain not in WEAK_PROMPT_HEADINGS)
+        states_tasks = bool(set(plain.replace("(", " ").replace(")", " ").replace("_", " ").split()) & TASK_HEADINGS)
+        for kind, states, weight in (
+            ("model", is_model_heading(column.heading), PLAIN),
+            ("model", is_weak_model_heading(column.heading), 3.5),
+            ("prompt", states_prompts, PLAIN),
+            ("prompt", plain in WEAK_PROMPT_HEADINGS, 3.0),
+            ("task", states_tasks or plain in TASK_HEADINGS or key in (roles.get("task"), roles.get("benchmark")), 8.0),
+        ):
+            if states:
+                evidence += weight if kind == entity else -weight / 3
+        if entity != "model" and "model" in roles:
+            evidence -= PLAIN
+        content = [part for part in ("text", "choices", "answer") if part in roles and roles[part] != key]
+        evidence += len(content) * (4.0 if entity == "prompt" else -4.0)
+        parts = [key] + [roles[part] for part in ("task", "benchmark") if entity == "prompt" and part in roles]
+        cells = list(zip(*(self.table.cells_of(name) for name in dict.fromkeys(parts)), strict=True))
+        repeated = 1 - len(set(cells)) / max(1, len(cells))
+        return evidence - (4.0 if repeated > 0.2 else 1.0 if repeated else 0.0)
+
+    def _cell_evidence(self, orientation: Orientation, values: Sequence[str]) -> float:
+        if self.takes_texts:
+            return 0.0
+        of_tasks = orientation in ("leaderboard", "tasks")
+        cells: list[str] = []
+        for name in values:
+            cells += self.table.columns[name].cells[:50]
+            if len(cells) > MAX_CELLS:
+                break
+        numbers = [number for cell in cells if (number := parse_number_cell(cell)) is not None]
+        evidence = 0.0
+        if numbers and all(number.value in (0, 1) and not number.is_percent for number in numbers):
+            weight = 4.0 if len(numbers) >= 12 else 1.0
+            evidence += -weight / 2 if of_tasks else weight / 2
+        elif of_tasks:
+            evidence += 2.5
+        if of_tasks and any(number.is_percent for number in numbers):
+            evidence += 2
+        if of_tasks and any(number.stderr == number.stderr for number in numbers):
+            evidence += 4
+        arrows = [name for name in values if self.table.columns[name].direction is not None]
+        if arrows:
+            evidence += 5 if orientation == "leaderboard" else -5
+        return evidence
+
+    def _side_evidence(self, orientation: Orientation, key: str, values: Sequence[str]) -> float:
+        entity, evidence = ROWS[orientation], 0.0
+        columns = [column for name, column in self.table.columns.items() if name not in (key, *values)]
+        if any(is_model_side_heading(column.heading) for column in columns):
+            evidence += 5 if entity == "model" else -3
+        if any(column.role in (ColumnRole.SUMMARY, ColumnRole.STDERR) for column in columns) and entity == "model":
+            evidence += 2
+        if any(normalize_heading(column.heading) in PROMPT_DETAILS for column in columns):
+            evidence += 2.5 if entity == "prompt" else 0
+        if any(is_summary_heading(cell) for cell in self.table.columns[key].cells):
+            evidence += 3 if entity == "task" else -1
+        metrics = sum(normalize_heading(self.table.columns[name].heading) in KNOWN_METRICS for name in values)
+        if metrics and COLUMNS[orientation] == "model":
+            evidence -= 6
+        return evidence
+
+    def _size_evidence(self, orientation: Orientation, n_columns: int) -> float:
+        n_rows = self.table.n_rows
+        evidence = {"leaderboard": 0.5, "prompts": 0.0, "models": -0.5, "tasks": -0.5}.get(orientation, 0.0)
+        if orientation == "prompts":
+            evidence += (1.5 if n_rows >= 100 else 0) + (1.0 if n_rows >= 30 and n_rows > 5 * n_columns else 0)
+        if orientation == "models":
+            evidence += (1.5 if n_columns >= 100 else 0) + (1.5 if n_columns >= 500 else 0)
+        if orientation in ("leaderboard", "tasks") and max(n_rows if orientation == "tasks" else 0, n_columns) >= 500:
+            evidence -= 2
+        return evidence

@@ -1,0 +1,123 @@
+"""Scales of scores: percent signs, and columns in 0–1 and 0–100 under one metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.cells import NumberColumn
+from tracker.ingest.measurement import MetricDescription, ReadOptions
+from tracker.name_lists import join_names
+
+MIN_PERCENT = 10.0
+"""Scores above this number are not on a scale of 0 to 1."""
+MIN_BINARY, MIN_HUNDRED = 12, 50.0
+MAX_PERCENT = 101.0
+MAX_NAMES = 5
+
+
+def unify_percentages(columns: Sequence[NumberColumn], metric: MetricDescription) -> list[NumberColumn]:
+    """Return columns on one scale: 71.2% is 0.712 if other scores, or the bounds of the metric, are within 0 and 1."""
+    if all(column.percent is None for column in columns):
+        return list(columns)
+    plain = [column.values if column.percent is None else column.values[~column.percent] for column in columns]
+    numbers = np.concatenate([values[~np.isnan(values)] for values in plain] or [np.zeros(0)])
+    has_bounds = metric.upper is not None and metric.upper <= 1
+    has_fractions = bool(len(numbers)) and bool((np.abs(numbers) <= 1).all() and (numbers % 1 != 0).any())
+    if not has_bounds and not has_fractions:
+        return list(columns)
+    return [_divide(column) for column in columns]
+
+
+def _divide(column: NumberColumn) -> NumberColumn:
+    if column.percent is None:
+        return column
+    scale = np.where(column.percent, 100.0, 1.0)
+    return replace(
+        column, values=column.values / scale, stderr=None if column.stderr is None else column.stderr / scale
+    )
+
+
+def check_scales(
+    path: Path, columns: Mapping[str, NDArray[np.float64]], options: ReadOptions, metric: MetricDescription, noun: str
+) -> None:
+    """Check that scores under one metric have one scale.
+
+    Args:
+        path: the file, for messages.
+        columns: scores by name of the column, task or model.
+        options: explicit bounds state the scale, so that nothing is checked.
+        metric: the metric.
+        noun: what the names stand for.
+
+    Raises:
+        BadInputError: some columns are within 0 and 1, others are not.
+    """
+    if options.lower is not None or options.upper is not None or metric.upper is not None:
+        return
+    units, larger, binary, hundreds = [], [], [], []
+    for name, values in columns.items():
+        numbers = values[~np.isnan(values)]
+        if not len(numbers) or numbers.min() < 0:
+            continue
+        highest = float(numbers.max())
+        if highest > MIN_PERCENT:
+            larger.append(name)
+            if highest >= MIN_HUNDRED:
+                hundreds.append(name)
+        elif highest <= 1 and (numbers % 1 != 0).any():
+            units.append(name)
+        elif highest == 1 and len(numbers) >= MIN_BINARY:
+            binary.append(name)
+    if hundreds:
+        units += binary
+    if units and larger:
+        raise BadInputError(
+            path,
+            f"{noun} with scores in 0–1: {join_names(map(repr, units), MAX_NAMES)}; with larger scores: "
+            f"{join_names(map(repr, larger), MAX_NAMES)}. One metric has one scale.",
+            advice="Skip columns that hold no scores with --ignore-columns NAME, or import each scale with "
+            "--task-columns NAME --metric NAME. If all have one scale, add its bounds: --bounds 0 100",
+        )
+    large = [name for name in larger if float(np.nanmax(columns[name])) > MAX_PERCENT]
+    if large and len(large) < len(larger):
+        small = [name for name in larger if name not in large]
+        raise BadInputError(
+            path,
+            f"{noun} with scores up to 100: {join_names(map(repr, small), MAX_NAMES)}; with larger numbers: "
+            f"{join_names(map(repr, large), MAX_NAMES)}. One metric has one scale.",
+            advice="Skip columns that hold no scores with --ignore-columns NAME, or import each scale with "
+            "--task-columns NAME --metric NAME.",
+        )
+
+
+def check_row_scales(path: Path, T: NDArray[np.float64], rows: Sequence[str], options: ReadOptions) -> None:
+    """Check that no row is in 0–1 while the others are in 0–100.
+
+    Args:
+        path: the file, for messages.
+        T: ``(n_tasks, n_rows)`` scores.
+        rows: names of the rows.
+        options: explicit bounds state the scale, so that nothing is checked.
+
+    Raises:
+        BadInputError: a row with two or more scores has another scale.
+    """
+    if options.lower is not None or options.upper is not None or T.shape[0] < 2 or T.shape[1] < 2:
+        return
+    measured = ~np.isnan(T)
+    highest = np.where(measured, T, -np.inf).max(axis=0)
+    fractions = (measured & (T % 1 != 0)).any(axis=0)
+    is_unit = (highest <= 1) & (highest > 0) & fractions & (measured.sum(axis=0) > 1)
+    if is_unit.any() and (highest > MIN_PERCENT).any():
+        names = [rows[row] for row in np.flatnonzero(is_unit).tolist()]
+        raise BadInputError(
+            path,
+            f"rows with scores in 0–1: {join_names(map(repr, names), MAX_NAMES)}; the other rows have larger scores.",
+            advice="Write all scores on one scale. If they are, add its bounds: --bounds 0 100",
+        )

@@ -1,0 +1,228 @@
+"""The columns of a table's first rows: headings, kinds of cells, and the columns that the user named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from tracker.ingest.files.tabular.cells import is_missing, is_number
+from tracker.ingest.files.tabular.headings import SYNONYMS, assign_roles, is_row_number
+from tracker.ingest.files.tabular.table_head import TableHead
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.tables.names.column_headings import (
+    attached_stem,
+    clean_heading,
+    heading_direction,
+    is_model_heading,
+    is_side_heading,
+    is_summary_heading,
+    stderr_stem,
+)
+from tracker.name_lists import join_names
+from tracker.suggestions import find_similar, format_guess
+
+MAX_NAMES = 5
+MIN_NUMBERS = 0.5
+"""Share of cells that must be numbers in a column of numbers beside other such columns."""
+QUANTITY = re.compile(
+    r"^[$€£]\s*[\d.,]+.*$|^~?[\d.,]+\s*[kmbt](?:illion)?\+?$|^\d+(?:st|nd|rd|th)$|^\d{4}-\d\d?(?:-\d\d?)?.*$", re.I
+)
+SCORE_LIKE = re.compile(r"^[^\w]*\d+(?:[.,]\d+)?(?:\D*|\D+\d+(?:[.,]\d+)?\D*)$")
+YEARS = range(1990, 2100)
+
+
+class ColumnRole(StrEnum):
+    """What a column is for in a table of one row per model, prompt or task."""
+
+    NUMBERS = "numbers"
+    TEXTS = "texts"
+    EMPTY = "empty"
+    SIDE = "side"
+    SUMMARY = "summary"
+    STDERR = "stderr"
+    ROW_NUMBER = "row number"
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumn:
+    """A column, by the first rows.
+
+    Attributes:
+        name: its name in the file.
+        heading: its name without sort marks.
+        cells: its cells that are not missing.
+        is_explicit: whether the user named it as a column of scores.
+    """
+
+    name: str
+    heading: str
+    cells: Sequence[str]
+    is_explicit: bool = False
+
+    @cached_property
+    def direction(self) -> bool | None:
+        """Return whether larger scores are better, by the arrow in the heading; None without."""
+        return heading_direction(self.name)
+
+    @cached_property
+    def share_of_numbers(self) -> float:
+        """Return the share of cells that are numbers."""
+        return sum(map(is_number, self.cells)) / len(self.cells) if self.cells else 0.0
+
+    @cached_property
+    def is_unique(self) -> bool:
+        """Return whether no two cells are equal."""
+        return len(set(self.cells)) == len(self.cells)
+
+    @cached_property
+    def role(self) -> ColumnRole:
+        """Return the role by heading and cells."""
+        if self.is_explicit:
+            return ColumnRole.NUMBERS
+        if not self.cells:
+            return ColumnRole.SIDE if self.heading and is_side_heading(self.heading) else ColumnRole.EMPTY
+        if is_row_number(self.name) and self.share_of_numbers == 1:
+            return ColumnRole.ROW_NUMBER
+        if is_summary_heading(self.heading):
+            return ColumnRole.SUMMARY
+        if self.share_of_numbers and stderr_stem(self.heading) is not None:
+            return ColumnRole.STDERR
+        if is_side_heading(self.heading) or (self.share_of_numbers and self._is_rank_or_year()):
+            return ColumnRole.SIDE
+        return ColumnRole.NUMBERS if self.share_of_numbers else ColumnRole.TEXTS
+
+    def looks_like_scores(self) -> bool:
+        """Return whether most cells begin with a number that has an unknown notation, such as ``71.2 points``."""
+        if self.share_of_numbers or not self.cells:
+            return False
+        like = [cell for cell in self.cells if SCORE_LIKE.match(cell.strip()) and not QUANTITY.match(cell.strip())]
+        return 2 * len(like) > len(self.cells)
+
+    def _is_rank_or_year(self) -> bool:
+        """Return whether the cells are 1, 2, 3, … in order, or years."""
+        if not all(re.fullmatch(r"\d{1,4}(?:\.0+)?", cell.strip()) for cell in self.cells):
+            return False
+        numbers = [int(float(cell)) for cell in self.cells]
+        return len(numbers) > 2 and (
+            numbers == list(range(1, len(numbers) + 1)) or all(number in YEARS for number in numbers)
+        )
+
+
+class ColumnError(ValueError):
+    """A column that the user named, and the table does not have."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumns:
+    """The columns of a table, without those to ignore.
+
+    Attributes:
+        columns: by name in the file.
+        explicit: column of each role that the user named.
+        roles: column of each role, by the user, else by its heading.
+        is_whole: whether the first rows are all rows.
+        rows: the first rows.
+        ignored: columns to ignore, the last cells of each row.
+        is_json: whether the file is JSON Lines, in which most fields are not columns of a table.
+    """
+
+    columns: Mapping[str, TableColumn]
+    explicit: Mapping[str, str]
+    roles: Mapping[str, str]
+    is_whole: bool
+    rows: Sequence[Sequence[str | None]]
+    ignored: Sequence[str] = ()
+    is_json: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of the first rows."""
+        return len(self.rows)
+
+    def cells_of(self, name: str) -> list[str | None]:
+        """Return the cells of a column in all first rows."""
+        place = self._places[name]
+        return [row[place] for row in self.rows]
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate((*self.columns, *self.ignored))}
+
+    def attached(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the columns among ``names`` that describe another one, such as ``MMLU tokens``, and that one."""
+        headings = {self.columns[name].heading: name for name in names}
+        known = frozenset(headings)
+        stems = ((name, attached_stem(name, known)) for name in names if not self.columns[name].is_explicit)
+        return {name: headings[stem] for name, stem in stems if stem is not None}
+
+
+def profile_columns(head: TableHead, options: ReadOptions, *, is_json: bool = False) -> TableColumns:
+    """Return the columns of a table.
+
+    Args:
+        head: its first rows.
+        options: how to read it.
+        is_json: whether the file is JSON Lines.
+
+    Raises:
+        ColumnError: the user named a column that the table does not have, or a role that does not exist.
+    """
+    if unknown := [role for role in options.columns if role not in SYNONYMS]:
+        raise ColumnError(f"--map {unknown[0]}=…: unknown field. Choose from: {', '.join(SYNONYMS)}.")
+    explicit = {role: _find(head.names, column, _option(role, column)) for role, column in options.columns.items()}
+    ignored = {name for column in options.ignore_columns for name in _match(head.names, column, "--ignore-columns")}
+    ignored -= set(explicit.values())
+    tasks = {name for column in options.task_columns for name in _match(head.names, column, "--task-columns")}
+    columns = {
+        name: TableColumn(
+            name,
+            clean_heading(name),
+            [cell for cell in head.cells[name] if cell is not None and not is_missing(cell)],
+            is_explicit=name in tasks,
+        )
+        for name in head.names
+        if name not in ignored
+    }
+    free = [name for name in columns if name not in explicit.values() and name not in tasks]
+    by_heading = {clean_heading(name): name for name in reversed(free)}
+    assigned = assign_roles([clean_heading(name) for name in free])
+    roles = {role: by_heading[heading] for role, heading in assigned.items() if role not in explicit}
+    if "model" not in roles and "model" not in explicit:
+        models = [name for name in free if is_model_heading(name) and name not in roles.values()]
+        roles |= {"model": models[0]} if models else {}
+    order = [*columns, *sorted(ignored)]
+    places = [head.names.index(name) for name in order] if ignored else None
+    rows = head.rows if places is None else [[row[place] for place in places] for row in head.rows]
+    return TableColumns(columns, explicit, roles | explicit, head.is_whole, rows, tuple(sorted(ignored)), is_json)
+
+
+def _option(role: str, column: str) -> str:
+    return f"--map {role}={column}" if role != "model" else f"--model-column {column!r}"
+
+
+def _find(names: Sequence[str], column: str, option: str) -> str:
+    if column in names:
+        return column
+    equal = [name for name in names if clean_heading(name).casefold() == clean_heading(column).casefold()]
+    if len(equal) == 1:
+        return equal[0]
+    guess = format_guess(find_similar(column, names, 2))
+    raise ColumnError(f"{option}: no such column. {f'{guess} ' if guess else ''}Columns: {list_names(names)}.")
+
+
+def _match(names: Sequence[str], column: str, option: str) -> list[str]:
+    if column in names or not any(mark in column for mark in "*?["):
+        return [_find(names, column, f"{option} {column!r}")]
+    matching = [name for name in names if fnmatchcase(name, column)]
+    if not matching:
+        raise ColumnError(f"{option} {column!r}: no such column. Columns: {list_names(names)}.")
+    return matching
+
+
+def list_names(names: Sequence[str], n: int = 20) -> str:
+    """Return names for a message, '' as ``(unnamed)``."""
+    return join_names((name or "(unnamed)" for name in names), n)

@@ -1,0 +1,76 @@
+"""Rows of a table that are read: those of the chosen splits, without summaries."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError, NotFoundError
+from tracker.ingest.files.tabular.cells import factorize, read_strings
+from tracker.ingest.files.tabular.table import FileTable
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.tables.names.column_headings import is_summary_heading
+from tracker.name_lists import join_names
+
+MAX_NAMES = 5
+
+
+def select_rows(table: FileTable, rows: NDArray[np.bool_]) -> FileTable:
+    """Return some rows of a table; their places in the file remain known."""
+    import pyarrow as pa
+
+    if rows.all():
+        return table
+    return FileTable(table.path, table.arrow.filter(pa.array(rows)), None, table.lines[rows], table.has_lines)
+
+
+def select_splits(table: FileTable, roles: Mapping[str, str], options: ReadOptions, *, is_single: bool) -> FileTable:
+    """Return the rows of the chosen splits.
+
+    Args:
+        table: the table.
+        roles: column of each role.
+        options: with the chosen splits; empty for all.
+        is_single: whether the measurements cannot hold several splits.
+
+    Raises:
+        NotFoundError: the table has no such split.
+        BadInputError: the table has several splits, and only one can be read.
+    """
+    if "split" not in roles:
+        if options.splits:
+            raise BadInputError(table.path, "has no column split.", advice="Name it with --map split=COLUMN.")
+        return table
+    coded = factorize(table, roles["split"])
+    names = [name for name in coded.names if name]
+    for split in options.splits:
+        if split not in names:
+            raise NotFoundError("split", split, names)
+    if options.splits:
+        return select_rows(table, np.isin(coded.rows, [coded.names.index(split) for split in options.splits]))
+    if is_single and len(coded.names) > 1:
+        path = shlex.quote(str(table.path))
+        commands = [f"  suffrage ingest {path} --split {shlex.quote(name)}" for name in names[:MAX_NAMES]]
+        raise BadInputError(
+            table.path,
+            f"column {roles['split']!r} has several splits: {join_names(names, MAX_NAMES)}. Task scores have one.",
+            advice="\n".join(["Choose one:", *commands]),
+        )
+    return table
+
+
+def drop_summaries(table: FileTable, column: str) -> tuple[FileTable, list[str]]:
+    """Return a table without rows that summarize the others, such as an average, and the names of these rows."""
+    names = read_strings(table, column).to_pylist()
+    is_summary = np.array([name is not None and is_summary_heading(name) for name in names], dtype=bool)
+    if not is_summary.any() or is_summary.all():
+        return table, []
+    return select_rows(table, ~is_summary), [names[row] for row in np.flatnonzero(is_summary)]
+
+
+def describe_rows(names: Sequence[str]) -> str:
+    """Return names of rows for a message."""
+    return join_names(map(repr, dict.fromkeys(names)), MAX_NAMES)

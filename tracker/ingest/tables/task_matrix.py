@@ -1,0 +1,132 @@
+"""Task scores of a leaderboard as a matrix, on one scale and with one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.cells import (
+    NumberColumn,
+    check_bounds,
+    factorize,
+    parse_number_columns,
+    parse_numbers,
+    parse_whole_numbers,
+)
+from tracker.ingest.files.tabular.table import FileTable, TableProblems
+from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, TaskScores, metric_description
+from tracker.ingest.tables.directions import apply_direction
+from tracker.ingest.tables.layout import TableLayout
+from tracker.ingest.tables.names.column_headings import clean_heading
+from tracker.ingest.tables.scales import check_row_scales, check_scales, unify_percentages
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskScoreMatrix:
+    """Scores in the columns of a leaderboard.
+
+    Attributes:
+        names: headings of the columns, without sort marks.
+        T: ``(n_columns, n_rows)`` scores; NaN for missing ones.
+        stderr: ``(n_columns, n_rows)`` standard errors; None without.
+        metrics: the metrics.
+        metric_of_row: ``(n_rows,)`` index of each row's metric.
+        n_prompts: number of prompts of each row; None without.
+    """
+
+    names: Sequence[str]
+    T: NDArray[np.float64]
+    stderr: NDArray[np.float64] | None
+    metrics: Sequence[MetricDescription]
+    metric_of_row: NDArray[np.int64]
+    n_prompts: Sequence[int | None] | None = None
+
+    def scores_of(self, row: int, run: RunDescription) -> TaskScores:
+        """Return the scores in a row of a table of models."""
+        return TaskScores(
+            run=run,
+            metric=self.metrics[int(self.metric_of_row[row])],
+            tasks=list(self.names),
+            values=self.T[:, row].copy(),
+            stderr=None if self.stderr is None else self.stderr[:, row].copy(),
+        )
+
+
+def read_task_matrix(
+    table: FileTable, layout: TableLayout, options: ReadOptions, problems: TableProblems
+) -> TaskScoreMatrix:
+    """Return the scores of a leaderboard.
+
+    Args:
+        table: the table.
+        layout: its columns.
+        options: how to read it.
+        problems: collects cells that are not numbers, or out of bounds.
+
+    Raises:
+        BadInputError: the columns differ in scale or direction, or have equal headings.
+    """
+    names = [clean_heading(name) for name in layout.values]
+    if repeated := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise BadInputError(table.path, f"columns have the same name apart from sort marks: {repeated[0]!r}.")
+    default = metric_description(options.metric or "score", options)
+    columns = unify_percentages(parse_number_columns(table, layout.values, problems), default)
+    metric_names, metric_of_row = [""], np.zeros(len(table), dtype=np.int64)
+    if "metric" in layout.roles:
+        coded = factorize(table, layout.roles["metric"])
+        metric_names, metric_of_row = coded.names, coded.rows
+    metrics = [metric_description(name, options) if name else default for name in metric_names]
+    by_heading = {name: column.values for name, column in zip(layout.values, columns, strict=True)}
+    metrics = [apply_direction(table.path, by_heading, metric, options) for metric in metrics]
+    T = np.array([column.values for column in columns]).reshape(len(columns), len(table))
+    for number, metric in enumerate(metrics):
+        rows = np.flatnonzero(metric_of_row == number)
+        for name, values in by_heading.items():
+            check_bounds(values[rows], metric, name, problems, rows)
+        if not problems.count:
+            _check_scales(table, layout, options, metric, by_heading, rows)
+    n_prompts = None
+    if "n_prompts" in layout.roles:
+        counts = parse_whole_numbers(table, layout.roles["n_prompts"], problems, noun="number of prompts")
+        n_prompts = [count if count >= 0 else None for count in counts.tolist()]
+    stderr = _read_stderr(table, layout, columns, problems)
+    return TaskScoreMatrix(
+        names=names, T=T, stderr=stderr, metrics=metrics, metric_of_row=metric_of_row, n_prompts=n_prompts
+    )
+
+
+def _check_scales(
+    table: FileTable,
+    layout: TableLayout,
+    options: ReadOptions,
+    metric: MetricDescription,
+    columns: dict[str, NDArray[np.float64]],
+    rows: NDArray[np.int64],
+) -> None:
+    chosen = {name: values[rows] for name, values in columns.items()}
+    T = np.array(list(chosen.values()))
+    keys = [str(key) for key in table.arrow[layout.key].take(rows).to_pylist()]
+    if layout.orientation == "tasks":
+        by_task: dict[str, NDArray[np.float64]] = {key: T[:, row] for row, key in enumerate(keys)}
+        check_scales(table.path, by_task, options, metric, "tasks")
+        return
+    check_row_scales(table.path, T, keys, options)
+    check_scales(table.path, chosen, options, metric, "columns")
+
+
+def _read_stderr(
+    table: FileTable, layout: TableLayout, columns: Sequence[NumberColumn], problems: TableProblems
+) -> NDArray[np.float64] | None:
+    stderr = np.full((len(columns), len(table)), np.nan)
+    for place, (name, column) in enumerate(zip(layout.values, columns, strict=True)):
+        if column.stderr is not None:
+            stderr[place] = column.stderr
+        elif name in layout.stderr:
+            separate = NumberColumn(parse_numbers(table, layout.stderr[name], problems), percent=column.percent)
+            was_divided = column.percent is not None and np.nanmax(column.values, initial=0) <= 1
+            stderr[place] = separate.values / 100 if was_divided else separate.values
+    return None if np.isnan(stderr).all() else stderr
