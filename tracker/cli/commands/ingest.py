@@ -197,7 +197,6 @@ def command(
     Examples:
         suffrage ingest results.csv --benchmark mmlu_pro
         suffrage ingest results.csv --benchmark mmlu_pro --metric accuracy --dry-run
-        suffrage ingest leaderboard.csv --model-column Name --ignore-columns 'Cost*'
         suffrage ingest lm_eval_output/ --on-conflict skip
     """
     from tracker.cli.open_store import open_store
