@@ -6,7 +6,7 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
-from tracker.database import transaction
+from tracker.database import current_version, transaction
 from tracker.ingest.measurement import Entity
 from tracker.schema import Model, ModelAlias, Task
 
@@ -29,6 +29,8 @@ class StoreNames:
 
     @cached_property
     def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        if current_version(self.engine) is None:
+            return frozenset(), frozenset()
         with transaction(self.engine, write=False) as session:
             model, alias, task = (sa.inspect(table).columns.name for table in (Model, ModelAlias, Task))
             models = [*session.scalars(sa.select(model)), *session.scalars(sa.select(alias))]
