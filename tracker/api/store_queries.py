@@ -205,12 +205,12 @@ def make_selection(benchmark: str, choices: Mapping[str, Any]) -> Selection:
 
 
 def _split_choices(name: str, value: Any) -> Any:
-    """Normalize models, tasks and runs, which may be one value or any collection; None means all.
+    """Normalize models, tasks, splits and runs, which may be one value or any collection; None means all.
 
     Raises:
         SelectionError: the collection is empty, or a value is not a name or number.
     """
-    if name not in ("models", "tasks", "runs"):
+    if name not in ("models", "tasks", "split", "runs"):
         return value
     if value is None:
         return ()

@@ -65,6 +65,17 @@ _MEANINGS: Mapping[str, str] = {
 """Help of options that can mean something else to an analysis or an export."""
 
 
+split_option = click.option(
+    "--split",
+    "split",
+    metavar="A,B",
+    multiple=True,
+    show_default="splits that most models cover",
+    help="Names of splits of the prompts, such as test, separated by commas. all: every split; unknown: prompts "
+    "without a split. Repeatable.",
+)
+
+
 def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
     helps = {**_MEANINGS, **meanings}
     return combine_options(
@@ -99,6 +110,7 @@ def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
             show_default="all",
             help="Names of tasks to include, separated by commas. Repeatable.",
         ),
+        split_option,
         click.option("--filter", type=int, metavar="ID", help=helps["filter"]),
         click.option(
             "--runs",
@@ -189,6 +201,7 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         variant=options.pop("variant"),
         models=split_values(options.pop("models")),
         tasks=split_values(options.pop("tasks")),
+        split=split_values(options.pop("split")),
         runs=runs,
         as_of=as_of.replace(tzinfo=UTC) if as_of else None,
         weights=options.pop("weights", None),

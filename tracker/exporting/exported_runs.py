@@ -103,7 +103,7 @@ def _list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selectio
     query = (
         sa.select(metric.id, metric.name, metric.higher_is_better)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
-        .where(run.benchmark_id == benchmark.id, has_scores(unit))
+        .where(run.benchmark_id == benchmark.id, has_scores(unit, selection.split))
         .distinct()
         .order_by(metric.id)
     )
@@ -145,7 +145,7 @@ def _select_complete(
             run.benchmark_id == benchmark.id,
             run.status == "complete",
             tables.metric.c.id.in_([metric.id for metric in metrics]),
-            has_scores(unit),
+            has_scores(unit, selection.split),
         )
     )
     rows = session.execute(query).all()

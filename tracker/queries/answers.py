@@ -15,6 +15,7 @@ from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import find_benchmark, find_metric, select_runs, select_tasks
 from tracker.queries.scores import Grid, join_keys, read_prompts
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql.arrow import arrow_reader, number_columns, word_column
 
 NOT_KNOWN = -1.0
@@ -79,8 +80,9 @@ def load_answers(session: Session, selection: Selection) -> AnswerMatrix:
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = select_tasks(session, benchmark, selection)
     metric, _ = find_metric(session, benchmark, selection, ("prompt",))
+    selection = choose_split(session, benchmark, metric, selection)
     runs = select_runs(session, benchmark, metric, "prompt", selection)
-    prompt_ids, _ = read_prompts(session, tasks, load_selected_filter(session, benchmark, selection))
+    prompt_ids, _ = read_prompts(session, tasks, load_selected_filter(session, benchmark, selection), selection.split)
     rows = _read(session, [run.id for run in runs], prompt_ids)
     chosen_rows = rows.first(
         scored_by=metric.name.partition(",")[2]

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
-from tracker.queries.filtering.prompt_filter import PromptFilter, load_selected_filter
-from tracker.queries.resolution import BenchmarkKey, find_benchmark
-from tracker.queries.selection import AnalysisInput, OptionalInput, Selection, SelectionOption
+from tracker.queries.filtering.prompt_filter import load_selected_filter
+from tracker.queries.resolution import BenchmarkKey, find_benchmark, select_tasks
+from tracker.queries.scores import read_prompts
+from tracker.queries.selection import AnalysisInput, OptionalInput, Selection, SelectionOption, restricts_split
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import read_arrow
 
@@ -139,7 +140,7 @@ class StoredEmbeddings(AnalysisInput):
             if selection.encoder is not None:
                 raise
             return cls(vectors=None, problem=str(error))
-        return cls(vectors=_vectors(session, benchmark, encoder, load_selected_filter(session, benchmark, selection)))
+        return cls(vectors=_vectors(session, benchmark, encoder, selection))
 
     @property
     def encoder_id(self) -> int | None:
@@ -166,9 +167,8 @@ class AllEmbeddings(AnalysisInput):
     def load(cls, session: Session, selection: Selection) -> AllEmbeddings:
         """Load the vectors by every encoder, ignoring the selection's encoder."""
         benchmark = find_benchmark(session, selection.benchmark)
-        only = load_selected_filter(session, benchmark, selection)
         encoders = list_encoders(session, benchmark)
-        return cls(by_encoder=tuple(_vectors(session, benchmark, encoder, only) for encoder in encoders))
+        return cls(by_encoder=tuple(_vectors(session, benchmark, encoder, selection) for encoder in encoders))
 
     @property
     def digest(self) -> str:
@@ -187,7 +187,7 @@ def load_embeddings(session: Session, selection: Selection) -> Embeddings:
     """
     benchmark = find_benchmark(session, selection.benchmark)
     encoder = _chosen_encoder(session, benchmark, selection)
-    return _vectors(session, benchmark, encoder, load_selected_filter(session, benchmark, selection))
+    return _vectors(session, benchmark, encoder, selection)
 
 
 def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StoredEncoder:
@@ -210,9 +210,8 @@ def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Select
     return fitting[0]
 
 
-def _vectors(
-    session: Session, benchmark: BenchmarkKey, encoder: StoredEncoder, only: PromptFilter | None
-) -> Embeddings:
+def _vectors(session: Session, benchmark: BenchmarkKey, encoder: StoredEncoder, selection: Selection) -> Embeddings:
+    only = load_selected_filter(session, benchmark, selection)
     stored = read_arrow(
         session,
         "SELECT embedding.prompt_id, embedding.vector FROM embedding "
@@ -225,6 +224,10 @@ def _vectors(
     order = np.argsort(ids)
     if only is not None:
         order = order[only.align(ids[order])[0]]
+    if restricts_split(selection.split):
+        tasks = select_tasks(session, benchmark, Selection(benchmark=selection.benchmark))
+        selected, _ = read_prompts(session, tasks, split=selection.split)
+        order = order[np.isin(ids[order], selected)]
     return Embeddings(
         E=vectors[order].astype(np.float32),
         prompt_ids=ids[order],

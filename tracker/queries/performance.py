@@ -24,6 +24,7 @@ from tracker.queries.resolution import (
 )
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.splits.choice import choose_split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +110,7 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
     benchmark = find_benchmark(session, chosen.benchmark)
     select_tasks(session, benchmark, chosen)  # a wrong task is reported before a wrong metric
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
+    chosen = choose_split(session, benchmark, metric, chosen)
     runs = select_runs(session, benchmark, metric, "prompt", chosen)
     matrix = load_matrix_of_runs(session, benchmark, metric, runs, chosen)
     if matrix is not None:
@@ -132,14 +134,15 @@ def load_matrix_of_runs(
         benchmark: of the selection.
         metric: metric of the scores.
         runs: one per column; a run without scores is a column of NaN.
-        selection: tasks and filter; other fields are ignored.
+        selection: tasks, splits and filter; other fields are ignored.
 
     Raises:
         NotFoundError: a task, or the filter, does not exist.
         SelectionError: the filter belongs to another benchmark, or keeps no prompts.
     """
     tasks = select_tasks(session, benchmark, selection)
-    prompt_ids, task_names = read_prompts(session, tasks, load_selected_filter(session, benchmark, selection))
+    only = load_selected_filter(session, benchmark, selection)
+    prompt_ids, task_names = read_prompts(session, tasks, only, selection.split)
     Q = read_scores(session, metric.id, [run.id for run in runs], prompt_ids)
     is_measured = np.asarray(~np.isnan(Q).all(axis=1))
     if not is_measured.any():

@@ -17,6 +17,7 @@ from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.splits.names import check_split, split_condition
 from tracker.queries.sql import tables
 
 
@@ -69,19 +70,20 @@ class PromptTexts(AnalysisInput):
 
 
 def load_prompts(session: Session, selection: Selection) -> PromptTexts:
-    """Load the prompts of a selection's tasks, with or without scores.
+    """Load the prompts of a selection's tasks and splits, with or without scores.
 
     Raises:
-        NotFoundError: a benchmark or task does not exist.
+        NotFoundError: a benchmark, task or split does not exist.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = select_tasks(session, benchmark, selection)
     only = load_selected_filter(session, benchmark, selection)
+    check_split(session, tasks, selection.split)
     prompt = tables.prompt.c
     names = load_prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
     rows = session.execute(
         sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details, prompt.split)
-        .where(prompt.task_id.in_(tasks))
+        .where(prompt.task_id.in_(tasks), split_condition(selection.split))
         .order_by(prompt.id)
     ).all()
     if only is not None:

@@ -15,7 +15,8 @@ from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.name_lists import join_names
 from tracker.queries.notices import add_notice, set_default_metric
 from tracker.queries.run_choice import choose_latest
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Selection, restricts_split
+from tracker.queries.splits.names import split_condition
 from tracker.queries.sql import tables
 
 Unit = Literal["prompt", "task"]
@@ -126,10 +127,14 @@ def find_benchmark(session: Session, name: str) -> BenchmarkKey:
     return BenchmarkKey(key, revisions[0], metric)
 
 
-def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
+def has_scores(unit: Unit, split: Sequence[str] = ()) -> sa.ColumnElement[bool]:
     """Return whether `Run` has scores under `Metric`, of prompts or of whole tasks.
 
     A scalar subquery, so that both engines look up one key instead of reading all scores.
+
+    Args:
+        unit: of the scores.
+        split: splits of the prompts; none means all. Ignored for scores of whole tasks.
     """
     scores = tables.score if unit == "prompt" else tables.task_score
     values = (
@@ -137,6 +142,10 @@ def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
         .where(scores.c.run_id == tables.run.c.id, scores.c.metric_id == tables.metric.c.id)
         .limit(1)
     )
+    if unit == "prompt" and restricts_split(split):
+        values = values.join(tables.prompt, tables.prompt.c.id == tables.score.c.prompt_id).where(
+            split_condition(split)
+        )
     return values.correlate(tables.run, tables.metric).scalar_subquery().is_not(None)
 
 
@@ -247,10 +256,10 @@ def select_runs(
     if selection.runs:
         _check_runs_exist(session, benchmark, metric, selection.runs, {row.id for row in rows})
     if selection.models:
-        names = _resolve_model_names(session, selection.models, [row.name for row in rows])
+        names = resolve_model_names(session, selection.models, [row.name for row in rows])
         rows = [row for row in rows if row.name in names]
     if not (selection.runs or every):
-        rows = choose_latest(session, metric.id, rows, by_task=unit is None)
+        rows = choose_latest(session, metric.id, rows, by_task=unit is None, split=selection.split)
     if not rows:
         raise _explain_no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
     return _as_columns(rows)
@@ -269,7 +278,23 @@ def select_runs_of_models(
         models: names.
     """
     rows = _find_scored_runs(session, benchmark, metric, "prompt", selection)
-    return _as_columns(choose_latest(session, metric.id, [row for row in rows if row.name in models], by_task=False))
+    rows = [row for row in rows if row.name in models]
+    return _as_columns(choose_latest(session, metric.id, rows, by_task=False, split=selection.split))
+
+
+def list_scored_runs(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
+) -> list[SelectedRun]:
+    """Return every complete run of a selection with scores under a metric, whatever its models.
+
+    Args:
+        session: the store.
+        benchmark: of the selection.
+        metric: metric for which the runs must have scores.
+        unit: of prompts, of tasks, or (None) of either.
+        selection: runs, condition, variant, split and date.
+    """
+    return _as_columns(_find_scored_runs(session, benchmark, metric, unit, selection))
 
 
 def join_conditions(runs: Sequence[SelectedRun]) -> str:
@@ -298,7 +323,8 @@ def _find_scored_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
 ) -> list[sa.Row[*tuple[Any, ...]]]:
     """Return key, model and condition of every run of a selection with scores under a metric, by key."""
-    is_scored = has_scores(unit) if unit else sa.or_(has_scores("prompt"), has_scores("task"))
+    split = () if selection.runs else selection.split
+    is_scored = has_scores(unit, split) if unit else sa.or_(has_scores("prompt", split), has_scores("task"))
     query = (
         sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
         .join(tables.model, tables.model.c.id == tables.run.c.model_id)
@@ -343,7 +369,17 @@ def _check_runs_exist(
         raise SelectionError(f"Run {key} has no scores under {metric.name}. Leave it out, or choose another metric.")
 
 
-def _resolve_model_names(session: Session, selected: Sequence[str], known: Sequence[str]) -> set[str]:
+def resolve_model_names(session: Session, selected: Sequence[str], known: Sequence[str]) -> set[str]:
+    """Return the names of some models, which may be selected by an alias.
+
+    Args:
+        session: the store.
+        selected: names and aliases.
+        known: names of the models with scores.
+
+    Raises:
+        NotFoundError: a model has no scores.
+    """
     aliases = sa.select(tables.model_alias.c.name.label("alias"), tables.model.c.name).join(
         tables.model, tables.model.c.id == tables.model_alias.c.model_id
     )
@@ -397,4 +433,5 @@ def _explain_no_scores(
     if selection.as_of is not None:
         return SelectionError(f"{benchmark.label} has no runs stored by {selection.as_of}. Choose a later date.")
     where = f" under {selection.metric}" if selection.metric else ""
+    where += f" in split {', '.join(selection.split)}" if selection.split else ""
     return SelectionError(f"No run of {benchmark.label} has scores{where} under the condition {selection.condition}.")

@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.queries.notices import add_notice
+from tracker.queries.selection import restricts_split
+from tracker.queries.splits.names import split_condition
 from tracker.queries.sql import tables
 
 MAX_NAMES = 5
@@ -54,7 +56,7 @@ def choose_runs(runs: Mapping[Key, Sequence[int]], coverage: Mapping[int, Covera
 
 
 def measure_coverage(
-    session: Session, metric_id: int, run_ids: Collection[int], *, by_task: bool = False
+    session: Session, metric_id: int, run_ids: Collection[int], *, by_task: bool = False, split: Sequence[str] = ()
 ) -> dict[int, Coverage]:
     """Return the coverage of some runs under a metric.
 
@@ -63,6 +65,7 @@ def measure_coverage(
         metric_id: key of the metric.
         run_ids: keys of the runs; the most prompts that one of them has in a task are the whole task.
         by_task: whether scores of whole tasks count too.
+        split: splits of the prompts that count; none means all.
     """
     prompts: dict[int, dict[int, int]] = defaultdict(dict)
     published: dict[int, set[int]] = defaultdict(set)
@@ -72,6 +75,9 @@ def measure_coverage(
     if by_task:
         query = sa.select(score.run_id, prompt.task_id, count).join(tables.prompt, prompt.id == score.prompt_id)
         query = query.group_by(score.run_id, prompt.task_id)
+    if restricts_split(split):
+        of_split = sa.select(prompt.id).where(split_condition(split))
+        query = query.where(score.prompt_id.in_(of_split))
     ordered = sorted(run_ids)
     for start in range(0, len(ordered), KEYS_AT_ONCE):
         part = ordered[start : start + KEYS_AT_ONCE]
@@ -97,7 +103,9 @@ def _combine(
     return Coverage(share=fsum([len(whole), *parts]), n_prompts=n_prompts)
 
 
-def choose_latest(session: Session, metric_id: int, rows: Sequence[sa.Row[Any]], *, by_task: bool) -> list[sa.Row[Any]]:
+def choose_latest(
+    session: Session, metric_id: int, rows: Sequence[sa.Row[Any]], *, by_task: bool, split: Sequence[str] = ()
+) -> list[sa.Row[Any]]:
     """Return the row of each model's run that is used, and add a notice about later runs that are not.
 
     Args:
@@ -105,12 +113,13 @@ def choose_latest(session: Session, metric_id: int, rows: Sequence[sa.Row[Any]],
         metric_id: key of the metric.
         rows: key and name of the model of each run, by ascending key.
         by_task: whether scores of whole tasks count too.
+        split: splits of the prompts that count; none means all.
     """
     groups: dict[str, list[int]] = defaultdict(list)
     for row in rows:
         groups[row.name].append(row.id)
     several = [key for keys in groups.values() if len(keys) > 1 for key in keys]
-    coverage = measure_coverage(session, metric_id, several, by_task=by_task) if several else {}
+    coverage = measure_coverage(session, metric_id, several, by_task=by_task, split=split) if several else {}
     chosen = choose_runs(groups, coverage)
     passed_over = {name: max(keys) for name, keys in groups.items() if max(keys) != chosen[name]}
     if passed_over:

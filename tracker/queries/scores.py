@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.queries.selection import ALL_SPLITS, restricts_split
+from tracker.queries.splits.names import UNKNOWN, check_split
 from tracker.queries.sql.arrow import arrow_reader, number_columns, read_arrow
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def read_prompts(
-    session: Session, tasks: dict[int, str], only: PromptFilter | None = None
+    session: Session, tasks: dict[int, str], only: PromptFilter | None = None, split: Sequence[str] = ()
 ) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """Load the keys of the prompts of some tasks, with the name of each task, ordered by that name, then by key.
 
@@ -25,8 +27,17 @@ def read_prompts(
         session: the store; only committed data are visible.
         tasks: name of each task by its key.
         only: a filter; prompts that it removes are left out.
+        split: splits of the prompts; none means all.
+
+    Raises:
+        NotFoundError: a split does not exist.
     """
-    table = read_arrow(session, f"SELECT id, task_id FROM prompt WHERE task_id IN ({join_keys(list(tasks))})")
+    sql = f"SELECT id, task_id FROM prompt WHERE task_id IN ({join_keys(list(tasks))})"
+    if restricts_split(split):
+        check_split(session, tasks, split)
+        in_split = f"split IN ({', '.join('?' * len(split))})"
+        sql += f" AND ({in_split} OR split IS NULL)" if UNKNOWN in split else f" AND {in_split}"
+    table = read_arrow(session, sql, () if ALL_SPLITS in split else tuple(split))
     ids, task_ids = (part.astype(np.int64) for part in number_columns(table))
     by_key = np.array(sorted(tasks), dtype=np.int64)
     names = np.array([tasks[key] for key in by_key.tolist()], dtype=np.str_)[np.searchsorted(by_key, task_ids)]

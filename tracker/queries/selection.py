@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
 """Recorded fields that equal the defaults of every plain run."""
+
+ALL_SPLITS = "all"
+"""Name that selects the prompts of every split."""
 
 Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
 """Policy for missing scores; see `tracker.queries.ranking.missing`."""
@@ -33,6 +36,8 @@ class Selection:
         variant: template or perturbation of the prompts.
         models: names; none means all.
         tasks: names; none means all.
+        split: names of splits of the prompts; ``all`` uses every split, ``unknown`` prompts without one. None means the
+            splits that most models cover; see `tracker.queries.splits`.
         runs: keys of runs, of any condition; none means one complete run of each model that has scores under the
             metric: the one with the most prompts, among equal ones the latest.
         as_of: only runs ingested by that time; UTC without a time zone.
@@ -52,6 +57,7 @@ class Selection:
     variant: str = ""
     models: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
     runs: tuple[int, ...] = ()
     as_of: datetime | None = None
     weights: str | None = None
@@ -64,6 +70,11 @@ class Selection:
         """The fields that differ from the defaults, in JSON types."""
         choices = {name: value for name, value in asdict(self).items() if value not in (None, ())}
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in choices.items()}
+
+
+def restricts_split(split: Sequence[str]) -> bool:
+    """Return whether the names of a selection's splits leave some splits out."""
+    return bool(split) and ALL_SPLITS not in split
 
 
 class AnalysisInput(Protocol):

@@ -16,7 +16,8 @@ from tracker.errors import SelectionError
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_selected_filter, make_task_scores_error
 from tracker.queries.resolution import find_benchmark, find_metric, join_conditions, select_runs, select_tasks
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
-from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.selection import AnalysisInput, Selection, restricts_split
+from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
 
 
@@ -86,7 +87,8 @@ class TaskMatrix(AnalysisInput):
 def load_task_matrix(session: Session, selection: Selection | str, **choices: Any) -> TaskMatrix:
     """Load the task matrix of a selection: published scores of tasks, else means over their prompts.
 
-    With a filter, scores are always means over the kept prompts, because published scores cover all prompts.
+    With a filter or a split, scores are always means over the selected prompts, because published scores cover all
+    prompts.
 
     It has a row per task for which at least one of the selected runs has a score, ordered by name. It has a column per
     run, ordered by the name of the model.
@@ -105,12 +107,14 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
     benchmark = find_benchmark(session, chosen.benchmark)
     tasks = select_tasks(session, benchmark, chosen)
     metric, unit = find_metric(session, benchmark, chosen, ("prompt", "task"))
-    if unit == "task" and chosen.filter is not None:
+    if unit == "task" and (chosen.filter is not None or restricts_split(chosen.split)):
         raise make_task_scores_error(benchmark, metric.name)
+    is_partial = chosen.filter is not None or restricts_split(chosen.split)
+    chosen = choose_split(session, benchmark, metric, chosen) if unit == "prompt" else chosen
     only = load_selected_filter(session, benchmark, chosen)
-    runs = select_runs(session, benchmark, metric, None if only is None else "prompt", chosen)
+    runs = select_runs(session, benchmark, metric, "prompt" if is_partial else None, chosen)
     run_ids, task_ids = [run.id for run in runs], list(tasks)
-    T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks, only)
+    T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks, only, chosen.split)
     stderr = np.full(T.shape, np.nan)
     row = {key: i for i, key in enumerate(task_ids)}
     column = {key: j for j, key in enumerate(run_ids)}
@@ -118,7 +122,7 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
     published = sa.select(known.task_id, known.run_id, known.value, known.stderr, known.n_prompts).where(
         known.metric_id == metric.id, known.run_id.in_(run_ids)
     )
-    for task_id, run_id, value, error, count in [] if only else session.execute(published):
+    for task_id, run_id, value, error, count in [] if is_partial else session.execute(published):
         if task_id in row:
             cell = row[task_id], column[run_id]
             T[cell], stderr[cell] = value, np.nan if error is None else error
@@ -146,10 +150,15 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
 
 
 def _means_by_task(
-    session: Session, metric_id: int, run_ids: Sequence[int], tasks: dict[int, str], only: PromptFilter | None
+    session: Session,
+    metric_id: int,
+    run_ids: Sequence[int],
+    tasks: dict[int, str],
+    only: PromptFilter | None,
+    split: Sequence[str],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the means over the prompts of each task, ``(n_tasks, n_runs)``, and the number of prompts."""
-    prompt_ids, names = read_prompts(session, tasks, only)
+    prompt_ids, names = read_prompts(session, tasks, only, split)
     Q = read_scores(session, metric_id, run_ids, prompt_ids)
     means, counts = np.full((len(tasks), len(run_ids)), np.nan), np.zeros((len(tasks), len(run_ids)), dtype=np.int64)
     for i, name in enumerate(tasks.values()):

@@ -44,6 +44,7 @@ def add_scores(
     ingested: datetime = WHEN,
     status: str = "complete",
     texts: Sequence[str] | None = None,
+    splits: Sequence[str | None] | None = None,
 ) -> list[int]:
     """Store a matrix of prompts × models, NaN as no row; returns the key of each column's run.
 
@@ -62,6 +63,7 @@ def add_scores(
             if result is None:
                 text = texts[i] if texts else f"Question {i}?"
                 result = schema.Prompt(task_id=task_id, content_hash=content, text=text, choices=["a", "b"], answer="A")
+                result.split = splits[i] if splits else None
                 session.add(result)
                 session.flush()
             prompt_ids.append(result.id)

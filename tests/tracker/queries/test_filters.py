@@ -383,8 +383,8 @@ class TestErrors:
             with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
                 question(session, Selection(benchmark="b", metric="published", filter=key))
             assert str(caught.value) == (
-                "b has scores of whole tasks only under published, so its prompts cannot be filtered. "
-                "Leave --filter out."
+                "b has scores of whole tasks only under published, so no prompts can be selected. "
+                "Leave --filter and --split out."
             )
 
     def test_where_no_kept_prompt_has_a_score_it_reports_so(self, small: sa.Engine) -> None:

@@ -11,7 +11,7 @@ import click
 
 from tracker.cli.commands.analyze import print_recorded
 from tracker.cli.help_text import Group
-from tracker.cli.options import database_option, mlflow_options, split_values
+from tracker.cli.options import database_option, mlflow_options, split_option, split_values
 from tracker.cli.output import inform
 from tracker.cli.parameter_options import parameter_option
 
@@ -180,6 +180,7 @@ def _simulate_systems(
     show_default="all",
     help="Names of models to include, separated by commas. Repeatable.",
 )
+@split_option
 @_analysis_options(time_limit=TIME_LIMIT)
 def split(
     benchmark: str,
@@ -209,7 +210,8 @@ def split(
     from tracker.simulation.baselines import split as split_prompts
 
     engine, run = connect(database, create=False), tables.run.c
-    selection = Selection(benchmark=benchmark, metric=metric, models=split_values(models))
+    splits = split_values(options.pop("split"))
+    selection = Selection(benchmark=benchmark, metric=metric, models=split_values(models), split=splits)
     with transaction(engine, write=False) as session:
         scores, key = load_performance_matrix(session, selection), find_benchmark(session, benchmark)
         checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()

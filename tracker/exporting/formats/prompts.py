@@ -48,13 +48,14 @@ def export_prompts(
     benchmark: str,
     *,
     tasks: Annotated[tuple[str, ...], "Names of tasks to include, separated by commas. By default all."] = (),
+    split: Annotated[tuple[str, ...], "Names of splits to include, separated by commas. By default all."] = (),
     filter: Annotated[
         int | None, "ID of a filter finding; only the prompts that it keeps are exported.", ValueHint(metavar="ID")
     ] = None,
 ) -> StreamedTable:
     """Return the prompts of a benchmark's tasks, see `build_prompt_table`, with the warnings of the filter."""
     key = find_benchmark(session, benchmark)
-    selection = Selection(benchmark=benchmark, tasks=tasks, filter=filter)
+    selection = Selection(benchmark=benchmark, tasks=tasks, split=split, filter=filter)
     warnings = list_filter_warnings(session, key, selection)
     table = build_prompt_table(session, key, selection)
     table.warnings[:0] = warnings
@@ -76,7 +77,7 @@ def build_prompt_table(session: Session, benchmark: BenchmarkKey, selection: Sel
 
     tasks = select_tasks(session, benchmark, selection)
     only = load_selected_filter(session, benchmark, selection)
-    prompt_ids, of_task = read_prompts(session, tasks, only)
+    prompt_ids, of_task = read_prompts(session, tasks, only, selection.split)
     if not len(prompt_ids):
         raise SelectionError(
             f"{benchmark.label} has no such prompts. If it has scores of whole tasks only, export scores."

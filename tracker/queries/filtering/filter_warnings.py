@@ -35,7 +35,7 @@ def list_filter_warnings(session: Session, benchmark: BenchmarkKey, selection: S
     if chosen is None:
         return ()
     key = chosen.finding_id
-    prompt_ids, tasks = read_prompts(session, select_tasks(session, benchmark, selection))
+    prompt_ids, tasks = read_prompts(session, select_tasks(session, benchmark, selection), split=selection.split)
     stays, _ = chosen.align(prompt_ids)
     warnings = [f"Filter {key} keeps {int(stays.sum()):,} of {len(stays):,} prompts; only these are used."]
     again = f"Run it again: suffrage analyze {chosen.made_by} {shlex.quote(chosen.benchmark)}"

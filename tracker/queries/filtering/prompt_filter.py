@@ -203,10 +203,10 @@ def load_selected_filter(session: Session, benchmark: BenchmarkKey, selection: S
 
 
 def make_task_scores_error(benchmark: BenchmarkKey, metric: str) -> SelectionError:
-    """Return why scores of whole tasks cannot be filtered."""
+    """Return why scores of whole tasks can be neither filtered nor split."""
     return SelectionError(
-        f"{benchmark.label} has scores of whole tasks only under {metric}, so its prompts cannot be filtered. "
-        "Leave --filter out."
+        f"{benchmark.label} has scores of whole tasks only under {metric}, so no prompts can be "
+        "selected. Leave --filter and --split out."
     )
 
 

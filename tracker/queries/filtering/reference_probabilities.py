@@ -23,6 +23,7 @@ from tracker.queries.resolution import (
     select_runs_of_models,
 )
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
 
 KINDS: Mapping[str, str] = {
@@ -51,6 +52,7 @@ class ReferenceProbabilities(AnalysisInput):
         """Load the probabilities of the runs behind a selection's scores; empty if none are stored."""
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
+        selection = choose_split(session, benchmark, metric, selection)
         return cls.of_runs(session, selection, select_runs(session, benchmark, metric, "prompt", selection))
 
     @classmethod
@@ -93,6 +95,7 @@ class AnswerOnlyRuns(AnalysisInput):
         """
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
+        selection = choose_split(session, benchmark, metric, selection)
         models = {run.model for run in select_runs(session, benchmark, metric, "prompt", selection)}
         answer_only = replace(selection, condition=ANSWER_ONLY, runs=())
         runs = select_runs_of_models(session, benchmark, metric, answer_only, models)

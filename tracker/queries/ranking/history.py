@@ -25,6 +25,7 @@ from tracker.queries.resolution import (
     select_runs,
 )
 from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
 
 
@@ -72,6 +73,7 @@ class RunHistory(AnalysisInput):
         """
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
+        selection = choose_split(session, benchmark, metric, selection)
         runs = select_runs(session, benchmark, metric, "prompt", selection, every=True)
         run, model = tables.run.c, tables.model.c
         terms: list[sa.ColumnElement[bool]] = (
@@ -87,11 +89,12 @@ class RunHistory(AnalysisInput):
         if selection.as_of is not None:
             moment = selection.as_of if selection.as_of.tzinfo else selection.as_of.replace(tzinfo=UTC)
             terms.append(run.ingested <= moment.astimezone(UTC))
+        split = () if selection.runs else selection.split
         rows = session.execute(
             sa.select(run.id, run.label, run.started, run.ingested, run.condition, run.settings, model.name)
             .join(tables.model, model.id == run.model_id)
             .join(tables.metric, tables.metric.c.id == metric.id)
-            .where(run.benchmark_id == benchmark.id, has_scores("prompt"), *terms)
+            .where(run.benchmark_id == benchmark.id, has_scores("prompt", split), *terms)
         ).all()
         undated = {row.name for row in rows if row.started is None}
         ordered = sorted(

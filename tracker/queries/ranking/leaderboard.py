@@ -25,7 +25,8 @@ from tracker.queries.ranking.leaderboard_intervals import add_rank_intervals
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts, rank_by_tasks
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
-from tracker.queries.selection import Policy, Selection
+from tracker.queries.selection import Policy, Selection, restricts_split
+from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
 from tracker.queries.task_matrix import load_task_matrix
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, load_prompt_weights
@@ -68,8 +69,9 @@ def load_leaderboard(
     benchmark = find_benchmark(session, selection.benchmark)
     metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
     selection = replace(selection, metric=metric.name)
-    if unit == "task" and selection.filter is not None:
+    if unit == "task" and (selection.filter is not None or restricts_split(selection.split)):
         raise make_task_scores_error(benchmark, metric.name)
+    selection = choose_split(session, benchmark, metric, selection) if unit == "prompt" else selection
     models = {run.id: run.column for run in select_runs(session, benchmark, metric, None, selection)}
     options = RankingOptions(
         missing=missing,

@@ -35,7 +35,7 @@ from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Selection, restricts_split
 from tracker.queries.sql import tables
 from tracker.run_fields import RUN_FIELDS
 
@@ -156,7 +156,9 @@ def build_every_eval_ever_files(
 def _load_runs(session: Session, selection: Selection, every: bool) -> list[RunFile]:
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = select_tasks(session, benchmark, selection)
-    units: tuple[Unit, ...] = ("prompt", "task") if selection.filter is None else ("prompt",)
+    units: tuple[Unit, ...] = (
+        ("prompt", "task") if selection.filter is None and not restricts_split(selection.split) else ("prompt",)
+    )
     metric_ids: dict[Unit, dict[int, tuple[int, ...]]] = {unit: {} for unit in units}
     # One at a time: an explicitly selected run may have scores of one kind and not of the other.
     for part in [replace(selection, runs=(key,)) for key in selection.runs] or [selection]:
@@ -170,7 +172,7 @@ def _load_runs(session: Session, selection: Selection, every: bool) -> list[RunF
         if len(problems) == len(units):
             raise problems[0]
     kept = load_selected_filter(session, benchmark, selection)
-    prompt_ids, _ = read_prompts(session, tasks, kept)
+    prompt_ids, _ = read_prompts(session, tasks, kept, selection.split)
     metrics = {
         row.id: ExportedMetric(**row._asdict())
         for row in session.execute(

@@ -65,7 +65,8 @@ def build_prompt_score_table(
     import pyarrow as pa
 
     only = load_selected_filter(session, benchmark, selection)
-    prompt_ids, tasks = read_prompts(session, select_tasks(session, benchmark, selection), only)
+    of_selection = select_tasks(session, benchmark, selection)
+    prompt_ids, tasks = read_prompts(session, of_selection, only, selection.split)
     order = np.argsort(prompt_ids)
     prompt_ids, tasks = prompt_ids[order], tasks[order]
     if only is not None and not len(prompt_ids):

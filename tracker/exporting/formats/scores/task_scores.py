@@ -11,7 +11,7 @@ from tracker.exporting.exported_runs import ExportedRuns
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries.filtering.prompt_filter import make_task_scores_error
 from tracker.queries.resolution import BenchmarkKey, select_tasks
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Selection, restricts_split
 from tracker.queries.sql import tables
 
 
@@ -21,11 +21,11 @@ def build_task_score_table(
     """Return a row per score of a whole task, as on a leaderboard.
 
     Raises:
-        SelectionError: a filter is selected, which does not apply to whole tasks.
+        SelectionError: a filter or split is selected, which does not apply to whole tasks.
     """
     import pyarrow as pa
 
-    if selection.filter is not None:
+    if selection.filter is not None or restricts_split(selection.split):
         raise make_task_scores_error(benchmark, ", ".join(chosen.metrics.values()))
     tasks = select_tasks(session, benchmark, selection)
     score: Any = tables.task_score.c

@@ -1,0 +1,1 @@
+"""Splits of prompts, such as test and validation: their names, and which of them a selection uses."""
