@@ -53,8 +53,8 @@ class Store(StoreQueries):
     """A store of benchmarks, results and findings.
 
     Methods with ``**choices`` accept the fields of a selection: ``metric``, ``models``, ``tasks``, ``runs``,
-    ``condition``, ``variant``, ``as_of``, ``filter``, ``weights``, ``encoder``, ``cluster``, ``against``, like the
-    options of the command line (`tracker.queries.selection.Selection`). Errors that a user can fix are
+    ``split``, ``condition``, ``variant``, ``as_of``, ``filter``, ``weights``, ``encoder``, ``cluster``, ``against``,
+    like the options of the command line (`tracker.queries.selection.Selection`). Errors that a user can fix are
     `tracker.SuffrageError`.
     """
 

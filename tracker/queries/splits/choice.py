@@ -158,9 +158,9 @@ def _describe(
     """Return the notice: the used splits, the others, and how to select them."""
     scored = np.asarray(counts[:, chosen].any(axis=1))
     used = [names[i] for i in chosen]
-    others = [i for i in range(len(names)) if i not in chosen]
+    unused = [i for i in range(len(names)) if i not in chosen]
     parts = []
-    for i in others:
+    for i in unused:
         n_models, n_prompts = int((counts[:, i] > 0).sum()), int(counts[:, i].max())
         parts.append(f"{names[i]} ({n_prompts:,} prompts, {n_models:,} model{'s' * (n_models != 1)})")
     without = [name for name, has in zip(models, scored.tolist(), strict=True) if not has]
@@ -168,5 +168,5 @@ def _describe(
     return (
         f"Split{'s' * (len(used) != 1)} of {benchmark.label}: {', '.join(used)}, with scores of "
         f"{int(scored.sum()):,} of {len(models):,} models. Not used: {'; '.join(parts)}.{lacking} Select others with "
-        f"--split {','.join(names[i] for i in others)} or --split all."
+        f"--split {','.join(names[i] for i in unused)} or --split all."
     )
