@@ -15,6 +15,7 @@ from archive_files import AWKWARD, Rows
 from filling import empty, fill, stores
 from hypothesis import HealthCheck, given, settings
 from store_content import OF_THE_STORE, TABLES, content_of
+from store_rows import rows_of, undo
 
 from tracker.database import connect, transaction
 from tracker.exporting.formats.archive.archive_writer import ArchiveSummary, write_archive
@@ -53,15 +54,19 @@ def pair(request: pytest.FixtureRequest) -> Iterator[tuple[sa.Engine, sa.Engine]
 
 
 def same_after(target_store: sa.Engine, source_store: sa.Engine, rows: Rows, path: Path) -> None:
-    """Fill a store, take its archive into the other, twice, and look."""
+    """Fill a store, take its archive into the other, twice, and look; then undo it."""
     fill(target_store, rows)
     archived(target_store, path)
+    before = rows_of(source_store)
     ingest_archive(source_store, path)
     expected = content_of(target_store)
     assert content_of(source_store) == expected
     again = ingest_archive(source_store, path)
     assert again.changes.summary() == "nothing new"
     assert content_of(source_store) == expected
+    if any(rows.values()):
+        undo(source_store)
+    assert rows_of(source_store) == before
 
 
 class TestRoundTrip:
@@ -122,8 +127,10 @@ class TestRoundTrip:
     ) -> None:
         target_store, source_store = connect(sqlite_url), connect(other_url)
         fill(target_store, AWKWARD)
+        before = []
         for place, name in enumerate(("grüße ☂", "grüße ☂@v2", "empty")):
             archived(target_store, tmp_path / f"{place}.zip", name)
+            before.append(rows_of(source_store))
             ingest_archive(source_store, tmp_path / f"{place}.zip")
         expected, result = content_of(target_store), content_of(source_store)
         for table in ("benchmark", "task", "prompt", "prompt_alias", "score", "answer", "task_score", "embedding"):
@@ -132,6 +139,9 @@ class TestRoundTrip:
             "org/m",
             "模型",
         }  # who answered nothing is in none of them
+        for rows in reversed(before):
+            undo(source_store)
+            assert rows_of(source_store) == rows
 
 
 class TestDefinition:

@@ -93,7 +93,10 @@ def find_import(session: Session, source_id: int | None = None) -> ImportRow:
 def load_log(session: Session, record_id: int) -> UndoLog:
     """Return the changes of an import."""
     record = tables.undo_record.c
-    return UndoLog.from_bytes(session.scalars(sa.select(record.changes).where(record.id == record_id)).one())
+    row = session.execute(sa.select(record.changes, record.source_id).where(record.id == record_id)).one()
+    log = UndoLog.from_bytes(row.changes)
+    log.source_id = row.source_id
+    return log
 
 
 def _brought(session: Session, record_id: int, source_id: int) -> bool:
