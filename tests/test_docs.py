@@ -13,6 +13,7 @@ import pytest
 
 from tracker.cli import suffrage
 from tracker.recording.registry import discover_analyses
+from tracker.report.images import read_png_size
 
 ROOT = Path(__file__).parents[1]
 GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -189,6 +190,30 @@ class TestEveryGuide:
 def test_every_relative_link_of_a_document_leads_to_a_file_and_a_heading(document: Path) -> None:
     targets = LINK.findall(prose(document.read_text()))
     assert [problem for target in targets if (problem := link_problem(document, target))] == []
+
+
+class TestFigures:
+    def test_every_file_is_shown_by_a_page(self) -> None:
+        shown = {
+            (page.parent / target).resolve() for page in GUIDES for target in LINK.findall(prose(page.read_text()))
+        }
+        assert sorted(map(identify, {*(ROOT / "docs/figures").iterdir()} - shown)) == []
+
+    def test_every_picture_can_be_read(self) -> None:
+        widths = {identify(path): read_png_size(path.read_bytes()) for path in (ROOT / "docs/figures").glob("*.png")}
+        assert {name: size for name, size in widths.items() if size is None or size[0] < 800} == {}
+
+    @pytest.mark.parametrize("document", GUIDES, ids=identify)
+    def test_a_comment_that_names_commands_is_followed_by_its_picture(self, document: Path) -> None:
+        text = FENCE.sub("", CODE_SPAN.sub("", document.read_text()))
+        comments = re.findall(r"<!-- drawn by: (.+) -->\n(.*)", text)
+        wrong = [line for _, line in comments if not re.fullmatch(r"!\[[^\]]+\]\(\S+\.png\)", line)]
+        problems = [
+            command_problem(command.removeprefix("suffrage "))
+            for commands, _ in comments
+            for command in commands.split("; ")
+        ]
+        assert wrong + [problem for problem in problems if problem] == []
 
 
 def command_names(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[str]:

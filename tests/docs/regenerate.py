@@ -12,21 +12,28 @@ from pathlib import Path
 
 from doc_folders import FOLDERS, REAL
 from doc_pages import FOLDER, rewrite
-from doc_programs import ROOT
+from doc_programs import ROOT, run_line, working_folder
 from stand_ins import STAND_INS
 
 from tracker.database import connect, transaction
 from tracker.queries.findings.finding_records import load_artifact
 from tracker.recording.mlflow.publishing import prepare_store
+from tracker.report.images import shrink_picture
 
 SHARED = Path(os.environ.get("SUFFRAGE_SHARED", ROOT.parent / "shared"))
-DRAWN = re.compile(r"<!-- drawn by: suffrage show (\d+) --save FOLDER: (\S+) -->\n!\[[^\]]*\]\((\S+)\)")
-"""A figure of a finding of the page: the finding, its file, and the file of the page."""
+DRAWN = re.compile(r"<!-- drawn by: (?:(.+); )?suffrage show (\d+) --save FOLDER: (\S+) -->\n!\[[^\]]*\]\((\S+)\)")
+"""A figure of a finding: commands to run after those of the page, the finding, its file, and the file of the page."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def regenerate(page: Path, templates: Path) -> str | None:
-    """Return a page with its outputs as they are now; None for one that runs nothing or lacks its real data."""
+def regenerate(page: Path, templates: Path, *, draw: bool = False) -> str | None:
+    """Return a page with its outputs as they are now; None for one that runs nothing or lacks its real data.
+
+    Args:
+        page: the file.
+        templates: where the folders that pages begin with are built.
+        draw: replace the figures of the page too.
+    """
     text = page.read_text(encoding="utf-8")
     match = FOLDER.search(text)
     if match is None or (match[1] in REAL and not SHARED.is_dir()):
@@ -41,12 +48,21 @@ def regenerate(page: Path, templates: Path) -> str | None:
         shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
         shutil.copy(templates / "mlflow.db", folder)
         rewritten = rewrite(text, Path(folder), addresses)
-        for key, name, path in DRAWN.findall(text):
-            engine = connect(f"sqlite:///{folder}/suffrage.db", create=False)
-            with transaction(engine, write=False) as session:
-                (page.parent / path).write_bytes(load_artifact(session, int(key), name))
-            engine.dispose()
+        if draw:
+            _draw(page, text, Path(folder))
         return rewritten
+
+
+def _draw(page: Path, text: str, folder: Path) -> None:
+    """Replace the figures of a page by those of its findings, in the folder where its commands have run."""
+    for commands, key, name, path in DRAWN.findall(text):
+        with working_folder(folder):
+            for command in filter(None, commands.split("; ")):
+                run_line(command)
+        engine = connect(f"sqlite:///{folder}/suffrage.db", create=False)
+        with transaction(engine, write=False) as session:
+            (page.parent / path).write_bytes(shrink_picture(load_artifact(session, int(key), name)))
+        engine.dispose()
 
 
 def main() -> None:
@@ -54,7 +70,7 @@ def main() -> None:
     pages = [Path(name).resolve() for name in sys.argv[1:]] or PAGES
     with tempfile.TemporaryDirectory() as templates:
         for page in pages:
-            name, text = page.relative_to(ROOT), regenerate(page, Path(templates))
+            name, text = page.relative_to(ROOT), regenerate(page, Path(templates), draw=True)
             if text is None:
                 continue
             changed = text != page.read_text(encoding="utf-8")
