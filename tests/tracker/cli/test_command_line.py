@@ -22,7 +22,7 @@ NAMES = sorted(path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py"
 FIXED = {
     "db": ("check", "copy", "current", "upgrade"),
     "export": ("archive", "filter", "findings", "prompts", "runs", "scores", "weights"),
-    "formats": ("list",),
+    "formats": ("check", "list"),
     "metrics": ("default", "delete", "list", "rename"),
     "models": ("import", "list"),
     "prompts": ("import", "list"),

@@ -15,7 +15,7 @@ CREATE = {"demo", "db copy", "db upgrade", "ingest", "prompts import", "simulate
 """Commands that create a store where there is none."""
 REPORT = {"db current": 0, "doctor": 2}
 """Commands that report that there is no store, and their exit codes."""
-WITHOUT_STORE = {"analyses", "formats", "formats list", "ui"}
+WITHOUT_STORE = {"analyses", "formats", "formats check", "formats list", "ui"}
 """Commands that use no store."""
 
 

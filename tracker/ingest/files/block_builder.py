@@ -174,6 +174,36 @@ def _column(numbers: Mapping[int, float], n: int) -> NDArray[np.float64]:
     return column
 
 
+class RunBuilders:
+    """Builders of the blocks of several runs in one file.
+
+    Args:
+        namespace: namespace of the prompt names.
+        places: location of the values, for messages.
+    """
+
+    def __init__(self, namespace: str, places: str = "") -> None:
+        self._namespace, self._places = namespace, places
+        self._builders: dict[RunDescription, BlockBuilder] = {}
+
+    def builder(self, run: RunDescription) -> BlockBuilder:
+        """Return the builder of a run."""
+        if run not in self._builders:
+            self._builders[run] = BlockBuilder(run, self._namespace, self._places)
+        return self._builders[run]
+
+    def full_blocks(self) -> Iterator[Measurement]:
+        """Return the blocks of full builders."""
+        for builder in self._builders.values():
+            if builder.is_full:
+                yield from builder.blocks()
+
+    def blocks(self) -> Iterator[Measurement]:
+        """Return the blocks of all builders."""
+        for builder in self._builders.values():
+            yield from builder.blocks()
+
+
 def describe_policy(n: int, kind: str, policy: str, noun: str) -> str:
     """Return the warning about failed or empty answers and how they count.
 

@@ -72,7 +72,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     values |= {name: 0.0 for name, policy in (("error", errored), ("empty_patch", empty)) if policy == "wrong"}
     builder = BlockBuilder(run, NAMESPACE, path.name)
     for instance, outcome in instances.items():
-        row = builder.row(_repository(instance), instance)
+        row = builder.row(repository(instance), instance)
         if outcome in values:
             builder.score(row, metric, values[outcome])
         if outcome in ("error", "empty_patch"):
@@ -137,7 +137,7 @@ def _names(path: Path, options: ReadOptions) -> tuple[str, str]:
     return model, run_id if dot else ""
 
 
-def _repository(instance: str) -> str:
+def repository(instance: str) -> str:
     """Return the repository of an instance: django/django for django__django-11099; '' if it has none."""
     match = INSTANCE.fullmatch(instance)
     return f"{match['owner']}/{match['repository']}" if match else ""

@@ -12,6 +12,7 @@ from tracker.ingest.files.file_contents import find_damage, is_named_like_a_tabl
 from tracker.ingest.files.file_kinds import find_json_error, find_kind
 from tracker.ingest.files.file_summary import describe_file
 from tracker.ingest.files.mismatch import Mismatch
+from tracker.ingest.files.missing_files import explain_missing, explain_unreadable
 from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
@@ -77,6 +78,54 @@ def recognize_format(path: Path, options: ReadOptions, known: Mapping[str, Modul
     if len(best) > 1:
         raise UnknownFormatError(path, f"matches several formats: {', '.join(best)}.", advice="Choose with --format.")
     return best[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatCheck:
+    """Result of checking a file against one format.
+
+    Attributes:
+        format: name of the format.
+        match: ``chosen`` for the format that reads the file, ``yes`` for other formats that match it, else ``no``.
+        similarity: share of the format's features that the file has, in [0, 1]; 1 if it matches.
+        reason: why the file is not of this format; None if it is.
+    """
+
+    format: str
+    match: str
+    similarity: float
+    reason: str | None
+
+
+def check_formats(path: Path, options: ReadOptions) -> list[FormatCheck]:
+    """Check a file against every format: matching ones first, then the nearest.
+
+    If several formats match equally well, none is ``chosen``.
+
+    Raises:
+        BadInputError: the file does not exist, is a folder, or cannot be opened.
+    """
+    if not path.exists():
+        raise explain_missing(path)
+    if path.is_dir():
+        raise BadInputError(path, "is a folder.", advice="Check one of its files.")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise explain_unreadable(path, error) from error
+    known = load_formats()
+    mismatches = rank_mismatches(path, options, known)
+    matching = sorted(known.keys() - {mismatch.format for mismatch in mismatches})
+    matching.sort(key=lambda name: -_specificity(known[name]))
+    is_unique = len({_specificity(known[name]) for name in matching[:2]}) == len(matching[:2])
+    matches = [
+        FormatCheck(format=name, match="chosen" if place == 0 and is_unique else "yes", similarity=1.0, reason=None)
+        for place, name in enumerate(matching)
+    ]
+    return matches + [
+        FormatCheck(format=nearest.format, match="no", similarity=round(nearest.similarity, 2), reason=nearest.reason)
+        for nearest in mismatches
+    ]
 
 
 def choose_format(
