@@ -194,10 +194,10 @@ def test_every_relative_link_of_a_document_leads_to_a_file_and_a_heading(documen
 
 class TestFigures:
     def test_every_file_is_shown_by_a_page(self) -> None:
-        shown = {
+        linked = {
             (page.parent / target).resolve() for page in GUIDES for target in LINK.findall(prose(page.read_text()))
         }
-        assert sorted(map(identify, {*(ROOT / "docs/figures").iterdir()} - shown)) == []
+        assert sorted(map(identify, {*(ROOT / "docs/figures").iterdir()} - linked)) == []
 
     def test_every_picture_can_be_read(self) -> None:
         widths = {identify(path): read_png_size(path.read_bytes()) for path in (ROOT / "docs/figures").glob("*.png")}
