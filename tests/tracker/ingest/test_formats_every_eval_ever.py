@@ -317,6 +317,30 @@ class TestAggregates:
         assert alone(tmp_path, result("t", 1.0), eval_library={"name": "unknown", "version": "unknown"}).harness is None
 
 
+class TestSubtasks:
+    @pytest.mark.parametrize(
+        "metrics",
+        [
+            ("mmlu_pro.biology.accuracy", "mmlu_pro/law accuracy", "mmlu_pro.overall.accuracy"),
+            ("mmlu_pro/biology", "mmlu_pro/law", "mmlu_pro (overall)"),
+            ("accuracy", "accuracy", "accuracy"),
+        ],
+    )
+    def test_results_of_subtasks_are_tasks_of_one_benchmark_under_one_metric(
+        self, tmp_path: Path, metrics: tuple[str, str, str]
+    ) -> None:
+        names = ("mmlu_pro/biology", "mmlu_pro/law", "mmlu_pro (overall)")
+        results = []
+        for name, metric, value in zip(names, metrics, (0.75, 0.5, 0.6), strict=True):
+            config = {"metric_id": metric, "metric_kind": "accuracy", "lower_is_better": False}
+            results.append({"evaluation_name": name, "metric_config": config, "score_details": {"score": value}})
+        for identifier in ("mmlu_pro/org_model/17", "17"):
+            (block,) = alone(tmp_path, *results, evaluation_id=identifier).measurements
+            assert isinstance(block, TaskScores)
+            assert (block.run.benchmark, block.metric.name) == ("mmlu_pro", "accuracy")
+            assert dict(zip(block.tasks, block.values.tolist(), strict=True)) == {"biology": 0.75, "law": 0.5}
+
+
 class TestErrors:
     def test_instances_that_are_not_those_of_the_checksum_are_refused_once_they_were_read(self, tmp_path: Path) -> None:
         files = {**FILES, SAMPLES: lines(*ROWS[:3])}

@@ -34,3 +34,14 @@ def first_missing(features: Iterable[tuple[bool, str]]) -> Mismatch | None:
     checks = list(features)
     reason = next((reason for present, reason in checks if not present), None)
     return None if reason is None else Mismatch(reason, sum(present for present, _ in checks) / len(checks))
+
+
+def first_missing_key(keys: Iterable[str], names: Iterable[str]) -> Mismatch | None:
+    """Return the reason of the first name that is no key at the start of a JSON file; None if all are.
+
+    Args:
+        keys: keys of the first object of the file.
+        names: keys of a format.
+    """
+    present = set(keys)
+    return first_missing((name in present, f"its first object has no key {name!r}") for name in names)

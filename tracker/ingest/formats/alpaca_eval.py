@@ -14,9 +14,10 @@ from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import ERRORED, PromptContent, RunBuilders, describe_policy
+from tracker.ingest.files.file_summary import first_keys
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import first_bytes, number, text
-from tracker.ingest.files.mismatch import first_missing
+from tracker.ingest.files.mismatch import first_missing_key
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, RunDescription
 
 SPECIFICITY = 30
@@ -28,7 +29,7 @@ BENCHMARKS = {
     "gpt4_turbo": ("alpaca_eval_2", "weighted_alpaca_eval_gpt4_turbo"),
 }
 """Benchmark and annotator of the leaderboard of each baseline."""
-FIELDS = (b'"instruction"', b'"generator_2"', b'"output_2"', b'"preference"')
+FIELDS = ("instruction", "generator_2", "output_2", "preference")
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
@@ -37,8 +38,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     if isinstance(data, str):
         return data
     is_list = data.lstrip().startswith(b"[")
-    features = [(field in data, f"no field {field.decode()} at its start") for field in FIELDS]
-    return first_missing([(is_list and any(has for has, _ in features), "it is not a list of annotations"), *features])
+    return first_missing_key(first_keys(data), FIELDS) if is_list else "it is not a JSON list"
 
 
 def harness_name(path: Path) -> str | None:

@@ -14,16 +14,17 @@ from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import ERRORED, PromptContent, RunBuilders, describe_policy
+from tracker.ingest.files.file_summary import first_keys
 from tracker.ingest.files.json_files import iterate_json_lines
 from tracker.ingest.files.json_values import first_bytes, mapping, text
-from tracker.ingest.files.mismatch import first_missing
+from tracker.ingest.files.mismatch import first_missing_key
 from tracker.ingest.files.question_file import find_questions, read_questions
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, RunDescription
 
 SPECIFICITY = 30
 RECOGNIZED_BY = ".jsonl that begins with a model, a judge and its games"
 NAMESPACE = "arena_hard"
-FIELDS = (b'"model"', b'"judge"', b'"games"', b'"score"')
+FIELDS = ("model", "judge", "games")
 BASELINE = "gpt-4-0314"
 """Baseline of version 0.1, whose judgments do not name it."""
 STRONG = 3
@@ -39,10 +40,7 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     if isinstance(data, str):
         return data
     is_object = data.lstrip().startswith(b"{")
-    features = [(is_object and field in data, f"no field {field.decode()} at its start") for field in FIELDS]
-    return first_missing(
-        [(path.name.removesuffix(".gz").endswith(".jsonl"), "the name does not end in .jsonl"), *features]
-    )
+    return first_missing_key(first_keys(data), FIELDS) if is_object else "it does not start with a JSON object"
 
 
 def companion_files(path: Path) -> Sequence[Path]:

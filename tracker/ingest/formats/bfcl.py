@@ -12,9 +12,10 @@ from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import BlockBuilder
+from tracker.ingest.files.file_summary import first_keys
 from tracker.ingest.files.json_files import iterate_json_lines
 from tracker.ingest.files.json_values import count, first_bytes, identity, mapping, number
-from tracker.ingest.files.mismatch import first_missing
+from tracker.ingest.files.mismatch import first_missing_key
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, metric_description
 from tracker.ingest.reported_score import ReportedScore
 
@@ -22,7 +23,7 @@ SPECIFICITY = 30
 RECOGNIZED_BY = "*_score.json that begins with accuracy, correct_count and total_count"
 NAMESPACE = "bfcl"
 NAME = re.compile(r"(?:BFCL_(?P<version>v\d+)_)?(?P<category>.+)_score\.json(?:\.gz)?")
-FIELDS = (b'"accuracy"', b'"correct_count"', b'"total_count"')
+FIELDS = ("accuracy", "correct_count", "total_count")
 SCORES, RESULTS = "score", "result"
 """Folders of the score files, and of the result files in the same order."""
 
@@ -32,10 +33,8 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     data = first_bytes(path)
     if isinstance(data, str):
         return data
-    line = data.lstrip().partition(b"\n")[0]
-    features = [(field in line, f"no field {field.decode()} in its first line") for field in FIELDS]
-    is_named = NAME.fullmatch(path.name) is not None
-    return first_missing([*features, (is_named, "the name does not end in _score.json")])
+    missing = first_missing_key(first_keys(data), FIELDS)
+    return "the name does not end in _score.json" if missing is None and not NAME.fullmatch(path.name) else missing
 
 
 def companion_files(path: Path) -> Sequence[Path]:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import PromptContent, RunBuilders
+from tracker.ingest.files.file_summary import first_keys
 from tracker.ingest.files.json_files import iterate_json_lines
 from tracker.ingest.files.json_values import first_bytes, mapping, number, score, text
-from tracker.ingest.files.mismatch import first_missing
+from tracker.ingest.files.mismatch import first_missing_key
 from tracker.ingest.files.question_file import find_questions, read_questions
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, RunDescription
 
@@ -18,7 +19,7 @@ SPECIFICITY = 30
 RECOGNIZED_BY = ".jsonl that begins with question_id, task, model, score and tstamp"
 NAMESPACE = "live_bench"
 BENCHMARK = "livebench"
-FIELDS = (b'"question_id"', b'"task"', b'"model"', b'"score"', b'"tstamp"', b'"category"')
+FIELDS = ("question_id", "task", "model", "score", "tstamp", "category")
 SCORE = MetricDescription(name="score", higher_is_better=True, lower=0.0, upper=1.0)
 
 
@@ -27,12 +28,8 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     data = first_bytes(path)
     if isinstance(data, str):
         return data
-    line = data.lstrip().partition(b"\n")[0]
-    is_object = line.startswith(b"{")
-    features = [(is_object and field in line, f"no field {field.decode()} in its first line") for field in FIELDS]
-    return first_missing(
-        [(path.name.removesuffix(".gz").endswith(".jsonl"), "the name does not end in .jsonl"), *features]
-    )
+    is_object = data.lstrip().startswith(b"{")
+    return first_missing_key(first_keys(data), FIELDS) if is_object else "it does not start with a JSON object"
 
 
 def companion_files(path: Path) -> Sequence[Path]:

@@ -13,9 +13,10 @@ from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import BlockBuilder, PromptContent
+from tracker.ingest.files.file_summary import first_keys
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import first_bytes, identity, mapping, number, text
-from tracker.ingest.files.mismatch import Mismatch, first_missing
+from tracker.ingest.files.mismatch import Mismatch, first_missing_key
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, metric_description
 from tracker.ingest.reported_score import ReportedScore
 
@@ -23,7 +24,7 @@ SPECIFICITY = 30
 RECOGNIZED_BY = "*_eval_all.json with a list of output_list and graded_list"
 NAMESPACE = "live_code_bench"
 NAME = re.compile(r"(?P<scenario>.+?)_(?P<n>\d+)_(?P<temperature>[\d.]+)(?P<cot>_cot)?_eval_all\.json(?:\.gz)?")
-FIELDS = (b'"output_list"', b'"graded_list"', b'"pass@1"')
+FIELDS = ("output_list", "graded_list", "pass@1")
 DETAILS = ("platform", "contest_id", "contest_date")
 SUMMARY = re.compile(rb'\s*\[\s*\{\s*"pass@1"')
 
@@ -35,14 +36,10 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
         return data
     if SUMMARY.match(data):
         return Mismatch("it holds no samples; ingest the file beside it, *_eval_all.json", 0.9)
-    is_list = data.lstrip().startswith(b"[")
+    if not data.lstrip().startswith(b"["):
+        return "it is not a JSON list"
     # A long output may push the later fields beyond the first bytes.
-    is_named = NAME.fullmatch(path.name) is not None
-    features = [
-        (is_list and (field in data or (is_named and position > 0)), f"no field {field.decode()} at its start")
-        for position, field in enumerate(FIELDS)
-    ]
-    return first_missing(features)
+    return first_missing_key(first_keys(data), FIELDS[:1] if NAME.fullmatch(path.name) else FIELDS)
 
 
 def harness_name(path: Path) -> str | None:

@@ -25,6 +25,13 @@ from tracker.ingest.files.json_values import (
 )
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.results import EvaluationResult, are_duplicates, describe_metric, is_percent
+from tracker.ingest.formats.every_eval_ever.subtasks import (
+    common_benchmark,
+    evaluation_names,
+    is_overall,
+    metric_name,
+    subtask,
+)
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription
 from tracker.ingest.reported_score import CORPUS, CORPUS_METRICS, MEANS, ReportedScore
 
@@ -79,15 +86,16 @@ class Aggregate:
 
     @cached_property
     def benchmark(self) -> str | None:
-        """Return the benchmark: our own field, the first part of the evaluation_id, the source, or the only name."""
+        """Return the benchmark: our own field, that of the evaluation_id or of all names, or the source."""
         parts = (self.id or "").split("/")
-        names = {text(mapping(result).get("evaluation_name")) for result in self.data.get("evaluation_results") or ()}
+        names = evaluation_names(self.data)
         return (
             self.options.benchmark
             or text(self.added.get(vocabulary.BENCHMARK))
             or (text(parts[0]) if len(parts) > 2 else None)
+            or common_benchmark(names)
             or text(mapping(self.data.get("source_metadata")).get("source_name"))
-            or (names.pop() if len(names) == 1 else None)
+            or (names[0] if len(set(names)) == 1 else None)
         )
 
     @cached_property
@@ -162,14 +170,13 @@ class Aggregate:
 
     def task(self, name: str) -> str:
         """Return the task of an evaluation_name, without the name of the benchmark."""
-        benchmark = self.benchmark or ""
-        if (
-            benchmark
-            and name[: len(benchmark)] == benchmark
-            and name[len(benchmark) : len(benchmark) + 1] in (".", "/", ":")
-        ):
-            return name[len(benchmark) :].strip("./: ") or name
-        return name
+        return subtask(name, self.benchmark or "")
+
+    @cached_property
+    def _has_subtasks(self) -> bool:
+        """Return whether the results are subtasks of the benchmark, so that a result for all of it summarizes them."""
+        names = evaluation_names(self.data)
+        return not self.is_ours and sum(self.task(name) != name for name in set(names)) > 1
 
     def _result(self, place: int, record: Mapping[str, Any]) -> EvaluationResult:
         name = text(record.get("evaluation_name")) or text(record.get("evaluation_result_id"))
@@ -188,17 +195,20 @@ class Aggregate:
         doubt = mapping(details.get("uncertainty"))
         stderr = doubt.get("standard_error")
         stderr = number(stderr.get("value") if isinstance(stderr, dict) else stderr)
+        benchmark = self.benchmark or ""
+        metric = text(config.get("metric_id")) if self.is_ours else metric_name(config, name, benchmark)
         return EvaluationResult(
             id=text(record.get("evaluation_result_id")),
             name=name,
             task=added if isinstance(added, str) else self.task(name),
-            metric=describe_metric(config, scale, self.options, as_written=self.is_ours),
+            metric=describe_metric(metric, config, scale, self.options, as_written=self.is_ours),
             scale=scale,
             value=value * scale,
             stderr=math.nan if stderr is None or stderr < 0 else stderr * scale,
             n_prompts=count(doubt.get("num_samples")) or count(source.get("samples_number")),
             split=text(source.get("hf_split")),
-            is_summary=vocabulary.SUMMARY in mapping(details.get("details")),
+            is_summary=vocabulary.SUMMARY in mapping(details.get("details"))
+            or (self._has_subtasks and is_overall(name, benchmark)),
             decimals=_decimals(value, is_percent=scale != 1),
             averages_rows=self.is_ours or text(config.get("metric_id")) not in CORPUS_METRICS,
         )

@@ -56,18 +56,18 @@ class EvaluationResult:
 
 
 def describe_metric(
-    config: Mapping[str, Any], scale: float, options: ReadOptions, *, as_written: bool
+    name: str | None, config: Mapping[str, Any], scale: float, options: ReadOptions, *, as_written: bool
 ) -> MetricDescription:
     """Return the metric of a result on the stored scale.
 
     Args:
+        name: its name; None if the file has none.
         config: its metric_config.
         scale: factor from values of the file to stored values.
         options: how to read the file.
         as_written: whether Suffrage exported it, so that it overrides known metrics.
     """
-    names = (text(config.get(name)) for name in ("metric_id", "metric_kind", "metric_name"))
-    name = next(filter(None, names), None) or options.metric or UNNAMED
+    name = name or options.metric or UNNAMED
     known = MetricDescription(name=name) if as_written else metric_description(name, options)
     lower, upper = (number(config.get(bound)) for bound in ("min_score", "max_score"))
     if config.get("score_type") == "binary":
