@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import shutil
@@ -12,10 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracker.database import transaction
+from tracker.cli import suffrage
+from tracker.database import connect, transaction
 from tracker.errors import BadInputError
 from tracker.exporting.formats.runs import export_runs
 from tracker.ingest.measurement import ParsedFile, ReadOptions, Scores, TaskScores
@@ -247,6 +250,25 @@ class TestPerplexity:
         assert [tuple(row) for row in stored] == [
             (pytest.approx(PERPLEXITY["good"]), 0.25, 3), (pytest.approx(PERPLEXITY["bad"]), 0.25, 3)
         ]  # fmt: skip
+
+    def test_exports_hold_the_harness_value(self, tmp_path: Path) -> None:
+        engine = connect(f"sqlite:///{tmp_path}/store.db")
+        for path in self.write(tmp_path):
+            ingest_file(engine, path)
+        url = f"sqlite:///{tmp_path}/store.db"
+        command = ["export", "scores", "t", "--metric", "perplexity", "--database", url, "--output"]
+        for output in ([str(tmp_path / "p.csv")], [str(tmp_path / "records"), "--format", "every-eval-ever"]):
+            result = CliRunner().invoke(suffrage, [*command, *output])
+            assert result.exit_code == 0, result.output
+        with (tmp_path / "p.csv").open() as file:
+            exported = {row["model"]: float(row["score"]) for row in csv.DictReader(file)}
+        assert exported == {f"org/{name}": pytest.approx(value) for name, value in PERPLEXITY.items()}
+        records = [json.loads(path.read_text()) for path in (tmp_path / "records").rglob("*.json")]
+        values = {
+            record["model_info"]["id"]: record["evaluation_results"][0]["score_details"]["score"] for record in records
+        }
+        assert values == exported
+        engine.dispose()
 
     def test_another_perplexity_than_that_of_the_rows_is_named(self, tmp_path: Path) -> None:
         path = write_run(

@@ -138,7 +138,8 @@ class ReportedScores:
         tasks = [self._names.get(task, NO_NAME) for task in reported.tasks]
         parts = []
         for block in self._rows.get(reported.row_metric, ()):
-            if reported.run is not None and block.run != reported.run:
+            other_task = tasks and len(block.codes.tasks) == 1 and block.codes.tasks[0] not in tasks
+            if other_task or (reported.run is not None and block.run != reported.run):
                 continue
             chosen = ~np.isnan(block.values)
             if tasks:
