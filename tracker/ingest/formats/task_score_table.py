@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptio
 from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import TableLayout, metric_of_columns
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
-from tracker.ingest.tables.scales import check_scales, unify_percentages
+from tracker.ingest.tables.scales import advise_percentages, check_scales, unify_percentages
 from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
 
 NAME = "task-score-table"
@@ -68,7 +68,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         for column, name in metric_of_columns(layout).items()
         for block in reader.read(column, name, layout, options)
     ]
-    problems.check()
+    problems.check("\n".join(dict.fromkeys(filter(None, reader.advice))))
     yield from blocks
     yield from warn_of_columns(layout)
 
@@ -83,6 +83,7 @@ class _TaskScoreReader:
         tasks: the task of each row.
         counts: number of prompts of each row; None without.
         problems: collects invalid and contradictory cells.
+        advice: how to read scores out of bounds.
     """
 
     table: FileTable
@@ -90,6 +91,7 @@ class _TaskScoreReader:
     tasks: Codes
     counts: list[int | None] | None
     problems: TableProblems
+    advice: list[str] = field(default_factory=list)
 
     def read(
         self, column: str, metric_name: str | None, layout: TableLayout, options: ReadOptions
@@ -109,6 +111,7 @@ class _TaskScoreReader:
         for code, metric in enumerate(metrics):
             rows = np.flatnonzero(coded.rows == code)
             check_bounds(values[rows], metric, column, self.problems, rows)
+            self.advice.append(advise_percentages(table.path, values[rows], metric))
             if not self.problems.count:
                 check_scales(table.path, self._values_by_task(values, rows), options, metric, "tasks")
         groups, first = compress_codes(

@@ -136,7 +136,9 @@ class CrossReadings:
             if "prompt" in roles and normalize_heading(roles["prompt"]) not in WEAK_PROMPT_HEADINGS:
                 return [roles["prompt"]]
             if "text" in roles:
-                return [roles.get("prompt", roles["text"])]
+                unnamed = [name for name in table.columns if is_row_number(name)]
+                names = [name for name in unnamed if table.columns[name].role != ColumnRole.ROW_NUMBER]
+                return [roles.get("prompt") or (names or [roles["text"]])[0] or ""]
         if orientation == "tasks":
             if "task" in table.explicit:
                 return [table.explicit["task"]]
@@ -153,7 +155,7 @@ class CrossReadings:
             and column.cells
             and (
                 column.share_of_numbers < 0.5
-                or place == 0
+                or (place == 0 and column.is_unique and all(cell.strip().isdigit() for cell in column.cells))
                 or is_row_number(name)
                 or (normalize_heading(name) in WEAK_PROMPT_HEADINGS and orientation == "prompts")
             )
@@ -220,6 +222,8 @@ class CrossReadings:
         parts = [key] + [roles[part] for part in ("task", "benchmark") if entity == "prompt" and part in roles]
         cells = list(zip(*(self.table.cells_of(name) for name in dict.fromkeys(parts)), strict=True))
         repeated = 1 - len(set(cells)) / max(1, len(cells))
+        if repeated and entity == "task" and "metric" not in roles:
+            evidence -= PLAIN  # a task has one row
         return evidence - (4.0 if repeated > 0.2 else 1.0 if repeated else 0.0)
 
     def _cell_evidence(self, orientation: Orientation, values: Sequence[str]) -> float:

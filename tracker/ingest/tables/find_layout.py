@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -114,7 +116,7 @@ def classify_table(
     if format in (None, *LONG_FORMATS) and options.orient is None and not options.task_columns:
         layout = LongTable(table, options).find()
         if isinstance(layout, TableRejection) and (format is not None or not is_json_lines(path)):
-            return layout
+            return replace(layout, advice=_list_commands(path, layout.advice))
         if isinstance(layout, TableLayout) and format in (None, layout.format):
             return layout
     if format in LONG_FORMATS:
@@ -126,6 +128,12 @@ def classify_table(
     if is_json_lines(path):
         return _explain_lines(table, options)
     return _find_cross(path, table, options, format)
+
+
+def _list_commands(path: Path, options: str) -> str:
+    """Return the command of each line of options."""
+    file = shlex.quote(str(path))
+    return "\n".join(["Choose one:", *(f"  suffrage ingest {file} {line}" for line in options.splitlines())])
 
 
 def _find_cross(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from tracker.ingest.measurement import KNOWN_METRICS, ReadOptions
 from tracker.ingest.tables.layout import TableLayout, TableRejection
 from tracker.ingest.tables.names.column_headings import is_side_heading, is_summary_heading, is_weak_model_heading
 from tracker.ingest.tables.names.name_shapes import name_shares
-from tracker.ingest.tables.names.vocabulary import PROMPT_DETAILS, WEAK_PROMPT_HEADINGS
+from tracker.ingest.tables.names.vocabulary import PROMPT_DETAILS, TASK_HEADINGS, WEAK_PROMPT_HEADINGS
 from tracker.ingest.tables.table_columns import ColumnRole, TableColumns
 
 MIN_SHARE = 0.6
@@ -21,6 +22,7 @@ IDENTITY = (
     "model", "prompt", "text", "task", "benchmark", "metric", "trial", "condition", "variant", "run", "few_shot",
     "split", "choices",
 )  # fmt: skip
+JUDGE_HEADINGS = ("judge", "judge_model", "grader", "grader_model", "evaluator", "annotator", "reference_model")
 NO_SCORE_COLUMN = "no column score, predicted or gold_probability"
 
 
@@ -100,7 +102,13 @@ class LongTable:
         run = roles.get("run", "")
         if not by_heading and run and is_weak_model_heading(run) and not self.table.columns[run].is_unique:
             by_heading = [run]
-        by_names = [name for name in repeated if self._shares(name)["model"] >= MIN_SHARE]
+        by_names = [
+            name
+            for name in repeated
+            if self._shares(name)["model"] >= MIN_SHARE
+            and normalize_heading(name) not in JUDGE_HEADINGS
+            and not (self._is_constant(name) and by_heading)
+        ]
         rivals = [name for name in by_names if name not in by_heading]
         if len(by_heading) == 1 and (by_heading[0] in repeated or by_heading[0] == run) and not rivals:
             roles["model"] = by_heading[0]
@@ -129,6 +137,9 @@ class LongTable:
             )
         )
 
+    def _is_constant(self, name: str) -> bool:
+        return len(set(self.table.columns[name].cells)) == 1
+
     def _add_rows_of_models(self, roles: dict[str, str], measures: Sequence[str]) -> TableRejection | None:
         """Find the column that distinguishes the rows of a model, if the rows repeat models."""
         explicit = "task" in roles or "benchmark" in roles
@@ -155,7 +166,10 @@ class LongTable:
         shares = self._shares(name)
         numbers = [float(cell) for cell in self.table.columns[measures[0]].cells if _is_plain(cell)]
         is_binary = bool(numbers) and set(numbers) <= {0.0, 1.0}
-        if shares["prompt"] >= MIN_SHARE or (is_binary and len(numbers) >= 12 and shares["task"] < MIN_SHARE):
+        heading = set(normalize_heading(self.table.columns[name].heading).split("_"))
+        if heading & TASK_HEADINGS and shares["prompt"] < MIN_SHARE and not explicit:
+            roles["task"] = name
+        elif shares["prompt"] >= MIN_SHARE or (is_binary and len(numbers) >= 12 and shares["task"] < MIN_SHARE):
             roles["prompt"] = name
         elif shares["task"] >= MIN_SHARE and not explicit:
             roles["task"] = name
@@ -169,9 +183,9 @@ class LongTable:
         known = ", ".join(f"{part} ({roles[part]!r})" for part in ("model", "task", "prompt", "score") if part in roles)
         columns = ", ".join(map(repr, names[:3]))
         parts = ["task", "prompt"] if "task" not in roles else ["prompt", "trial", "variant"]
-        options = [f"--map {part}={name}" for part in parts]
+        options = [shlex.join(["--map", f"{part}={name}"]) for part in parts]
         if "model" not in roles:
-            options = [f"--map model={name}"]
+            options = [shlex.join(["--map", f"model={name}"])]
         return TableRejection(
             f"one row per score, but what {'is' if len(names) == 1 else 'are'} {columns}? Recognized: {known}.",
             "\n".join(options),

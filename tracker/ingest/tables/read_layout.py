@@ -22,7 +22,7 @@ def require_layout(path: Path, options: ReadOptions, format: str) -> TableLayout
     Raises:
         BadInputError: the table has no layout of this format.
     """
-    layout = find_layout(path, options, format)
+    layout = _find(path, options, format)
     if isinstance(layout, TableLayout):
         return layout
     if isinstance(layout, TableRejection):
@@ -30,9 +30,17 @@ def require_layout(path: Path, options: ReadOptions, format: str) -> TableLayout
     raise BadInputError(path, _sentence(layout))
 
 
+def _find(path: Path, options: ReadOptions, format: str) -> TableLayout | TableRejection | str:
+    """Return the detected layout if it is of the format, else the layout that the format imposes."""
+    detected = find_layout(path, options)
+    if isinstance(detected, TableLayout) and detected.format == format:
+        return detected
+    return find_layout(path, options, format)
+
+
 def describe_layout(path: Path, options: ReadOptions, format: str) -> str | None:
     """Return how a table is read, in one line; None if it cannot be read."""
-    layout = find_layout(path, options, format)
+    layout = _find(path, options, format)
     if not isinstance(layout, TableLayout):
         return None
     parts = [f"{role} = {column or '(unnamed)'}" for role, column in layout.roles.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,18 @@ def check_scales(
             advice="Skip columns that hold no scores with --ignore-columns NAME, or import each scale with "
             "--task-columns NAME --metric NAME.",
         )
+
+
+def advise_percentages(path: Path, values: NDArray[np.float64], metric: MetricDescription) -> str:
+    """Return the command that reads percentages under a metric that is a fraction; '' if the scores are none."""
+    numbers = values[~np.isnan(values)]
+    is_percent = len(numbers) and numbers.min() >= 0 and MIN_PERCENT < numbers.max() <= MAX_PERCENT
+    if metric.upper != 1 or not is_percent:
+        return ""
+    return (
+        f"If these are percentages, import them under another metric:\n"
+        f"  suffrage ingest {shlex.quote(str(path))} --metric {shlex.quote(metric.name + '_percent')}"
+    )
 
 
 def check_row_scales(path: Path, T: NDArray[np.float64], rows: Sequence[str], options: ReadOptions) -> None:

@@ -120,7 +120,10 @@ def read_table(path: Path) -> FileTable:
     data = read_bytes(path)
     table = _read_parquet(path, data) if data.startswith(PARQUET) else _read_csv(path, data)
     blank = {at for at, name in enumerate(table.names) if at and not name}
-    if unnamed := [at for at in sorted(blank) if table.arrow.column(at).null_count < len(table)]:
+    unnamed = [at for at in sorted(blank) if table.arrow.column(at).null_count < len(table)]
+    if len(unnamed) == 1 and "" not in table.names[:1] and _holds_names(table.arrow.column(unnamed[0])):
+        blank.remove(unnamed.pop())
+    if unnamed:
         raise BadInputError(path, f"column {unnamed[0] + 1} has values but no name; name the column or delete it.")
     if blank:  # left by spreadsheets after the last column
         kept = [at for at in range(len(table.names)) if at not in blank]
@@ -132,6 +135,15 @@ def read_table(path: Path) -> FileTable:
     if len(table) == 0:
         raise BadInputError(path, "has a header but no rows.")
     return table
+
+
+def _holds_names(column: pa.ChunkedArray) -> bool:
+    """Return whether a column holds texts that are not numbers, as an unnamed index of models does."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    return not any(cell.replace(".", "", 1).isdigit() for cell in column.to_pylist() if cell)
 
 
 def _read_parquet(path: Path, data: bytes) -> FileTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -19,6 +20,7 @@ from tracker.ingest.tables.names.vocabulary import (
 )
 
 MAX_LABELS = 200
+NUMBERED = re.compile(r"^(?P<stem>[a-z][a-z_.\-/:# ]*?)[_\-/:#. ]*\d+$", re.I)
 SLASHED = re.compile(r"^[\w.\-]+/[\w.\-]*[a-z][\w.\-]*$", re.I)
 
 
@@ -45,6 +47,12 @@ def name_kind(name: str) -> Entity | None:
     return "prompt" if PROMPT_TEXT.search(plain) else None
 
 
+def _stem(name: str) -> str:
+    """Return the letters before the number at the end of a name; '' without a number or letters."""
+    match = NUMBERED.match(name.strip())
+    return match["stem"] if match is not None else ""
+
+
 def _numbered(name: str) -> Entity | None:
     """Return the kind of a name that ends in a number; a year or version does not make a prompt."""
     if MODEL_FAMILIES.match(name) and not re.search(r"[/#:]\d+$", name):
@@ -57,9 +65,13 @@ def name_shares(names: Iterable[str], known: KnownNames | None = None) -> Mappin
     """Return the share of names that look like models, tasks and prompts; names in the store count threefold."""
     counts: dict[Entity, float] = {"model": 0.0, "task": 0.0, "prompt": 0.0}
     total = 0.0
-    for name in list(dict.fromkeys(names))[:MAX_LABELS]:
+    distinct = list(dict.fromkeys(names))[:MAX_LABELS]
+    stems = Counter(_stem(name) for name in distinct)
+    for name in distinct:
         stored = known.kind(name) if known is not None else None
         kind = stored or name_kind(name)
+        if kind == "prompt" and not stored and len(distinct) > 1 and stems[_stem(name)] == 1 and _stem(name):
+            kind = None  # the only number with these letters numbers nothing
         weight = 3.0 if stored else 1.0
         total += weight
         if kind is not None:

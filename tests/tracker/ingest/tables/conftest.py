@@ -1,0 +1,8 @@
+"""The tests here share the generator of tables in this folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
