@@ -23,6 +23,7 @@ STDERR = re.compile(
     r"(?:^|[\s_.\-,(])(?:std[\s_.\-]*err(?:or)?|standard[\s_\-]error|s\.?e\.?(?:m\.?)?|±|\+/-|\+-)[)\s]*(?:\.\d+)?$",
     re.I,
 )
+COUNT = re.compile(r"^#\s*\w|^(?:n|num|number of|no\.)[_ ]\w+", re.I)
 PERCENTAGE = re.compile(r"\(\s*%\s*\)|(?:^|\s)%(?:\s|$)")
 
 
@@ -68,8 +69,8 @@ def is_summary_heading(name: str) -> bool:
 def is_side_heading(name: str) -> bool:
     """Return whether all words of a heading describe a model or its evaluation, such as ``Params (B)``."""
     words = _words(name)
-    if not words:
-        return bool(clean_heading(name))  # only symbols, such as a medal
+    if not words or COUNT.match(clean_heading(name)):
+        return bool(clean_heading(name))  # only symbols, such as a medal, or a count
     return any(_is_side_word(word) for word in words) and all(
         _is_side_word(word) or word in SIDE_MODIFIERS or word.isdigit() for word in words
     )

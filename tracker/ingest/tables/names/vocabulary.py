@@ -119,7 +119,7 @@ SIDE_WORDS = frozenset(
      "month", "link", "url", "homepage", "website", "paper", "github", "likes", "downloads", "votes", "battles", "rank",
      "ranking", "ranks", "rk", "place", "position", "pos", "standing", "medal", "medals", "#", "no", "nr", "n", "count",
      "counts", "n_total", "samples", "length", "len", "lengths", "chars", "characters", "words", "std", "stddev",
-     "stdev", "sd", "ci", "variance", "time", "latency", "runtime", "duration", "throughput", "speed", "co2",
+     "stdev", "sd", "ci", "co₂", "variance", "time", "latency", "runtime", "duration", "throughput", "speed", "co2",
      "emissions", "memory", "vram", "flops", "context", "ctx", "window", "cutoff", "revision", "sha", "commit", "notes",
      "note", "comment", "comments", "description", "weights", "access", "availability", "flagged", "moe", "merged",
      "temperature", "seed", "shots", "gpu", "gpus", "hardware", "layers", "batch", "q025", "q975", "confidence",
@@ -143,7 +143,7 @@ MODEL_SIDES = frozenset(
     "provider",
      "company", "creator", "vendor", "maker", "architecture", "arch", "precision", "quantization", "cutoff", "released",
      "likes", "downloads", "rank", "ranking", "price", "cost", "medal", "medals", "vram", "flops", "co2", "affiliation",
-     "latency", "throughput", "votes", "battles", "weights", "merged", "flagged", "moe", "ctx", "window", "q025",
+     "co₂", "latency", "throughput", "votes", "battles", "weights", "merged", "flagged", "moe", "ctx", "window", "q025",
      "q975")
 )  # fmt: skip
 """Words that describe a model, never a task or a prompt: a column of them makes the rows models."""
