@@ -88,6 +88,7 @@ class Store(StoreQueries):
         on_conflict: OnConflict = "rerun",
         partial: bool = False,
         strict: bool = False,
+        new_metric: bool = False,
         dry_run: bool = False,
         **options: Any,
     ) -> list[IngestResult]:
@@ -99,6 +100,7 @@ class Store(StoreQueries):
             on_conflict: how to treat scores that contradict stored ones: ``rerun``, ``skip``, ``update``, ``error``.
             partial: store the sound part of a damaged file; its runs are marked as partial.
             strict: reject a file whose reported scores differ from those computed from its rows.
+            new_metric: store scores again that the benchmark has under another metric.
             dry_run: report the changes without making them.
             options: facts that the files do not contain: ``benchmark``, ``metric``, ``model``, ``condition``, and all
                 other fields of `tracker.ingest.measurement.ReadOptions`.
@@ -126,17 +128,10 @@ class Store(StoreQueries):
             raise SelectionError(f"ingest has no option {unknown[0]!r}. Options: {', '.join(known)}.")
         read_options = ReadOptions(**options)
         path_list = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        handling: dict[str, Any] = {"on_conflict": on_conflict, "partial": partial, "strict": strict}
+        handling |= {"new_metric": new_metric, "dry_run": dry_run}
         return [
-            ingest_file(
-                self.engine,
-                path,
-                read_options,
-                format=format,
-                on_conflict=on_conflict,
-                partial=partial,
-                strict=strict,
-                dry_run=dry_run,
-            )
+            ingest_file(self.engine, path, read_options, format=format, **handling)
             for path in find_files([Path(item) for item in path_list], read_options, format=format)
         ]
 

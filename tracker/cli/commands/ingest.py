@@ -22,6 +22,7 @@ from tracker.name_lists import join_names
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
 
 
@@ -311,16 +312,21 @@ def ingest_files(
                 f"Stopped; nothing of {path} is stored. Run the same command again to continue."
             ) from None
         run_ids += result.changes.run_ids
-        inform(result.summary())
-        if dry_run and result.reading:
-            inform(f"  Reading: {result.reading}.")
-        if result.changes.damage:
-            inform(f"  The file is damaged and stored in part: {result.changes.damage}")
-        if result.changes.n_runs_partial:
-            inform("  Its new runs are partial: rankings use them only with --runs. The whole file completes them.")
-        for warning in result.changes.warnings:
-            warn(warning)
+        _print_changes(result)
     return run_ids, failed
+
+
+def _print_changes(result: IngestResult) -> None:
+    """Report what importing a file changed, and its warnings."""
+    inform(result.summary())
+    if result.dry_run and result.reading:
+        inform(f"  Reading: {result.reading}.")
+    if result.changes.damage:
+        inform(f"  The file is damaged and stored in part: {result.changes.damage}")
+    if result.changes.n_runs_partial:
+        inform("  Its new runs are partial: rankings use them only with --runs. The whole file completes them.")
+    for warning in result.changes.warnings:
+        warn(warning)
 
 
 def _check_model(path: Path, options: ReadOptions, format_name: str | None, paths_by_model: dict[str, Path]) -> None:
