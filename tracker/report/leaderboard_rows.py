@@ -76,6 +76,8 @@ def describe_intervals(board: Leaderboard) -> str:
 def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int, n_stale: int) -> list[str]:
     """Return the main results, one sentence each."""
     sentences = [*_best(board), *_list_possible_leaders(board, ranks)]
+    if unverified := [row.model for row in board.rows if row.unverified]:
+        sentences.append(f"The harness reports other scores than its rows give for {_join_names(unverified)}.")
     if unranked := [row for row in board.rows if row.unranked]:
         sentences.append(
             f"{format_count(len(unranked), 'model')} {'has' if len(unranked) == 1 else 'have'} no rank, because "

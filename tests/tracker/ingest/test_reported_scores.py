@@ -390,6 +390,10 @@ class TestStore:
         assert [runs, *views] == [expected] * 3
         assert {row["model"]: row["unverified"] is not None for row in exported} == expected
         assert models == {"org/a": 0, "org/b": 1}
+        url = store.url.render_as_string(hide_password=False)
+        for kind in ("csv", "every-eval-ever"):
+            command = ["export", "scores", "t", "--database", url, "--format", kind, "--output", str(tmp_path / kind)]
+            assert "Unverified runs: org/b (run 2)" in CliRunner().invoke(suffrage, command).output, kind
         parameters = {"model_a": "org/a", "model_b": "org/b", "n_resamples": 9, "seed": 0}
         report = compute_report(store, "comparison", Selection(benchmark="t"), parameters)
         assert any("Unverified runs: org/b" in text for text in (*report.summary.caveats, *report.warnings))

@@ -32,6 +32,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
 )
 from tracker.exporting.outputs import FileTree
 from tracker.ingest.formats.every_eval_ever import vocabulary
+from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
 from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
@@ -69,10 +70,11 @@ class EveryEvalEverFiles(FileTree):
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about content lost in the files read so far."""
+        """Warnings about unverified runs, and about content lost in the files read so far."""
         n = sum(self._n_skipped.values())
         lost = "answers to prompts without a score were left out: every row of Every Eval Ever has a score"
-        return [f"{n:,} {lost}"] if n else []
+        run_ids = {run.rows.run_id for run, _ in self._files.values()}
+        return [*list_unverified_warnings(self.session, run_ids), *([f"{n:,} {lost}"] if n else [])]
 
     def _instances(self, run: RunFile) -> Iterator[bytes]:
         counts, digest = InstanceCounts(), hashlib.sha256()

@@ -22,6 +22,7 @@ from tracker.exporting.exported_runs import select_exported_runs
 from tracker.exporting.formats.scores.prompt_scores import build_prompt_score_table
 from tracker.exporting.formats.scores.task_scores import build_task_score_table
 from tracker.exporting.table_files import StreamedTable
+from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.resolution import Unit, find_benchmark
 from tracker.queries.selection import Selection
@@ -67,6 +68,7 @@ def export_scores(
     else:
         table = build_prompt_score_table(session, benchmark, selection, runs, answers=not no_answers)
         table.warnings[:0] = list_filter_warnings(session, benchmark, selection)
+    table.warnings.extend(list_unverified_warnings(session, [run.id for run in runs.runs]))
     if runs.n_left_out and not (selection.runs or selection.models or selection.metric):
         advice = "" if all_runs else "; --all-runs exports every complete run"
         table.warnings.append(f"{runs.n_left_out:,} other runs with such scores are left out{advice}.")
