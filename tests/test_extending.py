@@ -8,10 +8,12 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-DOCUMENT = (Path(__file__).parents[1] / "docs/how-to/extending.md").read_text()
+ROOT = Path(__file__).parents[1]
+DOCUMENT = (ROOT / "docs/how-to/extending.md").read_text()
 FILES = dict(re.findall(r"^`(\w+\.\w+)` .+?```\w+\n(.+?)```", DOCUMENT, re.M | re.S))
 
 
@@ -28,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def suffrage(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tracker.cli", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(site)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(site), str(ROOT)))}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -41,8 +43,21 @@ def test_the_inputs_in_its_table_exist() -> None:
     assert missing == []
 
 
-def test_it_shows_three_files() -> None:
-    assert list(FILES) == ["pyproject.toml", "discriminating_prompts.py", "scores_file.py"]
+def test_it_shows_four_files() -> None:
+    assert list(FILES) == ["pyproject.toml", "discriminating_prompts.py", "scores_file.py", "test_scores_file.py"]
+
+
+def test_its_format_takes_about_forty_lines_and_imports_public_names_only() -> None:
+    code = FILES["scores_file.py"]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 40
+    assert set(re.findall(r"from (tracker[\w.]*)", code + FILES["test_scores_file.py"])) == {"tracker.formats"}
+
+
+def test_the_test_of_its_format_passes(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(site))
+    names: dict[str, Any] = {}
+    exec(compile(FILES["test_scores_file.py"], "test_scores_file.py", "exec"), names)
+    names["test_it_keeps_the_promises_of_a_format"](tmp_path)
 
 
 def test_its_format_is_recognised_and_its_analysis_runs(site: Path, tmp_path: Path) -> None:
