@@ -9,9 +9,19 @@ from typing import Any
 from tracker.errors import SelectionError
 from tracker.ingest.datasets.choices import Choices, parse_choices
 from tracker.ingest.datasets.reference_parser import NOTATIONS, Guess, parse_reference
-from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, normalize_split
+from tracker.ingest.datasets.row import (
+    MAX_FIELD_NAMES,
+    MISSING,
+    DatasetRow,
+    PublishedPrompt,
+    RowError,
+    get_value,
+    normalize_split,
+)
 from tracker.ingest.files.tabular.headings import assign_roles
+from tracker.name_lists import join_names
 from tracker.option_labels import option_name
+from tracker.suggestions import find_similar, format_guess
 
 ALL_ANSWERS = "accepted_answers"
 """Detail that lists all accepted answers."""
@@ -113,6 +123,25 @@ def make_field_map(fields: Mapping[str, str], answer_is: str | None, first: Data
             "--map text=FIELD, or choose a --preset."
         )
     return FieldMap(parts=parts, answer_is=answer_is or "")
+
+
+def check_fields(mapped: FieldMap, rows: Iterable[DatasetRow]) -> None:
+    """Check that each mapped field exists in some row.
+
+    Raises:
+        SelectionError: no row has a field.
+    """
+    missing = {name: part for part, names in mapped.parts.items() for name in names}
+    known: dict[str, None] = {}
+    for row in rows:
+        known |= dict.fromkeys(row.fields)
+        missing = {name: part for name, part in missing.items() if get_value(row.fields, name) is MISSING}
+        if not missing:
+            return
+    name, part = next(iter(missing.items()))
+    guess = format_guess(find_similar(name, known, 2))
+    hint = f"{guess} " if guess else ""
+    raise SelectionError(f"--map {part}={name}: no such field. {hint}Fields: {join_names(known, MAX_FIELD_NAMES)}.")
 
 
 def guess_answer_notation(mapped: FieldMap, rows: Iterable[DatasetRow]) -> FieldMap:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from tracker.database import ensure_current, transaction
 from tracker.errors import BadInputError, ConflictError, SelectionError
-from tracker.ingest.datasets.field_map import guess_answer_notation, make_field_map
+from tracker.ingest.datasets.field_map import check_fields, guess_answer_notation, make_field_map
 from tracker.ingest.datasets.preset import Preset, find_preset, load_presets
 from tracker.ingest.datasets.published import BY_CONTENT, BY_ID, PublishedPrompts
 from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
@@ -222,6 +222,8 @@ def _mapped(
     if first is None:
         raise BadInputError(data.path, "holds no rows.")
     mapped = make_field_map(fields, answer_is, first)
+    if fields:
+        check_fields(mapped, data.rows())
     warnings = []
     if not fields:
         read_as = ", ".join(f"{part}={','.join(names)}" for part, names in mapped.parts.items())

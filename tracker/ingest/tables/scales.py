@@ -19,6 +19,8 @@ MIN_PERCENT = 10.0
 """Scores above this number are not on a scale of 0 to 1."""
 MIN_BINARY, MIN_HUNDRED = 12, 50.0
 MAX_PERCENT = 101.0
+DIGITS = 14
+"""Decimals of percentages as fractions: 71.2 / 100 is 0.712, not 0.7120000000000001."""
 MAX_NAMES = 5
 
 
@@ -40,7 +42,9 @@ def _divide(column: NumberColumn) -> NumberColumn:
         return column
     scale = np.where(column.percent, 100.0, 1.0)
     return replace(
-        column, values=column.values / scale, stderr=None if column.stderr is None else column.stderr / scale
+        column,
+        values=np.round(column.values / scale, DIGITS),
+        stderr=None if column.stderr is None else np.round(column.stderr / scale, DIGITS),
     )
 
 

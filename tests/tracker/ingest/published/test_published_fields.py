@@ -218,6 +218,7 @@ class TestErrors:
             ({"fields": {"txt": "q"}}, "--map txt=…: unknown part. Choose from: text, choices"),
             ({"fields": {"choices": "o"}}, r"No field looks like the question; .*line 1 has q, o, a"),
             ({"fields": {"text": "q", "id": "a,o"}}, "--map id=… accepts one field"),
+            ({"fields": {"text": "q", "answer": "anwser"}}, "--map answer=anwser: no such field."),
             ({"fields": {"text": "q"}, "answer_is": "number"}, "Choose from: letter, text, index, index1"),
             ({"preset": "anli", "answer_is": "letter"}, "Omit --preset"),
         ],

@@ -1,0 +1,163 @@
+"""Tables with faulty readings in the past, ambiguous tables, and the options that state a layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tracker.errors import BadInputError
+from tracker.ingest.measurement import ParsedFile, ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing.detection import find_files, parse_file
+
+
+def read(folder: Path, text: str, name: str = "table.csv", **options: Any) -> ParsedFile:
+    path = folder / name
+    path.write_text(text)
+    return parse_file(path, ReadOptions(benchmark="b", **options))
+
+
+def task_scores(parsed: ParsedFile) -> dict[str, dict[str, float]]:
+    content: dict[str, dict[str, float]] = {}
+    for block in parsed.measurements:
+        assert isinstance(block, TaskScores)
+        content.setdefault(block.run.model, {}).update(zip(block.tasks, block.values.tolist(), strict=True))
+    return content
+
+
+def error(folder: Path, text: str, name: str = "table.csv", **options: Any) -> str:
+    with pytest.raises(BadInputError) as caught:
+        read(folder, text, name, **options)
+    return str(caught.value)
+
+
+class TestLeaderboards:
+    @pytest.mark.parametrize(
+        "heading", ["", "name", "system", "Model/adapter", "Model ↓ [ sort ]", "method", "run", "LLM"]
+    )
+    def test_the_model_column_may_have_any_usual_name(self, tmp_path: Path, heading: str) -> None:
+        content = task_scores(read(tmp_path, f"{heading},MMLU,GSM8K\norg/a,.71,.55\norg/b,.61,.65\n"))
+        assert content == {"org/a": {"MMLU": 0.71, "GSM8K": 0.55}, "org/b": {"MMLU": 0.61, "GSM8K": 0.65}}
+
+    def test_percentages_are_scores_and_side_columns_are_details(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, "Model,MMLU,Params (B),Cost\nm-a,71.2%,7,0.5\nm-b,61%,13,2\n")
+        assert task_scores(parsed) == {"m-a": {"MMLU": 71.2}, "m-b": {"MMLU": 61}}
+        first = parsed.measurements[0]
+        assert isinstance(first, TaskScores)
+        assert first.run.model_facts == {"parameters": 7_000_000_000}
+        assert first.run.settings == {"Params (B)": "7", "Cost": "0.5"}
+
+    def test_percentages_are_fractions_under_a_metric_that_is_one(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, "Model,MMLU,ARC\nm-a,71.2% ± 1%,60%\nm-b,61%,50%\n", metric="accuracy")
+        assert task_scores(parsed)["m-a"] == {"MMLU": 0.712, "ARC": 0.6}
+        first = parsed.measurements[0]
+        assert isinstance(first, TaskScores)
+        assert first.stderr is not None
+        np.testing.assert_allclose(first.stderr, [0.01, np.nan])
+
+    def test_standard_errors_belong_to_the_column_that_they_name(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, "model,MMLU,MMLU stderr,ARC,ARC ±\nm-a,71,0.5,60,0.7\nm-b,61,0.4,50,0.6\n")
+        first = parsed.measurements[0]
+        assert isinstance(first, TaskScores)
+        assert (first.tasks, first.stderr is not None and first.stderr.tolist()) == (["MMLU", "ARC"], [0.5, 0.7])
+
+    def test_averages_in_rows_and_columns_are_skipped(self, tmp_path: Path) -> None:
+        content = task_scores(read(tmp_path, "model,MMLU,ARC,Average\nm-a,70,60,65\nm-b,50,40,45\nMean,60,50,55\n"))
+        assert content == {"m-a": {"MMLU": 70, "ARC": 60}, "m-b": {"MMLU": 50, "ARC": 40}}
+
+    def test_columns_may_be_models_and_rows_tasks(self, tmp_path: Path) -> None:
+        content = task_scores(read(tmp_path, "Benchmark,GPT-4,Claude 3\nMMLU,86,87\nGSM8K,92,95\n"))
+        assert content == {"GPT-4": {"MMLU": 86, "GSM8K": 92}, "Claude 3": {"MMLU": 87, "GSM8K": 95}}
+
+    def test_arrows_give_the_direction(self, tmp_path: Path) -> None:
+        down = read(tmp_path, "model,MMLU error ↓,ARC error ↓\nm-a,30,40\nm-b,20,10\n").measurements[0]
+        up = read(tmp_path, "model,MMLU ↑,ARC ↑\nm-a,30,40\nm-b,20,10\n").measurements[0]
+        assert isinstance(down, TaskScores)
+        assert isinstance(up, TaskScores)
+        assert (down.metric.higher_is_better, up.metric.higher_is_better) == (False, True)
+        assert up.tasks == ["MMLU", "ARC"]
+        message = error(tmp_path, "model,MMLU ↑,ARC error ↓\nm-a,30,40\nm-b,20,10\n")
+        assert "--task-columns '*↓*' --metric loss" in message
+        assert "their sign were reversed" in error(tmp_path, "model,MMLU ↓,ARC ↓\nm-a,-30,-40\nm-b,-20,0\n")
+
+    def test_columns_on_two_scales_are_an_error_that_bounds_resolve(self, tmp_path: Path) -> None:
+        text = "model,MMLU,ARC\nm-a,.7,60\nm-b,.5,40\n"
+        assert "scores in 0–1: 'MMLU'; with larger scores: 'ARC'" in error(tmp_path, text)
+        assert task_scores(read(tmp_path, text, lower=0.0, upper=100.0))["m-a"] == {"MMLU": 0.7, "ARC": 60}
+        assert "rows with scores in 0–1: 'm-a'" in error(tmp_path, "model,MMLU,ARC\nm-a,.7,.6\nm-b,50,40\n")
+
+    def test_numbers_with_thousands_separators_but_not_with_decimal_commas(self, tmp_path: Path) -> None:
+        assert task_scores(read(tmp_path, 'model,Elo\nm-a,"1,374"\nm-b,"1,250.5"\n'))["m-b"] == {"Elo": 1250.5}
+        assert "write decimals with a point" in error(tmp_path, 'model,MMLU\nm-a,"0,374"\nm-b,"1,250"\n')
+
+    def test_task_scores_have_one_split(self, tmp_path: Path) -> None:
+        text = "model,split,MMLU,ARC\nm-a,test,70,60\nm-a,dev,50,40\n"
+        assert "--split test" in error(tmp_path, text)
+        assert task_scores(read(tmp_path, text, splits=("dev",))) == {"m-a": {"MMLU": 50, "ARC": 40}}
+
+
+class TestSingleScores:
+    @pytest.mark.parametrize("heading", ["scenario", "dataset", "subset", "benchmark"])
+    def test_the_task_column_may_have_any_usual_name(self, tmp_path: Path, heading: str) -> None:
+        rows = [f"{model},{task},{value}" for value, (model, task) in enumerate((m, t) for m in "abc" for t in "wxyz")]
+        content = task_scores(read(tmp_path, f"model,{heading},score\n" + "\n".join(rows)))
+        assert content["b"] == {"w": 4, "x": 5, "y": 6, "z": 7}
+
+    def test_json_lines_have_the_names_of_csv(self, tmp_path: Path) -> None:
+        lines = '{"llm": "a", "question_id": 1, "value": 1, "mood": 2}\n{"llm": "b", "question_id": 1, "value": 0}\n'
+        parsed = read(tmp_path, lines, "table.jsonl")
+        first = parsed.measurements[0]
+        assert isinstance(first, Scores)
+        assert (first.run.model, first.values.tolist()) == ("a", [1])
+        assert parsed.warnings == ["skipped unknown columns: mood"]
+
+    def test_an_unknown_column_that_distinguishes_rows_needs_an_option(self, tmp_path: Path) -> None:
+        text = "model,prompt_id,phase,score\na,1,x,1\na,1,y,0\nb,1,x,0\nb,1,y,0\n"
+        assert "--map trial=phase" in error(tmp_path, text)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "model_a,model_b,winner\nx,y,model_a\n",
+            "left,right,winner\nx,y,left\n",
+            "id,model_x,model_y,winner\n1,2,3,tie\n",
+        ],
+    )
+    def test_votes_are_rejected_in_files_and_folders(self, tmp_path: Path, text: str) -> None:
+        message = error(tmp_path, text)
+        assert "pairwise votes" in message
+        assert find_files([tmp_path]) == [tmp_path / "table.csv"]
+
+    def test_an_ambiguous_table_has_a_command_for_each_reading(self, tmp_path: Path) -> None:
+        message = error(tmp_path, "whatever,x,y\nfoo,.71,.55\nbar,.61,.65\n")
+        assert message.count("suffrage ingest") >= 2
+        assert message.count("rows are") >= 2
+
+    def test_prompts_with_columns_like_scores_are_rejected(self, tmp_path: Path) -> None:
+        text = "id,question,answer,human_score\n1,Why?,A,.5\n2,How?,B,.75\n"
+        assert "'human_score' may hold scores" in error(tmp_path, text)
+        assert read(tmp_path, text, ignore_columns=("human*",)).format == "prompt-table"
+
+    def test_an_option_that_names_a_missing_column_lists_the_columns(self, tmp_path: Path) -> None:
+        text = "name,MMLU,ARC\nm-a,.7,.6\n"
+        message = error(tmp_path, text, columns={"model": "nmae"})
+        assert "no such column. Did you mean 'name'? Columns: name, MMLU, ARC." in message
+        assert "unknown field. Choose from: model" in error(tmp_path, text, columns={"modle": "name"})
+        assert "--ignore-columns 'X*': no such column" in error(tmp_path, text, ignore_columns=("X*",))
+
+
+class TestOptions:
+    def test_columns_may_be_chosen(self, tmp_path: Path) -> None:
+        text = "who,extra,MMLU,ARC\nfoo,1,.7,.6\nbar,2,.5,.4\n"
+        options = {"columns": {"model": "who"}, "task_columns": ("M*", "ARC")}
+        assert task_scores(read(tmp_path, text, **options))["foo"] == {"MMLU": 0.7, "ARC": 0.6}
+
+    def test_the_reading_is_described(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, "Model,MMLU,ARC,Params,Average\nm-a,.7,.6,7B,.65\nm-b,.5,.4,8B,.45\n")
+        assert parsed.reading == (
+            "each row is a model (column Model); tasks = MMLU, ARC; details = Params; skipped = Average"
+        )
