@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,6 +27,7 @@ from tracker.database import (
 from tracker.errors import DatabaseError, PublishingError
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.name_lists import join_names
+from tracker.queries.catalogue.prompt_problems import count_prompt_problems
 from tracker.queries.findings.finding_records import get_finding
 from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.resolution import benchmark_label
@@ -194,7 +197,10 @@ def _contents(session: Session) -> Iterator[Check]:
         "Analyses of texts leave them out. Import a prompt table with texts: suffrage ingest PROMPTS" if silent else ""
     )
     description = f"{n_prompts:,}, {silent:,} of them without text" if silent else f"{n_prompts:,}, all with text"
-    yield Check(name="prompts", verdict="ok", result=description if n_prompts else "none yet", advice=advice)
+    if problems := count_prompt_problems(session):
+        yield _wrong_prompts(description, problems)
+    else:
+        yield Check(name="prompts", verdict="ok", result=description if n_prompts else "none yet", advice=advice)
     open_ended = metric.lower.is_(None) | metric.upper.is_(None)
     unbounded = session.scalars(sa.select(metric.name).where(open_ended).order_by(metric.name)).all()
     n_metrics = session.scalar(sa.select(sa.func.count()).select_from(tables.metric)) or 0
@@ -202,6 +208,21 @@ def _contents(session: Session) -> Iterator[Check]:
     if unbounded:
         description += f", {len(unbounded)} of them without bounds: {join_names(unbounded, MAX_NAMES)}"
     yield Check(name="metrics", verdict="ok", result=description)
+
+
+def _wrong_prompts(description: str, problems: Mapping[str, Mapping[str, int]]) -> Check:
+    """Return the warning about prompts whose content is wrong."""
+    totals: Counter[str] = Counter()
+    for by_problem in problems.values():
+        totals.update(by_problem)
+    listing = "; ".join(f"{problem}: {n:,}" for problem, n in totals.items())
+    commands = [f"suffrage prompts check {shlex.quote(benchmark)}" for benchmark in problems]
+    return Check(
+        name="prompts",
+        verdict="warning",
+        result=f"{description}. {listing[0].upper()}{listing[1:]}",
+        advice=f"List them: {join_names(commands, MAX_NAMES)}",
+    )
 
 
 def _partial(session: Session) -> str:

@@ -24,8 +24,8 @@ FIXED = {
     "export": ("archive", "filter", "findings", "prompts", "runs", "scores", "weights"),
     "formats": ("check", "list"),
     "metrics": ("default", "delete", "list", "rename"),
-    "models": ("import", "list"),
-    "prompts": ("import", "list"),
+    "models": ("import", "list", "merge", "unmerge"),
+    "prompts": ("check", "import", "list"),
     "runs": ("delete", "hide", "list", "show", "supersede", "unhide"),
 }
 """Commands of each group whose commands no other package brings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,14 @@ from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows, warn
+from tracker.name_lists import join_names
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 COLUMNS = ("name", "organization", "open_weights", "parameters", "n_runs", "benchmarks")
 MAX_LINES = 20
+MAX_NAMES = 8
 
 
 @click.command("list", cls=Command)
@@ -71,6 +74,54 @@ def import_facts(facts: Path, overwrite: bool, database: str | None, output_form
     engine = connect(database, create=False)
     _store_facts(engine, facts, overwrite=overwrite)
     _print_models(engine, output_format)
+
+
+@command.command("merge")
+@click.argument("model")
+@click.argument("merged")
+@database_option
+def merge(model: str, merged: str, database: str | None) -> None:
+    """Merge a model into another one that is the same model.
+
+    The runs of MERGED become runs of MODEL, and its name becomes an alias. Facts that MODEL lacks are added. A run that
+    MODEL already has is kept under another label. Recorded findings keep their names. `suffrage models unmerge`
+    reverses it.
+
+    Examples:
+        suffrage models merge org/llama-3 Llama-3
+    """
+    from tracker.database import connect, transaction
+    from tracker.recording.model_merges import merge_models
+
+    with transaction(connect(database, create=False), exclusive=True) as session:
+        result = merge_models(session, model, merged)
+    n = len(result.run_ids)
+    inform(f"{result.alias} is merged into {result.name}: {n:,} run{'s' * (n != 1)} moved.")
+    if result.relabeled:
+        runs = join_names(result.relabeled, MAX_NAMES)
+        inform(f"Runs with another label, because {result.name} has such a run: {runs}.")
+    inform(f"To separate them: suffrage models unmerge {shlex.quote(result.alias)}")
+
+
+@command.command("unmerge")
+@click.argument("merged")
+@database_option
+def unmerge(merged: str, database: str | None) -> None:
+    """Separate a model that was merged into another one.
+
+    Restores the runs, labels, names and facts from before the merge. Runs that were imported under the name since stay
+    with the other model.
+
+    Examples:
+        suffrage models unmerge Llama-3
+    """
+    from tracker.database import connect, transaction
+    from tracker.recording.model_merges import unmerge_models
+
+    with transaction(connect(database, create=False), exclusive=True) as session:
+        _, result = unmerge_models(session, merged)
+    n = len(result.run_ids)
+    inform(f"{merged} is a separate model again, with {n:,} run{'s' * (n != 1)}.")
 
 
 def _print_models(engine: Engine, output_format: str) -> None:

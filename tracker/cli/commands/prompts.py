@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,11 +22,12 @@ MAX_TEXT = 60
 
 @click.group(cls=Group)
 def command() -> None:
-    """Import or list the prompts of a benchmark.
+    """Import, list or check the prompts of a benchmark.
 
     Examples:
         suffrage prompts import mmlu cais/mmlu --config all
         suffrage prompts list mmlu_pro
+        suffrage prompts check mmlu_pro
     """
 
 
@@ -56,6 +59,35 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
         drop_order=("split",),
         if_empty=f"No prompts of {benchmark} yet. Import them: `suffrage prompts import {benchmark} SOURCE`",
     )
+
+
+@command.command("check")
+@click.argument("benchmark")
+@database_option
+@format_option
+def check_prompts(benchmark: str, database: str | None, output_format: str) -> None:
+    """Check the options and reference answers of a benchmark's prompts.
+
+    Lists prompts whose reference answer is none of the options, prompts with equal options, and equal prompts with
+    different reference answers. The exit code is 0 without problems and 2 with problems. Nothing is changed.
+
+    Examples:
+        suffrage prompts check mmlu_pro
+        suffrage prompts check mmlu_pro --format csv
+    """
+    from tracker.database import connect, transaction
+    from tracker.queries.catalogue.prompt_problems import PromptProblem, list_prompt_problems
+
+    with transaction(connect(database, create=False), write=False) as session:
+        problems = list_prompt_problems(session, benchmark)
+    if output_format == "table":
+        inform(f"{benchmark}: {len(problems):,} problem{'s' * (len(problems) != 1)} of prompts.")
+        problems = [replace(problem, text=join_lines(problem.text, MAX_TEXT)) for problem in problems]
+    if problems or output_format != "table":
+        names = [field.name for field in fields(PromptProblem)]
+        print_rows([asdict(row) for row in problems], output_format, columns=names, drop_order=("text", "task"))
+    if problems:
+        sys.exit(2)
 
 
 @command.command("import")

@@ -92,8 +92,8 @@ class ArchivedNames:
         for row in self._unique("model_alias", "name"):
             aliases[row["model"]].append(row["name"])
         stored = {scalar.id: scalar for scalar in self.session.scalars(select(Model))}
-        by_name = {scalar.name: stored[scalar.model_id] for scalar in self.session.scalars(select(ModelAlias))}
-        by_name |= {scalar.name: scalar for scalar in stored.values()}
+        by_name = {scalar.name: scalar for scalar in stored.values()}
+        by_name |= {scalar.name: stored[scalar.model_id] for scalar in self.session.scalars(select(ModelAlias))}
         models: list[Model] = []
         n_different = 0
         for row, further_names in zip(rows, aliases, strict=True):
@@ -114,7 +114,7 @@ class ArchivedNames:
                     n_different += old is not None and new is not None and old != new
             else:
                 model = Model(**row)
-                self.catalogue.n_models_new += 1
+                self.catalogue.new_models.append(row["name"])
             models.append(model)
         self.keys["model"] = self._add_new(models)
         self.model_names = [model.name for model in models]

@@ -14,6 +14,7 @@ from sqlmodel import select
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription
 from tracker.ingest.resolve.prompt_texts import make_storable
+from tracker.ingest.resolve.similar_models import comparison_key, describe_similar
 from tracker.schema import Benchmark, Metric, Model, ModelAlias, Score, Task, TaskScore
 from tracker.schema.table import Table
 
@@ -39,12 +40,13 @@ class CatalogueResolver:
     def __init__(self, session: Session, path: Path) -> None:
         self.session = session
         self.path = path
-        self.n_models_new = 0
+        self.new_models: list[str] = []
         self.benchmark_names: dict[int, str] = {}
         self.task_names: dict[int, str] = {}
         self._benchmarks: dict[str, int] = {}
         self._tasks: dict[int, dict[str, int]] = {}
         self._models: dict[str, int] | None = None
+        self._stored_models: list[str] = []
         self._metrics: dict[str, Metric] = {}
 
     def benchmark(self, *names: str | None) -> int:
@@ -89,9 +91,10 @@ class CatalogueResolver:
     def model(self, name: str, facts: Mapping[str, Any]) -> int:
         """Return the key of a model by name or alias. Missing facts are added, none is overwritten."""
         if self._models is None:
-            pairs = [*self.session.execute(sa.select(ModelAlias.name, ModelAlias.model_id))]  # type: ignore[call-overload]
-            pairs += [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
-            self._models = {pair[0]: pair[1] for pair in pairs}
+            pairs = [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
+            self._stored_models = [pair[0] for pair in pairs]
+            pairs += [*self.session.execute(sa.select(ModelAlias.name, ModelAlias.model_id))]  # type: ignore[call-overload]
+            self._models = {pair[0]: pair[1] for pair in pairs}  # an alias last: a merged model keeps its row
         name = make_storable(name)
         new = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
         if name not in self._models:
@@ -101,13 +104,25 @@ class CatalogueResolver:
             model = self._add(Model(name=name, **new))
             assert model.id is not None
             self._models[name] = model.id
-            self.n_models_new += 1
+            self.new_models.append(name)
         elif new:
             known = self.session.get_one(Model, self._models[name])
             for fact, value in new.items():
                 if getattr(known, fact) is None:
                     setattr(known, fact, value)
         return self._models[name]
+
+    @property
+    def n_models_new(self) -> int:
+        """Number of added models."""
+        return len(self.new_models)
+
+    def describe_similar_models(self) -> list[str]:
+        """Return a warning for each added model whose name is similar to that of another one."""
+        if not self.new_models:
+            return []
+        stored = {comparison_key(name): name for name in reversed(self._stored_models)}
+        return describe_similar(self.new_models, stored)
 
     def metric(self, description: MetricDescription) -> Metric:
         """Return the metric with a name. Missing bounds are added if all stored scores lie within them.

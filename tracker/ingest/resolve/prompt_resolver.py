@@ -30,6 +30,7 @@ from tracker.ingest.resolve.prompt_texts import (
 )
 from tracker.ingest.write.bulk_rows import reserve_keys
 from tracker.ingest.write.undo_log import undo_log
+from tracker.prompt_checks import PromptChecks
 from tracker.schema import Prompt
 
 
@@ -57,6 +58,7 @@ class PromptResolver:
         self.n_new = self.n_omitted = 0
         self.omitted: list[str] = []
         self.warnings: list[str] = []
+        self.checks: PromptChecks[str] = PromptChecks()
         self.details = DetailsMerger()
         self.duplicates: dict[FileName, dict[str, Any]] = {}
         self.renamed: dict[tuple[int, str, Name], dict[Name, Name]] = {}
@@ -380,6 +382,9 @@ class _BlockResolution:
             )
             if log is not None:
                 log.add_prompts(self.new)
+            for row in self.new.values():
+                name = self.prompts.keys[row["row"]]
+                self.resolver.checks.add(name, row["content_hash"], row["choices"], row["answer"])
             self.resolver.n_new += len(self.new)
             self.index.count_added(len(self.new))
         if self.aliases:

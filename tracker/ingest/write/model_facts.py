@@ -124,7 +124,7 @@ def store_model_facts(session: Session, file: ModelFactsFile, *, overwrite: bool
     models = {model.name: model for model in session.scalars(sa.select(Model))}
     by_key = {model.id: model for model in models.values()}
     also = session.execute(sa.select(ModelAlias.name, ModelAlias.model_id)).all()  # type: ignore[call-overload]
-    by_name = {name: by_key[key] for name, key in also} | models
+    by_name = models | {name: by_key[key] for name, key in also}
     known = [name for name in file.facts if name in by_name]
     _report_unknown(file, sorted(by_name), problems)
     stored = ModelFactsChanges()

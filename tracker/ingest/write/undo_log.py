@@ -185,7 +185,7 @@ def undo_log(session: Session) -> UndoLog | None:
 
 
 @contextmanager
-def recorded_import(session: Session, path: Path) -> Iterator[UndoLog]:
+def recorded_import(session: Session, path: Path | str) -> Iterator[UndoLog]:
     """Record what the block adds and changes, and store the record at its end.
 
     Rows that are added or changed as objects of the session are recorded by themselves.

@@ -6,6 +6,7 @@ the caller that opened the transaction does.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -28,6 +29,7 @@ from tracker.ingest.write.source_metrics import check_metrics, remember_metrics
 from tracker.ingest.write.store_changes import StoreChanges, StoredRun
 from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, limit_warnings
 from tracker.ingest.write.undo_log import recorded_import, undo_log
+from tracker.name_lists import MAX_NAMES, join_names
 from tracker.run_fields import merge_run_values
 from tracker.run_settings import evaluation_identity, remove_evaluation
 from tracker.schema import Run, RunSource, Score, Source, TaskScore, metadata
@@ -107,7 +109,9 @@ def _store_new(
     _link(session, source.id, updates)
     remember_metrics(session, source.id, updates)
     session.flush()
-    warnings = (*parsed.warnings, *prompts.warnings, *prompts.details.warnings)
+    problems = _describe_problems(prompts, catalogue)
+    warnings = (*parsed.warnings, *prompts.warnings, *prompts.details.warnings, *problems)
+    warnings += tuple(catalogue.describe_similar_models())
     return replace(
         _count_changes(updates, catalogue),
         source_id=source.id,
@@ -163,6 +167,17 @@ def _describe_omissions(prompts: PromptResolver, parser: RunParser) -> Iterator[
         if n:
             more = [f"and {n - len(first):,} more"] if n > len(first) else []
             yield f"{n:,} {problem}:\n  " + "\n  ".join([*first, *more])
+
+
+def _describe_problems(prompts: PromptResolver, catalogue: CatalogueResolver) -> Iterator[str]:
+    """Return the warnings about the content of new prompts."""
+    commands = [f"suffrage prompts check {shlex.quote(name)}" for name in catalogue.benchmark_names.values()]
+    for problem, names in prompts.checks.found_by_problem.items():
+        if names:
+            yield (
+                f"{len(names):,} new prompt{'s' * (len(names) != 1)}: {problem}: {join_names(names, MAX_NAMES)}. "
+                f"List them: {commands[0]}"
+            )
 
 
 def _lost_runs(session: Session, source: Source, parsed: ParsedFile, options: ReadOptions) -> bool:

@@ -163,6 +163,7 @@ def list_models(session: Session) -> list[ModelRow]:
     aliases: dict[int, list[str]] = {}
     for name, key in session.execute(sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)):
         aliases.setdefault(key, []).append(name)
+    other_names = {name for names in aliases.values() for name in names}  # of merged models too
     answered: dict[int, list[str]] = {}
     pairs = (
         sa.select(tables.run.c.model_id, tables.benchmark.c.name, tables.benchmark.c.revision)
@@ -191,6 +192,7 @@ def list_models(session: Session) -> list[ModelRow]:
             benchmarks=tuple(sorted(set(answered.get(row.id, ())))),
         )
         for row in session.execute(sa.select(tables.model))
+        if row.name not in other_names
     ]
     return sorted(rows, key=lambda row: row.name)
 
@@ -294,7 +296,7 @@ def _model_key(session: Session, name: str) -> int:
     query = sa.select(tables.model.c.name, tables.model.c.id)
     known = {name: key for name, key in session.execute(query)}  # noqa: C416
     also = sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)
-    keys = {name: key for name, key in session.execute(also)} | known  # noqa: C416
+    keys = known | {name: key for name, key in session.execute(also)}  # noqa: C416
     if name not in keys:
         raise NotFoundError("model", name, sorted(known))
     key: int = keys[name]

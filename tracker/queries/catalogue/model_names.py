@@ -31,9 +31,9 @@ def find_model(session: Session, name: str) -> ModelKey:
         NotFoundError: no model has this name.
     """
     model, alias = tables.model.c, tables.model_alias.c
-    for query in (
-        sa.select(model.id, model.name).where(model.name == name),
+    for query in (  # an alias first: a merged model keeps its row
         sa.select(model.id, model.name).join(tables.model_alias, alias.model_id == model.id).where(alias.name == name),
+        sa.select(model.id, model.name).where(model.name == name),
     ):
         row = session.execute(query).first()
         if row is not None:

@@ -61,7 +61,7 @@ class FilterModels(AnalysisInput):
         makers = {
             name: ModelOrigin(organization=organization, open_weights=is_open) for name, organization, is_open in rows
         }
-        names = dict(session.execute(also).all()) | {name: name for name in makers}
+        names = {name: name for name in makers} | dict(session.execute(also).all())
         return cls(selected=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
 
     def find_origins(self, names: Sequence[str]) -> list[ModelOrigin]:

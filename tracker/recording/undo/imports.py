@@ -52,7 +52,7 @@ def list_imports(session: Session) -> list[ImportRow]:
                 id=row.id,
                 source=row.source_id,
                 file=row.path,
-                format=row.format or "suffrage-archive",
+                format=row.format or ("merge" if row.path.startswith("suffrage models merge ") else "suffrage-archive"),
                 ingested=row.ingested,
                 n_prompts=log.n_prompts,
                 n_runs=len(log.added.get("run", ())),

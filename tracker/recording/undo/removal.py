@@ -31,7 +31,7 @@ from tracker.schema import metadata
 KEYS_AT_ONCE = 500
 DERIVED = ("n_scores", "checksum")
 """Columns of a run that follow from its scores."""
-RESTORED = ("score", "answer", "task_score", "prompt", "model", "metric", "benchmark", "source", "run")
+RESTORED = ("score", "answer", "task_score", "prompt", "model", "model_alias", "metric", "benchmark", "source", "run")
 """Tables with replaced values, in the order in which they are restored."""
 REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
     "prompt": (("prompt_value", "prompt_id"), ("filter_decision", "prompt_id"), ("filter_reason", "prompt_id")),
