@@ -122,8 +122,9 @@ class CrossReadings:
             plain = normalize_heading(column.heading)
             return orientation != "prompts" or plain not in PROMPT_DETAILS or name_kind(column.heading) == "model"
         if orientation in ("prompts", "models", "tasks"):
-            is_model = column.role in (ColumnRole.SIDE, ColumnRole.TEXTS) and name_kind(column.heading) == "model"
-            return bool(column.heading) and (column.role == ColumnRole.EMPTY or is_model)
+            is_side = column.role in (ColumnRole.SIDE, ColumnRole.TEXTS)
+            is_expected = is_side and name_kind(column.heading) == COLUMNS[orientation]
+            return bool(column.heading) and (column.role == ColumnRole.EMPTY or is_expected)
         return False
 
     def _keys(self, orientation: Orientation) -> list[str]:
@@ -253,7 +254,8 @@ class CrossReadings:
 
     def _side_evidence(self, orientation: Orientation, key: str, values: Sequence[str]) -> float:
         entity, evidence = ROWS[orientation], 0.0
-        columns = [column for name, column in self.table.columns.items() if name not in (key, *values)]
+        used = {key, *values}
+        columns = [column for name, column in self.table.columns.items() if name not in used]
         if any(is_model_side_heading(column.heading) for column in columns):
             evidence += 5 if entity == "model" else -3
         if any(column.role in (ColumnRole.SUMMARY, ColumnRole.STDERR) for column in columns) and entity == "model":

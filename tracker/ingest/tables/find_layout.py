@@ -213,9 +213,9 @@ def _find_stderr(table: TableColumns, values: Sequence[str]) -> dict[str, str]:
     """Return the column of standard errors of each column of scores."""
     headings = {table.columns[name].heading.casefold(): name for name in values}
     found_columns: dict[str, str] = {}
-    before = ""
+    before, scores = "", set(values)
     for name, column in table.columns.items():
-        if name in values:
+        if name in scores:
             before = name
         elif column.role == ColumnRole.STDERR:
             stem = stderr_stem(column.heading)

@@ -98,6 +98,17 @@ class TestLeaderboards:
         assert task_scores(read(tmp_path, text, splits=("dev",))) == {"m-a": {"MMLU": 50, "ARC": 40}}
 
 
+class TestManyColumns:
+    def test_each_of_3000_columns_is_a_prompt(self, tmp_path: Path) -> None:
+        names = [f"q{number}" for number in range(3000)]
+        rows = [",".join([model, *("01"[(number + shift) % 3 == 0] for number in range(3000))])
+                for shift, model in enumerate(("m-a", "m-b"))]  # fmt: skip
+        first, second = read(tmp_path, "\n".join([",".join(["model", *names]), *rows])).measurements
+        assert isinstance(first, Scores)
+        assert first.prompts.keys == names
+        assert first.prompts is second.prompts
+
+
 class TestSingleScores:
     @pytest.mark.parametrize("heading", ["scenario", "dataset", "subset", "benchmark"])
     def test_the_task_column_may_have_any_usual_name(self, tmp_path: Path, heading: str) -> None:
