@@ -70,7 +70,7 @@ class TestEmptyStore:
 
 
 class TestIngest:
-    @pytest.mark.parametrize("text", ["no results\n", "prompt_id,a,b\np,1,x\n", ""])
+    @pytest.mark.parametrize("text", ["no results\n", "model,prompt_id,score\nm,p,x\n", ""])
     def test_a_file_without_results_leaves_no_store(self, tmp_path: Path, text: str) -> None:
         (tmp_path / "file.csv").write_text(text)
         path = str(tmp_path / "new.db")
