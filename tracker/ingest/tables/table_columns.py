@@ -104,6 +104,10 @@ class TableColumn:
 
     def _is_rank_or_year(self) -> bool:
         """Return whether the cells are 1, 2, 3, … in order, or years."""
+        starts_as_rank = len(self.cells) > 2 and self.cells[0].strip()[:1] == "1" and self.cells[1].strip()[:1] == "2"
+        starts_as_year = self.cells[0].strip()[:2] in ("19", "20")
+        if not (starts_as_rank or starts_as_year):
+            return False
         if not all(re.fullmatch(r"\d{1,4}(?:\.0+)?", cell.strip()) for cell in self.cells):
             return False
         numbers = [int(float(cell)) for cell in self.cells]
