@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from sound.promptfoo import BRIEF, GPT, LLAMA, PLAIN, SEVERAL, failed, old, output, result
+from sound.promptfoo import BRIEF, FILES, GPT, LLAMA, PLAIN, SEVERAL, failed, old, output, result
 
 from tracker.errors import BadInputError
 from tracker.ingest.formats import lm_eval, promptfoo
@@ -52,6 +52,32 @@ def prompts(reading: ParsedFile) -> Prompts:
     block = reading.measurements[0]
     assert isinstance(block, (Scores, Answers))
     return block.prompts
+
+
+class TestOutputFormats:
+    @pytest.mark.parametrize("name", ["lines.jsonl", "results.yaml"])
+    def test_json_lines_and_yaml_hold_what_json_holds(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).write_bytes(FILES[name])
+        reading, expected = read(tmp_path / name), read(write(tmp_path, SEVERAL))
+        for metric in ("score", "pass", "tone"):
+            assert scores(reading, metric) == scores(expected, metric)
+        assert prompts(reading).answer == prompts(expected).answer
+
+    def test_a_table_has_the_scores_of_each_provider(self, tmp_path: Path) -> None:
+        (tmp_path / "table.csv").write_bytes(FILES["table.csv"])
+        reading = read(tmp_path / "table.csv", benchmark="sums")
+        assert scores(reading, "score") == {
+            ("openai:gpt", ""): {("0+1", 0): 1.0, ("1+1", 0): 1.0},
+            ("local:llama", ""): {("0+1", 0): 0.25},
+        }
+        assert scores(reading, "tone") == {("openai:gpt", ""): {("0+1", 0): 0.5, ("1+1", 0): 0.5}}
+        assert "1 results are provider errors" in " ".join(reading.warnings)
+
+    def test_a_table_of_earlier_versions_has_the_scores_of_its_cells(self, tmp_path: Path) -> None:
+        (tmp_path / "old-table.csv").write_bytes(FILES["old-table.csv"])
+        reading = read(tmp_path / "old-table.csv", benchmark="sums")
+        assert scores(reading, "score") == {("openai:gpt", ""): {("0+1", 0): 1.0, ("1+1", 0): 0.25}}
+        assert scores(reading, "pass") == {("openai:gpt", ""): {("0+1", 0): 1.0, ("1+1", 0): 0.0}}
 
 
 class TestScores:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from tracker.ingest.measurement import ReadOptions
 
 GPT, LLAMA = {"id": "openai:gpt", "label": ""}, {"id": "local:llama", "label": "Llama"}
@@ -95,7 +97,23 @@ SEVERAL = [
     *[result(test, template=BRIEF, column=2) for test in range(3)],
     *[result(test, False, LLAMA, BRIEF, 3) for test in range(3)],
 ]  # fmt: skip
+CSV = """sum,[openai:gpt] What is {{sum}}?,Status,Score,Named Scores,Grader Reason,Comment,[local:llama] What is {{sum}}?,Status,Score,Named Scores,Grader Reason,Comment
+0+1,1,PASS,1.00,"{""tone"":0.5}",good,,no,FAIL,0.25,,bad,
+1+1,2,PASS,1.00,"{""tone"":0.5}",good,,,ERROR,0.00,,429,
+"""  # noqa: E501 - a heading of promptfoo
+OLD_CSV = """sum,[openai:gpt] What is {{sum}}?
+0+1,"[PASS] (1.00)
+
+1"
+1+1,"[FAIL] (0.25)
+
+no"
+"""
 FILES = {
+    "lines.jsonl": "".join(json.dumps(item) + "\n" for item in SEVERAL).encode(),
+    "results.yaml": yaml.safe_dump(output(SEVERAL), sort_keys=False).encode(),
+    "table.csv": CSV.encode(),
+    "old-table.csv": OLD_CSV.encode(),
     "new.json": json.dumps(output(SEVERAL), indent=2).encode(),
     "repeated.json": json.dumps(output([result(0), result(0, False, vars={"sum": "0+1"}, testIdx=1)])).encode(),
     "results.json": json.dumps(

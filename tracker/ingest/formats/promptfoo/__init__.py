@@ -1,4 +1,4 @@
-"""Results of promptfoo, written with `promptfoo eval -o results.json`.
+"""Results of promptfoo, written with `promptfoo eval -o results.json` (or .jsonl, .yaml, .csv).
 
 Each provider is a model, each prompt template a variant of its run, and each test a prompt; repeated tests are trials.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.files.json_values import first_bytes
+from tracker.ingest.formats.promptfoo import outputs
 from tracker.ingest.formats.promptfoo.result_index import PromptfooResultIndex, iterate_results
 from tracker.ingest.formats.promptfoo.rows import PASS, SCORE, PromptfooResult
 from tracker.ingest.measurement import (
@@ -28,23 +29,18 @@ from tracker.ingest.measurement import (
 from tracker.ingest.reported_score import ReportedScore
 
 SPECIFICITY = 31
-RECOGNIZED_BY = ".json that begins with results and their version"
+RECOGNIZED_BY = ".json or .yaml that begins with results and their version, .jsonl with promptIdx and testIdx, .csv"
 """One more than other harnesses, because results of old versions start like those of lm-evaluation-harness."""
 NAMESPACE = "promptfoo"
-START = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*\d+\b')
 END_BYTES = 1 << 16
-VERSION = re.compile(rb'"promptfooVersion"\s*:\s*"([^"\\]{1,40})"')
+VERSION = re.compile(rb'"?promptfooVersion"?\s*:\s*"?([^"\\\s]{1,40})')
 LETTERS_PER_BLOCK = 8_000_000
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
     """Return why the file is not a result file of promptfoo."""
-    if path.suffix != ".json":
-        return "the name does not end in .json"
-    start = first_bytes(path, 4096)
-    if isinstance(start, str):
-        return start
-    return None if START.match(start) else "it does not start with results and their version"
+    start = first_bytes(path)
+    return start if isinstance(start, str) else outputs.mismatch_reason(path, start)
 
 
 def harness_name(path: Path) -> str | None:

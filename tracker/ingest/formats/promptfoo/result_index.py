@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.file_contents import open_file
-from tracker.ingest.files.json_files import parse_json
-from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import count, instant, mapping, number, setting, text, version_warning
+from tracker.ingest.formats.promptfoo.outputs import iterate_entries
 from tracker.ingest.formats.promptfoo.rows import (
-    FIELDS,
     PASS,
     SCORE,
     InvalidResultError,
@@ -29,27 +26,18 @@ from tracker.ingest.formats.promptfoo.rows import (
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
 from tracker.ingest.reported_score import ReportedScore
 
-HEAD = ("evalId", "config", "metadata", "version", "timestamp", "stats", "prompts")
 VERSIONS = (2, 3)
-CHUNK = 1 << 18
 MAX_METRICS = 200
 MAX_NAME_LENGTH = 80
 
 
 def iterate_results(path: Path, head: dict[str, Any]) -> Iterator[PromptfooResult]:
     """Yield the results in the order of the file; members beside them are added to the header."""
-    n = 0
-    with open_file(path) as file:
-        chunks = iter(lambda: file.read(CHUNK), b"")
-        for name, data in stream_parts(chunks, path, of=("results", "results"), only=FIELDS, beside=HEAD):
-            if name is not None:
-                head[name] = parse_json(path, data, name)
-                continue
-            n += 1
-            try:
-                yield parse_result(parse_json(path, data, f"result {n}"))
-            except InvalidResultError as error:
-                raise BadInputError(path, f"result {n} {error}.") from error
+    for n, entry in enumerate(iterate_entries(path, head), start=1):
+        try:
+            yield parse_result(entry)
+        except InvalidResultError as error:
+            raise BadInputError(path, f"result {n} {error}.") from error
 
 
 class PromptfooResultIndex:
