@@ -240,6 +240,14 @@ class TestRuns:
         run = blocks(read(path, model="mine"))["acc"].run
         assert (run.model, run.benchmark, run.label) == ("mine", "t", STAMP)
 
+    def test_a_folder_of_the_harness_names_the_model(self, folder: Folder) -> None:
+        path = folder({"t": [sample()]})
+        moved = path / "org__my__model"
+        moved.mkdir()
+        for file in path.glob("samples_*"):
+            file.rename(moved / file.name)
+        assert blocks(read(moved))["acc"].run.model == "org/my__model"
+
     def test_results_alone_give_scores_of_whole_tasks(self, folder: Folder) -> None:
         result = {
             "results": {

@@ -107,7 +107,7 @@ class LmEvalResults:
 
     @cached_property
     def model(self) -> str:
-        """Return the name of the model.
+        """Return the name of the model; if the file has none, that of a folder ``org__model``, which the harness makes.
 
         Raises:
             BadInputError: the name is a placeholder of the harness, or there are only samples.
@@ -122,6 +122,9 @@ class LmEvalResults:
             return name
         if model_argument:
             return model_argument
+        maker, mark, model = self.path.parent.name.partition("__")
+        if maker and mark and model:
+            return f"{maker}/{model}"
         if not self.data:
             raise BadInputError(
                 self.path, "does not name the model, and the results file is missing; add --model NAME."
