@@ -7,7 +7,16 @@ import math
 from pathlib import Path
 
 import pytest
-from sound import alpaca_eval, arena_hard, bfcl, live_bench, live_code_bench, mteb, swe_bench_experiments
+from sound import (
+    alpaca_eval,
+    alpaca_eval_leaderboard,
+    arena_hard,
+    bfcl,
+    live_bench,
+    live_code_bench,
+    mteb,
+    swe_bench_experiments,
+)
 
 from tracker.errors import BadInputError
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
@@ -62,6 +71,27 @@ class TestAlpacaEval:
         twice = [alpaca_eval.annotation("Why?", 2.0), alpaca_eval.annotation("Why?", 1.0)]
         parsed = read(tmp_path, {"annotations.json": json.dumps(twice).encode()})
         assert sorted(scores(parsed).values()) == [0, 1]
+
+
+class TestAlpacaEvalLeaderboard:
+    def test_win_rates_are_metrics_of_one_task_as_proportions(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, alpaca_eval_leaderboard.FILES)
+        blocks = [block for block in parsed.measurements if isinstance(block, TaskScores)]
+        values = {(block.run.model, block.metric.name): block.values.item() for block in blocks}
+        assert values["model-1", "win_rate"] == pytest.approx(0.769)
+        assert values["model-1", "length_controlled_winrate"] == pytest.approx(0.864)
+        assert len(values) == 6
+        assert {(block.run.benchmark, *block.tasks, *(block.n_prompts or ())) for block in blocks} == {
+            ("alpaca_eval_2", "alpaca_eval_2", 805)
+        }
+        assert blocks[0].stderr is not None
+        assert blocks[0].stderr.item() == pytest.approx(0.009)
+
+    def test_annotators_have_separate_metrics_and_lines_of_one_model_separate_runs(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, alpaca_eval_leaderboard.FILES, "data_AlpacaEval/claude_leaderboard.csv")
+        blocks = [block for block in parsed.measurements if isinstance(block, TaskScores)]
+        assert {block.metric.name for block in blocks} == {"win_rate (claude)", "length_controlled_winrate (claude)"}
+        assert {block.run.label for block in blocks} == {"", "line 3"}
 
 
 class TestArenaHard:
@@ -169,6 +199,7 @@ class TestMteb:
             read(tmp_path, mteb.FILES, f"{mteb.FOLDER}/Massive.json", ReadOptions(splits=("validation",)))
         )
         assert block.values.tolist() == pytest.approx([0.15])
+        assert block.run.variant == "split validation"
         path = tmp_path / "x.json"
         path.write_text(json.dumps(mteb.result("T", dev=[1.0], train=[0.5])))
         with pytest.raises(BadInputError, match="--split"):

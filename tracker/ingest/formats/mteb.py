@@ -67,7 +67,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     splits = _splits(path, by_split, options)
     values = [_main_score(path, split, subset) for split in splits for subset in _subsets(path, split, by_split[split])]
     yield TaskScores(
-        run=_run(path, options),
+        run=_run(path, splits, options),
         metric=MAIN_SCORE,
         tasks=[task],
         values=np.array([math.fsum(values) / len(values)]),
@@ -107,7 +107,7 @@ def _main_score(path: Path, split: str, subset: Any) -> float:
     return value
 
 
-def _run(path: Path, options: ReadOptions) -> RunDescription:
+def _run(path: Path, splits: Sequence[str], options: ReadOptions) -> RunDescription:
     """Return the run: the model of model_meta.json, else the folder <organization>__<model>/<revision>."""
     meta = mapping(read_json(files[0])) if (files := companion_files(path)) else {}
     folder = path.absolute().parent
@@ -123,5 +123,7 @@ def _run(path: Path, options: ReadOptions) -> RunDescription:
         model=name,
         benchmark=options.benchmark or BENCHMARK,
         label=text(meta.get("revision")) or folder.name,
+        # No mean mixes scores on other splits with those on test.
+        variant=f"split {'+'.join(sorted(splits))}" if options.splits and list(splits) != ["test"] else "",
         model_facts=facts,
     )
