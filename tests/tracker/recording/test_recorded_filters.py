@@ -305,11 +305,11 @@ class TestClaims:
         with transaction(filled_file) as session:
             number = session.scalar(sa.select(tables.model.c.id).where(tables.model.c.name == "arithmetic/model 3"))
             another = {"name": "three", "model_id": number}
-            shadowed = {"name": "arithmetic/model 1", "model_id": number}  # the name of a model is its own
-            session.execute(sa.insert(tables.model_alias), [another, shadowed])
+            merged = {"name": "arithmetic/model 1", "model_id": number}
+            session.execute(sa.insert(tables.model_alias), [another, merged])
         names = ("three", "arithmetic/model 1", "arithmetic/model 3", "unheard-of")
         result = run_analysis(filled_file, "looking", replace(ARITHMETIC, models=names)).report.finding
-        assert result.models == ("arithmetic/model 3", "arithmetic/model 1", "unheard-of")
+        assert result.models == ("arithmetic/model 3", "unheard-of")
         assert result.n_models == 5
 
     def test_help_describes_claimed_options(self) -> None:
