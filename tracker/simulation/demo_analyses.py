@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -12,8 +13,10 @@ from typing import Any
 
 from tracker.database import connect
 from tracker.errors import SuffrageError
+from tracker.recording.declaration import load_declaration
 from tracker.recording.finding import Finding
 from tracker.recording.pipeline import ComputedFinding, compute_finding
+from tracker.recording.registry import discover_analyses
 from tracker.simulation.truth_comparison import select_scores
 
 N_PROCESSES = 2
@@ -74,18 +77,33 @@ class DemoFinding:
     result: ComputedFinding | str
 
 
+def start_processes() -> ProcessPoolExecutor:
+    """Start the two processes that compute. They import the analyses while the caller fills the store."""
+    n_processes = min(N_PROCESSES, os.cpu_count() or 1)
+    pool = ProcessPoolExecutor(n_processes, mp_context=get_context("spawn"))
+    for _ in range(n_processes):
+        pool.submit(_import_analyses)
+    return pool
+
+
+def _import_analyses() -> None:
+    for name in discover_analyses():
+        with suppress(SuffrageError):  # running it reports the problem
+            load_declaration(name)
+
+
 def compute_findings(
-    database_url: str, analyses: Sequence[str], of_filters: Sequence[str]
+    pool: ProcessPoolExecutor, database_url: str, analyses: Sequence[str], of_filters: Sequence[str]
 ) -> Iterator[list[DemoFinding]]:
-    """Compute the findings of each analysis in two processes, in the order of the names.
+    """Compute the findings of each analysis, in the order of the names.
 
     Args:
+        pool: the processes of `start_processes`.
         database_url: the store with the simulated benchmark.
         analyses: names of analyses of one benchmark; the first one makes a filter.
         of_filters: names of analyses of that filter. They start once the first finding is recorded, which the caller
             does before it takes the second.
     """
-    pool = ProcessPoolExecutor(min(N_PROCESSES, os.cpu_count() or 1), mp_context=get_context("spawn"))
 
     def submit(names: Sequence[str]) -> list[Future[list[DemoFinding]]]:
         return [pool.submit(compute_demo_findings, database_url, name) for name in names]

@@ -54,6 +54,7 @@ def test_the_demo_runs_twice_in_a_folder(
     assert "\x1b" not in first
 
     # The second run computes one analysis again, in this process.
+    monkeypatch.setattr(demo_analyses, "start_processes", lambda: None)
     monkeypatch.setattr(demo_analyses, "compute_findings", compute_comparison)
     with pytest.raises(SystemExit, match="0"):
         main(["demo", "--no-mlflow"])
@@ -66,7 +67,9 @@ def test_the_demo_runs_twice_in_a_folder(
     assert sections == find_sections(first, "analyze comparison")
 
 
-def compute_comparison(url: str, analyses: Sequence[str], of_filters: Sequence[str]) -> Iterator[list[DemoFinding]]:
+def compute_comparison(
+    _: None, url: str, analyses: Sequence[str], of_filters: Sequence[str]
+) -> Iterator[list[DemoFinding]]:
     names = (*analyses, *of_filters)
     return (compute_demo_findings(url, name) for name in names if name == "comparison")
 

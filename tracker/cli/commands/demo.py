@@ -50,7 +50,7 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
         suffrage demo --folder another-demo --seed 1 --no-mlflow
     """
     from tracker.database import connect
-    from tracker.simulation.demo_analyses import compute_findings
+    from tracker.simulation.demo_analyses import compute_findings, start_processes
     from tracker.simulation.item_response import simulate
 
     known = _claim(folder, seed)
@@ -58,12 +58,13 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     tracking_uri = None if no_mlflow else _sqlite_url(folder / "mlflow.db")
 
     _print_text("All data are simulated: models, organizations and prompts are invented, and the truth is known.")
+    pool = start_processes()
     simulation = simulate(seed=seed)
     _describe(simulation)
     _write(simulation, folder, known=known)
     engine = connect(url)
     _ingest(engine, folder)
-    findings = compute_findings(url, *_analyses())
+    findings = compute_findings(pool, url, *_analyses())
     _print_leaderboard(engine, simulation)
     _compare(engine, simulation)
     _head("Analyses: the finding to expect, the headline and its first evidence")
