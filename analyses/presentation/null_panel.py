@@ -28,7 +28,8 @@ def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None
         one_value = high - low <= SPREAD_TOLERANCE * max(abs(low), abs(high))
         margin = max(1e-3 * abs(high), 1e-6) if one_value else 0.06 * (high - low)
         edges: Any = np.linspace(low - margin, high + margin, 52)
-        axes.hist(null, bins=edges, color=DRAWN, alpha=0.85, label=f"null: {drawn}")
+        counts = np.histogram(null, edges)[0]
+        axes.stairs(counts, edges, fill=True, color=DRAWN, alpha=0.85, label=f"null: {drawn}")
         axes.set_xlim(edges[0], edges[-1])
     if np.isfinite(comparison.observed):
         axes.axvline(comparison.observed, color=OBSERVED, linewidth=1.8, label="observed")
