@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ DIGITS = 12
 """Number of digits of a revision: of the SHA-256 of a model's files, or of a commit."""
 HUB = "https://huggingface.co"
 SECONDS_FOR_HUB = 10
+_LIBRARIES = threading.RLock()
+"""Held while the state that the libraries share is changed."""
 
 
 def resolve_folder(
@@ -79,24 +82,29 @@ def is_hub_reachable() -> bool:
 
 @contextmanager
 def silence_libraries() -> Iterator[None]:
-    """Keep the libraries' warnings and progress bars off the terminal."""
+    """Keep the libraries' warnings and progress bars off the terminal; one thread at a time.
+
+    While it loads a model, transformers replaces methods of its classes: overlapping loads would leave later models
+    with untied weights.
+    """
     from transformers.utils import logging as transformers_logging
 
-    encoder_logger = logging.getLogger("sentence_transformers")
-    verbosity, level, bars = (
-        transformers_logging.get_verbosity(),
-        encoder_logger.level,
-        transformers_logging.is_progress_bar_enabled(),
-    )
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    encoder_logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        encoder_logger.setLevel(level)
-        if bars:
-            transformers_logging.enable_progress_bar()
+    with _LIBRARIES:
+        encoder_logger = logging.getLogger("sentence_transformers")
+        verbosity, level, bars = (
+            transformers_logging.get_verbosity(),
+            encoder_logger.level,
+            transformers_logging.is_progress_bar_enabled(),
+        )
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        encoder_logger.setLevel(logging.ERROR)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            transformers_logging.set_verbosity(verbosity)
+            encoder_logger.setLevel(level)
+            if bars:
+                transformers_logging.enable_progress_bar()
