@@ -44,7 +44,7 @@ class MergedModel:
 def merge_models(session: Session, name: str, merged: str) -> MergedModel:
     """Make the runs and names of one model those of another one.
 
-    Facts that the other model lacks are used_labels over; none is overwritten. Recorded findings keep their names.
+    Facts that the other model lacks are copied; none is overwritten. Recorded findings keep their names.
 
     Args:
         session: an exclusive write transaction.
