@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -248,26 +247,6 @@ def tracking_uri(tmp_path: Path, mlflow_template: Path) -> str:
     """An empty MLflow store of this test's own."""
     shutil.copy(mlflow_template, tmp_path / "mlflow.db")
     return f"sqlite:///{tmp_path / 'mlflow.db'}"
-
-
-_TIE_WEIGHTS: list[Any] = []
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Restore the method that ties the weights of models, which transformers replaces while it loads one.
-
-    Loads that overlap may leave the replacement behind; models written or loaded later would then differ from the same
-    ones in another worker.
-    """
-    module = sys.modules.get("transformers.modeling_utils")
-    tied_class = getattr(module, "PreTrainedModel", None)
-    if tied_class is None:
-        return
-    if tied_class.tie_weights.__name__ == "tie_weights":
-        _TIE_WEIGHTS[:] = [tied_class.tie_weights]
-    elif _TIE_WEIGHTS:
-        tied_class.tie_weights = _TIE_WEIGHTS[0]
-        item.warn(pytest.PytestWarning("a test before this one left the weights of models untied"))
 
 
 class _LanguageModels(dict[str, Path]):
