@@ -1,0 +1,92 @@
+"""The interface of a harness module: its releases, its runs, and the numbers that it reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from drift.environments import Environment
+
+Rows = Sequence[Sequence[float]]
+"""The stored scores of some tasks under one metric: for each prompt, those of its trials."""
+
+
+def mean(rows: Rows) -> float:
+    """The mean over prompts of the mean over trials."""
+    return float(np.mean([np.mean(trials) for trials in rows]))
+
+
+def mean_stderr(rows: Rows) -> float:
+    """The standard error of the mean over prompts."""
+    return float(np.std([np.mean(trials) for trials in rows], ddof=1) / math.sqrt(len(rows)))
+
+
+def number_of_prompts(rows: Rows) -> float:
+    return float(len(rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """A number in the harness's own results.
+
+    Attributes:
+        model: name of the model in the store.
+        benchmark: name of the benchmark in the store.
+        tasks: names of the tasks in the store that the number covers; empty for all tasks of the benchmark.
+        metric: name in the store of the metric, with the filter, whose rows or task score the number describes.
+        value: the number.
+        name: the number as the harness names it, for the report.
+        statistic: how the harness computes it from the rows, written without the program under test.
+        column: which column of a task score holds it, where the store has no rows under the metric.
+        decimals: number of decimals to which the harness rounds it; None for full precision.
+    """
+
+    model: str
+    benchmark: str
+    tasks: tuple[str, ...] = ()
+    metric: str
+    value: float
+    name: str
+    statistic: Callable[[Rows], float] = mean
+    column: Literal["value", "stderr", "n_prompts"] = "value"
+    decimals: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A version of a harness, and what installs it.
+
+    Attributes:
+        requirements: of pip or npm; that of the harness first, without a version for the newest.
+        installer: which of the two.
+    """
+
+    requirements: tuple[str, ...]
+    installer: Literal["pip", "npm"] = "pip"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Harness:
+    """A harness under test.
+
+    Attributes:
+        name: for the command line and the report.
+        package: name of its distribution, which gives the installed version.
+        releases: the newest first.
+        run: evaluates with an installed release, in an empty folder. Each folder that it returns is imported into a
+            fresh store and becomes rows of the report.
+        reported: reads the results in such a folder, without the program under test.
+        ingest_options: further options of ``suffrage ingest`` for such a folder.
+    """
+
+    name: str
+    package: str
+    releases: Sequence[Release]
+    run: Callable[[Environment, Path], Sequence[Path]]
+    reported: Callable[[Path], Iterable[Reported]]
+    ingest_options: Sequence[str] = ()
