@@ -29,6 +29,7 @@ INGEST = "Import results: suffrage ingest RESULTS --benchmark NAME"
 ADDITIONS = {
     "benchmark": INGEST,
     "finding": "Record one: suffrage analyze rank-intervals BENCHMARK",
+    "merge": "Merge models: suffrage models merge MODEL MERGED",
     "model": INGEST,
     "run": INGEST,
 }

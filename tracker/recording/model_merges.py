@@ -17,11 +17,9 @@ from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS
 from tracker.ingest.write.undo_log import recorded_import
 from tracker.queries.catalogue.model_names import find_model
-from tracker.recording.undo.imports import ImportRow, list_imports
+from tracker.recording.undo.imports import MERGE, list_imports
 from tracker.recording.undo.removal import UndoResult, undo_import
 from tracker.schema import Model, ModelAlias, Run
-
-COMMAND = ("suffrage", "models", "merge")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +56,7 @@ def merge_models(session: Session, name: str, merged: str) -> MergedModel:
     target, source = find_model(session, name), find_model(session, merged)
     if target.id == source.id:
         raise ConflictError(f"{name!r} and {merged!r} are names of the same model, {target.name}.")
-    path = shlex.join([*COMMAND, target.name, source.name])
+    path = shlex.join([*MERGE, target.name, source.name])
     with recorded_import(session, path):
         session.add(ModelAlias(name=source.name, model_id=target.id))
         for alias in session.scalars(select(ModelAlias).where(ModelAlias.model_id == source.id)):
@@ -71,7 +69,7 @@ def merge_models(session: Session, name: str, merged: str) -> MergedModel:
     return MergedModel(name=target.name, alias=source.name, run_ids=moved, relabeled=relabeled)
 
 
-def unmerge_models(session: Session, merged: str) -> tuple[ImportRow, UndoResult]:
+def unmerge_models(session: Session, merged: str) -> UndoResult:
     """Separate a merged model again, with the runs and names that it had.
 
     Runs that were imported under its name since stay with the other model.
@@ -84,14 +82,10 @@ def unmerge_models(session: Session, merged: str) -> tuple[ImportRow, UndoResult
         NotFoundError: no model of that name was merged.
         ConflictError: later imports changed what the merge changed.
     """
-    merges = {
-        words[-1]: row
-        for row in reversed(list_imports(session))
-        if row.source is None and tuple(words := shlex.split(row.file))[: len(COMMAND)] == COMMAND
-    }
+    merges = {row.merged_models[1]: row for row in reversed(list_imports(session)) if row.merged_models is not None}
     if merged not in merges:
         raise NotFoundError("merge", merged, sorted(merges))
-    return merges[merged], undo_import(session, merges[merged])
+    return undo_import(session, merges[merged])
 
 
 def _move_runs(session: Session, target_id: int, goes: Model) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -20,6 +20,7 @@ from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.selection import Selection
 from tracker.recording.model_merges import merge_models, unmerge_models
+from tracker.recording.undo.imports import find_import, list_imports
 
 B = ReadOptions(benchmark="b", metric="accuracy")
 SCORES = "model,prompt_id,score\n{0},1,1\n{0},2,0\n{1},1,0\n{1},2,1\n"
@@ -112,6 +113,50 @@ class TestMerge:
             with transaction(engine, exclusive=True) as session:
                 unmerge_models(session, merged)
             assert rows_of(engine) == rows
+
+    def test_an_import_that_was_merged_since_names_the_command_that_separates_the_models(
+        self, engine: sa.Engine, sqlite_url: str, tmp_path: Path
+    ) -> None:
+        store(engine, tmp_path / "later.csv", "other", "third")
+        with transaction(engine, exclusive=True) as session:
+            merge_models(session, "other", "third")
+        store(engine, tmp_path / "latest.csv", "unrelated", "models")
+        before = rows_of(engine)
+        undo = ("undo", "--source", "2", "--yes", "--no-mlflow", "--database", sqlite_url)
+        blocked = CliRunner().invoke(suffrage, undo)
+        problem = "import of {} cannot be undone: the later merge of third into other changed a run that it added"
+        assert problem.format(tmp_path / "later.csv") in str(blocked.exception)
+        assert str(blocked.exception).endswith("Undo that first: suffrage models unmerge third")
+        assert rows_of(engine) == before
+        assert CliRunner().invoke(suffrage, ["models", "unmerge", "third", "--database", sqlite_url]).exit_code == 0
+        assert CliRunner().invoke(suffrage, undo).exit_code == 0
+        assert "third" not in models_of(engine)
+
+    def test_undo_reverses_the_latest_merge_and_names_it(self, engine: sa.Engine, sqlite_url: str) -> None:
+        before = rows_of(engine)
+        with transaction(engine, exclusive=True) as session:
+            merge_models(session, "org/Llama", "org/llama")
+        undone = CliRunner().invoke(suffrage, ["undo", "--yes", "--no-mlflow", "--database", sqlite_url])
+        assert undone.stderr.startswith("Merge of org/llama into org/Llama:\n")
+        assert undone.stderr.endswith("The merge of org/llama into org/Llama is undone.\n")
+        assert rows_of(engine) == before
+
+    def test_an_archive_with_a_quote_in_its_name_is_no_merge(
+        self, engine: sa.Engine, sqlite_url: str, tmp_path: Path
+    ) -> None:
+        archive, copy = tmp_path / "it's.suffrage", f"sqlite:///{tmp_path / 'copy.db'}"
+        exported = CliRunner().invoke(
+            suffrage, ["export", "archive", "--output", str(archive), "--database", sqlite_url]
+        )
+        assert exported.exit_code == 0, exported.output
+        store(connect(copy), tmp_path / "other.csv", "third", "fourth")
+        ingest_file(connect(copy), archive, ReadOptions())
+        with transaction(connect(copy), exclusive=True) as session:
+            with pytest.raises(NotFoundError, match="No merge 'a'"):
+                unmerge_models(session, "a")
+            (brought, _) = list_imports(session)
+            assert (brought.source, brought.undo_command) == (None, "suffrage undo --source 2")
+            assert find_import(session, 2) == brought
 
     def test_errors(self, engine: sa.Engine) -> None:
         with transaction(engine, exclusive=True) as session:

@@ -119,7 +119,7 @@ def unmerge(merged: str, database: str | None) -> None:
     from tracker.recording.model_merges import unmerge_models
 
     with transaction(connect(database, create=False), exclusive=True) as session:
-        _, result = unmerge_models(session, merged)
+        result = unmerge_models(session, merged)
     n = len(result.run_ids)
     inform(f"{merged} is a separate model again, with {n:,} run{'s' * (n != 1)}.")
 

@@ -95,7 +95,7 @@ def command(
         click.confirm("Remove permanently?", abort=True, err=True)
     with transaction(engine, exclusive=True) as session:
         result = undo_import(session, find_import(session, source))
-    inform(f"The import of {chosen.file} is undone.")
+    inform(f"The {chosen.title} is undone.")
     if not no_mlflow:
         _publish(engine, result, tracking_uri)
 
@@ -103,7 +103,8 @@ def command(
 def _print_result(chosen: ImportRow, result: UndoResult) -> None:
     """Report what is removed, restored and kept."""
     of_source = "" if chosen.source is None else f", source {chosen.source}"
-    inform(f"Import of {chosen.file} ({chosen.format}{of_source}):")
+    details = "" if chosen.merged_models is not None else f" ({chosen.format}{of_source})"
+    inform(f"{chosen.title[0].upper()}{chosen.title[1:]}{details}:")
     inform(f"  To remove: {_describe(result.removed) or 'no rows'}.")
     if result.n_restored:
         inform(f"  To restore: earlier values of {result.n_restored:,} row{'s' * (result.n_restored != 1)}.")

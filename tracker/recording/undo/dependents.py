@@ -20,22 +20,21 @@ RANGES_AT_ONCE = 200
 
 
 def check_later_imports(session: Session, chosen: ImportRow, log: UndoLog) -> None:
-    """Check that no later import extended or changed what an import added.
+    """Check that no later import or merge extended or changed what an import added.
 
     Raises:
-        ConflictError: one did; the message names it.
+        ConflictError: one did; the message names the latest one.
     """
     names = _names_of_prompts(session, log)
-    for later in reversed(list_imports(session)):
+    for later in list_imports(session):
         if later.id <= chosen.id:
-            continue
+            break
         changes = load_log(session, later.id)
         reason = next(_reasons(session, log, changes, names), None)
         if reason is not None:
-            undo = "" if later.source is None else f" --source {later.source}"
             raise ConflictError(
-                f"The import of {chosen.file} cannot be undone: the later import of {later.file} {reason}.\n"
-                f"Undo that one first: suffrage undo{undo}"
+                f"The {chosen.title} cannot be undone: the later {later.title} {reason}.\n"
+                f"Undo that first: {later.undo_command}"
             )
 
 
@@ -61,7 +60,7 @@ def check_runs(session: Session, chosen: ImportRow, runs: Sequence[int], uses: s
     ).all()
     advice = f"suffrage undo --source {sources[0]}" if sources else f"suffrage runs delete {runs[0]}"
     raise ConflictError(
-        f"The import of {chosen.file} cannot be undone: run {names}{more} {uses}.\nRemove later data first: {advice}"
+        f"The {chosen.title} cannot be undone: run {names}{more} {uses}.\nRemove later data first: {advice}"
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -11,6 +12,9 @@ from sqlalchemy.orm import Session
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.write.undo_log import UndoLog
 from tracker.queries.sql import tables
+
+MERGE = ("suffrage", "models", "merge")
+"""Command whose record holds its arguments in place of a file: the model that stays, and the merged one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +28,7 @@ class ImportRow:
         format: name of its format.
         ingested: time of the import, UTC.
         n_prompts, n_runs, n_models: number of prompts, runs and models that it added.
+        source_in_archive: key of a file that an archive brought; None for other imports.
     """
 
     id: int
@@ -34,6 +39,31 @@ class ImportRow:
     n_prompts: int
     n_runs: int
     n_models: int
+    source_in_archive: int | None = None
+
+    @property
+    def merged_models(self) -> tuple[str, str] | None:
+        """Return the model that stays and the merged one; None unless the record is that of a merge."""
+        if self.source is not None or not self.file.startswith(f"{shlex.join(MERGE)} "):
+            return None
+        stays, goes = shlex.split(self.file)[len(MERGE) :]
+        return stays, goes
+
+    @property
+    def title(self) -> str:
+        """Return what was done, for messages: ``import of FILE``."""
+        if self.merged_models is None:
+            return f"import of {self.file}"
+        stays, goes = self.merged_models
+        return f"merge of {goes} into {stays}"
+
+    @property
+    def undo_command(self) -> str:
+        """Return the command that undoes it, also when it is not the latest."""
+        if self.merged_models is not None:
+            return shlex.join(["suffrage", "models", "unmerge", self.merged_models[1]])
+        source = self.source or self.source_in_archive
+        return "suffrage undo" if source is None else f"suffrage undo --source {source}"
 
 
 def list_imports(session: Session) -> list[ImportRow]:
@@ -47,18 +77,20 @@ def list_imports(session: Session) -> list[ImportRow]:
     rows = []
     for row in session.execute(query):
         log = UndoLog.from_bytes(row.changes)
-        rows.append(
-            ImportRow(
-                id=row.id,
-                source=row.source_id,
-                file=row.path,
-                format=row.format or ("merge" if row.path.startswith("suffrage models merge ") else "suffrage-archive"),
-                ingested=row.ingested,
-                n_prompts=log.n_prompts,
-                n_runs=len(log.added.get("run", ())),
-                n_models=len(log.added.get("model", ())),
-            )
+        stored = ImportRow(
+            id=row.id,
+            source=row.source_id,
+            file=row.path,
+            format=row.format or "suffrage-archive",
+            ingested=row.ingested,
+            n_prompts=log.n_prompts,
+            n_runs=len(log.added.get("run", ())),
+            n_models=len(log.added.get("model", ())),
+            source_in_archive=min((key for (key,) in log.added.get("source", ())), default=None)
+            if row.source_id is None
+            else None,
         )
+        rows.append(stored if stored.merged_models is None else replace(stored, format="merge"))
     return rows
 
 
@@ -70,8 +102,8 @@ def find_import(session: Session, source_id: int | None = None) -> ImportRow:
         source_id: key of the file; also one that an archive brought.
 
     Raises:
-        NotFoundError: there is none.
-        ConflictError: the file was imported before the store recorded imports.
+        NotFoundError: the store has no such file.
+        ConflictError: the store has no import that can be undone, or that of the file was not recorded.
     """
     rows = list_imports(session)
     if source_id is None:

@@ -139,7 +139,7 @@ class _Removal:
             preview = preview_deletion(self.session, part)
             counts = {"score": preview.n_scores, "answer": preview.n_answers, "task_score": preview.n_task_scores}
             self.removed.update({**counts, "run": len(part)})
-            delete(self.session, part, f"import of {self.chosen.file} undone")
+            delete(self.session, part, f"{self.chosen.title} undone")
 
     def _remove_values(self) -> None:
         """Remove what was added to stored runs."""
