@@ -8,11 +8,11 @@ import shlex
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
@@ -27,8 +27,12 @@ VERSION_TABLE = "suffrage_version"
 BUSY_SECONDS = 60
 UPGRADE_LOCK = 0x5AFF_7A6E
 WRITER_LOCK = 0x5AFF_7A6F
+KEYS_PER_QUERY = 1000
+"""Keys in one statement; databases limit the number of its parameters."""
 NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""
+
+Key = TypeVar("Key")
 
 
 def connect(url: str | None = None, *, create: bool = True) -> sa.Engine:
@@ -117,6 +121,13 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
         if not isinstance(error, exc.OperationalError) and getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
             raise
         raise DatabaseError(explain(error, engine)) from error
+
+
+def split_keys(keys: Collection[Key]) -> Iterator[list[Key]]:
+    """Yield keys in lists that fit in one statement, in the same order."""
+    ordered = list(keys)
+    for first in range(0, len(ordered), KEYS_PER_QUERY):
+        yield ordered[first : first + KEYS_PER_QUERY]
 
 
 def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.resolution import (
     BenchmarkKey,
@@ -171,9 +172,8 @@ def _describe_runs(session: Session, pairs: Mapping[int, set[int]]) -> list[Expo
     query = sa.select(run.id, tables.model.c.name.label("model"), *(run[name] for name in RUN_FIELDS)).join(
         tables.model, tables.model.c.id == run.model_id
     )
-    keys = sorted(pairs)
     runs = []
-    for first in range(0, len(keys), 500):
-        for row in session.execute(query.where(run.id.in_(keys[first : first + 500]))):
+    for part in split_keys(sorted(pairs)):
+        for row in session.execute(query.where(run.id.in_(part))):
             runs.append(ExportedRun(**row._asdict(), metric_ids=tuple(sorted(pairs[row.id]))))
     return sorted(runs, key=lambda row: (row.model, row.id))

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.queries.notices import add_notice
 from tracker.queries.selection import restricts_split
 from tracker.queries.splits.names import split_condition
 from tracker.queries.sql import tables
 
 MAX_NAMES = 5
-KEYS_AT_ONCE = 500
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -79,8 +79,7 @@ def measure_coverage(
         of_split = sa.select(prompt.id).where(split_condition(split))
         query = query.where(score.prompt_id.in_(of_split))
     ordered = sorted(run_ids)
-    for start in range(0, len(ordered), KEYS_AT_ONCE):
-        part = ordered[start : start + KEYS_AT_ONCE]
+    for part in split_keys(ordered):
         for run, task, n in session.execute(query.where(score.metric_id == metric_id, score.run_id.in_(part))):
             prompts[run][task] = n
         if by_task:

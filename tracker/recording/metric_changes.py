@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.errors import ConflictError, NotFoundError, SelectionError
 from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.bulk_rows import load_scores
@@ -17,8 +18,6 @@ from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.sql import tables
 from tracker.recording.run_status import delete
-
-KEYS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +142,7 @@ def _forget_sources(session: Session, benchmark: BenchmarkKey, metric_id: int) -
     session.execute(sa.delete(used).where(of_benchmark, used.c.metric_id == metric_id))
     remaining = set(session.scalars(sa.select(used.c.source_id).where(of_benchmark)))
     runs = sa.select(run.c.id).where(run.c.benchmark_id == benchmark.id)
-    for part in _parts([key for key in affected if key not in remaining]):
+    for part in split_keys([key for key in affected if key not in remaining]):
         session.execute(sa.delete(linked).where(linked.c.source_id.in_(part), linked.c.run_id.in_(runs)))
 
 
@@ -156,7 +155,3 @@ def _forget_metric(session: Session, benchmark: BenchmarkKey, metric_id: int) ->
     users.append(stored.default_metric_id)
     if not any(session.execute(sa.select(column).where(column == metric_id).limit(1)).first() for column in users):
         session.execute(sa.delete(tables.metric).where(tables.metric.c.id == metric_id))
-
-
-def _parts(keys: Sequence[int]) -> list[Sequence[int]]:
-    return [keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE)]

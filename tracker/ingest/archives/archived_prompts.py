@@ -16,10 +16,11 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.archives.archived_names import ArchivedNames
 from tracker.ingest.measurement import Prompts
-from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, split_keys
+from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import make_storable_json
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, reserve_keys
@@ -29,7 +30,6 @@ from tracker.schema import Prompt
 Name = tuple[str, str]
 """Namespace and name of a prompt."""
 ROWS_PER_BATCH = 4096
-KEYS_PER_QUERY = 1000
 
 
 class ArchivedPrompts:
@@ -239,9 +239,9 @@ class _StoredPrompts:
         self._spaces: dict[int, set[str]] = defaultdict(set)
         """Return the namespaces of the prompts that were stored before."""
         earlier = {key for equal in self._equal.values() for key in equal.values() if key < first_new}
-        for part in split_keys(earlier):
+        for prompt_ids in split_keys(earlier):
             spaces: sa.Select[Any] = sa.select(ALIAS.c.prompt_id, ALIAS.c.namespace)
-            for prompt, namespace in fetch_raw_rows(session, spaces.where(ALIAS.c.prompt_id.in_(part))):
+            for prompt, namespace in fetch_raw_rows(session, spaces.where(ALIAS.c.prompt_id.in_(prompt_ids))):
                 self._spaces[prompt].add(namespace)
 
     def find_equal(

@@ -8,6 +8,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.errors import ConflictError
 from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.archives.archived_names import ArchivedNames
@@ -21,8 +22,6 @@ from tracker.ingest.write.stored_runs import OnConflict, limit_warnings
 from tracker.ingest.write.undo_log import recorded_import, undo_log
 from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, find_or_add_encoder
 from tracker.schema import Run
-
-KEYS_AT_ONCE = 1000
 
 
 def store_archive(
@@ -145,9 +144,9 @@ def _store_vectors(session: Session, archive: StoreArchive, prompts: ArchivedPro
 
 def _find_vectors(session: Session, encoder: int, prompt_ids: list[int]) -> dict[int, bytes]:
     vectors: dict[int, bytes] = {}
-    for first in range(0, len(prompt_ids), KEYS_AT_ONCE):
+    for part in split_keys(prompt_ids):
         query = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(
-            EMBEDDING.c.encoder_id == encoder, EMBEDDING.c.prompt_id.in_(prompt_ids[first : first + KEYS_AT_ONCE])
+            EMBEDDING.c.encoder_id == encoder, EMBEDDING.c.prompt_id.in_(part)
         )
         vectors.update((row[0], bytes(row[1])) for row in fetch_raw_rows(session, query))
     return vectors

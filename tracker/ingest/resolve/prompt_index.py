@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.ingest.resolve.duplicates import MARK, Name, strip_count
 from tracker.ingest.write.bulk_rows import fetch_raw_rows
 from tracker.schema import Prompt, PromptAlias, Task
@@ -18,7 +19,6 @@ PROMPT: sa.Table = Prompt.__table__  # type: ignore[attr-defined]
 ALIAS: sa.Table = PromptAlias.__table__  # type: ignore[attr-defined]
 TASK: sa.Table = Task.__table__  # type: ignore[attr-defined]
 
-KEYS_PER_QUERY = 1000
 MAX_READ_WHOLE = 20_000
 """Benchmarks up to this size, or up to a small multiple of the block, are loaded whole."""
 MAX_RATIO = 4
@@ -217,10 +217,3 @@ class IndexSlice:
             content = self.prompts[key] = IndexedPrompt(*values)
             if content.hash:
                 self._same[content.task_id, content.hash].append(key)
-
-
-def split_keys(values: Collection[Any]) -> Iterator[list[Any]]:
-    """Yield values in chunks that fit into one query."""
-    ordered = list(values)
-    for first in range(0, len(ordered), KEYS_PER_QUERY):
-        yield ordered[first : first + KEYS_PER_QUERY]

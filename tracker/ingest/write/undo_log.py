@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from sqlalchemy import event
 from sqlalchemy.orm import Session, UOWTransaction
 
+from tracker.database import split_keys
 from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.score_columns import ScoreColumn
 from tracker.schema import RunSource, TaskScore, UndoRecord, metadata
 from tracker.schema.table import now
 
 _LOG = "suffrage.undo_log"
-KEYS_AT_ONCE = 500
 MAX_KEY = 2**63
 
 RowKey = tuple[Any, ...]
@@ -140,9 +140,9 @@ class UndoLog:
         names = columns or [column.name for column in table.columns if not column.primary_key]
         unknown = {key for key in keys if not self.is_added(table.name, *key)}
         firsts = sorted({key[0] for key in unknown})
-        for start in range(0, len(firsts), KEYS_AT_ONCE):
+        for part in split_keys(firsts):
             query = sa.select(*primary, *(table.c[name] for name in names))
-            for row in session.connection().execute(query.where(primary[0].in_(firsts[start : start + KEYS_AT_ONCE]))):
+            for row in session.connection().execute(query.where(primary[0].in_(part))):
                 key = tuple(row[: len(primary)])
                 if key in unknown:
                     self.replace_values(table.name, key, dict(zip(names, row[len(primary) :], strict=True)))

@@ -10,12 +10,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.errors import NotFoundError
 from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark, has_scores
 from tracker.queries.sql import tables
 from tracker.run_fields import RunFields, run_values
 
-KEYS_AT_ONCE = 500
 EXCLUDED_STATUSES = ("hidden", "superseded")
 """Statuses that users give to runs to exclude them."""
 
@@ -277,10 +277,10 @@ def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dic
     names = {key: name for key, name in session.execute(sa.select(tables.metric.c.id, tables.metric.c.name))}  # noqa: C416
     means: dict[int, dict[str, float]] = {}
     for scores in (tables.task_score, tables.score):  # scores of prompts come last and override those of tasks
-        for start in range(0, len(run_ids), KEYS_AT_ONCE):
+        for part in split_keys(run_ids):
             query = (
                 sa.select(scores.c.run_id, scores.c.metric_id, sa.func.avg(scores.c.value))
-                .where(scores.c.run_id.in_(run_ids[start : start + KEYS_AT_ONCE]))
+                .where(scores.c.run_id.in_(part))
                 .group_by(scores.c.run_id, scores.c.metric_id)
             )
             for key, metric_id, mean in session.execute(query):

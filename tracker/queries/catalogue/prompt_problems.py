@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.prompt_checks import PromptChecks
 from tracker.queries.catalogue.prompt_names import load_prompt_names
 from tracker.queries.resolution import benchmark_label, find_benchmark
 from tracker.queries.sql import tables
-
-KEYS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +45,7 @@ def list_prompt_problems(session: Session, benchmark: str) -> list[PromptProblem
     keys = sorted({key for keys in problems.values() for key in keys})
     rows: dict[int, sa.Row[tuple[object, ...]]] = {}
     names: dict[int, str] = {}
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        part = keys[start : start + KEYS_AT_ONCE]
+    for part in split_keys(keys):
         query = sa.select(prompt.id, tables.task.c.name, prompt.answer, prompt.text).join(
             tables.task, tables.task.c.id == prompt.task_id
         )

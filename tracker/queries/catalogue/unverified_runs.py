@@ -7,10 +7,10 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.name_lists import join_names
 from tracker.queries.sql import tables
 
-KEYS_AT_ONCE = 500
 MAX_NAMES = 2
 
 
@@ -18,10 +18,9 @@ def load_unverified(session: Session, run_ids: Collection[int]) -> dict[int, tup
     """Return model and reported differences of the unverified runs among some, by key."""
     run, model = tables.run.c, tables.model.c
     query = sa.select(run.id, model.name, run.unverified).join(tables.model, model.id == run.model_id)
-    keys = sorted(set(run_ids))
     by_run: dict[int, tuple[str, str]] = {}
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        chosen = query.where(run.unverified.is_not(None), run.id.in_(keys[start : start + KEYS_AT_ONCE]))
+    for part in split_keys(sorted(set(run_ids))):
+        chosen = query.where(run.unverified.is_not(None), run.id.in_(part))
         by_run |= {key: (name, text) for key, name, text in session.execute(chosen.order_by(run.id))}
     return by_run
 

@@ -10,12 +10,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.name_lists import join_names
 from tracker.queries.resolution import has_scores
 from tracker.queries.run_choice import Coverage, choose_runs, measure_coverage
 from tracker.queries.sql import tables
 
-KEYS_AT_ONCE = 500
 MAX_NAMES = 3
 
 STATUS_CHANGES = {"hidden": "hidden since", "superseded": "superseded since", "partial": "only partial now"}
@@ -97,7 +97,9 @@ def _analyses(session: Session, keys: Collection[int] | None) -> list[Sequence[A
     rows_by_key: dict[int, Sequence[Any]] = {}
     missing = set(keys)
     while missing:
-        rows = [row for part in _parts(missing) for row in session.execute(columns.where(finding.id.in_(part)))]
+        rows = [
+            row for part in split_keys(sorted(missing)) for row in session.execute(columns.where(finding.id.in_(part)))
+        ]
         rows_by_key |= {row[0]: row for row in rows}
         missing = {key for row in rows for key in row[2:4] if key is not None} - set(rows_by_key)
     return list(rows_by_key.values())
@@ -154,7 +156,7 @@ def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[*tuple
         .join(tables.model, tables.model.c.id == run.model_id)
         .order_by(used.finding_id, used.run_id)
     )
-    for part in _parts(keys):
+    for part in split_keys(sorted(keys)):
         yield from session.execute(query.where(used.finding_id.in_(part)))
 
 
@@ -175,7 +177,7 @@ class _LaterRuns:
         self._session = session
         self._measured: dict[int, Mapping[int, Coverage]] = {}
         self._later: dict[int, list[int]] = defaultdict(list)
-        for part in _parts(runs):
+        for part in split_keys(sorted(runs)):
             for key, new in session.execute(query.where(run.c.id.in_(part))):
                 self._later[key].append(new)
         self._metrics: dict[int, dict[str, int]] = defaultdict(dict)
@@ -184,7 +186,7 @@ class _LaterRuns:
             .select_from(sa.join(tables.metric, run, sa.true()))
             .where(sa.or_(has_scores("prompt"), has_scores("task")))
         )
-        for part in _parts({*self._later, *(new for news in self._later.values() for new in news)}):
+        for part in split_keys({*self._later, *(new for news in self._later.values() for new in news)}):
             for key, name, metric_id in session.execute(scored.where(run.c.id.in_(part))):
                 self._metrics[key][name] = metric_id
 
@@ -207,9 +209,3 @@ class _LaterRuns:
             runs = [run for run, metrics in self._metrics.items() if metric_id in metrics.values()]
             self._measured[metric_id] = measure_coverage(self._session, metric_id, runs, by_task=True)
         return self._measured[metric_id]
-
-
-def _parts(keys: Collection[int]) -> Iterator[list[int]]:
-    ordered = sorted(keys)
-    for start in range(0, len(ordered), KEYS_AT_ONCE):
-        yield ordered[start : start + KEYS_AT_ONCE]

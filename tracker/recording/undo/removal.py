@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
 from tracker.ingest.write.score_columns import unpack
@@ -28,7 +29,6 @@ from tracker.recording.undo.dependents import (
 from tracker.recording.undo.imports import ImportRow, load_log
 from tracker.schema import metadata
 
-KEYS_AT_ONCE = 500
 DERIVED = ("n_scores", "checksum")
 """Columns of a run that follow from its scores."""
 RESTORED = ("score", "answer", "task_score", "prompt", "model", "model_alias", "metric", "benchmark", "source", "run")
@@ -134,8 +134,7 @@ class _Removal:
     # --- measurements ---
 
     def _remove_runs(self, runs: Sequence[int]) -> None:
-        for start in range(0, len(runs), KEYS_AT_ONCE):
-            part = runs[start : start + KEYS_AT_ONCE]
+        for part in split_keys(runs):
             preview = preview_deletion(self.session, part)
             counts = {"score": preview.n_scores, "answer": preview.n_answers, "task_score": preview.n_task_scores}
             self.removed.update({**counts, "run": len(part)})
@@ -150,7 +149,7 @@ class _Removal:
         self._remove_keys("task_score")
         embedding = metadata.tables["embedding"]
         for encoder, prompts in self.log.vectors.items():
-            for part in _parts(prompts.tolist()):
+            for part in split_keys(prompts.tolist()):
                 terms = (embedding.c.encoder_id == encoder, embedding.c.prompt_id.in_(part))
                 self._count("embedding", self.session.execute(sa.delete(embedding).where(*terms)))
 
@@ -161,7 +160,7 @@ class _Removal:
         for prompt, trial in zip(prompts.tolist(), trials.tolist(), strict=True):
             by_trial.setdefault(trial, []).append(prompt)
         for trial, all_prompts in by_trial.items():
-            for part in _parts(all_prompts):
+            for part in split_keys(all_prompts):
                 terms = (table.c.run_id == run, table.c[column] == value, table.c.trial == trial)
                 statement = sa.delete(table).where(*terms, table.c.prompt_id.in_(part))
                 self._count(name, self.session.execute(statement))
@@ -220,7 +219,7 @@ class _Removal:
             keys = [key for (key,) in self.log.added.get(name, ())]
             if name == "prompt":
                 keys = [key for first, last in self.log.prompts for key in range(first, last + 1)]
-            for part in _parts(sorted(keys)):
+            for part in split_keys(sorted(keys)):
                 self._remove_rows(name, self._existing(name, part))
 
     def _remove_rows(self, name: str, keys: Sequence[int]) -> None:
@@ -253,7 +252,7 @@ class _Removal:
     def _existing(self, name: str, keys: Sequence[int]) -> list[int]:
         table = metadata.tables[name]
         existing: list[int] = []
-        for part in _parts(sorted(keys)):
+        for part in split_keys(sorted(keys)):
             existing += self.session.scalars(sa.select(table.c.id).where(table.c.id.in_(part)).order_by(table.c.id))
         return existing
 
@@ -269,7 +268,3 @@ def _as_utc(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return value
-
-
-def _parts(keys: Sequence[int]) -> Iterable[list[int]]:
-    return (list(keys[start : start + KEYS_AT_ONCE]) for start in range(0, len(keys), KEYS_AT_ONCE))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from measurement_blocks import B, answers, parsed_file, prompts, scores, stored_contents, task_scores
 from sqlalchemy.orm import Session
 
+from tracker import database
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, Scores
 from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.resolve import prompt_index as prompt_index
@@ -128,7 +129,7 @@ class TestAgainstMemory:
         if sought:
             monkeypatch.setattr(prompt_index, "MAX_READ_WHOLE", -1)
             monkeypatch.setattr(prompt_index, "MAX_RATIO", 0)
-            monkeypatch.setattr(prompt_index, "KEYS_PER_QUERY", 2)
+            monkeypatch.setattr(database, "KEYS_PER_QUERY", 2)
         names = [("t", "k"), ("t", "k#1"), ("u", "k"), ("t", "j")]
         files: list[list[Measurement]] = []
         for details in ([3, 4, 5, 6], [4, 3, 5, 6]):

@@ -20,6 +20,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.errors import NotFoundError, OptionsError, SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.exported_runs import select_exported_runs
@@ -208,8 +209,8 @@ def _run_rows(session: Session, keys: Sequence[int]) -> list[Any]:
         model.parameters, model.released, model.open_weights,
     ).join(tables.model, model.id == run.model_id)  # fmt: skip
     rows: list[Any] = []
-    for first in range(0, len(keys), 500):
-        rows += session.execute(query.where(run.id.in_(keys[first : first + 500])))
+    for part in split_keys(keys):
+        rows += session.execute(query.where(run.id.in_(part)))
     return sorted(rows, key=lambda row: (row.name, row.id))
 
 

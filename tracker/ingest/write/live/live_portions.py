@@ -13,6 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.database import split_keys
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import metric_description
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
@@ -26,7 +27,6 @@ from tracker.schema import Answer, Metric, Model, Run, Score
 TOLERANCE = 1e-5
 """Tolerance for scores and probabilities, because batches of different sizes round differently."""
 
-PROMPTS_PER_QUERY = 500
 
 ExtractedAnswer = tuple[str, str | None, float | None, str]
 """Extraction, text, probability and status (ok, error, empty) of an answer."""
@@ -209,7 +209,7 @@ def _load_scores(
 ) -> dict[ScoreKey, float]:
     score: Any = Score
     scores: dict[ScoreKey, float] = {}
-    for part in _batches(prompts):
+    for part in split_keys(prompts):
         query = sa.select(score.metric_id, score.prompt_id, score.trial, score.value).where(
             score.run_id == run_id, score.metric_id.in_(metric_ids), score.prompt_id.in_(part)
         )
@@ -220,7 +220,7 @@ def _load_scores(
 def _load_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict[AnswerKey, StoredAnswer]:
     answer: Any = Answer
     answers: dict[AnswerKey, StoredAnswer] = {}
-    for part in _batches(prompts):
+    for part in split_keys(prompts):
         query = sa.select(
             answer.prompt_id, answer.extraction, answer.trial, answer.text, answer.probability, answer.status
         ).where(answer.run_id == run_id, answer.prompt_id.in_(part))
@@ -282,7 +282,3 @@ def _conflict(session: Session, run: Run, prompts: Sequence[int]) -> ConflictErr
 
 def _run_name(session: Session, run: Run) -> str:
     return f"Run {run.id} of {session.get_one(Model, run.model_id).name}"
-
-
-def _batches(prompts: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (prompts[first : first + PROMPTS_PER_QUERY] for first in range(0, len(prompts), PROMPTS_PER_QUERY))
