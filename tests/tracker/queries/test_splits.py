@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.answers import load_answers
+from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.notices import list_notices
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.prompts import load_prompts
@@ -23,6 +24,7 @@ from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.splits.choice import rank_splits
 from tracker.queries.task_matrix import load_task_matrix
+from tracker.recording.pipeline import run_analysis
 
 NAN = float("nan")
 SPLITS = ["test"] * 4 + ["validation"] * 2 + [None]
@@ -84,6 +86,21 @@ class TestDefault:
         add_scores(sqlite_store, elsewhere, models=["m0"], label="validation")
         matrix, _ = load(sqlite_store)
         assert (matrix.run_ids.tolist(), matrix.n_prompts) == (runs, 4)
+
+    @pytest.mark.parametrize("split", [(), ("test",), ("all",)])
+    def test_a_later_run_of_another_split_makes_a_finding_stale_only_where_it_is_used(
+        self, sqlite_store: sa.Engine, split: tuple[str, ...]
+    ) -> None:
+        splits = ["test", "test", "validation", "validation", "validation", None]
+        is_test = np.arange(6)[:, None] < 2
+        scores = np.array([[1, 0, 1], [0, 1, 1]] + [[0, 1, 0]] * 4, dtype=np.float64)
+        add_scores(sqlite_store, np.where(is_test, scores, NAN), splits=splits)
+        finding = run_analysis(sqlite_store, "rank-intervals", Selection(benchmark="b", split=split)).finding_id
+        (later,) = add_scores(sqlite_store, np.where(is_test, NAN, scores)[:, :1], models=["m0"], label="validation")
+        matrix, _ = load(sqlite_store, split=split)
+        with transaction(sqlite_store, write=False) as session:
+            is_stale = finding in list_stale_findings(session)
+        assert is_stale == (later in matrix.run_ids.tolist()) == (split == ("all",))
 
     def test_splits_that_all_models_cover_are_used_together(self, sqlite_store: sa.Engine) -> None:
         add_scores(sqlite_store, np.nan_to_num(Q), splits=SPLITS)

@@ -14,6 +14,7 @@ from tracker.database import split_keys
 from tracker.name_lists import join_names
 from tracker.queries.resolution import has_scores
 from tracker.queries.run_choice import Coverage, choose_runs, measure_coverage
+from tracker.queries.splits.names import UNKNOWN
 from tracker.queries.sql import tables
 
 MAX_NAMES = 3
@@ -30,9 +31,10 @@ def explain_staleness(session: Session, key: int) -> str:
 def list_stale_findings(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
     """Return why findings are stale, by key; findings that are up to date are left out.
 
-    A run may have been changed, hidden, superseded or deleted. Its model may have a later run with scores under the
-    same metric, unless runs or a date were chosen explicitly. A finding with a filter or weights is stale if a run of
-    those was changed or excluded, but not if it merely is not the latest.
+    A run may have been changed, hidden, superseded or deleted. Its model may have a later run that is at least as
+    complete under the same metric, in the splits that the finding names, else in those of the run, unless runs or a
+    date were chosen explicitly. A finding with a filter or weights is stale if a run of those was changed or excluded,
+    but not if it merely is not the latest.
 
     Args:
         session: the store.
@@ -128,11 +130,12 @@ def _weigh(session: Session, findings: Mapping[int, _FindingData]) -> None:
         findings[key].withdrawn.append(f"{STATUS_CHANGES[status]}: {join_names(sorted(changes), MAX_NAMES)}")
     newest = _LaterRuns(session, {run for runs in later.values() for run in runs})
     for key, runs in later.items():
-        metric = (findings[key].selection or {}).get("metric")
+        selection = findings[key].selection or {}
+        metric, split = selection.get("metric"), tuple(selection.get("split", ()))
         changes = {
             f"{model} (run {new})"
             for run, model in runs.items()
-            if (new := newest.of(run, metric)) and new not in used[key]
+            if (new := newest.of(run, metric, split)) and new not in used[key]
         }
         if changes:
             findings[key].later.append(f"a later run exists of {join_names(sorted(changes), MAX_NAMES)}")
@@ -175,7 +178,8 @@ class _LaterRuns:
             .order_by(later.c.id.desc())
         )
         self._session = session
-        self._measured: dict[int, Mapping[int, Coverage]] = {}
+        self._measured: dict[tuple[int, tuple[str, ...]], Mapping[int, Coverage]] = {}
+        self._splits: dict[tuple[int, int], frozenset[str]] = {}
         self._later: dict[int, list[int]] = defaultdict(list)
         for part in split_keys(sorted(runs)):
             for key, new in session.execute(query.where(run.c.id.in_(part))):
@@ -190,8 +194,14 @@ class _LaterRuns:
             for key, name, metric_id in session.execute(scored.where(run.c.id.in_(part))):
                 self._metrics[key][name] = metric_id
 
-    def of(self, run: int, metric: str | None) -> int | None:
-        """Return the later run that is used instead of a run, under the metric or under one that both have."""
+    def of(self, run: int, metric: str | None, split: tuple[str, ...] = ()) -> int | None:
+        """Return the later run that is used instead of a run, under the metric or under one that both have.
+
+        Args:
+            run: key of the run.
+            metric: name of the metric; None for any.
+            split: splits of the prompts that count; none means those that the run has scores in.
+        """
         known = self._metrics[run]
         needed = {metric: known[metric]} if metric in known else known
         if not known:
@@ -199,13 +209,29 @@ class _LaterRuns:
         for key in needed.values():
             later = [new for new in self._later[run] if key in self._metrics[new].values()]
             if later:
-                chosen = choose_runs({run: [run, *later]}, self._coverage(key))[run]
+                coverage = self._coverage(key, split or self._restrict(key, run, later))
+                chosen = choose_runs({run: [run, *later]}, coverage)[run]
                 if chosen != run:
                     return chosen
         return None
 
-    def _coverage(self, metric_id: int) -> Mapping[int, Coverage]:
-        if metric_id not in self._measured:
+    def _restrict(self, metric_id: int, run: int, later: Collection[int]) -> tuple[str, ...]:
+        """Return the splits in which a run has scores; none if the later runs have scores in no further split."""
+        splits = self._splits_of(metric_id, run)
+        return tuple(sorted(splits)) if any(self._splits_of(metric_id, new) - splits for new in later) else ()
+
+    def _splits_of(self, metric_id: int, run: int) -> frozenset[str]:
+        if (metric_id, run) not in self._splits:
+            score, prompt = tables.score.c, tables.prompt.c
+            query = sa.select(prompt.split).join(tables.score, score.prompt_id == prompt.id).distinct()
+            names = self._session.scalars(query.where(score.run_id == run, score.metric_id == metric_id))
+            self._splits[metric_id, run] = frozenset(UNKNOWN if name is None else name for name in names)
+        return self._splits[metric_id, run]
+
+    def _coverage(self, metric_id: int, split: tuple[str, ...]) -> Mapping[int, Coverage]:
+        if (metric_id, split) not in self._measured:
             runs = [run for run, metrics in self._metrics.items() if metric_id in metrics.values()]
-            self._measured[metric_id] = measure_coverage(self._session, metric_id, runs, by_task=True)
-        return self._measured[metric_id]
+            self._measured[metric_id, split] = measure_coverage(
+                self._session, metric_id, runs, by_task=True, split=split
+            )
+        return self._measured[metric_id, split]
