@@ -65,18 +65,23 @@ _MEANINGS: Mapping[str, str] = {
 """Help of options that can mean something else to an analysis or an export."""
 
 
-split_option = click.option(
-    "--split",
-    "split",
-    metavar="A,B",
-    multiple=True,
-    show_default="splits that most models cover",
-    help="Names of splits of the prompts, such as test, separated by commas. all: every split; unknown: prompts "
-    "without a split. Repeatable.",
-)
+def _split_option(default: str) -> Callable[[F], F]:
+    return click.option(
+        "--split",
+        "split",
+        metavar="A,B",
+        multiple=True,
+        show_default=default,
+        help="Names of splits of the prompts, such as test, separated by commas. all: every split; unknown: prompts "
+        "without a split. Repeatable.",
+    )
 
 
-def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
+COVERED_SPLITS = "splits that most models cover"
+split_option = _split_option(COVERED_SPLITS)
+
+
+def _selection(meanings: Mapping[str, str], default_split: str) -> Callable[[F], F]:
     helps = {**_MEANINGS, **meanings}
     return combine_options(
         click.option("--metric", metavar="NAME", help=helps["metric"]),
@@ -110,7 +115,7 @@ def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
             show_default="all",
             help="Names of tasks to include, separated by commas. Repeatable.",
         ),
-        split_option,
+        _split_option(default_split),
         click.option("--filter", type=int, metavar="ID", help=helps["filter"]),
         click.option(
             "--runs",
@@ -163,7 +168,7 @@ optional_encoder_option = click.option(
 )
 
 
-def selection_options(function: F, meanings: Mapping[str, str] | None = None) -> F:
+def selection_options(function: F, meanings: Mapping[str, str] | None = None, default_split: str = COVERED_SPLITS) -> F:
     """The options that choose data; the command receives them as one keyword, ``selection``.
 
     The command must take an argument ``benchmark``; one that looks at weights, vectors or clusters adds
@@ -172,6 +177,7 @@ def selection_options(function: F, meanings: Mapping[str, str] | None = None) ->
     Args:
         function: the command.
         meanings: what single options mean to this command, where that is not what they mean to others.
+        default_split: the splits that this command uses without ``--split``, for its help.
     """
     import functools
 
@@ -180,7 +186,7 @@ def selection_options(function: F, meanings: Mapping[str, str] | None = None) ->
         options["selection"] = _as_selection(options)
         return function(*args, **options)
 
-    return _selection(meanings or {})(cast(F, wrapped))
+    return _selection(meanings or {}, default_split)(cast(F, wrapped))
 
 
 def _as_selection(options: dict[str, Any]) -> Selection:

@@ -67,7 +67,7 @@ def select_exported_runs(
         benchmark: of the selection.
         selection: by default the latest complete run of each model, unless it names runs.
         unit: scores of prompts or of tasks; None uses those of prompts if there are any.
-        every: all complete runs, of every condition and variant, instead of the latest of each model.
+        every: all complete runs, of every condition and variant, instead of the most complete one of each model.
 
     Raises:
         NotFoundError: a model, run or metric does not exist.

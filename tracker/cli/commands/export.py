@@ -119,7 +119,7 @@ def export_command(export: ExportCommand) -> click.Command:
     for parameter in reversed(options):
         decorated = parameter_option(parameter)(decorated)
     if export.main.selection:
-        decorated = click.argument("benchmark")(selection_options(decorated, export.main.meanings))
+        decorated = click.argument("benchmark")(selection_options(decorated, export.main.meanings, "all"))
     for parameter in reversed(export.main.arguments):
         decorated = parameter_argument(parameter)(decorated)
     built: click.Command = click.command(cls=Command, name=export.main.name, help=export.main.help)(decorated)

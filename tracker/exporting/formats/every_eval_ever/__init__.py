@@ -131,7 +131,7 @@ def build_every_eval_ever_files(
         session: the store; it must stay open until the last file is read.
         chosen: keys of runs, or a selection. For a selection: every complete run of the benchmark, of its models, under
             its metric or all metrics, its tasks and its filter; condition and variant apply only if ``every`` is false.
-        every: whether a selection means every complete run, instead of the latest of each model.
+        every: whether a selection means every complete run, instead of the most complete one of each model.
 
     Raises:
         NotFoundError: a benchmark, model, metric, task or run does not exist.

@@ -47,7 +47,7 @@ def export_scores(
     selection: Annotated[Selection, {"metric": "Name of the metric. By default all metrics."}],
     *,
     all_runs: Annotated[
-        bool, ("Export every complete run of each condition and variant. By default the latest of each model.")
+        bool, "Export every complete run of each condition and variant. By default the most complete run of each model."
     ] = False,
     of: Annotated[
         Literal["prompts", "tasks"] | None,
