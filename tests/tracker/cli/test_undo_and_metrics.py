@@ -14,6 +14,7 @@ from store_rows import rows_of
 from tracker.cli import suffrage
 from tracker.database import connect
 from tracker.errors import ConflictError
+from tracker.recording.mlflow import publishing
 
 FULL = "model,prompt_id,score\na,1,1\na,2,0\na,3,1\nb,1,0\nb,2,0\nb,3,1\n"
 LIMITED = "model,prompt_id,score\na,1,0\na,2,1\n"
@@ -87,10 +88,18 @@ class TestMetrics:
         run(engine, "metrics", "default", "b", "score")
         assert defaults() == {"accuracy": False, "score": True}
         run(engine, "metrics", "rename", "score", "points")
-        assert "To delete: 6 scores of 2 runs.\n" in fails(engine, "metrics", "delete", "b", "points")
+        assert "To delete: 6 scores of 2 runs.\n" in fails(engine, "metrics", "delete", "b", "points", "--no-mlflow")
         assert defaults() == {"points": True, "accuracy": False}
-        run(engine, "metrics", "delete", "b", "points", "--yes")
+        run(engine, "metrics", "delete", "b", "points", "--yes", "--no-mlflow")
         assert defaults() == {"accuracy": True}
+
+    def test_runs_that_go_with_a_metric_go_from_mlflow(
+        self, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        updates: list[tuple[object, ...]] = []
+        monkeypatch.setattr(publishing, "publish_changes", lambda _, *update: updates.append(update))
+        run(engine, "metrics", "delete", "b", "accuracy", "--yes", "--tracking-uri", "sqlite:///elsewhere.db")
+        assert updates == [((1, 2), (), "sqlite:///elsewhere.db")]
 
     @pytest.mark.parametrize(
         "command", [("leaderboard", "b"), ("export", "scores", "b"), ("compare", "b", "a", "b", "--format", "json")]

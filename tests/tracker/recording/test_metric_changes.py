@@ -68,6 +68,7 @@ class TestSecondMetric:
 
     def test_another_benchmark_is_not_concerned(self, scored: sa.Engine, file: Path) -> None:
         ingest_file(scored, file, ReadOptions(benchmark="c"))
+        assert metrics(scored) == [("accuracy", 2), ("score", 2)]
 
 
 class TestDeletion:

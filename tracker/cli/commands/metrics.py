@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
-from tracker.cli.options import database_option, format_option
+from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import inform, print_rows
 from tracker.name_lists import join_names
 
@@ -103,7 +104,8 @@ def rename(old: str, new: str, database: str | None) -> None:
 @click.argument("metric")
 @yes_option
 @database_option
-def delete(benchmark: str, metric: str, yes: bool, database: str | None) -> None:
+@mlflow_options
+def delete(benchmark: str, metric: str, yes: bool, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
     """Delete all scores of a benchmark under a metric permanently.
 
     Runs without other scores or answers are deleted too. Prompts, models and findings stay; findings computed from the
@@ -127,8 +129,10 @@ def delete(benchmark: str, metric: str, yes: bool, database: str | None) -> None
             )
         click.confirm("Delete permanently?", abort=True, err=True)
     with transaction(engine, exclusive=True) as session:
-        delete_metric(session, find_benchmark(session, benchmark), metric)
+        deletion = delete_metric(session, find_benchmark(session, benchmark), metric)
     inform(f"The scores of {benchmark} under {metric} are deleted.")
+    if not no_mlflow:
+        update_mlflow(engine, deletion.run_ids, tuple(deletion.stale), tracking_uri)
 
 
 def _print_deletion(deletion: MetricDeletion) -> None:
@@ -138,4 +142,4 @@ def _print_deletion(deletion: MetricDeletion) -> None:
     if deletion.deleted_runs:
         inform(f"Runs with nothing else, deleted too: {join_names(deletion.deleted_runs, MAX_NAMES)}.")
     if deletion.stale:
-        inform(f"Stale after the deletion: finding {join_names(deletion.stale, MAX_NAMES)}.")
+        inform(f"Stale after the deletion: {describe_findings(deletion.stale)}.")

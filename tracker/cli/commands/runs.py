@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
-from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows, warn
-from tracker.name_lists import join_names
+from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows
 from tracker.run_fields import RUN_FIELDS
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _print_deletion(preview: DeletionPreview) -> None:
     gone = ", ".join(f"{n:,} {noun}" for n, noun in counts if n) or "no scores"
     inform(f"Also deleted: {gone}. Prompts, models and findings stay.")
     if preview.finding_ids:
-        inform(f"Stale after the deletion: {_findings(preview.finding_ids)}.")
+        inform(f"Stale after the deletion: {describe_findings(preview.finding_ids)}.")
 
 
 def _report_change(engine: Engine, change: StatusChange, state: str, publish_to: str | None) -> None:
@@ -253,19 +253,8 @@ def _report_change(engine: Engine, change: StatusChange, state: str, publish_to:
     n = len(change.run_ids)
     inform(f"Run{'s' * (n > 1)} {format_value(change.run_ids)} {'is' if n == 1 else 'are'} {state}.")
     if change.stale:
-        inform(f"Stale now: {_findings(tuple(change.stale))}. See why, and how to repeat it: `suffrage show ID`.")
+        inform(f"Stale now: {describe_findings(change.stale)}. See why, and how to repeat it: `suffrage show ID`.")
     if change.sound:
-        inform(f"No longer stale: {_findings(change.sound)}.")
-    if publish_to is None:
-        return
-    from tracker.errors import PublishingError
-    from tracker.recording.mlflow.publishing import publish_changes
-
-    try:
-        publish_changes(engine, change.run_ids, (*change.stale, *change.sound), publish_to)
-    except PublishingError as error:
-        warn(str(error))
-
-
-def _findings(keys: tuple[int, ...]) -> str:
-    return f"finding{'s' * (len(keys) > 1)} {join_names(keys, MAX_NAMES)}"
+        inform(f"No longer stale: {describe_findings(change.sound)}.")
+    if publish_to is not None:
+        update_mlflow(engine, change.run_ids, (*change.stale, *change.sound), publish_to)

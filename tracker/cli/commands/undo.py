@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option, mlflow_options
-from tracker.cli.output import inform, print_rows, warn
-from tracker.name_lists import join_names
+from tracker.cli.output import inform, print_rows
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from tracker.recording.undo.imports import ImportRow
     from tracker.recording.undo.removal import UndoResult
 
-MAX_NAMES = 8
 COLUMNS = ("source", "file", "format", "ingested", "n_prompts", "n_models", "n_runs")
 NOUNS: Mapping[str, tuple[str, str]] = {
     "score": ("score", "scores"),
@@ -97,7 +94,7 @@ def command(
         result = undo_import(session, find_import(session, source))
     inform(f"The {chosen.title} is undone.")
     if not no_mlflow:
-        _publish(engine, result, tracking_uri)
+        update_mlflow(engine, result.run_ids, (*result.stale, *result.sound), tracking_uri)
 
 
 def _print_result(chosen: ImportRow, result: UndoResult) -> None:
@@ -111,25 +108,11 @@ def _print_result(chosen: ImportRow, result: UndoResult) -> None:
     if kept := _describe(result.kept):
         inform(f"  Kept, because findings refer to them: {kept}.")
     if result.stale:
-        inform(f"  Stale after it: {_findings(tuple(result.stale))}. Run them again: `suffrage show ID` shows how.")
+        inform(f"  Stale after it: {describe_findings(result.stale)}. Run them again: `suffrage show ID` shows how.")
     if result.sound:
-        inform(f"  No longer stale: {_findings(result.sound)}.")
+        inform(f"  No longer stale: {describe_findings(result.sound)}.")
 
 
 def _describe(counts: Mapping[str, int]) -> str:
     parts = [(counts.get(table, 0), nouns) for table, nouns in NOUNS.items()]
     return ", ".join(f"{n:,} {nouns[n != 1]}" for n, nouns in parts if n)
-
-
-def _findings(keys: tuple[int, ...]) -> str:
-    return f"finding{'s' * (len(keys) > 1)} {join_names(keys, MAX_NAMES)}"
-
-
-def _publish(engine: Engine, result: UndoResult, tracking_uri: str) -> None:
-    from tracker.errors import PublishingError
-    from tracker.recording.mlflow.publishing import publish_changes
-
-    try:
-        publish_changes(engine, result.run_ids, (*result.stale, *result.sound), tracking_uri)
-    except PublishingError as error:
-        warn(str(error))
