@@ -15,9 +15,9 @@ demo: .venv/core.stamp
 test: .venv/all.stamp
 	$(MAKE) --no-print-directory --jobs 2 lint pytest
 
-# Some tests wait for processes that they start: more workers than cores fill the time.
+# Some tests wait for processes that they start: one worker more than cores fills the time.
 pytest: .venv/all.stamp
-	$(BIN)/pytest -n 4 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 
 # For use before each commit: what is fast and needs no server, browser or model.
 QUICK = tests/test_docs.py tests/test_glossary.py tests/test_layout.py tests/tracker/statistics tests/tracker/recording \

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -90,6 +91,8 @@ def shared() -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the folder of the server that all workers of this run share; workers inherit the environment."""
+    # A shell that starts this run in the background lets it ignore Ctrl-C, and all commands that tests start as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Threads of several workers on the same cores wait for each other; small models then take many times as long.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
