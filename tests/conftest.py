@@ -89,6 +89,18 @@ def shared() -> Path:
     return SHARED
 
 
+IN_MEMORY = Path("/dev/shm")
+BYTES_OF_FILES = 4 * 2**30
+"""Free memory that the files of a whole run may need, many times over."""
+
+
+def _keep_files_in_memory() -> None:
+    """Put temporary files where no disk is waited for, if the machine has such a folder and TMPDIR names no other."""
+    if "TMPDIR" not in os.environ and IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > BYTES_OF_FILES:
+        os.environ["TMPDIR"] = str(IN_MEMORY)
+        tempfile.tempdir = None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Name the folder of the server that all workers of this run share; workers inherit the environment."""
     # A shell that starts this run in the background lets it ignore Ctrl-C, and all commands that tests start as well.
@@ -96,6 +108,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Threads of several workers on the same cores wait for each other; small models then take many times as long.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
+        _keep_files_in_memory()
         os.environ[SERVER_FOLDER] = str(Path(tempfile.gettempdir()) / f"suffrage-postgres-{uuid.uuid4().hex[:12]}")
 
 
