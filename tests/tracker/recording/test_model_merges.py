@@ -19,6 +19,7 @@ from tracker.queries.catalogue.listing import list_models
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.selection import Selection
+from tracker.recording.content_checks import Check, check_contents
 from tracker.recording.model_merges import merge_models, unmerge_models
 from tracker.recording.undo.imports import find_import, list_imports
 
@@ -75,6 +76,17 @@ class TestSimilarNames:
         (warning,) = store(engine, tmp_path / "b.csv", "other", "LLAMA")
         assert "suffrage models merge Llama LLAMA" in warning
         assert store(engine, tmp_path / "c.csv", "third", "fourth") == ()
+
+    def test_the_store_is_checked_for_them(self, engine: sa.Engine) -> None:
+        def models() -> Check:
+            with transaction(engine, write=False) as session:
+                return next(check for check in check_contents(session) if check.name == "models")
+
+        assert (models().verdict, models().result) == ("warning", "2, some with similar names: org/Llama and org/llama")
+        assert models().advice == "If they are one model: suffrage models merge org/Llama org/llama"
+        with transaction(engine, exclusive=True) as session:
+            merge_models(session, "org/Llama", "org/llama")
+        assert (models().verdict, models().result, models().advice) == ("ok", "1", "")
 
 
 class TestMerge:

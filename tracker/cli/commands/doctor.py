@@ -18,8 +18,9 @@ from tracker.cli.output import inform, print_rows
 def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_format: str) -> None:
     """Check the store and MLflow and advise what to do.
 
-    Prints a line for each check: versions, tables, references, checksums, partial runs, stale findings, disk space and
-    MLflow. Nothing is changed. The exit code is 0 if all is well, 2 after warnings and 1 after problems.
+    Prints a line for each check: versions, tables, references, checksums, partial runs, similar names of models, faulty
+    prompts, stale findings, disk space and MLflow. Nothing is changed. The exit code is 0 if all is well, 2 after
+    warnings and 1 after problems.
 
     Examples:
         suffrage doctor --no-mlflow

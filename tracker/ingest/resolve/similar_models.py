@@ -17,24 +17,26 @@ def comparison_key(name: str) -> str:
     return key if "/" in key else key.replace("__", "/", 1)
 
 
-def describe_similar(new: Iterable[str], stored: Mapping[str, str]) -> list[str]:
-    """Return a warning for each new name that is similar to another one.
+def find_similar_models(new: Iterable[str], stored: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return each new name that is similar to another one: the other one, and the new name.
 
     Args:
         new: names of the added models.
         stored: name of each earlier model by `comparison_key`.
     """
     known = dict(stored)
-    warnings = []
-    for name in new:
-        similar = known.setdefault(comparison_key(name), name)
-        if similar != name:
-            warnings.append(
-                f"the new model {show_name(name)} and the model {show_name(similar)} differ only in case, spaces, "
-                f"invisible characters or __ for /. If they are one model: suffrage models merge {show_name(similar)} "
-                f"{show_name(name)}"
-            )
-    return warnings
+    pairs = [(known.setdefault(comparison_key(name), name), name) for name in new]
+    return [(similar, name) for similar, name in pairs if similar != name]
+
+
+def describe_similar(new: Iterable[str], stored: Mapping[str, str]) -> list[str]:
+    """Return a warning for each new name that is similar to another one; see `find_similar_models`."""
+    return [
+        f"the new model {show_name(name)} and the model {show_name(similar)} differ only in case, spaces, "
+        f"invisible characters or __ for /. If they are one model: suffrage models merge {show_name(similar)} "
+        f"{show_name(name)}"
+        for similar, name in find_similar_models(new, stored)
+    ]
 
 
 def show_name(name: str) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from tracker.database import split_keys
 from tracker.errors import NotFoundError
+from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark, has_scores
 from tracker.queries.sql import tables
 from tracker.run_fields import RunFields, run_values
@@ -207,7 +208,7 @@ def list_runs(session: Session, *, benchmark: str | None = None, model: str | No
     if benchmark is not None:
         terms.append(tables.run.c.benchmark_id == find_benchmark(session, benchmark).id)
     if model is not None:
-        terms.append(tables.run.c.model_id == _model_key(session, model))
+        terms.append(tables.run.c.model_id == find_model(session, model).id)
     return _rows_of_runs(session, terms)
 
 
@@ -290,14 +291,3 @@ def load_means_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dic
 
 def _counted(session: Session, query: sa.Select[Any]) -> dict[int, tuple[int, ...]]:
     return {key: tuple(counts) for key, *counts in session.execute(query)}
-
-
-def _model_key(session: Session, name: str) -> int:
-    query = sa.select(tables.model.c.name, tables.model.c.id)
-    known = {name: key for name, key in session.execute(query)}  # noqa: C416
-    also = sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)
-    keys = known | {name: key for name, key in session.execute(also)}  # noqa: C416
-    if name not in keys:
-        raise NotFoundError("model", name, sorted(known))
-    key: int = keys[name]
-    return key
