@@ -158,12 +158,16 @@ class IndexSlice:
         if self.is_whole:
             self._load(self._query())
             return
-        for ids in split_keys(self.names.values()):
-            self._load(self._query().where(PROMPT.c.id.in_(ids)))
+        self.load_prompts(self.names.values())
         all_hashes = {*hashes, *(content.hash for content in self.prompts.values() if content.hash)}
         for part in split_keys(all_hashes):
             self._load(self._query().where(PROMPT.c.task_id.in_(task_ids), PROMPT.c.content_hash.in_(part)))
         self._looked_up.update((task, hashed) for task in task_ids for hashed in all_hashes)
+
+    def load_prompts(self, prompt_ids: Collection[int]) -> None:
+        """Load some prompts."""
+        for part in split_keys([key for key in prompt_ids if key not in self.prompts]):
+            self._load(self._query().where(PROMPT.c.id.in_(part)))
 
     def content(self, prompt_id: int) -> IndexedPrompt:
         """Return the stored state of a prompt."""

@@ -110,7 +110,7 @@ def _store_new(
     remember_metrics(session, source.id, updates)
     session.flush()
     problems = _describe_problems(prompts, catalogue)
-    warnings = (*parsed.warnings, *prompts.warnings, *prompts.details.warnings, *problems)
+    warnings = (*parsed.warnings, *prompts.warnings, *prompts.details.warnings, *prompts.describe_matches(), *problems)
     warnings += tuple(catalogue.describe_similar_models())
     return replace(
         _count_changes(updates, catalogue),

@@ -1,0 +1,1 @@
+"""Comparison of questions without the decoration that harnesses add to them."""
