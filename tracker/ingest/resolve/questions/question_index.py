@@ -9,7 +9,8 @@ from hashlib import blake2b
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, split_keys
+from tracker.database import split_keys
+from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
 from tracker.ingest.resolve.prompt_texts import PromptContents
 from tracker.ingest.resolve.questions.comparison import (
     ComparableQuestion,
