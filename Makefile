@@ -6,7 +6,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constra
 # Where Python is told to keep no bytecode, every command and every worker would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint tables docs-outputs bench soak clean
+.PHONY: demo test quick lint tables docs-outputs bench drift soak clean
 
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
@@ -41,6 +41,11 @@ docs-outputs: .venv/all.stamp
 
 bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks
+
+# Installs releases of the evaluation harnesses in throw-away environments: takes a network and many minutes.
+# HARNESSES='lm-eval lighteval' checks some of them; DRIFT_OPTIONS='--environments FOLDER' keeps the environments.
+drift: .venv/all.stamp
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m drift $(DRIFT_OPTIONS) $(HARNESSES)
 
 soak: .venv/all.stamp
 	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random

@@ -94,9 +94,9 @@ def _check(harness: Harness, release: Release, folder: Path) -> Iterator[Row]:
                 status = f"is rejected: {error}"
                 yield Row(harness.name, environment.version, results.name, status=status, failed=True)
                 continue
-            for task, found in compared.items():
-                row = Row(harness.name, environment.version, results.name, task, found.n_compared, found.differences)
-                yield row
+            for task, comparison in compared.items():
+                count, differences = comparison.n_compared, comparison.differences
+                yield Row(harness.name, environment.version, results.name, task, count, differences)
 
 
 def _print(rows: list[Row]) -> None:

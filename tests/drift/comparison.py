@@ -73,8 +73,8 @@ class StoredScores:
             for run, task, metric, prompt, value in connection.execute(sa.text(SCORES)):
                 rows[*runs[run][:2], metric][task].setdefault(prompt, []).append(value)
             for run, task, metric, *columns in connection.execute(sa.text(TASK_SCORES)):
-                named = zip(("value", "stderr", "n_prompts"), columns, strict=True)
-                task_scores[*runs[run][:2], metric][task] = dict(named)
+                pairs = zip(("value", "stderr", "n_prompts"), columns, strict=True)
+                task_scores[*runs[run][:2], metric][task] = dict(pairs)
         engine.dispose()
         unverified = [f"{model} on {benchmark}: {why}" for model, benchmark, why in runs.values() if why]
         return cls(rows, task_scores, unverified)
@@ -103,30 +103,30 @@ def compare(harness: Harness, results: Path, database: Path) -> dict[str, TaskCo
     if done.exit_code:
         raise ImportFailedError(done.output.strip() or repr(done.exception))
     stored = StoredScores.read(database)
-    found: dict[str, TaskComparison] = defaultdict(TaskComparison)
+    comparisons: dict[str, TaskComparison] = defaultdict(TaskComparison)
     reported = list(harness.reported(results))
     for number in reported:
-        comparison = found[", ".join(number.tasks) or number.benchmark]
+        comparison = comparisons[", ".join(number.tasks) or number.benchmark]
         comparison.n_compared += 1
         values = stored.values(number)
         if not values or not all(_agree(number, value) for value in values):
-            shown = ", ".join(f"{value:.8g}" for value in values) or "nothing"
-            text = f"{number.model}: reported {number.name} = {number.value:.8g}, stored {shown}"
+            stored_values = ", ".join(f"{value:.8g}" for value in values) or "nothing"
+            text = f"{number.model}: reported {number.name} = {number.value:.8g}, stored {stored_values}"
             comparison.differences.append(text)
     for text in stored.unverified:
-        found["(unverified)"].differences.append(text)
-    _compare_leaderboards(reported, database, found)
-    return dict(found)
+        comparisons["(unverified)"].differences.append(text)
+    _compare_leaderboards(reported, database, comparisons)
+    return dict(comparisons)
 
 
-def _compare_leaderboards(reported: Sequence[Reported], database: Path, found: dict[str, TaskComparison]) -> None:
+def _compare_leaderboards(reported: Sequence[Reported], database: Path, comparisons: dict[str, TaskComparison]) -> None:
     """Compare the leaderboard of each benchmark that is one task with the harness's numbers, and their order."""
     boards: dict[tuple[str, str], dict[str, Reported]] = defaultdict(dict)
     for number in reported:
         if number.tasks == (number.benchmark,) and number.column == "value" and number.statistic is mean:
             boards[number.benchmark, number.metric][number.model] = number
     for (benchmark, metric), numbers in boards.items():
-        comparison = found[benchmark]
+        comparison = comparisons[benchmark]
         rows = _leaderboard(database, benchmark, metric)
         for model, number in numbers.items():
             comparison.n_compared += 1
