@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from tracker.ingest.files.mismatch import Mismatch
-from tracker.ingest.files.tabular.cells import is_missing, is_number, shorten
 from tracker.ingest.files.tabular.headings import CONTENT, is_row_number, normalize_heading
 from tracker.ingest.files.tabular.json_lines import is_json_lines, read_rows_head
 from tracker.ingest.files.tabular.table_head import TableHead
@@ -19,16 +18,22 @@ from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.tables.ambiguity import reject_ambiguous
 from tracker.ingest.tables.evidence import CONTRADICTION, MARGIN, CrossReading, CrossReadings
 from tracker.ingest.tables.layout import FORMATS, Orientation, TableLayout, TableRejection
-from tracker.ingest.tables.long_layout import NO_SCORE_COLUMN, LongTable
+from tracker.ingest.tables.long_layout import LongTable
 from tracker.ingest.tables.names.column_headings import is_side_heading, stderr_stem
 from tracker.ingest.tables.names.name_shapes import name_kind
 from tracker.ingest.tables.names.vocabulary import PROMPT_DETAILS
+from tracker.ingest.tables.rejections import (
+    explain_cross,
+    explain_lines,
+    explain_long,
+    explain_unnamed_model,
+    reject_scores,
+)
 from tracker.ingest.tables.table_columns import ColumnError, ColumnRole, TableColumns, profile_columns
 from tracker.ingest.tables.votes import find_vote_columns
-from tracker.name_lists import join_names
 
 LONG_FORMATS = ("long-table", "task-score-table")
-MAX_NAMES = 5
+MAX_READINGS = 3
 KEPT_ROLES: Mapping[Orientation, Sequence[str]] = {
     "prompts": ("task", "benchmark", "text", "choices", "answer", "split"),
     "models": ("few_shot", "variant", "condition", "run"),
@@ -120,13 +125,13 @@ def classify_table(
         if isinstance(layout, TableLayout) and format in (None, layout.format):
             return layout
     if format in LONG_FORMATS:
-        return _explain_long(table, options, format)
+        return explain_long(table, options, format)
     if format in (None, "prompt-table"):
         prompts = _find_prompts(path, table, options, is_forced=format is not None)
         if prompts is not None:
             return prompts
     if is_json_lines(path):
-        return _explain_lines(table, options)
+        return explain_lines(table, options)
     return _find_cross(path, table, options, format)
 
 
@@ -144,22 +149,22 @@ def _find_cross(
     known = CrossReadings(table, options.known_names, takes_texts)
     readings = known.rank(orientations)
     if not readings:
-        return _explain_cross(table, options)
+        return explain_cross(table, options)
     best = readings[0]
-    rivals = [reading for reading in readings[1:] if reading.evidence > best.evidence - MARGIN]
-    rivals = [reading for reading in rivals if (reading.orientation, reading.key) != (best.orientation, best.key)]
-    is_chosen = len(orientations) == 1
-    rivals = [] if is_chosen else list({reading.orientation: reading for reading in reversed(rivals)}.values())
-    rivals = [reading for reading in rivals if reading.orientation != best.orientation]
-    if not is_chosen and not takes_texts:
-        unnamed = _explain_unnamed_model(table, best)
+    if len(orientations) > 1 and not takes_texts:
+        unnamed = explain_unnamed_model(table, best)
         if unnamed is not None:
             return unnamed
+        nearest: dict[Orientation, CrossReading] = {}
+        for reading in readings:
+            nearest.setdefault(reading.orientation, reading)
+        alternatives = [reading for reading in nearest.values() if reading.orientation != best.orientation]
+        rivals = [reading for reading in alternatives if reading.evidence > best.evidence - MARGIN]
         if best.contradiction <= CONTRADICTION and best.evidence < 2 * -CONTRADICTION:
-            rivals = rivals or [reading for reading in readings[1:] if reading.orientation != best.orientation][:1]
+            rivals = rivals or alternatives[:1]
             return reject_ambiguous(path, table, [best, *rivals])
-    if rivals and not takes_texts:
-        return reject_ambiguous(path, table, sorted([best, *rivals], key=lambda reading: -reading.evidence)[:3])
+        if rivals:
+            return reject_ambiguous(path, table, [best, *rivals][:MAX_READINGS])
     return _cross_layout(table, best, takes_texts=takes_texts)
 
 
@@ -258,87 +263,5 @@ def _find_prompts(
     if has_content or "text" in roles:
         if not has_content and len(like_scores) > 1 and len(like_scores) == len(columns):
             return None
-        return _reject_scores(path, [column.name for column in like_scores]) or layout
-    return (
-        layout
-        if ("task" in roles or "split" in roles) and not numbers and columns == []
-        else (layout if ("task" in roles or "split" in roles) and not numbers else None)
-    )
-
-
-def _reject_scores(path: Path, names: Sequence[str]) -> TableRejection | None:
-    """Return that columns beside prompts look like scores."""
-    if not names:
-        return None
-    listing = join_names(map(repr, names), MAX_NAMES)
-    return TableRejection(
-        f"a table of prompts whose {'column' if len(names) == 1 else 'columns'} {listing} may hold scores of models. "
-        "Nothing was stored.",
-        "Add --orient prompts if the columns are models, --format prompt-table to keep them as details of the prompts, "
-        "or --ignore-columns NAME to skip a column.",
-        "prompt-table",
-        0.9,
-        is_final=True,
-    )
-
-
-def _explain_unnamed_model(table: TableColumns, best: CrossReading) -> TableRejection | None:
-    """Return that the scores of one model lack its name, if the only column of scores is not named like a model."""
-    score = table.roles.get("score")
-    if best.orientation not in ("prompts", "tasks") or score is None or list(best.values) != [score]:
-        return None
-    if score in table.explicit or best.orientation == "tasks":
-        return TableRejection("no column model", "Name the model with --model NAME.", "task-score-table", 2 / 3)
-    return TableRejection(
-        f"no column model: {score!r} holds the scores of one model, which has no name.",
-        "Name the model with --model NAME.",
-        "long-table",
-        2 / 3,
-        is_final=True,
-    )
-
-
-def _explain_long(table: TableColumns, options: ReadOptions, format: str) -> TableRejection:
-    """Return which column a table of single scores lacks."""
-    roles = table.roles
-    has_score = any(part in roles for part in ("score", "predicted", "gold_probability"))
-    features = [("model" in roles or bool(options.model), "no column model")]
-    if format == "long-table":
-        features += [
-            ("prompt" in roles or "text" in roles, "no column prompt_id or text"),
-            (has_score, NO_SCORE_COLUMN),
-        ]
-    else:
-        features += [("task" in roles, "no column task"), ("score" in roles, "no column score")]
-    missing = next((reason for present, reason in features if not present), "each row is another model")
-    advice = "Name the columns with --map FIELD=COLUMN, such as --map model=NAME."
-    return TableRejection(missing, advice, format, min(0.9, sum(present for present, _ in features) / len(features)))
-
-
-def _explain_lines(table: TableColumns, options: ReadOptions) -> TableRejection:
-    explained = _explain_long(table, options, "long-table")
-    problem = explained.problem.replace("column", "field")
-    return TableRejection(problem, explained.advice, "long-table", explained.similarity)
-
-
-def _explain_cross(table: TableColumns, options: ReadOptions) -> TableRejection:
-    """Return why a table has no reading: no column of numbers, or nothing that names the rows."""
-    roles: Mapping[str, str] = table.roles
-    long = _explain_long(table, options, "long-table")
-    if long.similarity >= 0.5 and ("model" in roles or options.model):
-        return TableRejection(long.problem, long.advice, long.format, long.similarity)
-    task = _explain_long(table, options, "task-score-table")
-    if task.similarity >= 0.5:
-        return TableRejection(task.problem, task.advice, task.format, task.similarity)
-    column = next(
-        (column for name, column in table.columns.items() if name not in roles.values() and column.cells), None
-    )
-    if column is None:
-        return TableRejection("no column is left for the models", format="wide-table", similarity=1 / 3)
-    cell = next(cell for cell in column.cells if not is_missing(cell))
-    example = f"{column.name!r} has {shorten(cell, 20)!r}"
-    if any(map(is_number, column.cells)) or "model" in roles:
-        text = "no column of numbers beside the models"
-        return TableRejection(text, format="leaderboard-table", similarity=1 / 2)
-    text = f"no column holds numbers: {example}; if these are answers, add --values predictions"
-    return TableRejection(text, format="wide-table", similarity=2 / 3)
+        return reject_scores([column.name for column in like_scores]) or layout
+    return layout if ("task" in roles or "split" in roles) and not numbers else None

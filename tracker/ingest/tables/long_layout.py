@@ -241,7 +241,7 @@ class LongTable:
         Args:
             names: the columns.
             differing: only rows that differ from the earlier one in these columns count.
-            within: return 1 if each value of this column occurs with one value of the columns_of_rows, else 0.
+            within: return 1 if each value of this column occurs with one combination of the columns, else 0.
         """
         columns = [self.table.cells_of(name) for name in names]
         rows = list(zip(*columns, strict=True))

@@ -14,6 +14,7 @@ from tracker.ingest.tables.table_columns import list_names
 from tracker.name_lists import join_names
 
 MAX_NAMES = 5
+MAX_SKIPPED = 8
 
 
 def require_layout(path: Path, options: ReadOptions, format: str) -> TableLayout:
@@ -73,7 +74,7 @@ def warn_of_columns(layout: TableLayout) -> Iterator[str]:
 
 
 def _join(names: Sequence[str]) -> str:
-    return join_names((name or "(unnamed)" for name in names), 8)
+    return join_names((name or "(unnamed)" for name in names), MAX_SKIPPED)
 
 
 def _sentence(text: str) -> str:

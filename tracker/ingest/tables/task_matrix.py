@@ -126,7 +126,6 @@ def _read_stderr(
         if column.stderr is not None:
             stderr[place] = column.stderr
         elif name in layout.stderr:
-            separate = NumberColumn(parse_numbers(table, layout.stderr[name], problems), percent=column.percent)
             was_divided = column.percent is not None and np.nanmax(column.values, initial=0) <= 1
-            stderr[place] = separate.values / 100 if was_divided else separate.values
+            stderr[place] = parse_numbers(table, layout.stderr[name], problems) / (100 if was_divided else 1)
     return None if np.isnan(stderr).all() else stderr

@@ -1,0 +1,92 @@
+"""Reasons why a table has no layout, with the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tracker.ingest.files.tabular.cells import is_number, shorten
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.tables.evidence import CrossReading
+from tracker.ingest.tables.layout import TableRejection
+from tracker.ingest.tables.long_layout import NO_SCORE_COLUMN
+from tracker.ingest.tables.table_columns import TableColumns
+from tracker.name_lists import join_names
+
+MAX_NAMES = 5
+
+
+def reject_scores(names: Sequence[str]) -> TableRejection | None:
+    """Return that columns beside prompts look like scores."""
+    if not names:
+        return None
+    listing = join_names(map(repr, names), MAX_NAMES)
+    return TableRejection(
+        f"a table of prompts whose {'column' if len(names) == 1 else 'columns'} {listing} may hold scores of models. "
+        "Nothing was stored.",
+        "Add --orient prompts if the columns are models, --format prompt-table to keep them as details of the prompts, "
+        "or --ignore-columns NAME to skip a column.",
+        "prompt-table",
+        0.9,
+        is_final=True,
+    )
+
+
+def explain_unnamed_model(table: TableColumns, best: CrossReading) -> TableRejection | None:
+    """Return that the scores of one model lack its name, if the only column of scores is not named like a model."""
+    score = table.roles.get("score")
+    if best.orientation not in ("prompts", "tasks") or score is None or list(best.values) != [score]:
+        return None
+    if score in table.explicit or best.orientation == "tasks":
+        return TableRejection("no column model", "Name the model with --model NAME.", "task-score-table", 2 / 3)
+    return TableRejection(
+        f"no column model: {score!r} holds the scores of one model, which has no name.",
+        "Name the model with --model NAME.",
+        "long-table",
+        2 / 3,
+        is_final=True,
+    )
+
+
+def explain_long(table: TableColumns, options: ReadOptions, format: str) -> TableRejection:
+    """Return which column a table of single scores lacks."""
+    roles = table.roles
+    has_score = any(part in roles for part in ("score", "predicted", "gold_probability"))
+    features = [("model" in roles or bool(options.model), "no column model")]
+    if format == "long-table":
+        features += [
+            ("prompt" in roles or "text" in roles, "no column prompt_id or text"),
+            (has_score, NO_SCORE_COLUMN),
+        ]
+    else:
+        features += [("task" in roles, "no column task"), ("score" in roles, "no column score")]
+    missing = next((reason for present, reason in features if not present), "each row is another model")
+    advice = "Name the columns with --map FIELD=COLUMN, such as --map model=NAME."
+    return TableRejection(missing, advice, format, min(0.9, sum(present for present, _ in features) / len(features)))
+
+
+def explain_lines(table: TableColumns, options: ReadOptions) -> TableRejection:
+    """Return which field JSON Lines lack."""
+    explained = explain_long(table, options, "long-table")
+    problem = explained.problem.replace("column", "field")
+    return TableRejection(problem, explained.advice, "long-table", explained.similarity)
+
+
+def explain_cross(table: TableColumns, options: ReadOptions) -> TableRejection:
+    """Return why a table has no reading: no column of numbers, or nothing that names the rows."""
+    roles: Mapping[str, str] = table.roles
+    long = explain_long(table, options, "long-table")
+    if long.similarity >= 0.5 and ("model" in roles or options.model):
+        return TableRejection(long.problem, long.advice, long.format, long.similarity)
+    task = explain_long(table, options, "task-score-table")
+    if task.similarity >= 0.5:
+        return TableRejection(task.problem, task.advice, task.format, task.similarity)
+    columns = (column for name, column in table.columns.items() if name not in roles.values() and column.cells)
+    column = next(columns, None)
+    if column is None:
+        return TableRejection("no column is left for the models", format="wide-table", similarity=1 / 3)
+    example = f"{column.name!r} has {shorten(column.cells[0], 20)!r}"
+    if any(map(is_number, column.cells)) or "model" in roles:
+        text = "no column of numbers beside the models"
+        return TableRejection(text, format="leaderboard-table", similarity=1 / 2)
+    text = f"no column holds numbers: {example}; if these are answers, add --values predictions"
+    return TableRejection(text, format="wide-table", similarity=2 / 3)
