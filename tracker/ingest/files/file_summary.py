@@ -19,7 +19,7 @@ def describe_file(path: Path) -> str:
     """Return the kind of a file with its first columns or keys, such as ``a table with the columns a, b``."""
     head = read_head(path)
     if isinstance(head, TableHead):
-        return f"a table with the columns {join_names(head.names, MAX_NAMES)}"
+        return f"a table with the columns {join_names((name or '(unnamed)' for name in head.names), MAX_NAMES)}"
     data = first_bytes(path, HEAD_BYTES)
     if isinstance(data, str):
         return "a file that cannot be read"

@@ -163,7 +163,14 @@ class CrossReadings:
         ][:MAX_KEYS]
         if orientation in ("models", "leaderboard"):
             keys = [name for name in keys if table.columns[name].role != ColumnRole.ROW_NUMBER]
+            sides = [name for name in keys if self._describes_models(name)]
+            keys = [name for name in keys if name not in sides] or sides
         return keys
+
+    def _describes_models(self, name: str) -> bool:
+        """Return whether a heading such as parameters or license states that the column describes models."""
+        heading = self.table.columns[name].heading
+        return is_model_side_heading(heading) and not is_weak_model_heading(heading)
 
     def _names_prompts(self, name: str) -> bool:
         """Return whether a column certainly names prompts: by its heading, or because it counts within tasks."""

@@ -41,6 +41,11 @@ class TestLeaderboards:
         content = task_scores(read(tmp_path, f"{heading},MMLU,GSM8K\norg/a,.71,.55\norg/b,.61,.65\n"))
         assert content == {"org/a": {"MMLU": 0.71, "GSM8K": 0.55}, "org/b": {"MMLU": 0.61, "GSM8K": 0.65}}
 
+    @pytest.mark.parametrize("model", ["", "Model", "name"])
+    def test_a_column_of_sizes_names_no_models(self, tmp_path: Path, model: str) -> None:
+        parsed = read(tmp_path, f"{model},Params,ARC\nacorn-7b,7B,61.3%\n🥇 folio-72b,72B,70.1%\nkite,3B,60%\n")
+        assert list(task_scores(parsed)) == ["acorn-7b", "folio-72b", "kite"]
+
     def test_percentages_are_scores_and_side_columns_are_details(self, tmp_path: Path) -> None:
         parsed = read(tmp_path, "Model,MMLU,Params (B),Cost\nm-a,71.2%,7,0.5\nm-b,61%,13,2\n")
         assert task_scores(parsed) == {"m-a": {"MMLU": 71.2}, "m-b": {"MMLU": 61}}

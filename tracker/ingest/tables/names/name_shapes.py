@@ -21,6 +21,8 @@ from tracker.ingest.tables.names.vocabulary import (
 
 MAX_LABELS = 200
 NUMBERED = re.compile(r"^(?P<stem>[a-z][a-z_.\-/:# ]*?)[_\-/:#. ]*\d+$", re.I)
+BARE_SIZE = re.compile(r"^~?\d+(?:\.\d+)?\s*[bm]$", re.I)
+"""A number of parameters alone names no model."""
 SLASHED = re.compile(r"^[\w.\-]+/[\w.\-]*[a-z][\w.\-]*$", re.I)
 
 
@@ -28,7 +30,7 @@ SLASHED = re.compile(r"^[\w.\-]+/[\w.\-]*[a-z][\w.\-]*$", re.I)
 def name_kind(name: str) -> Entity | None:
     """Return what a name looks like; None if it looks like none of them, or like several."""
     plain = name.strip()
-    if not plain:
+    if not plain or BARE_SIZE.match(plain):
         return None
     if PROMPT_NAMES.match(plain) and not MODEL_SIZES.search(plain):
         return "task" if MODEL_FAMILIES.search(plain) is None and TASK_SETTINGS.search(plain) else _numbered(plain)
