@@ -39,6 +39,10 @@ tables: .venv/all.stamp
 docs-outputs: .venv/all.stamp
 	PYTHONPATH=$(CURDIR) $(BIN)/python tests/docs/regenerate.py
 
+# The pictures that need a browser, an encoder or many minutes; NAME as in docs/figures.
+picture-%: .venv/all.stamp
+	PYTHONPATH=$(CURDIR) $(BIN)/python tests/docs/pictures.py $*
+
 bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks
 

@@ -158,7 +158,7 @@ def _axes(axes: Axes, strip: Axes, x: Floats, n_lines: int) -> None:
         axes.minorticks_off()
     if x.size <= MAX_TICKS:
         axes.set_xticks(x, [f"{value:.3g}" for value in x])
-    axes.set_ylim(0, max(axes.get_ylim()[1], 1e-3))
+    axes.set_ylim(0, max(1.05 * axes.dataLim.y1, 1e-3))
     style_axes(axes)
     axes.set_axisbelow(True)
     axes.grid(color="#dddddd", linewidth=0.6)

@@ -116,7 +116,7 @@ def _draw_legend(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], nu
     if simulated:
         handles.append((mark("s", SIMULATED, True), "simulated"))
     if not all(panel.is_exact.all() for panel in panels):
-        handles.append((mark("o", BENCHMARK, False), "found, with a bar\nup to the bound"))
+        handles.append((mark("o", BENCHMARK, False), "interval: lower end,\nbar to the upper end"))
     handles.append((Line2D([], [], color=FITTED), "least squares\nthrough the origin"))
     if any(panel.baseline_line(panel.sensitivity) for panel in panels):
         handles.append((Line2D([], [], color=INK, linestyle=(0, (4, 3))), "Constant to Random"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -13,14 +12,11 @@ from pathlib import Path
 from doc_folders import FOLDERS, REAL
 from doc_pages import FOLDER, rewrite
 from doc_programs import ROOT, run_line, working_folder
+from pictures import SHARED, load_figure
 from stand_ins import STAND_INS
 
-from tracker.database import connect, transaction
-from tracker.queries.findings.finding_records import load_artifact
 from tracker.recording.mlflow.publishing import prepare_store
-from tracker.report.images import shrink_picture
 
-SHARED = Path(os.environ.get("SUFFRAGE_SHARED", ROOT.parent / "shared"))
 DRAWN = re.compile(r"<!-- drawn by: (?:(.+); )?suffrage show (\d+) --save FOLDER: (\S+) -->\n!\[[^\]]*\]\((\S+)\)")
 """A figure of a finding: commands to run after those of the page, the finding, its file, and the file of the page."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,10 +55,7 @@ def _draw(page: Path, text: str, folder: Path) -> None:
         with working_folder(folder):
             for command in filter(None, commands.split("; ")):
                 run_line(command)
-        engine = connect(f"sqlite:///{folder}/suffrage.db", create=False)
-        with transaction(engine, write=False) as session:
-            (page.parent / path).write_bytes(shrink_picture(load_artifact(session, int(key), name)))
-        engine.dispose()
+        (page.parent / path).write_bytes(load_figure(int(key), name, folder / "suffrage.db"))
 
 
 def main() -> None:

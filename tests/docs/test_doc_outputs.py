@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 from doc_folders import MODELS, REAL
 from doc_pages import FOLDER, mask, parse_blocks, rewrite, unexplained_blocks
 from doc_programs import ROOT, PageError
-from regenerate import PAGES, regenerate
+from pictures import PICTURES
+from regenerate import DRAWN, PAGES, regenerate
 
+DRAWN_ALONE = re.compile(rf"<!-- drawn by: make picture-({'|'.join(PICTURES)}) -->\n!\[[^\]]*\]\((\S+)\)")
+"""A picture that `pictures` draws, and its file."""
 RUN = [page for page in PAGES if FOLDER.search(page.read_text(encoding="utf-8"))]
 
 
@@ -61,6 +65,19 @@ def find_problem(name: str, page: Path) -> str | None:
             return f"no test {part!r}"
         scope = nodes[0].body
     return None if identify(page) in source else f"it does not name {identify(page)}"
+
+
+def test_every_picture_names_what_draws_it() -> None:
+    pictures, drawn = set(), set()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        pictures |= {(identify(page), path) for path in re.findall(r"!\[[^\]]*\]\((\S+\.png)\)", text)}
+        drawn |= {(identify(page), path) for *_, path in DRAWN.findall(text)}
+        drawn |= {(identify(page), path) for name, path in DRAWN_ALONE.findall(text) if name == Path(path).stem}
+    assert pictures == drawn
+    files = {path.stem for path in (ROOT / "docs/figures").glob("*.png")}
+    assert files == {Path(path).stem for _, path in pictures}
+    assert files >= set(PICTURES)
 
 
 def test_most_pages_with_commands_run() -> None:
