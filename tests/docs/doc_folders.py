@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from doc_programs import run_line, working_folder
 from harness_output import HarnessRun, write_run
-from page_files import write_data_sets, write_result_files, write_served_benchmark
+from page_files import write_data_sets, write_result_files, write_served_benchmark, write_tables
 from page_models import write_encoders, write_quiz_models
 
 from tracker.simulation.files import FILES, RESULT_FILES, write_files
@@ -117,6 +117,7 @@ FOLDERS: Mapping[str, Build] = MappingProxyType(
         "harness": _harness,
         "history": _history,
         "files": _small(write_result_files),
+        "tables": _small(write_tables),
         "datasets": _small(write_data_sets),
         "server": _small(write_served_benchmark),
         "quiz": _small(write_quiz_models),
