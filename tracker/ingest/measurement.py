@@ -282,8 +282,11 @@ KNOWN_METRICS = {
     )
 } | {
     name: MetricDescription(name=name, higher_is_better=False)
-    for name in ("perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter", "brier_score")
-}
+    for name in (
+        "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter", "wer", "cer", "brier_score", "ppl",
+        "ece", "mae", "mse", "rmse", "nll", "loss", "error_rate",
+    )
+}  # fmt: skip
 
 
 def metric_description(name: str, options: ReadOptions | None = None) -> MetricDescription:

@@ -269,7 +269,7 @@ class TestLeaderboards:
         assert (list(first.tasks), first.values.tolist()) == (["ARC", "MMLU"], [40, 60])
         assert np.isnan(second.values[1])
         assert reading.warnings[:2] == [
-            "skipped columns without scores: Average",
+            "skipped averages: Average (--task-columns stores them)",
             "stored as details of the models, not as tasks: licence",
         ]
         assert first.run.settings == {"licence": "mit"}

@@ -18,7 +18,7 @@ from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.model_details import clean_model_name, read_model_details
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
 from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
-from tracker.ingest.tables.task_matrix import read_task_matrix
+from tracker.ingest.tables.task_matrix import drop_averages, read_task_matrix
 from tracker.name_lists import join_names
 
 NAME = "leaderboard-table"
@@ -55,6 +55,11 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions) -> Iterator[Measurement | str]:
     problems = TableProblems(table)
     matrix = read_task_matrix(table, layout, options, problems)
+    if not problems.count and not options.task_columns:
+        matrix, averages = drop_averages(matrix)
+        if averages:
+            names = join_names(map(repr, averages), MAX_NAMES)
+            yield f"skipped {names}: averages of other columns (--task-columns stores them too)"
     models = factorize(table, layout.key)
     if "" in models.names:
         problems.add(np.flatnonzero(models.rows == models.names.index("")), layout.key, ["the model has no name"])

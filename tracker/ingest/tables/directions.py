@@ -23,6 +23,8 @@ def apply_direction(
 ) -> MetricDescription:
     """Return the metric with the direction that the headings state; a direction in the options overrides them.
 
+    Headings state it by arrows, or by a metric of which smaller values are better, such as WER.
+
     Args:
         path: the file, for messages.
         columns: scores by heading.
@@ -56,7 +58,7 @@ def apply_direction(
     if metric.higher_is_better is not None and metric.higher_is_better != bool(up):
         raise BadInputError(
             path,
-            f"the arrows in {_join(down or up)} contradict the direction of the metric {metric.name!r}.",
+            f"the direction of {_join(down or up)} contradicts that of the metric {metric.name!r}.",
             advice="Choose another --metric, or state the direction with --lower-is-better or --higher-is-better.",
         )
     return replace(metric, higher_is_better=bool(up))
@@ -68,5 +70,6 @@ def _join(names: Sequence[str]) -> str:
 
 def _command(path: Path, option: str, down: Sequence[str], metric: str) -> str:
     marks = dict.fromkeys(mark for name in down for mark in DOWN if mark in name)
-    columns = " ".join(f"{option} {shlex.quote(f'*{mark}*')}" for mark in marks)
+    patterns = [f"*{mark}*" for mark in marks] if all(any(mark in name for mark in marks) for name in down) else down
+    columns = " ".join(f"{option} {shlex.quote(pattern)}" for pattern in patterns)
     return f"suffrage ingest {shlex.quote(str(path))} {columns} --metric {metric}"

@@ -18,6 +18,7 @@ from tracker.ingest.tables.names.column_headings import (
     is_model_side_heading,
     is_summary_heading,
     is_weak_model_heading,
+    states_unit,
 )
 from tracker.ingest.tables.names.name_shapes import name_kind, name_shares
 from tracker.ingest.tables.names.vocabulary import PROMPT_DETAILS, TASK_HEADINGS, WEAK_PROMPT_HEADINGS
@@ -95,7 +96,19 @@ class CrossReadings:
             if name != key and name not in described and self._holds_values(column, orientation)
         ]
         attached = self.table.attached(names) if orientation == "leaderboard" else {}
-        return [name for name in names if name not in attached]
+        names = [name for name in names if name not in attached]
+        if names or orientation != "leaderboard":
+            return names
+        return self._spare_columns({key, *described})
+
+    def _spare_columns(self, used: set[str]) -> list[str]:
+        """Return the columns of scores of a leaderboard without columns of tasks: averages, else durations or costs."""
+        columns = [column for name, column in self.table.columns.items() if name not in used]
+        if any(column.looks_like_scores() for column in columns):
+            return []
+        summaries = [column.name for column in columns if column.role == ColumnRole.SUMMARY and column.share_of_numbers]
+        units = [column.name for column in columns if column.role == ColumnRole.SIDE and states_unit(column.heading)]
+        return summaries or (units if len(units) > 2 else [])
 
     def _has_numbers(self, values: Sequence[str]) -> bool:
         texts = [self.table.columns[name].role == ColumnRole.TEXTS for name in values]

@@ -152,7 +152,7 @@ def _find_cross(
         return explain_cross(table, options)
     best = readings[0]
     if len(orientations) > 1 and not takes_texts:
-        unnamed = explain_unnamed_model(table, best)
+        unnamed = explain_unnamed_model(table, best, options.known_names)
         if unnamed is not None:
             return unnamed
         nearest: dict[Orientation, CrossReading] = {}
@@ -160,6 +160,9 @@ def _find_cross(
             nearest.setdefault(reading.orientation, reading)
         alternatives = [reading for reading in nearest.values() if reading.orientation != best.orientation]
         rivals = [reading for reading in alternatives if reading.evidence > best.evidence - MARGIN]
+        if best.orientation == "models" and len(best.values) == 1 and name_kind(best.values[0]) != "prompt":
+            # The column may be a flag of each model, not a prompt.
+            rivals = [reading for reading in alternatives if reading.orientation == "leaderboard"]
         if best.contradiction <= CONTRADICTION and best.evidence < 2 * -CONTRADICTION:
             rivals = rivals or alternatives[:1]
             return reject_ambiguous(path, table, [best, *rivals])

@@ -47,6 +47,10 @@ class LongTable:
         has_model = "model" in roles or bool(self.options.model)
         if not has_model or not measures or self._has_one_row_per_model(roles):
             return None
+        if self._numbers_rows(roles):
+            number = roles.pop("prompt")
+            if "task" not in roles and "benchmark" not in roles:
+                return self._reject_row_numbers(number)
         if "prompt" not in roles and "text" not in roles:
             problem = self._add_rows_of_models(roles, measures)
             if problem is not None:
@@ -135,6 +139,29 @@ class LongTable:
                 self.table.columns[name].is_unique and normalize_heading(name) in WEAK_PROMPT_HEADINGS
                 for name in columns_of_rows
             )
+        )
+
+    def _numbers_rows(self, roles: dict[str, str]) -> bool:
+        """Return whether the column of prompts only numbers the rows: no two models share one of its values."""
+        prompt, model = roles.get("prompt", ""), roles.get("model", "")
+        return (
+            bool(prompt and model)
+            and "text" not in roles
+            and "prompt" not in self.table.explicit
+            and normalize_heading(prompt) in WEAK_PROMPT_HEADINGS
+            and self.table.n_rows > 2
+            and self.table.columns[prompt].is_unique
+            and len(set(self.table.columns[model].cells)) > 1
+        )
+
+    def _reject_row_numbers(self, name: str) -> TableRejection:
+        """Return that no two models share a prompt."""
+        return TableRejection(
+            f"each {name!r} is in one row, so no two models share a prompt.",
+            f"{shlex.join(['--map', f'prompt={name}'])}\n{shlex.join(['--ignore-columns', name])}",
+            "long-table",
+            0.9,
+            is_final=True,
         )
 
     def _is_constant(self, name: str) -> bool:

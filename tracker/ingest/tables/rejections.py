@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from tracker.ingest.files.tabular.cells import is_number, shorten
-from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.measurement import KnownNames, ReadOptions
 from tracker.ingest.tables.evidence import CrossReading
 from tracker.ingest.tables.layout import TableRejection
 from tracker.ingest.tables.long_layout import NO_SCORE_COLUMN
+from tracker.ingest.tables.names.column_headings import is_outcome_heading
 from tracker.ingest.tables.table_columns import TableColumns
 from tracker.name_lists import join_names
 
@@ -31,16 +33,22 @@ def reject_scores(names: Sequence[str]) -> TableRejection | None:
     )
 
 
-def explain_unnamed_model(table: TableColumns, best: CrossReading) -> TableRejection | None:
+def explain_unnamed_model(table: TableColumns, best: CrossReading, known: KnownNames | None) -> TableRejection | None:
     """Return that the scores of one model lack its name, if the only column of scores is not named like a model."""
-    score = table.roles.get("score")
-    if best.orientation not in ("prompts", "tasks") or score is None or list(best.values) != [score]:
+    if best.orientation not in ("prompts", "tasks") or len(best.values) != 1:
         return None
-    if score in table.explicit or best.orientation == "tasks":
+    score = best.values[0]
+    heading = table.columns[score].heading
+    is_score = score == table.roles.get("score")
+    if not is_score and (not is_outcome_heading(heading) or (known is not None and known.kind(heading) == "model")):
+        return None
+    if score in table.explicit.values() or (is_score and best.orientation == "tasks"):
         return TableRejection("no column model", "Name the model with --model NAME.", "task-score-table", 2 / 3)
+    option = "" if is_score else f" {shlex.join(['--map', f'score={score}'])}"
+    model = "" if is_score else f" If {score!r} is the model, add --orient {best.orientation}."
     return TableRejection(
         f"no column model: {score!r} holds the scores of one model, which has no name.",
-        "Name the model with --model NAME.",
+        f"Name the model with --model NAME{option}.{model}",
         "long-table",
         2 / 3,
         is_final=True,

@@ -17,6 +17,8 @@ from tracker.name_lists import join_names
 
 MIN_PERCENT = 10.0
 """Scores above this number are not on a scale of 0 to 1."""
+MIN_CELLS = 20.0
+"""A single score within 0 and 1 beside scores from this number on has another scale."""
 MIN_BINARY, MIN_HUNDRED = 12, 50.0
 MAX_PERCENT = 101.0
 DIGITS = 14
@@ -68,13 +70,15 @@ def check_scales(
     units, larger, binary, hundreds = [], [], [], []
     for name, values in columns.items():
         numbers = values[~np.isnan(values)]
-        if not len(numbers) or numbers.min() < 0:
+        if not len(numbers):
             continue
         highest = float(numbers.max())
         if highest > MIN_PERCENT:
             larger.append(name)
             if highest >= MIN_HUNDRED:
                 hundreds.append(name)
+        elif numbers.min() < 0:
+            continue
         elif highest <= 1 and (numbers % 1 != 0).any():
             units.append(name)
         elif highest == 1 and len(numbers) >= MIN_BINARY:
@@ -138,3 +142,25 @@ def check_row_scales(path: Path, T: NDArray[np.float64], rows: Sequence[str], op
             f"rows with scores in 0–1: {join_names(map(repr, names), MAX_NAMES)}; the other rows have larger scores.",
             advice="Write all scores on one scale. If they are, add its bounds: --bounds 0 100",
         )
+    _check_single_cells(path, T, rows)
+
+
+def _check_single_cells(path: Path, T: NDArray[np.float64], rows: Sequence[str]) -> None:
+    """Check that no score is -1 among scores of 0 or more, or the one fraction in a column of percentages."""
+    measured = T[~np.isnan(T)]
+    if (measured == -1).any() and not ((measured < 0) & (measured != -1)).any() and (measured > 1).any():
+        names = [rows[row] for row in np.flatnonzero((T == -1).any(axis=0)).tolist()]
+        raise BadInputError(
+            path,
+            f"-1 stands for a missing score, or is a score, in the rows {join_names(map(repr, names), MAX_NAMES)}.",
+            advice="Leave the cells of missing scores empty. If -1 is a score, add the bounds: --bounds -1 100",
+        )
+    for column in T:
+        smallest, second = (*np.sort(column[~np.isnan(column)])[:2], np.nan, np.nan)[:2]
+        if 0 < smallest < 1 and second >= MIN_CELLS and second / 2 <= 100 * smallest:
+            row = rows[int(np.flatnonzero(column == smallest)[0])]
+            raise BadInputError(
+                path,
+                f"{smallest:g} in the row {row!r} stands among scores from {second:g} on.",
+                advice="Write all scores on one scale. If they are, add its bounds: --bounds 0 100",
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from tracker.ingest.files.tabular.cells import (
     parse_numbers,
     parse_whole_numbers,
 )
+from tracker.ingest.files.tabular.column_means import column_means
 from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, TaskScores, metric_description
 from tracker.ingest.tables.directions import apply_direction
 from tracker.ingest.tables.layout import TableLayout
-from tracker.ingest.tables.names.column_headings import clean_heading
+from tracker.ingest.tables.names.column_headings import clean_heading, mentions_summary
 from tracker.ingest.tables.scales import check_row_scales, check_scales, unify_percentages
 
 
@@ -97,6 +98,23 @@ def read_task_matrix(
     return TaskScoreMatrix(
         names=names, T=T, stderr=stderr, metrics=metrics, metric_of_row=metric_of_row, n_prompts=n_prompts
     )
+
+
+def drop_averages(matrix: TaskScoreMatrix) -> tuple[TaskScoreMatrix, list[str]]:
+    """Return a matrix without columns that are averages of others by heading and by value, and their headings."""
+    mentioned = [place for place, name in enumerate(matrix.names) if mentions_summary(name)]
+    if not mentioned or len(mentioned) == len(matrix.names):
+        return matrix, []
+    means = {mean.column for mean in column_means(matrix.T.T, [[place] for place in range(len(matrix.names))])}
+    averages = [place for place in mentioned if place in means]
+    rest = [place for place in range(len(matrix.names)) if place not in averages]
+    kept = replace(
+        matrix,
+        names=[matrix.names[place] for place in rest],
+        T=matrix.T[rest],
+        stderr=None if matrix.stderr is None else matrix.stderr[rest],
+    )
+    return kept, [matrix.names[place] for place in averages]
 
 
 def _check_scales(

@@ -151,9 +151,9 @@ class TestTasks:
 class TestAverages:
     def test_a_column_that_is_the_mean_of_all_others(self, write: Write) -> None:
         columns = drawn(6)
-        table = {"Average (6 datasets)": mean(list(columns.values()))} | columns
+        table = {"Index (6 datasets)": mean(list(columns.values()))} | columns
         (warning,) = read(write(leaderboard(table)))
-        assert warning.startswith("'Average (6 datasets)' is the mean of all other tasks, within rounding. ")
+        assert warning.startswith("'Index (6 datasets)' is the mean of all other tasks, within rounding. ")
         assert "--tasks" in warning
 
     @pytest.mark.parametrize("digits", [0, 1, 15])
@@ -175,9 +175,9 @@ class TestAverages:
         table = {f"R-{n}": columns["task 0"] for n in range(1, 4)}
         table |= {f"S-{n}": columns["task 1"] for n in range(1, 3)} | {"x": columns["task 2"]}
         average = mean(list(table.values()))
-        warnings = read(write(leaderboard(table | {f"avg-{n}": average for n in range(1, 7)})))
-        assert "R-1 … -3; 'S-1', 'S-2'; avg-1 … -6. 4 of 12" in warnings[0]
-        assert "avg-1 … -6 are each the mean of all other tasks" in warnings[1]
+        warnings = read(write(leaderboard(table | {f"composite-{n}": average for n in range(1, 7)})))
+        assert "R-1 … -3; 'S-1', 'S-2'; composite-1 … -6. 4 of 12" in warnings[0]
+        assert "composite-1 … -6 are each the mean of all other tasks" in warnings[1]
 
     def test_an_average_that_counts_one_of_each_sort(self, write: Write) -> None:
         columns = drawn(3)

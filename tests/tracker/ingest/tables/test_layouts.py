@@ -102,6 +102,72 @@ class TestLeaderboards:
         assert "--split test" in error(tmp_path, text)
         assert task_scores(read(tmp_path, text, splits=("dev",))) == {"m-a": {"MMLU": 50, "ARC": 40}}
 
+    @pytest.mark.parametrize(
+        "heading",
+        [
+            "Overall Acc",
+            "Average (5)",
+            "Avg of 5",
+            "Overall (no subtitles)",
+            "**Average**",
+            "平均分",
+            "Average ⬆️",
+        ],
+    )
+    def test_a_heading_of_an_average_is_no_task(self, tmp_path: Path, heading: str) -> None:
+        text = f"Model,MMLU,{heading},GSM8K\norg/a,71.5,3,55\norg/b,61,4,65\n"
+        assert set(task_scores(read(tmp_path, text))["org/a"]) == {"MMLU", "GSM8K"}
+        kept = task_scores(read(tmp_path, text, task_columns=("MMLU", heading)))
+        assert set(kept["org/a"]) == {"MMLU", heading.removesuffix(" ⬆️")}
+
+    def test_an_average_of_some_columns_is_no_task(self, tmp_path: Path) -> None:
+        rows = [[31.3 + 7 * n, 40.1 + 3 * n * n % 19, 55.7 - 2 * n, 22.9 + n] for n in range(8)]
+        for row in rows:
+            row.insert(2, (row[0] + row[1]) / 2)
+        lines = [f"org/m{n},{','.join(f'{value:.3f}' for value in row)}" for n, row in enumerate(rows)]
+        parsed = read(tmp_path, "\n".join(["Model,Algebra,Geometry,Maths_AVG,History,Law", *lines]) + "\n")
+        assert set(task_scores(parsed)["org/m0"]) == {"Algebra", "Geometry", "History", "Law"}
+        assert any(warning.startswith("skipped 'Maths_AVG': averages") for warning in parsed.warnings)
+
+    def test_an_average_alone_is_the_score(self, tmp_path: Path) -> None:
+        content = task_scores(read(tmp_path, "id,Model,Average,Notes\nr1,org/a,71.5,x\nr2,org/b,61,y\n"))
+        assert content == {"org/a": {"Average": 71.5}, "org/b": {"Average": 61}}
+
+    def test_rows_that_summarize_or_describe_tasks_are_no_models(self, tmp_path: Path) -> None:
+        rows = ["Mean of all models", "Std. dev.", "Max", "# questions", "**Average**", "# shots"]
+        text = "Model,MMLU,GSM8K\norg/a,71.5,55\norg/b,61,65\n" + "".join(f"{row},90,12\n" for row in rows)
+        assert set(task_scores(read(tmp_path, text))) == {"org/a", "org/b"}
+
+    def test_columns_with_units_or_counts_are_details(self, tmp_path: Path) -> None:
+        sides = ("RTFx", "Speed (tok/s)", "Cost to run ($)", "Latency 95th Percentile (s)", "Blended USD/1M Tokens",
+                 "Energy (kWh)", "Requests/min", "Timeouts", "Time to answer", "Total Passes", "CI low")  # fmt: skip
+        row = ",".join(["40"] * len(sides))
+        text = f"Model,MMLU,GSM8K,{','.join(sides)}\norg/a,71.5,55,{row}\norg/b,61,65,{row}\n"
+        assert task_scores(read(tmp_path, text)) == {
+            "org/a": {"MMLU": 71.5, "GSM8K": 55},
+            "org/b": {"MMLU": 61, "GSM8K": 65},
+        }
+
+    @pytest.mark.parametrize("headings", ["AMI WER,LS Clean WER", "WikiText-2 ppl,C4 perplexity"])
+    def test_metrics_in_headings_give_the_direction(self, tmp_path: Path, headings: str) -> None:
+        first = read(tmp_path, f"Model,{headings}\norg/a,7.5,5.5\norg/b,6,6.5\n").measurements[0]
+        assert isinstance(first, TaskScores)
+        assert first.metric.higher_is_better is False
+        mixed = error(tmp_path, "Model,MMLU acc,MMLU ECE\norg/a,.7,.1\norg/b,.6,.2\n")
+        assert "smaller is better in 'MMLU ECE', larger in 'MMLU acc'" in mixed
+        assert "--task-columns 'MMLU ECE' --metric loss" in mixed
+
+    def test_a_single_cell_on_another_scale_is_an_error(self, tmp_path: Path) -> None:
+        text = "Model,MMLU,GSM8K\norg/a,71.5,55\norg/b,{},65\norg/c,68,50\n"
+        assert "0.664 in the row 'org/b' stands among scores from 68" in error(tmp_path, text.format(0.664))
+        assert "-1 stands for a missing score" in error(tmp_path, text.format(-1))
+        assert task_scores(read(tmp_path, text.format(0.664), lower=0.0, upper=100.0))["org/b"]["MMLU"] == 0.664
+        assert task_scores(read(tmp_path, text.format("—")))["org/b"]["GSM8K"] == 65
+
+    def test_numbers_beyond_100_are_an_error_beside_negative_ones_too(self, tmp_path: Path) -> None:
+        message = error(tmp_path, "Model,MMLU,GSM8K,Relevance\norg/a,71.5,55,-2\norg/b,61,65,3230.4\n")
+        assert "with larger numbers: 'Relevance'" in message
+
 
 class TestManyColumns:
     def test_each_of_3000_columns_is_a_prompt(self, tmp_path: Path) -> None:
@@ -132,6 +198,26 @@ class TestSingleScores:
     def test_an_unknown_column_that_distinguishes_rows_needs_an_option(self, tmp_path: Path) -> None:
         text = "model,prompt_id,phase,score\na,1,x,1\na,1,y,0\nb,1,x,0\nb,1,y,0\n"
         assert "--map trial=phase" in error(tmp_path, text)
+
+    def test_ids_of_rows_are_no_prompts(self, tmp_path: Path) -> None:
+        rows = [(model, task, score) for model, score in (("org/a", 0.5), ("org/b", 0.7)) for task in ("GPQA", "MATH")]
+        lines = [f"r{n},{task},{model},{score}" for n, (model, task, score) in enumerate(rows)]
+        content = task_scores(read(tmp_path, "\n".join(["id,task,model,Best score", *lines]) + "\n"))
+        assert content == {"org/a": {"GPQA": 0.5, "MATH": 0.5}, "org/b": {"GPQA": 0.7, "MATH": 0.7}}
+        lines = [f"r{n},{model},{n % 2}" for n, model in enumerate(["org/a", "org/b"] * 3)]
+        message = error(tmp_path, "\n".join(["id,model,score", *lines]) + "\n")
+        assert "each 'id' is in one row, so no two models share a prompt" in message
+        assert "--map prompt=id" in message
+
+    def test_an_outcome_is_no_model(self, tmp_path: Path) -> None:
+        text = "instance_id,match,job\n" + "".join(f"django__django-{n},{n % 2 == 0},j{n}\n" for n in range(14))
+        assert "no column model: 'match' holds the scores of one model" in error(tmp_path, text)
+        parsed = read(tmp_path, text, model="org/a", columns={"score": "match"})
+        assert [block.run.model for block in parsed.measurements if isinstance(block, Scores)] == ["org/a"]
+
+    def test_one_flag_of_each_model_is_no_prompt(self, tmp_path: Path) -> None:
+        text = "model,distilled,notes\n" + "".join(f"org/model-{n}b,{n % 3 == 0},x y\n" for n in range(30))
+        assert "unclear what the rows and columns are" in error(tmp_path, text)
 
 
 class TestErrors:

@@ -22,7 +22,7 @@ from tracker.schema.measurements import CONDITIONS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MISSING = ("", "na", "n/a", "<na>", "null", "none", "-", "--")
+MISSING = ("", "na", "n/a", "n.a.", "<na>", "#n/a", "null", "none", "-", "--", "–", "—", "−", "?", "tbd", "tba", "n/r")
 MANY_COLUMNS = 100
 WHOLE = 2.0**53
 """Floats from here on cannot represent every integer."""
@@ -45,7 +45,7 @@ class Codes:
 
 
 def is_missing(cell: str | None) -> bool:
-    """Return whether a cell is missing: empty, NA, N/A, <NA>, null, None, - or --, in any letter case."""
+    """Return whether a cell is missing: empty, a dash, NA, null, None, TBD or ?, in any letter case."""
     return cell is None or cell.strip().lower() in MISSING
 
 

@@ -10,10 +10,16 @@ from tracker.ingest.tables.names.vocabulary import (
     MODEL_HEADING_PARTS,
     MODEL_HEADINGS,
     MODEL_SIDES,
+    OUTCOME_WORDS,
+    ROW_SUMMARY,
     SIDE_MODIFIERS,
+    SIDE_UNITS,
     SIDE_WORDS,
+    SMALLER_IS_BETTER,
     STDERR_WORDS,
     SUMMARIES,
+    SUMMARIZED_WORDS,
+    SUMMARY_WORDS,
     WEAK_MODEL_HEADINGS,
 )
 
@@ -24,6 +30,7 @@ STDERR = re.compile(
     re.I,
 )
 COUNT = re.compile(r"^#\s*\w|^(?:n|num|number of|no\.)[_ ]\w+", re.I)
+EMPHASIS = re.compile(r"^[\s*_]+|[\s*_]+$|</?(?:b|i|u|strong|em)>", re.I)
 PERCENTAGE = re.compile(r"\(\s*%\s*\)|(?:^|\s)%(?:\s|$)")
 
 
@@ -36,9 +43,14 @@ def clean_heading(name: str) -> str:
 
 
 def heading_direction(name: str) -> bool | None:
-    """Return whether larger scores are better, by the arrow in a heading; None without an arrow, or with both."""
+    """Return whether larger scores are better, by the arrow or the metric in a heading, such as ``WER``.
+
+    None without an arrow or such a metric, and with arrows in both directions.
+    """
     up, down = any(mark in name for mark in UP), any(mark in name for mark in DOWN)
-    return None if up == down else up
+    if up == down:
+        return False if not up and SMALLER_IS_BETTER.search(name) else None
+    return up
 
 
 @lru_cache(maxsize=1 << 15)
@@ -62,12 +74,43 @@ def is_weak_model_heading(name: str) -> bool:
 
 
 def is_summary_heading(name: str) -> bool:
-    """Return whether a heading states a summary of the other columns, such as an average."""
-    return normalize_heading(clean_heading(name)).rstrip(".") in SUMMARIES
+    """Return whether a heading states a summary of the other columns, such as ``Average`` or ``Overall Acc (%)``."""
+    plain = EMPHASIS.sub("", clean_heading(name))
+    if normalize_heading(plain).rstrip(".") in SUMMARIES:
+        return True
+    words = _words(re.sub(r"\s*[(\[].*$", "", plain))
+    return any(word in SUMMARY_WORDS for word in words) and all(
+        word in SUMMARY_WORDS or word in SUMMARIZED_WORDS or word.isdigit() for word in words
+    )
+
+
+def is_summary_row(name: str) -> bool:
+    """Return whether the name of a row states a summary of the other rows, such as ``Average`` or ``Std. dev.``."""
+    return is_summary_heading(name) or ROW_SUMMARY.match(EMPHASIS.sub("", name)) is not None
+
+
+def mentions_summary(name: str) -> bool:
+    """Return whether a word of a heading states a summary, perhaps of some columns only, such as ``Maths average``."""
+    return any(word in SUMMARY_WORDS for word in _words(name))
+
+
+def is_outcome_heading(name: str) -> bool:
+    """Return whether a heading states an outcome, such as ``is_correct``, and hence names no model."""
+    words = _words(name)
+    return bool(words) and all(word in OUTCOME_WORDS for word in words)
 
 
 def is_side_heading(name: str) -> bool:
-    """Return whether all words of a heading describe a model or its evaluation, such as ``Params (B)``."""
+    """Return whether a heading describes a model or its evaluation, by its words or its unit: ``Params (B)``."""
+    return _has_side_words(name) or states_unit(name)
+
+
+def states_unit(name: str) -> bool:
+    """Return whether a heading states a duration, a cost, a size or a count, such as ``Cost to run ($)``."""
+    return SIDE_UNITS.search(clean_heading(name)) is not None
+
+
+def _has_side_words(name: str) -> bool:
     words = _words(name)
     if not words or COUNT.match(clean_heading(name)):
         return bool(clean_heading(name))  # only symbols, such as a medal, or a count

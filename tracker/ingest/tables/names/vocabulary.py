@@ -110,6 +110,37 @@ SUMMARIES = frozenset(
      "global_average", "mean_(task)", "mean_(tasktype)", "mean_(task_type)", "average_of_tasks", "task_average",
      "average_rank", "avg_rank", "mean_rank", "average_(%)", "avg_(%)", "overall_average", "all", "overall_avg")
 )  # fmt: skip
+OUTCOME_WORDS = frozenset(
+    ("match", "matches", "pass", "passes", "passed", "correct", "correctness", "success", "successful", "solved",
+     "resolved", "reward", "acc", "accuracy", "em", "exact", "f1", "rating", "label", "status", "rate", "win", "won",
+     "ok", "score", "scores", "value", "result", "outcome", "percent", "percentage", "points", "bleu", "rouge", "is",
+     "has")
+)  # fmt: skip
+"""Words for the outcome of a prompt or task, of which a heading that names no model consists."""
+SUMMARY_WORDS = frozenset(
+    ("average", "averages", "avg", "mean", "overall", "total", "median", "aggregate", "aggregated",
+     "weighted", "ø", "μ", "gesamt", "durchschnitt", "moyenne", "promedio", "平均", "均分", "平均分", "总分", "综合")
+)  # fmt: skip
+SUMMARIZED_WORDS = frozenset(
+    ("acc", "accuracy", "score", "scores", "performance", "progress", "result", "results", "points", "pass", "rate",
+     "success", "wer", "cer", "f1", "em", "all", "of", "over", "the", "across", "tasks", "task", "datasets", "dataset",
+     "benchmarks", "benchmark", "subsets", "categories", "macro", "micro", "global", "summary", "models", "model",
+     "rank", "win")
+)  # fmt: skip
+"""Words beside which a word of ``SUMMARY_WORDS`` still summarizes all columns or rows."""
+ROW_SUMMARY = re.compile(
+    r"^(?:max(?:imum)?|min(?:imum)?|sum|count|variance|std\.?|stdev|stddev|standard|(?:num(?:ber)?[ _]of|n|#)[ _]?"
+    r"(?:questions?|samples?|prompts?|examples?|instances?|items?|tasks?|models?|shot(?:s)?|tests?)|weights?|shot(?:s)?)"
+    r"(?:[ _.]*(?:dev(?:iation)?\.?|err(?:or)?\.?|of|over|all|the|models?|scores?|tasks?))*$",
+    re.I,
+)
+"""Names of rows that describe or summarize the rows of models or tasks."""
+SMALLER_IS_BETTER = re.compile(
+    r"(?:^|[\s_\-(/])(?:wer|cer|ter|ece|ppl|perplexity|mae|mse|rmse|nll|bpb|(?:error|hallucination)[\s_\-]rates?|"
+    r"bits[\s_\-]per[\s_\-](?:byte|character)|brier(?:[\s_\-]score)?|(?:log|test|validation|val|eval)[\s_\-]loss)"
+    r"(?=$|[\s_)(%/,])",
+    re.I,
+)
 STDERR_WORDS = frozenset(("stderr", "se", "sem", "±", "+/-", "+-", "stderror"))
 SIDE_WORDS = frozenset(
     ("params", "parameters", "param", "size", "sizes", "cost", "costs", "price", "prices", "pricing", "tokens", "token",
@@ -125,7 +156,8 @@ SIDE_WORDS = frozenset(
      "temperature", "seed", "shots", "gpu", "gpus", "hardware", "layers", "batch", "q025", "q975", "confidence",
      "interval", "submission", "version", "revisions", "family", "hub", "energy", "footprint", "id", "index", "idx",
      "q2.5", "q97.5", "ttft", "dimension", "dimensions", "dims", "embedding", "vocab", "vocabulary", "epochs", "steps",
-     "lr", "top_p", "top_k", "usd", "stderr", "se", "sem", "±", "+/-")
+     "lr", "top_p", "top_k", "usd", "stderr", "se", "sem", "±", "+/-", "rtf", "rtfx", "timeouts", "errors", "failures",
+     "crashes")
 )  # fmt: skip
 SIDE_MODIFIERS = frozenset(
     ("avg", "average", "mean", "median", "total", "num", "number", "of", "max", "min", "per", "task", "prompt",
@@ -136,8 +168,16 @@ SIDE_MODIFIERS = frozenset(
      "rating", "lower", "upper", "bound", "evaluated", "instances", "examples", "items", "open", "type", "data", "and",
      "chat", "template", "available", "run", "eval", "evaluation", "peak", "batch", "inference", "wall", "clock", "gpu",
      "api", "arena", "new", "old", "ub", "lb", "stylectrl", "style", "control", "score", "scores", "accuracy", "acc",
-     "original", "public", "private", "commercial", "trainable", "non", "used", "first", "1", "2")
+     "low", "high", "lo", "hi", "original", "public", "private", "commercial", "trainable", "non", "used", "first",
+     "1", "2")
 )  # fmt: skip
+SIDE_UNITS = re.compile(
+    r"[\s_]\((?:secs?|seconds?|s|ms|min|mins|minutes|h|hrs?|hours|days|usd|eur|k?wh|gi?b|mi?b|mm|cm|words|chars|lines|tokens|"
+    r"tok(?:ens?)?/s\w*|t/s)\)|[$€£]|\b(?:usd|eur)\b|(?:[a-z]|\))/(?:s|secs?|seconds?|min|minute|hour)\b|"
+    r"^time[\s_](?:to|per|taken)\b|^(?:total|n|num|number of)[\s_](?!scores?$|points?$)[a-z]+s(?:es)?$",
+    re.I,
+)
+"""Headings of durations, costs, sizes and counts by their unit, such as ``Latency 95th Percentile (s)``."""
 MODEL_SIDES = frozenset(
     ("params", "parameters", "param", "license", "licence", "organization", "organisation", "org", "developer",
     "provider",
