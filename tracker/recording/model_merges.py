@@ -7,6 +7,7 @@ import, so it is undone in the same way.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS
 from tracker.ingest.write.undo_log import recorded_import
 from tracker.queries.catalogue.model_names import find_model
+from tracker.queries.findings.staleness import list_stale_findings
 from tracker.recording.undo.imports import MERGE, list_imports
 from tracker.recording.undo.removal import UndoResult, undo_import
 from tracker.schema import Model, ModelAlias, Run
@@ -31,12 +33,14 @@ class MergedModel:
         alias: name of the merged model, now an alias.
         run_ids: runs that were moved.
         relabeled: moved runs that needed another label, because the model had such a run.
+        stale: findings that became stale, or are stale for another reason than before, with the reason.
     """
 
     name: str
     alias: str
     run_ids: tuple[int, ...]
     relabeled: tuple[int, ...]
+    stale: Mapping[int, str]
 
 
 def merge_models(session: Session, name: str, merged: str) -> MergedModel:
@@ -56,6 +60,7 @@ def merge_models(session: Session, name: str, merged: str) -> MergedModel:
     target, source = find_model(session, name), find_model(session, merged)
     if target.id == source.id:
         raise ConflictError(f"{name!r} and {merged!r} are names of the same model, {target.name}.")
+    before = list_stale_findings(session)
     path = shlex.join([*MERGE, target.name, source.name])
     with recorded_import(session, path):
         session.add(ModelAlias(name=source.name, model_id=target.id))
@@ -66,7 +71,14 @@ def merge_models(session: Session, name: str, merged: str) -> MergedModel:
             if getattr(stays, fact) is None and getattr(goes, fact) is not None:
                 setattr(stays, fact, getattr(goes, fact))
         moved, relabeled = _move_runs(session, target.id, goes)
-    return MergedModel(name=target.name, alias=source.name, run_ids=moved, relabeled=relabeled)
+    after = list_stale_findings(session)
+    return MergedModel(
+        name=target.name,
+        alias=source.name,
+        run_ids=moved,
+        relabeled=relabeled,
+        stale={key: why for key, why in after.items() if before.get(key) != why},
+    )
 
 
 def unmerge_models(session: Session, merged: str) -> UndoResult:

@@ -20,7 +20,9 @@ from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.selection import Selection
 from tracker.recording.content_checks import Check, check_contents
+from tracker.recording.mlflow.model_run_spec import run_versions
 from tracker.recording.model_merges import merge_models, unmerge_models
+from tracker.recording.pipeline import run_analysis
 from tracker.recording.undo.imports import find_import, list_imports
 
 B = ReadOptions(benchmark="b", metric="accuracy")
@@ -140,7 +142,8 @@ class TestMerge:
         assert problem.format(tmp_path / "later.csv") in str(blocked.exception)
         assert str(blocked.exception).endswith("Undo that first: suffrage models unmerge third")
         assert rows_of(engine) == before
-        assert CliRunner().invoke(suffrage, ["models", "unmerge", "third", "--database", sqlite_url]).exit_code == 0
+        unmerge = ["models", "unmerge", "third", "--no-mlflow", "--database", sqlite_url]
+        assert CliRunner().invoke(suffrage, unmerge).exit_code == 0
         assert CliRunner().invoke(suffrage, undo).exit_code == 0
         assert "third" not in models_of(engine)
 
@@ -181,13 +184,33 @@ class TestMerge:
 
     def test_the_commands(self, engine: sa.Engine, sqlite_url: str) -> None:
         def run(*arguments: str) -> str:
-            result = CliRunner().invoke(suffrage, ["models", *arguments, "--database", sqlite_url])
+            result = CliRunner().invoke(suffrage, ["models", *arguments, "--no-mlflow", "--database", sqlite_url])
             assert result.exit_code == 0, result.output
             return result.output
 
         assert "org/llama is merged into org/Llama: 1 run moved." in run("merge", "org/Llama", "org/llama")
         assert run("unmerge", "org/llama") == "org/llama is a separate model again, with 1 run.\n"
         assert models_of(engine) == {"org/Llama": 1, "org/llama": 1}
+
+    def test_stale_findings_are_reported_and_the_mlflow_runs_are_outdated(
+        self, engine: sa.Engine, sqlite_url: str, tmp_path: Path
+    ) -> None:
+        def run(*arguments: str) -> str:
+            result = CliRunner().invoke(suffrage, ["models", *arguments, "--no-mlflow", "--database", sqlite_url])
+            assert result.exit_code == 0, result.output
+            return result.output
+
+        def versions() -> dict[int, str]:
+            with transaction(engine, write=False) as session:
+                return run_versions(session)
+
+        store(engine, tmp_path / "more.csv", "third", "fourth")
+        run_analysis(engine, "rank-intervals", Selection(benchmark="b", models=("org/Llama", "third")))
+        before = versions()
+        assert "Stale now: finding 1. See why" in run("merge", "org/Llama", "org/llama")
+        assert {key for key, version in versions().items() if version != before[key]} == {2}
+        assert "No longer stale: finding 1." in run("unmerge", "org/llama")
+        assert versions() == before
 
 
 def test_the_merge_is_reversed_on_a_server(postgres_url: str, tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
-from tracker.cli.options import database_option, format_option
+from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import inform, print_rows, warn
 from tracker.name_lists import join_names
 
@@ -80,7 +81,8 @@ def import_facts(facts: Path, overwrite: bool, database: str | None, output_form
 @click.argument("model")
 @click.argument("merged")
 @database_option
-def merge(model: str, merged: str, database: str | None) -> None:
+@mlflow_options
+def merge(model: str, merged: str, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
     """Merge a model into another one that is the same model.
 
     The runs of MERGED become runs of MODEL, and its name becomes an alias. Facts that MODEL lacks are added. A run that
@@ -93,20 +95,26 @@ def merge(model: str, merged: str, database: str | None) -> None:
     from tracker.database import connect, transaction
     from tracker.recording.model_merges import merge_models
 
-    with transaction(connect(database, create=False), exclusive=True) as session:
+    engine = connect(database, create=False)
+    with transaction(engine, exclusive=True) as session:
         result = merge_models(session, model, merged)
     n = len(result.run_ids)
     inform(f"{result.alias} is merged into {result.name}: {n:,} run{'s' * (n != 1)} moved.")
     if result.relabeled:
         runs = join_names(result.relabeled, MAX_NAMES)
         inform(f"Runs with another label, because {result.name} has such a run: {runs}.")
+    if result.stale:
+        inform(f"Stale now: {describe_findings(result.stale)}. See why: `suffrage show ID`.")
     inform(f"To separate them: suffrage models unmerge {shlex.quote(result.alias)}")
+    if not no_mlflow:
+        update_mlflow(engine, result.run_ids, tuple(result.stale), tracking_uri)
 
 
 @command.command("unmerge")
 @click.argument("merged")
 @database_option
-def unmerge(merged: str, database: str | None) -> None:
+@mlflow_options
+def unmerge(merged: str, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
     """Separate a model that was merged into another one.
 
     Restores the runs, labels, names and facts from before the merge. Runs that were imported under the name since stay
@@ -118,10 +126,15 @@ def unmerge(merged: str, database: str | None) -> None:
     from tracker.database import connect, transaction
     from tracker.recording.model_merges import unmerge_models
 
-    with transaction(connect(database, create=False), exclusive=True) as session:
+    engine = connect(database, create=False)
+    with transaction(engine, exclusive=True) as session:
         result = unmerge_models(session, merged)
     n = len(result.run_ids)
     inform(f"{merged} is a separate model again, with {n:,} run{'s' * (n != 1)}.")
+    if result.sound:
+        inform(f"No longer stale: {describe_findings(result.sound)}.")
+    if not no_mlflow:
+        update_mlflow(engine, result.run_ids, (*result.stale, *result.sound), tracking_uri)
 
 
 def _print_models(engine: Engine, output_format: str) -> None:

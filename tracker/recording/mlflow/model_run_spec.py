@@ -65,7 +65,10 @@ class _Column:
 
 
 def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
-    """Return the version of each complete run's MLflow run: it changes with the scores and the benchmark's prompts."""
+    """Return the version of each complete run's MLflow run.
+
+    It changes with the scores and the model of the run, and with the benchmark's prompts.
+    """
     run, task, task_score = tables.run, tables.task, tables.task_score
     prompt_counts = (
         sa.select(task.c.benchmark_id, sa.func.count().label("n"))
@@ -79,7 +82,7 @@ def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[
         .subquery()
     )
     query = (
-        sa.select(run.c.id, run.c.checksum, prompt_counts.c.n, published.c.n, published.c.total)
+        sa.select(run.c.id, run.c.checksum, run.c.model_id, prompt_counts.c.n, published.c.n, published.c.total)
         .outerjoin(prompt_counts, prompt_counts.c.benchmark_id == run.c.benchmark_id)
         .outerjoin(published, published.c.run_id == run.c.id)
         .where(run.c.status == "complete")
