@@ -27,7 +27,7 @@ from tracker.ingest.measurement import (
     metric_description,
 )
 from tracker.ingest.parsing.format_checks import check_format
-from tracker.ingest.reported_score import ReportedScore
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 __all__ = [
     "PROMPTS_PER_BLOCK",
@@ -41,6 +41,7 @@ __all__ = [
     "PromptContent",
     "Prompts",
     "ReadOptions",
+    "ReportedCount",
     "ReportedScore",
     "RunBuilders",
     "RunDescription",

@@ -32,6 +32,7 @@ TASK_SCORES = """
     SELECT task_score.run_id, task.name, metric.name, task_score.value, task_score.stderr, task_score.n_prompts
     FROM task_score JOIN metric ON metric.id = task_score.metric_id JOIN task ON task.id = task_score.task_id
 """
+DETAILS = "SELECT id, details FROM prompt"
 
 Place = tuple[str, str, str]
 """A model, a benchmark and a metric."""
@@ -56,11 +57,13 @@ class StoredScores:
     Attributes:
         rows: by model, benchmark and metric, then task: the scores of each prompt.
         task_scores: likewise, the columns of the task score.
+        details: of each prompt.
         unverified: why runs are marked as unverified.
     """
 
     rows: dict[Place, dict[str, dict[int, list[float]]]]
     task_scores: dict[Place, dict[str, dict[str, float | None]]]
+    details: dict[int, dict[str, Any]]
     unverified: list[str]
 
     @classmethod
@@ -75,19 +78,29 @@ class StoredScores:
             for run, task, metric, *columns in connection.execute(sa.text(TASK_SCORES)):
                 pairs = zip(("value", "stderr", "n_prompts"), columns, strict=True)
                 task_scores[*runs[run][:2], metric][task] = dict(pairs)
+            details = {prompt: json.loads(text or "{}") or {} for prompt, text in connection.execute(sa.text(DETAILS))}
         engine.dispose()
         unverified = [f"{model} on {benchmark}: {why}" for model, benchmark, why in runs.values() if why]
-        return cls(rows, task_scores, unverified)
+        return cls(rows, task_scores, details, unverified)
 
     def values(self, reported: Reported) -> list[float]:
         """Every stored or recomputed value of a reported number."""
-        place = (reported.model, reported.benchmark, reported.metric)
-        of_tasks = self.rows.get(place, {})
-        scores = [trials for task in reported.tasks or of_tasks for trials in of_tasks.get(task, {}).values()]
-        recomputed = [reported.statistic(scores)] if scores else []
-        columns = self.task_scores.get(place, {})
-        stored = [columns[task][reported.column] for task in reported.tasks or columns if task in columns]
-        if len(stored) > 1 and not reported.tasks:
+        of_tasks = self.rows.get((reported.model, reported.benchmark, reported.rows or reported.metric), {})
+        scores = {prompt: of for task in reported.tasks or of_tasks for prompt, of in of_tasks.get(task, {}).items()}
+        recomputed = []
+        if scores and not reported.detail:
+            recomputed = [reported.statistic(list(scores.values()))]
+        elif scores and all(reported.detail in self.details[prompt] for prompt in scores):
+            groups: dict[str, list[list[float]]] = defaultdict(list)
+            for prompt, trials in scores.items():
+                groups[str(self.details[prompt][reported.detail])].append(trials)
+            recomputed = [reported.statistic(groups)]
+        if reported.column is None:
+            return recomputed
+        columns = self.task_scores.get((reported.model, reported.benchmark, reported.metric), {})
+        tasks = (reported.task_score,) if reported.task_score else reported.tasks
+        stored = [columns[task][reported.column] for task in tasks or columns if task in columns]
+        if len(stored) > 1 and not tasks:
             stored = []
         return [*recomputed, *(value for value in stored if value is not None)]
 

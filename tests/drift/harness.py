@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,7 +42,10 @@ class Reported:
         value: the number.
         name: the number as the harness names it, for the report.
         statistic: how the harness computes it from the rows, written without the program under test.
-        column: which column of a task score holds it, where the store has no rows under the metric.
+        column: which column of a task score holds it, where the store has no rows under the metric; None if none does.
+        rows: metric of the rows, if that is another one.
+        detail: field of the prompts' details; the statistic receives the rows by its values.
+        task_score: the task whose task score holds it, if that is another one.
         decimals: number of decimals to which the harness rounds it; None for full precision.
     """
 
@@ -52,9 +55,12 @@ class Reported:
     metric: str
     value: float
     name: str
-    statistic: Callable[[Rows], float] = mean
-    column: Literal["value", "stderr", "n_prompts"] = "value"
+    statistic: Callable[[Any], float] = mean
+    column: Literal["value", "stderr", "n_prompts"] | None = "value"
     decimals: int | None = None
+    rows: str = ""
+    detail: str = ""
+    task_score: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

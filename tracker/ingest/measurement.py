@@ -103,6 +103,7 @@ class Scores:
         logged: ``(n,)`` float64, the harness's own values, where read options count failed or empty answers
             differently; None where they are equal.
         weights: ``(n,)`` float64 by metric: the weights of the rows in a reported aggregate, such as numbers of words.
+        groups: ``n`` values of fields of the prompts, by field, for which the harness reports separate scores.
     """
 
     run: RunDescription
@@ -113,6 +114,7 @@ class Scores:
     places: str = ""
     logged: NDArray[np.float64] | None = None
     weights: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    groups: Mapping[str, Texts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

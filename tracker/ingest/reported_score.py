@@ -30,6 +30,11 @@ class ReportedScore:
             such as those by bootstrap, are not compared.
         aggregations: how the harness may have computed it, as named in `tracker.ingest.parsing.aggregations`; one of
             them must agree. `CORPUS` if the rows do not determine it.
+        statistic: what it is of the numbers that the aggregation averages; see
+            `tracker.ingest.parsing.aggregations.summarize`.
+        clusters: field of the prompts by whose values the standard error is clustered.
+        group: field and value of the prompts that it covers; the rows are those of all tasks then.
+        mean_of: field of the prompts; the number is the mean over the groups with equal values.
         rows: metric of the rows that it is computed from, if that is another one.
         split: split of the prompts that it covers; None for all.
         decimals: number of decimals to which it is rounded; None for full precision.
@@ -45,6 +50,10 @@ class ReportedScore:
     stderr: float = math.nan
     has_sample_stderr: bool = False
     aggregations: tuple[str, ...] = MEANS
+    statistic: str = "mean"
+    clusters: str = ""
+    group: tuple[str, str] | None = None
+    mean_of: str = ""
     rows: MetricDescription | None = None
     split: str | None = None
     decimals: int | None = None
@@ -61,6 +70,23 @@ class ReportedScore:
     def is_mean_of_rows(self) -> bool:
         """Return whether the rows, stored under its metric, average to it."""
         return self.rows is None and bool(self.aggregations) and set(self.aggregations) <= AVERAGES
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedCount:
+    """A number of rows that a harness reports.
+
+    Attributes:
+        run: the run; None for all runs of the file.
+        name: what it counts, for messages.
+        value: the number.
+        counted: the numbers that the file holds, one of which must agree.
+    """
+
+    run: RunDescription | None
+    name: str
+    value: int
+    counted: tuple[int, ...]
 
 
 AVERAGES = frozenset({"mean", "row_mean", "trial_mean", "task_mean", "sum", "n_zeros"})

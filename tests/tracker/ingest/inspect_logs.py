@@ -20,6 +20,9 @@ from tracker.ingest.parsing.detection import parse_file
 def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **log_fields: Any) -> Path:
     """A log in the shape that the name of the file says."""
     head = header(*scores, **log_fields)
+    last = {(sample["id"], sample["epoch"]): sample for sample in samples}
+    n_errors = sum(bool(sample.get("error")) for sample in last.values())
+    head["results"] |= {"total_samples": len(last), "completed_samples": len(last) - n_errors}
     if path.suffix == ".json":
         path.write_text(json.dumps({**head, "samples": [whole(sample) for sample in samples]}))
     else:

@@ -115,7 +115,7 @@ class TestReported:
         rows = [sample(1), sample(2, value="I")]
         assert read(write(path, rows, reported(0.5, error=0.5))).differences == []
         (difference,) = read(write(path, rows, reported(0.5, error=0.4))).differences
-        assert difference.text.endswith("standard error of match accuracy of sums as 0.4, but its scores give 0.5")
+        assert difference.text.endswith("reports match stderr of sums as 0.4, but its scores give 0.5")
 
     def test_another_reducer_of_the_epochs_is_spoken_of(self, path: Path) -> None:
         rows = [sample(1, 1), sample(1, 2, "I")]
@@ -304,5 +304,5 @@ class TestShapes:
 
     def test_an_unknown_version_is_a_warning(self, tmp_path: Path) -> None:
         path = tmp_path / "log.json"
-        path.write_text(json.dumps({**header(), "version": 3, "samples": [whole(sample())]}))
+        path.write_text(json.dumps({**header(), "version": 3, "results": {}, "samples": [whole(sample())]}))
         assert read(path).warnings == ["unknown log version 3; read as 2"]

@@ -16,7 +16,7 @@ from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.parsing.duplicate_models import DuplicateModels
 from tracker.ingest.parsing.ingest_counter import IngestCounter
 from tracker.ingest.parsing.reported_scores import ReportedScores
-from tracker.ingest.reported_score import ReportedScore
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 CHUNK = 1 << 20
 
@@ -58,7 +58,7 @@ def parse_blocks(
                 elif isinstance(part, StoreArchive):
                     position.end()
                     return ParsedBlocks(blocks=buffer, warnings=warnings, archive=part)
-                elif isinstance(part, ReportedScore):
+                elif isinstance(part, (ReportedScore, ReportedCount)):
                     reported.add(part)
                 else:
                     counter.add(part)

@@ -14,7 +14,7 @@ from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores, TaskScores
 from tracker.ingest.parsing.detection import parse_file
-from tracker.ingest.reported_score import ReportedScore
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 N_DAMAGED = 50
 FOREIGN = (b"", b"\xff\xfe\x00", b"{", b"[[[[", b"prompt_id,a\nq,1\n", b'{"a": 1}\n', b"PK\x03\x04", b"PAR1")
@@ -110,7 +110,7 @@ def check_blocks(module: ModuleType, path: Path, options: ReadOptions) -> None:
         BadInputError: the file is.
     """
     for part in module.read(path, options):
-        kinds = (Prompts, Scores, Answers, TaskScores, ReportedScore, StoreArchive, str)
+        kinds = (Prompts, Scores, Answers, TaskScores, ReportedScore, ReportedCount, StoreArchive, str)
         assert isinstance(part, kinds), f"{path.name}: read yields {type(part).__name__}"
         if isinstance(part, TaskScores):
             assert len(part.tasks) == len(part.values), f"{path.name}: tasks and values differ in length"

@@ -21,8 +21,8 @@ from tracker.ingest.measurement import (
     Scores,
     TaskScores,
 )
-from tracker.ingest.parsing.aggregations import TaskRows, aggregate, sample_stderr
-from tracker.ingest.reported_score import ReportedScore
+from tracker.ingest.parsing.aggregations import TaskRows, aggregate, sample_stderr, summarize
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 PRECISION = 1e-6
 """Largest difference, relative above 1, from a number that is reported to full precision."""
@@ -51,13 +51,15 @@ class _RowBlock:
     values: NDArray[np.float64]
     trials: Codes
     weights: Mapping[str, NDArray[np.float64]]
+    groups: Mapping[str, Codes]
 
     def select(self, chosen: NDArray[np.bool_]) -> TaskRows:
         """Return some of its rows."""
         columns = (self.codes.prompts, self.trials, self.codes.tasks)
         prompts, trials, tasks = (np.broadcast_to(column, self.values.shape)[chosen] for column in columns)
         weights = {name: weight[chosen] for name, weight in self.weights.items()}
-        return TaskRows(self.values[chosen], prompts, trials, tasks, weights)
+        groups = {name: numbers[chosen] for name, numbers in self.groups.items()}
+        return TaskRows(self.values[chosen], prompts, trials, tasks, weights, groups)
 
 
 @dataclass(eq=False)
@@ -74,10 +76,15 @@ class ReportedScores:
     _codes: WeakKeyDictionary[Prompts, _PromptCodes] = field(default_factory=WeakKeyDictionary)
     _names: dict[str | None, int] = field(default_factory=dict)
 
-    def add(self, part: Measurement | ReportedScore) -> None:
-        """Add a reported score, or the rows of a block."""
+    def add(self, part: Measurement | ReportedScore | ReportedCount) -> None:
+        """Add a reported number, or the rows of a block."""
         if isinstance(part, ReportedScore):
             self._reported.append(part)
+            return
+        if isinstance(part, ReportedCount):
+            if part.value not in part.counted:
+                text = f"the file reports {part.value:,} {part.name}, but holds {part.counted[0]:,}"
+                self.differences.append(ReportedDifference(part.run, text))
             return
         prompts = part if isinstance(part, Prompts) else getattr(part, "prompts", None)
         if prompts is None:
@@ -88,7 +95,8 @@ class ReportedScores:
         if isinstance(part, Scores):
             values = np.asarray(part.values if part.logged is None else part.logged, dtype=np.float64)
             trials = np.asarray(part.trials, dtype=np.int64)
-            self._rows[part.metric.name].append(_RowBlock(part.run, codes, values, trials, part.weights))
+            groups = {name: self._encode_names(labels, len(prompts)) for name, labels in part.groups.items()}
+            self._rows[part.metric.name].append(_RowBlock(part.run, codes, values, trials, part.weights, groups))
 
     def check(self, path: Path, *, n_prompts: int, n_scores: int) -> Iterator[TaskScores | str]:
         """Compare all reported scores; yield as task scores those that the rows do not hold, then warnings.
@@ -127,15 +135,15 @@ class ReportedScores:
         keys = np.fromiter(map(hash, prompts.keys), dtype=np.int64, count=len(prompts))
         return _PromptCodes(keys ^ (tasks << 32), tasks, self._encode_names(prompts.split or (None,)))
 
-    def _encode_names(self, names: Sequence[str | None]) -> Codes:
+    def _encode_names(self, names: Sequence[str | None], n_min: int = 1) -> Codes:
         first = names[0] if names else None
-        if all(name == first for name in names):
+        if n_min == 1 and all(name == first for name in names):
             names = (first,)
         return np.array([self._names.setdefault(name, len(self._names)) for name in names], dtype=np.int64)
 
     def _find_rows(self, reported: ReportedScore) -> TaskRows | None:
         """Return the rows that a reported score covers; None without any."""
-        tasks = [self._names.get(task, NO_NAME) for task in reported.tasks]
+        tasks = [] if reported.group else [self._names.get(task, NO_NAME) for task in reported.tasks]
         parts = []
         for block in self._rows.get(reported.row_metric, ()):
             other_task = tasks and len(block.codes.tasks) == 1 and block.codes.tasks[0] not in tasks
@@ -146,13 +154,16 @@ class ReportedScores:
                 chosen &= np.isin(block.codes.tasks, tasks)
             if reported.split is not None:
                 chosen &= block.codes.splits == self._names.get(reported.split, NO_NAME)
+            if reported.group:
+                field_name, value = reported.group
+                groups = block.groups.get(field_name, np.array([NO_NAME]))
+                chosen &= groups == self._names.get(value, NO_NAME - 1)
             if chosen.any():
                 parts.append(block.select(chosen))
         return TaskRows.join(parts) if parts else None
 
     def _compare(self, reported: ReportedScore, rows: TaskRows) -> None:
-        metric = reported.metric.name.partition(",")[0]
-        computed = [aggregate(rows, aggregation, metric) for aggregation in reported.aggregations]
+        computed = [_compute(reported, rows, aggregation) for aggregation in reported.aggregations]
         if not any(_agree(reported.value, value, reported.decimals) for value in computed):
             self._add_difference(reported, "", reported.value, computed[0])
         if reported.has_sample_stderr and not math.isnan(reported.stderr):
@@ -164,6 +175,17 @@ class ReportedScores:
         first, second = _distinct(value, computed)
         text = f"the file reports {prefix}{_describe(reported)} as {first}, but its scores give {second}"
         self.differences.append(ReportedDifference(reported.run, text))
+
+
+def _compute(reported: ReportedScore, rows: TaskRows, aggregation: str) -> float:
+    """Return the number that a reported one must equal; NaN if it is undefined."""
+    if reported.mean_of:
+        groups = rows.by_group(reported.mean_of)
+        values = [summarize(part, aggregation, reported.statistic, reported.clusters) for part in groups]
+        return math.fsum(values) / len(values) if values else math.nan
+    if reported.statistic == "mean":
+        return aggregate(rows, aggregation, reported.metric.name.partition(",")[0])
+    return summarize(rows, aggregation, reported.statistic, reported.clusters)
 
 
 def _agree(reported: float, computed: float, decimals: int | None) -> bool:

@@ -14,11 +14,11 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.files.mismatch import Mismatch
 from tracker.ingest.formats.inspect_ai.blocks import InspectBlocks
-from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
+from tracker.ingest.formats.inspect_ai.header import LogHeader
 from tracker.ingest.formats.inspect_ai.log_index import InspectLogIndex
 from tracker.ingest.formats.inspect_ai.logs import InspectLog, JsonLog, open_log
 from tracker.ingest.measurement import Measurement, ReadOptions
-from tracker.ingest.reported_score import ReportedScore
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 SPECIFICITY = 30
 RECOGNIZED_BY = ".eval archives; .json that begins with status and eval"
@@ -57,16 +57,19 @@ def harness_name(path: Path) -> str | None:
     return f"inspect_ai {version}" if version else "inspect_ai"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | ReportedCount | str]:
     """Yield scores and answers of each scorer, or the reported task scores if the log has no samples."""
     inspect_log = open_log(path)
     with report_progress_to(None):  # the second pass reports the progress
         index = InspectLogIndex.of(inspect_log.samples())
-    header = _renamed(_header(inspect_log, options), index, options)
+    header = replace(_header(inspect_log, options), row_metrics=index.row_metrics)
+    index.count_words(header.averaged)
+    header = _renamed(header, index, options)
     yield from header.warnings()
     blocks = InspectBlocks(inspect_log, header, index, options)
     yield from blocks.read()
     yield from header.reported_scores(all_errored=0 < index.n_errored == len(index))
+    yield from header.reported_counts(blocks.counts)
     if len(index):
         yield from blocks.warnings()
     elif header.reported:
@@ -84,10 +87,8 @@ def _header(inspect_log: InspectLog, options: ReadOptions) -> LogHeader:
 
 def _renamed(header: LogHeader, index: InspectLogIndex, options: ReadOptions) -> LogHeader:
     """Return the metric to rename: the first with a reported mean, else the first."""
-    metrics = index.metrics or [reported.metric for reported in header.reported]
+    metrics = index.metrics or [reported.metric for reported in header.reported if reported.is_stored]
     if options.metric is None or options.metric in metrics or not metrics:
         return header
-    reported = [
-        reported.metric for reported in header.reported if reported.name in MEANS and reported.metric in metrics
-    ]
+    reported = [reported.metric for reported in header.reported if reported.is_mean and reported.metric in metrics]
     return replace(header, renamed={(reported or metrics)[0]: options.metric})

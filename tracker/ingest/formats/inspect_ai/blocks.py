@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
 from tracker.ingest.formats.inspect_ai.header import LogHeader
-from tracker.ingest.formats.inspect_ai.log_index import MAX_METRICS, InspectLogIndex
+from tracker.ingest.formats.inspect_ai.log_index import MAX_METRICS, InspectLogIndex, SampleCounts
 from tracker.ingest.formats.inspect_ai.logs import InspectLog
-from tracker.ingest.formats.inspect_ai.samples import InspectSample, number, parse_answer, values
+from tracker.ingest.formats.inspect_ai.samples import InspectSample, is_word, number, parse_answer, values
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,
@@ -64,7 +64,7 @@ class InspectBlocks:
         self.places = index.places()
         self.metrics = index.metrics or (header.scorers if options.errored == "wrong" else [])
         self.keeps_logged = index.n_errored > 0 or options.empty == "missing"
-        self.n_errored_scored = self.n_empty = 0
+        self.n_errored_scored = self.n_empty = self.n_completed = self.n_scored = self.n_samples = 0
 
     def read(self) -> Iterator[Measurement]:
         """Yield the blocks.
@@ -93,6 +93,9 @@ class InspectBlocks:
 
     def _add(self, rows: _Rows, row: int, n: int, sample: InspectSample) -> None:
         at = len(rows.keys)
+        self.n_samples += 1
+        self.n_completed += not sample.errored
+        self.n_scored += bool(sample.scores) or not sample.errored
         occurrence = int(self.places.numbers[row])
         rows.samples.append(sample)
         rows.numbers.append(n)
@@ -116,6 +119,8 @@ class InspectBlocks:
                 continue
             for metric, value in self._numbers_of(scorer, score):
                 rows.scores.setdefault(metric, {})[at] = value
+                if metric in self.index.unscored:
+                    self.index.unscored[metric].discard(self.index.keys[row])
 
     def _numbers(self, sample: InspectSample) -> Iterator[tuple[str, float]]:
         for scorer, score in sample.scores.items():
@@ -124,7 +129,7 @@ class InspectBlocks:
     def _numbers_of(self, scorer: str, score: Any) -> Iterator[tuple[str, float]]:
         """Yield the metrics that are read of a score, with their numbers."""
         for metric, value in values(scorer, score):
-            parsed = number(value)
+            parsed = 0.0 if metric in self.index.words and is_word(scorer, metric, value) else number(value)
             if parsed is not None and metric in self.metrics and not math.isnan(parsed):
                 yield metric, parsed
 
@@ -142,6 +147,7 @@ class InspectBlocks:
             lines=np.array(rows.numbers, dtype=np.int64),
         )
         trials = np.array([sample.epoch - 1 for sample in samples], dtype=np.int64)
+        groups = self._groups(samples)
         if not rows.scores:
             yield prompts
         for metric in dict.fromkeys([*rows.scores, *rows.logged]):
@@ -153,6 +159,7 @@ class InspectBlocks:
                 trials=trials,
                 places=f"scorer {metric!r}",
                 logged=_column(rows.logged.get(metric, {}), len(samples)) if self.keeps_logged else None,
+                groups=groups,
             )
         for scorer, answers in rows.answers.items():
             texts = [answers.get(at) or None for at in range(len(samples))]
@@ -168,6 +175,16 @@ class InspectBlocks:
                 places=f"scorer {scorer!r}",
             )  # fmt: skip
 
+    def _groups(self, samples: Sequence[InspectSample]) -> dict[str, list[str]]:
+        """Return the values of the fields by which the log groups samples, if all samples have them."""
+        fields = [name for name in self.header.group_fields if all(name in (s.details or {}) for s in samples)]
+        return {name: [str((sample.details or {})[name]) for sample in samples] for name in fields}
+
+    @property
+    def counts(self) -> SampleCounts:
+        """Return the numbers of samples, after the blocks have been read."""
+        return SampleCounts(self.n_samples, self.n_completed, self.n_scored, self.index)
+
     def _described(self, metric: str) -> MetricDescription:
         low, high = self.index.lows.get(metric, 0.0), self.index.highs.get(metric, 0.0)
         return self.header.metric(metric, min(low, 0.0) if self.index.n_errored else low, high)
@@ -179,8 +196,8 @@ class InspectBlocks:
             scored = f" ({self.n_errored_scored:,} of them have scores)" if self.n_errored_scored else ""
             counted = "wrong" if options.errored == "wrong" else "missing"
             yield f"{n:,} samples ended with an error{scored}; they count as {counted} (--errored {counted})"
-        if index.n_unscored:
-            yield f"{index.n_unscored:,} scores are missing: the scorer could not score the answer"
+        if n := index.n_unscored.total():
+            yield f"{n:,} scores are missing: the scorer could not score the answer"
         if self.n_empty:
             counted = "missing (--empty missing)" if options.empty == "missing" else "scored by the harness"
             yield f"{self.n_empty:,} answers are empty; they count as {counted}"
@@ -192,6 +209,8 @@ class InspectBlocks:
             yield f"the log truncates the text of {index.n_cut:,} samples; these texts were not stored"
         for metric, n in index.passed_over.items():
             yield f"{metric}: {n:,} values that are not numbers were skipped, such as lists, mappings or words"
+        for metric, n in index.words.items():
+            yield f"{metric}: {n:,} values that are not numbers count as 0, as in Inspect's own means"
         if len(index.lows) > MAX_METRICS:
             yield f"the log has {len(index.lows):,} metrics; only the first {MAX_METRICS} were read"
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.json_values import count, instant, mapping, number, version_warning
+from tracker.ingest.files.json_values import count, instant, mapping, version_warning
+from tracker.ingest.formats.inspect_ai.log_index import SampleCounts
+from tracker.ingest.formats.inspect_ai.results import (
+    COUNTED_REDUCERS,
+    NOT_COMPARED,
+    LogMetric,
+    RowMetric,
+    iterate_metrics,
+    row_metric,
+)
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
-from tracker.ingest.reported_score import CORPUS, ReportedScore
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 IN_UNIT_INTERVAL = (
     "match", "includes", "pattern", "exact", "f1", "choice", "model_graded_qa", "model_graded_fact",
 )  # fmt: skip
 """Scorers of Inspect whose scores lie in [0, 1]."""
-MEANS = ("accuracy", "mean")
-GROUPED = {"group_key"}
-"""Parameter of metrics that Inspect computes for groups of samples."""
-SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
 FEW_SHOT_ARGUMENTS = ("fewshot", "num_fewshot", "n_shot", "n_shots", "num_shots")
 SECRET = re.compile(r"key|token|secret|password|credential|authorization|headers", re.IGNORECASE)
 UNFINISHED = {
@@ -31,33 +36,7 @@ UNFINISHED = {
     "cancelled": "the evaluation was cancelled",
     "error": "the evaluation ended with an error",
 }
-
-
-REDUCERS = re.compile(r"mean|median|mode|max|at_least_\d{1,6}|pass_at_(?P<k>\d{1,6})")
-"""How Inspect combines the scores of a prompt's epochs, where the scores determine it."""
 LOG_VERSIONS = (1, 2)
-
-
-@dataclass(frozen=True)
-class LogMetric:
-    """A number that the log reports.
-
-    Attributes:
-        metric: name of the metric of the underlying scores.
-        name: name of the statistic: accuracy, mean, …
-        reducer: how the scores of a prompt's epochs are combined.
-        error: standard error of the mean, NaN if missing.
-        is_clustered: whether the standard error is clustered.
-        n_prompts: None if unknown.
-    """
-
-    metric: str
-    name: str
-    value: float
-    reducer: str
-    error: float
-    is_clustered: bool
-    n_prompts: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +47,8 @@ class LogHeader:
         path: the file, for messages.
         data: the log without its samples.
         complete: whether the log is finished; a truncated log holds only what was known at the start.
+        renamed: the user's name of a metric.
+        row_metrics: the metrics of the samples.
     """
 
     path: Path
@@ -75,6 +56,7 @@ class LogHeader:
     options: ReadOptions
     complete: bool = True
     renamed: Mapping[str, str] = field(default_factory=dict)
+    row_metrics: Mapping[str, RowMetric] = field(default_factory=dict)
 
     @property
     def version(self) -> str | None:
@@ -139,43 +121,19 @@ class LogHeader:
 
     @cached_property
     def reported(self) -> list[LogMetric]:
-        """Return the reported numbers of each scorer, without measures of spread."""
-        results = mapping(self.data.get("results"))
-        scores = results.get("scores")
-        if not isinstance(scores, list):  # the first versions have one scorer
-            only = results.get("scorer")
-            scores = [{**only, "metrics": results.get("metrics")}] if isinstance(only, dict) else []
-        reported = []
-        for score in scores:
-            if not isinstance(score, dict) or not isinstance(score.get("name"), str) or not score["name"]:
-                continue
-            name, scorer, reducer = score["name"], score.get("scorer"), score.get("reducer")
-            metric = f"{scorer}/{name}" if isinstance(scorer, str) and scorer and scorer != name else name
-            metrics = {key: entry for key, entry in mapping(score.get("metrics")).items() if isinstance(entry, dict)}
-            numbers = {key: number(entry.get("value")) for key, entry in metrics.items()}
-            error = numbers.get("stderr")
-            settings = mapping(
-                mapping(metrics.get("stderr")).get("params") or mapping(metrics.get("stderr")).get("options")
-            )
-            for key, value in numbers.items():
-                if (
-                    value is None
-                    or key.split("/")[-1] in SPREADS
-                    or GROUPED & mapping(metrics[key].get("params")).keys()
-                ):
-                    continue
-                reported.append(
-                    LogMetric(
-                        metric=metric,
-                        name=key.split("/")[-1],
-                        value=value,
-                        reducer=reducer if isinstance(reducer, str) and reducer else "mean",
-                        error=math.nan if error is None else error,
-                        is_clustered=settings.get("cluster") is not None,
-                        n_prompts=count(score.get("scored_samples")),
-                    )
-                )
-        return reported
+        """Return the reported numbers of each scorer."""
+        return list(iterate_metrics(self._results, self.row_metrics))
+
+    @property
+    def averaged(self) -> set[str]:
+        """Return the metrics of which the log reports a mean."""
+        return {reported.metric for reported in self.reported if reported.is_mean}
+
+    @property
+    def group_fields(self) -> list[str]:
+        """Return the fields of the metadata by which the log groups samples."""
+        fields = (part for r in self.reported for part in (r.clusters, r.mean_of, r.group[0] if r.group else ""))
+        return sorted(set(fields) - {""})
 
     @property
     def scorers(self) -> list[str]:
@@ -185,7 +143,7 @@ class LogHeader:
             [entry.get("name") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
         )
         return [name for name in scorer_names if isinstance(name, str) and name] or [
-            reported.metric for reported in self.reported
+            reported.metric for reported in self.reported if reported.is_stored
         ]
 
     def metric(self, name: str, low: float = math.nan, high: float = math.nan) -> MetricDescription:
@@ -212,34 +170,76 @@ class LogHeader:
         Args:
             all_errored: whether all samples ended with an error, so that their means are meaningless.
         """
-        seen: set[str] = set()
+        seen: set[tuple[str, str]] = set()
+        counted: set[tuple[str, str]] = set()
         for reported in self.reported:
-            is_mean = reported.name in MEANS
-            name = reported.metric if is_mean else f"{reported.metric}/{reported.name}"
-            name = name if reported.reducer == "mean" else f"{name}/{reported.reducer}"
-            if name in seen or (is_mean and all_errored):
+            if reported.name in NOT_COMPARED or (all_errored and (reported.is_mean or not reported.is_stored)):
                 continue
-            seen.add(name)
-            reducer = REDUCERS.fullmatch(reported.reducer)
-            aggregations = CORPUS
-            if is_mean and reducer is not None:
-                aggregations = (
-                    ("mean", "row_mean") if reducer[0] == "mean" else (reducer[0].replace("pass_at_", "pass@"),)
-                )
-            yield ReportedScore(
+            name = "/".join(filter(None, [
+                reported.metric,
+                reported.group[0] if reported.group else "",
+                "" if reported.is_mean else reported.name,
+                reported.reducer,
+            ]))  # fmt: skip
+            task = reported.group[1] if reported.group else self.task
+            is_stored = reported.is_stored and (name, task) not in seen
+            seen.add((name, task))
+            score = ReportedScore(
                 run=self.run,
                 metric=self.metric(name, reported.value, reported.value),
-                tasks=(self.task,),
+                tasks=(task,),
                 value=reported.value,
-                stderr=reported.error if is_mean else math.nan,
-                has_sample_stderr=is_mean and reported.reducer == "mean" and not reported.is_clustered,
-                aggregations=aggregations,
+                stderr=reported.stderr,
+                aggregations=reported.aggregations,
+                statistic=reported.statistic,
+                clusters=reported.clusters,
+                group=reported.group,
+                mean_of=reported.mean_of,
                 rows=None if name == reported.metric else self.metric(reported.metric),
-                n_prompts=reported.n_prompts
-                or count(mapping(self.data.get("results")).get("completed_samples"))
-                or None,
-                name=f"{reported.metric} {reported.name}",
+                n_prompts=None if reported.group else self._n_prompts(reported),
+                is_stored=is_stored,
+                name=" ".join(filter(None, [reported.metric, reported.reducer, reported.key])),
             )
+            yield score
+            part = (reported.metric, reported.reducer)
+            if reported.n_scored is not None and reported.aggregations and part not in counted:
+                counted.add(part)
+                yield replace(
+                    score, value=float(reported.n_scored), stderr=math.nan, statistic="n", group=None, mean_of="",
+                    clusters="", tasks=(self.task,), is_stored=False, name=f"{reported.metric} scored_samples",
+                    rows=self.metric(reported.metric),
+                )  # fmt: skip
+
+    def reported_counts(self, counts: SampleCounts) -> Iterator[ReportedCount]:
+        """Yield the reported numbers of samples of a finished log with samples.
+
+        Args:
+            counts: numbers of samples in the log.
+        """
+        results = self._results
+        if self.status != "success" or not self.complete or results.get("early_stopping") or not counts.total:
+            return
+        n_total = count(results.get("logged_samples"))
+        n_total = count(results.get("total_samples")) if n_total is None else n_total
+        n_completed = count(results.get("completed_samples"))
+        if n_total:
+            yield ReportedCount(run=self.run, name="samples", value=n_total, counted=(counts.total,))
+        if n_completed is not None and n_total:
+            counted = (counts.completed, counts.scored)
+            yield ReportedCount(run=self.run, name="completed samples", value=n_completed, counted=counted)
+        for score in results["scores"] if isinstance(results.get("scores"), list) else ():
+            n_unscored = count(mapping(score).get("unscored_samples"))
+            metric = row_metric(score, self.row_metrics) if n_unscored is not None else ""
+            if n_unscored is not None and metric in self.averaged and score.get("reducer") in COUNTED_REDUCERS:
+                name = f"samples without a score of {metric}"
+                yield ReportedCount(run=self.run, name=name, value=n_unscored, counted=counts.unscored(metric))
+
+    def _n_prompts(self, reported: LogMetric) -> int | None:
+        return reported.n_scored or count(self._results.get("completed_samples")) or None
+
+    @property
+    def _results(self) -> Mapping[str, Any]:
+        return mapping(self.data.get("results"))
 
     @property
     def _eval(self) -> Mapping[str, Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.formats.inspect_ai.samples import InspectSample, hash_to_int, number, values
+from tracker.ingest.formats.inspect_ai.results import RowMetric
+from tracker.ingest.formats.inspect_ai.samples import InspectSample, hash_to_int, is_word, number, values
 
 MAX_METRICS = 200
 KEPT = 64 << 20
@@ -28,7 +29,10 @@ class InspectLogIndex:
         epochs: epoch of each sample, from 1.
         lows, highs: smallest and largest score of each metric with scores.
         passed_over: number of values that are not scores, by metric.
-        n_unscored: number of values that mark missing scores.
+        n_unscored: number of values that mark missing scores, by metric.
+        unscored: hashes of the ids of their samples, by metric; the second pass removes those with another score.
+        grades: grades and other texts by their number, by metric.
+        words: number of words and nulls that are no scores, by metric.
         kept: the samples of a small intact log, so that it is read once; None otherwise.
         n_errored, n_cut: number of samples that ended with an error, and of those with truncated texts.
     """
@@ -39,7 +43,10 @@ class InspectLogIndex:
     lows: dict[str, float] = field(default_factory=dict)
     highs: dict[str, float] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
-    n_unscored: int = 0
+    n_unscored: Counter[str] = field(default_factory=Counter)
+    unscored: dict[str, set[int]] = field(default_factory=dict)
+    words: Counter[str] = field(default_factory=Counter)
+    grades: dict[str, dict[float, set[str]]] = field(default_factory=dict)
     n_errored: int = 0
     n_cut: int = 0
     kept: list[tuple[int, InspectSample]] | None = field(default_factory=list)
@@ -69,6 +76,28 @@ class InspectLogIndex:
         """Return the names of the metrics, in the order of the log."""
         return list(self.lows)[:MAX_METRICS]
 
+    @property
+    def row_metrics(self) -> dict[str, RowMetric]:
+        """Return the metrics of the samples."""
+        return {
+            metric: RowMetric(
+                is_ambiguous=metric in self.words
+                or any(len(texts) > 1 for texts in self.grades.get(metric, {}).values()),
+                has_unscored=self.n_unscored[metric] > 0,
+            )
+            for metric in [*self.lows, *self.words]
+        }
+
+    def count_words(self, averaged: Collection[str]) -> None:
+        """Count words as zero in metrics of which the log reports a mean, as Inspect does, and skip the others."""
+        for metric, n in list(self.words.items()):
+            if metric in averaged:
+                self.lows[metric] = min(0.0, self.lows.get(metric, 0.0))
+                self.highs[metric] = max(0.0, self.highs.get(metric, 0.0))
+            else:
+                self.passed_over[metric] += n
+                del self.words[metric]
+
     def places(self) -> PromptPlaces:
         """Return which samples belong to the same prompt, and which were superseded."""
         keys, contents = _column(self.keys, np.int64), _column(self.contents, np.int64)
@@ -91,13 +120,40 @@ class InspectLogIndex:
         for scorer, score in sample.scores.items():
             for metric, value in values(scorer, score):
                 parsed = number(value)
-                if parsed is None:
+                if is_word(scorer, metric, value):
+                    self.words[metric] += 1
+                elif parsed is None:
                     self.passed_over[metric] += 1
                 elif math.isnan(parsed):
-                    self.n_unscored += 1
+                    self.n_unscored[metric] += 1
+                    if not sample.errored:
+                        self.unscored.setdefault(metric, set()).add(self.keys[-1])
                 else:
+                    if isinstance(value, str):
+                        self.grades.setdefault(metric, {}).setdefault(parsed, set()).add(value)
                     self.lows[metric] = min(parsed, self.lows.get(metric, math.inf))
                     self.highs[metric] = max(parsed, self.highs.get(metric, -math.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class SampleCounts:
+    """Numbers of samples of a log, without those that were retried.
+
+    Attributes:
+        total: number of samples.
+        completed: without an error.
+        scored: without an error, or with scores.
+        index: the index, after the second pass.
+    """
+
+    total: int
+    completed: int
+    scored: int
+    index: InspectLogIndex
+
+    def unscored(self, metric: str) -> tuple[int, int]:
+        """Return the numbers of prompts and of samples that a scorer could not score."""
+        return len(self.index.unscored.get(metric, ())), self.index.n_unscored[metric]
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,6 +154,11 @@ def number(value: Any) -> float | None:
     return None
 
 
+def is_word(scorer: str, metric: str, value: Any) -> bool:
+    """Return whether a value is a word that is no score, or a null within a mapping: Inspect's means count it as 0."""
+    return (value is None and metric != scorer) or (isinstance(value, str) and number(value) is None)
+
+
 def parse_answer(score: Any) -> str | None:
     """Return the answer that a scorer extracted, on one line and truncated as in summaries."""
     answer = score.get("answer") if isinstance(score, dict) else None
