@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+import tracker.formats
 from tracker.cli import suffrage
 from tracker.recording.registry import discover_analyses
 from tracker.report.images import read_png_size
@@ -246,6 +247,10 @@ class TestReference:
         page = (ROOT / "docs/explanation/architecture.md").read_text()
         packages = sorted(f"tracker.{path.parent.name}" for path in (ROOT / "tracker").glob("*/__init__.py"))
         assert [name for name in packages if f"`{name}" not in page] == []
+
+    def test_the_page_on_python_names_what_formats_import(self) -> None:
+        page = (ROOT / "docs/reference/python.md").read_text()
+        assert [name for name in tracker.formats.__all__ if f"`{name}`" not in page] == []
 
     def test_the_index_links_to_every_page(self) -> None:
         index = ROOT / "docs/index.md"
