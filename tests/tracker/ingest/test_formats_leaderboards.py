@@ -162,6 +162,18 @@ class TestBfcl:
         assert (block.run.model, block.run.benchmark) == ("model-9b-FC", "bfcl_v4")
         assert set(block.prompts.tasks or ()) == {"simple"}
 
+    def test_one_id_may_name_two_cases_that_the_response_distinguishes(self, tmp_path: Path) -> None:
+        name, results = list(bfcl.FILES)[:2]
+        rows = [{"id": case, "result": result} for case, result in (("a", "x"), ("b", "x"), ("b", "y"), ("c", "x"))]
+        head = {"accuracy": 0.75, "correct_count": 3, "total_count": 4}
+        failed = {**bfcl.FAILED, "id": "b", "model_result": "y"}
+        parsed = read(tmp_path, {name: bfcl.lines([head, failed]), results: bfcl.lines(rows)}, name)
+        values = {key: value for (_, key, _), value in scores(parsed).items()}
+        assert values == {"a": 1, "b": 1, "b#2": 0, "c": 1}
+        twice = bfcl.lines([head, *[{**failed, "id": "c"}] * 2])
+        with pytest.raises(BadInputError, match="c failed more often than the result file lists it"):
+            read(tmp_path, {name: twice, results: bfcl.lines(rows)}, name)
+
     def test_without_results_the_accuracy_is_a_task_score(self, tmp_path: Path) -> None:
         block = task_scores(read(tmp_path, bfcl.FILES, "score/model-9b-FC/BFCL_v3_live_multiple_score.json"))
         assert (block.tasks, block.values.tolist(), block.n_prompts) == (["live_multiple"], [0.5], [2])

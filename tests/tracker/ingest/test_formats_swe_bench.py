@@ -69,6 +69,15 @@ class TestNames:
         assert isinstance(block, Scores)
         assert (block.run.model, block.run.label, block.run.benchmark) == ("org/model-1.5", "run7", "swe-bench")
 
+    def test_reports_of_multi_swe_bench_are_named_after_their_submission(self, tmp_path: Path) -> None:
+        folder = tmp_path / "20240825_agent_model-5" / "results"
+        folder.mkdir(parents=True)
+        report = {**REPORT, "resolved": REPORT["resolved_ids"], "resolved_ids": None}
+        parsed = read(folder, "results.json", **report)
+        (block,) = (block for block in parsed.measurements if isinstance(block, Scores))
+        assert (block.run.model, block.run.label) == ("agent_model-5", "20240825_agent_model-5")
+        assert scores(parsed) == pytest.approx(scores(read(tmp_path)), nan_ok=True)
+
     def test_the_task_is_the_repository(self, tmp_path: Path) -> None:
         (block, _) = read(tmp_path).measurements
         assert isinstance(block, Scores)

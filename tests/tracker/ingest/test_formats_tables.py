@@ -393,6 +393,18 @@ class TestErrors:
         assert f"row 2, column 'A': {value} is not a finite number" in message
         assert "row 3" not in message
 
+    def test_names_that_are_floats_beyond_2_to_the_53_are_an_error(self, tmp_path: Path) -> None:
+        path = tmp_path / "table.parquet"
+        names = pa.array([1.0, 2.0**53, 2.0**53 + 2])
+        pa.parquet.write_table(pa.table({"prompt_id": names, "gpt-4": [1.0, 0.0, 1.0]}), path)
+        message = error(path)
+        assert "row 2, column 'prompt_id': 9007199254740992 is a float" in message
+        assert "Store the column as integers or texts" in message
+        pa.parquet.write_table(pa.table({"prompt_id": names.cast(pa.int64()), "gpt-4": [1.0, 0.0, 1.0]}), path)
+        assert [block.prompts.keys[2] for block in read(path).measurements if isinstance(block, Scores)] == [
+            "9007199254740994"
+        ]
+
     def test_another_encoding_is_named_with_line_and_byte(self, write: Write) -> None:
         assert "line 3, byte 2: byte 0xe9 is not UTF-8" in error(
             write("id,A\n1,1\né,0\n".encode("latin-1").replace(b"\xe9", b"x\xe9"))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.file_contents import PARQUET, read_bytes
-from tracker.ingest.files.tabular.cells import read_strings
+from tracker.ingest.files.tabular.cells import read_names
 from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
 
@@ -66,11 +66,11 @@ def read_vectors(path: Path) -> VectorFile:
         part, names = ("prompts", "prompt_id") if "prompt" not in role else ("vectors", "vector")
         raise BadInputError(path, f"no column {names} for the {part}. Its columns: {', '.join(table.names)}.")
     problems = TableProblems(table)
-    keys = read_strings(table, role["prompt"]).to_pylist()
+    keys = read_names(table, role["prompt"]).to_pylist()
     problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["does not name a prompt"])
     vectors = _vectors(table, vector_column, problems)
     problems.check()
-    tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
+    tasks = [task or "" for task in read_names(table, role["task"]).to_pylist()] if "task" in role else None
     return VectorFile(table=table, keys=keys, tasks=tasks, vectors=vectors)
 
 

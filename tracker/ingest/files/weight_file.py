@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import is_missing, parse_numbers, read_strings
+from tracker.ingest.files.tabular.cells import is_missing, parse_numbers, read_names
 from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.json_lines import read_json_lines
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
@@ -55,9 +55,9 @@ def read_weights(session: Session, path: Path, benchmark_id: int, benchmark: str
         lacking = "prompt_id" if "prompt" not in role else "weight"
         raise BadInputError(path, f"no column {lacking}. Its columns: {', '.join(table.names) or 'none'}.")
     problems = TableProblems(table)
-    keys = read_strings(table, role["prompt"]).to_pylist()
+    keys = read_names(table, role["prompt"]).to_pylist()
     problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["does not name a prompt"])
-    tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
+    tasks = [task or "" for task in read_names(table, role["task"]).to_pylist()] if "task" in role else None
     values = _weights(table, weight, problems)
     prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, keys, tasks, problems)
     problems.check(advise_on_names(benchmark) if (prompt_ids < 0).any() else "")

@@ -68,23 +68,44 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedSco
         raise BadInputError(path, "its first line has no accuracy and total_count.")
     run, category = _run(path, options)
     metric = metric_description("accuracy")
-    failed = {_case(path, line, row) for line, row in rows}
+    failures = [(_case(path, line, row), mapping(row)) for line, row in rows]
     results = companion_files(path)
     yield ReportedScore(run=run, metric=metric, tasks=(category,), value=accuracy, n_prompts=total)
     if not results:
         yield f"the result file is missing, so test cases are unknown: stored the accuracy of {total:,} as a task score"
         return
-    cases = list(dict.fromkeys(_case(results[0], line, row) for line, row in iterate_json_lines(results[0])))
-    if unknown := sorted(failed - set(cases)):
+    cases: dict[str, list[Any]] = {}
+    for line, row in iterate_json_lines(results[0]):
+        cases.setdefault(_case(results[0], line, row), []).append(mapping(row).get("result"))
+    if unknown := sorted({case for case, _ in failures} - cases.keys()):
         raise BadInputError(path, f"{unknown[0]} failed, but {results[0].name} has no such test case.")
-    if len(cases) != total:
-        raise BadInputError(path, f"total_count is {total:,}, but {results[0].name} has {len(cases):,} test cases.")
+    if (n_cases := sum(map(len, cases.values()))) != total:
+        raise BadInputError(path, f"total_count is {total:,}, but {results[0].name} has {n_cases:,} test cases.")
+    failed = _failed_cases(path, failures, cases)
     builder = BlockBuilder(run, NAMESPACE, path.name)
-    for case in cases:
-        builder.score(builder.row(category, case), metric, float(case not in failed))
+    for case, place in ((case, place) for case, found_results in cases.items() for place in range(len(found_results))):
+        key = case if place == 0 else f"{case}#{place + 1}"
+        builder.score(builder.row(category, key), metric, float((case, place) not in failed))
         if builder.is_full:
             yield from builder.blocks()
     yield from builder.blocks()
+
+
+def _failed_cases(
+    path: Path, failures: Sequence[tuple[str, Mapping[str, Any]]], cases: Mapping[str, Sequence[Any]]
+) -> set[tuple[str, int]]:
+    """Return the failed test cases: their id, and their place among those with the same id.
+
+    BFCL has one id for two test cases of live_relevance. The response of the model distinguishes them.
+    """
+    failed: set[tuple[str, int]] = set()
+    for case, row in failures:
+        places = [place for place in range(len(cases[case])) if (case, place) not in failed]
+        if not places:
+            raise BadInputError(path, f"{case} failed more often than the result file lists it.")
+        equal = [place for place in places if cases[case][place] == row.get("model_result")]
+        failed.add((case, (equal or places)[0]))
+    return failed
 
 
 def _case(path: Path, line: int, row: Any) -> str:

@@ -30,6 +30,8 @@ BENCHMARK = "swe-bench"
 VERSIONS = (2,)
 START = re.compile(rb'\s*\{\s*"(?:total|submitted|completed|resolved|unresolved|empty_patch|error)_(?:instances|ids)"')
 INSTANCE_START = re.compile(rb'\s*\{\s*"[^"]{1,200}"\s*:\s*\{\s*"(?:patch_is_None|patch_exists)"')
+SUBMISSION = re.compile(r"\d{8}_(?P<name>.+)")
+"""Folder of a submission, with the report results/results.json."""
 INSTANCE = re.compile(r"(?P<owner>.+?)__(?P<repository>.+)-[^-]+")
 OUTCOMES = ("resolved", "unresolved", "empty_patch", "error", "incomplete")
 """Outcomes of an instance; `completed` and `submitted` are sums of them."""
@@ -96,6 +98,8 @@ def _instances(path: Path, report: dict[str, Any]) -> tuple[dict[str, str], list
     problems: list[str] = []
     outcomes: dict[str, str] = {}
     ids_by_list: dict[str, set[str]] = {}
+    if "resolved_ids" not in report and isinstance(report.get("resolved"), list):
+        report = {**report, "resolved_ids": report["resolved"]}  # reports of Multi-SWE-bench
     for name in (*OUTCOMES, "completed", "submitted"):
         ids = report.get(f"{name}_ids", [])
         if not isinstance(ids, list) or not all(isinstance(instance, str) and instance.strip() for instance in ids):
@@ -130,7 +134,10 @@ def _names(path: Path, options: ReadOptions) -> tuple[str, str]:
     """Return model and run from the file name <model>.<run id>.json, with two underscores for a slash."""
     stem = re.sub(r"\.json(\.gz)?$", "", path.name)
     model, dot, run_id = stem.rpartition(".")
-    model = options.model or model.replace("__", "/")
+    submission = SUBMISSION.fullmatch(path.absolute().parent.parent.name) if stem == "results" else None
+    model = options.model or (submission["name"] if submission else model.replace("__", "/"))
+    if submission:
+        return model, submission[0]
     if not model.strip():
         problem = f"the file name {path.name!r} is not <model>.<run id>.json, so the model is unknown"
         raise BadInputError(path, problem, advice="Name the model with --model NAME.")

@@ -259,11 +259,34 @@ def read_strings(table: FileTable, name: str, *, trim: bool = True) -> pa.Array:
     return column
 
 
+def read_names(table: FileTable, name: str, *, trim: bool = True) -> pa.Array:
+    """Return a column of names as texts, null for empty cells.
+
+    Raises:
+        BadInputError: the names are floats from 2^53 on, where different whole numbers may be one float.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.arrow[name]
+    if pa.types.is_floating(column.type):
+        rows = np.flatnonzero(np.abs(_float64(pc.cast(column, pa.float64(), safe=False))) >= WHOLE)
+        if len(rows):
+            row = int(rows[0])
+            raise BadInputError(
+                table.path,
+                f"{table.place(row)}, column {name!r}: {column[row].as_py():.0f} is a float, which cannot represent "
+                "every whole number of this size, so different names may be equal.",
+                advice="Store the column as integers or texts.",
+            )
+    return read_strings(table, name, trim=trim)
+
+
 def factorize(table: FileTable, name: str, *, trim: bool = True) -> Codes:
     """Return a column of names encoded as integers."""
     import pyarrow.compute as pc
 
-    encoded = pc.dictionary_encode(pc.fill_null(read_strings(table, name, trim=trim), ""))
+    encoded = pc.dictionary_encode(pc.fill_null(read_names(table, name, trim=trim), ""))
     return Codes(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist())
 
 
