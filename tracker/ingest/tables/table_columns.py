@@ -26,8 +26,6 @@ from tracker.name_lists import join_names
 from tracker.suggestions import find_similar, format_guess
 
 MAX_NAMES = 5
-MIN_NUMBERS = 0.5
-"""Share of cells that must be numbers in a column of numbers beside other such columns."""
 QUANTITY = re.compile(
     r"^[$€£]\s*[\d.,]+.*$|^~?[\d.,]+\s*[kmbt](?:illion)?\+?$|^\d+(?:st|nd|rd|th)$|^\d{4}-\d\d?(?:-\d\d?)?.*$", re.I
 )

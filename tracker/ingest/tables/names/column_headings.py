@@ -31,7 +31,6 @@ STDERR = re.compile(
 )
 COUNT = re.compile(r"^#\s*\w|^(?:n|num|number of|no\.)[_ ]\w+", re.I)
 EMPHASIS = re.compile(r"^[\s*_]+|[\s*_]+$|</?(?:b|i|u|strong|em)>", re.I)
-PERCENTAGE = re.compile(r"\(\s*%\s*\)|(?:^|\s)%(?:\s|$)")
 
 
 @lru_cache(maxsize=1 << 15)
@@ -148,8 +147,3 @@ def attached_stem(name: str, headings: frozenset[str]) -> str | None:
         if stem in headings and stem != cleaned and is_side_heading(rest):
             return stem
     return None
-
-
-def states_percentages(name: str) -> bool:
-    """Return whether a heading states percentages: ``MMLU (%)``."""
-    return PERCENTAGE.search(name) is not None
