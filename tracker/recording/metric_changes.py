@@ -55,7 +55,7 @@ def rename_metric(session: Session, old: str, new: str) -> None:
     Raises:
         NotFoundError: there is no such metric.
         ConflictError: there is one with the new name.
-        SelectionError: the new name is empty.
+        SelectionError: the new name is empty, or the old one.
     """
     metric, finding, new = tables.metric.c, tables.finding.c, make_storable(new).strip()
     if not new:
@@ -63,6 +63,8 @@ def rename_metric(session: Session, old: str, new: str) -> None:
     names = session.scalars(sa.select(metric.name).order_by(metric.name)).all()
     if old not in names:
         raise NotFoundError("metric", old, names)
+    if new == old:
+        raise SelectionError(f"The metric is already named {old!r}. Choose another name.")
     if new in names:
         raise ConflictError(
             f"The store has a metric {new!r} too, so {old!r} cannot get this name.\nImport the files again with "

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from tracker.database import connect, transaction
-from tracker.errors import ConflictError, NotFoundError
+from tracker.errors import ConflictError, NotFoundError, SelectionError
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
@@ -107,6 +107,10 @@ class TestRenaming:
         with transaction(scored, write=False) as session:
             selections = session.scalars(sa.text("SELECT selection FROM finding")).all()
             assert all('"exact_match"' in selection for selection in selections)
+
+    def test_the_name_that_it_has_is_an_error(self, scored: sa.Engine) -> None:
+        with transaction(scored) as session, pytest.raises(SelectionError, match="already named 'accuracy'"):
+            rename_metric(session, "accuracy", "accuracy ")
 
     def test_a_name_that_is_in_use_is_an_error(self, scored: sa.Engine, file: Path) -> None:
         ingest_file(scored, file, B, new_metric=True)
