@@ -1,6 +1,6 @@
 """Dump a small store of the present version, with some rows in every table.
 
-    python tests/old_databases/make.py > tests/old_databases/0008_small.sql
+    python tests/old_databases/make.py > tests/old_databases/0009_small.sql
 
 Run once per version, when it is released; a dump that is here is never made again.
 """
@@ -90,6 +90,7 @@ def findings() -> list[list[schema.Table]]:
     return [
         [
             schema.ModelAlias(name="big", model_id=2),
+            schema.TaskAlias(benchmark_id=1, name="small_law", task_id=1),
             schema.Encoder(id=1, name="encoder", dimensions=2),
             schema.StoredFinding(id=1, analysis="filter", benchmark_id=1, **query),
         ],

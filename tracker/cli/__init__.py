@@ -39,7 +39,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Rank and compare": ("leaderboard", "compare", "history"),
     "Analyze": ("analyze", "analyses", "findings", "show", "simulate", "tradeoff"),
     "Share": ("report", "export", "publish", "ui"),
-    "Manage the store": ("benchmarks", "models", "metrics", "runs", "undo", "sql", "doctor", "db"),
+    "Manage the store": ("benchmarks", "tasks", "models", "metrics", "runs", "undo", "sql", "doctor", "db"),
 }
 """Commands of each section of the overview."""
 

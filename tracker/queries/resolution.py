@@ -305,6 +305,8 @@ def join_conditions(runs: Sequence[SelectedRun]) -> str:
 def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection) -> dict[int, str]:
     """Return the name of each task of a selection by its key, in the order of the names.
 
+    Tasks may be selected by an alias.
+
     Raises:
         NotFoundError: the benchmark has no task of that name.
     """
@@ -312,10 +314,14 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
         sa.select(tables.task.c.id, tables.task.c.name).where(tables.task.c.benchmark_id == benchmark.id)
     ).all()
     names = {row.name for row in stored}
+    alias = tables.task_alias.c
+    rows = session.execute(sa.select(alias.name, alias.task_id).where(alias.benchmark_id == benchmark.id))
+    aliases = {row.name: row.task_id for row in rows if row.name in selection.tasks}
     for name in selection.tasks:
-        if name not in names:
+        if name not in names and name not in aliases:
             raise NotFoundError("task", name, sorted(names))
-    kept = [row for row in stored if not selection.tasks or row.name in selection.tasks]
+    chosen = {row.id for row in stored if row.name in selection.tasks and row.name not in aliases} | {*aliases.values()}
+    kept = [row for row in stored if not selection.tasks or row.id in chosen]
     return {row.id: row.name for row in sorted(kept, key=lambda row: row.name)}
 
 

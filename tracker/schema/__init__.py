@@ -13,7 +13,7 @@ from tracker.schema.findings import (
     StoredFinding,
     TaskValue,
 )
-from tracker.schema.imports import SourceMetric, UndoRecord
+from tracker.schema.imports import SourceMetric, TaskAlias, UndoRecord
 from tracker.schema.measurements import (
     Answer,
     Embedding,
@@ -52,6 +52,7 @@ __all__ = [
     "SourceMetric",
     "StoredFinding",
     "Task",
+    "TaskAlias",
     "TaskScore",
     "TaskValue",
     "UndoRecord",

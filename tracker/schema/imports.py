@@ -1,8 +1,18 @@
-"""Tables of imports: under which metrics files were stored, and how to undo that."""
+"""Tables of imports: names of tasks in files, under which metrics files were stored, and how to undo that."""
 
 from datetime import datetime
 
 from tracker.schema.table import Instant, Table, column, now
+
+
+class TaskAlias(Table, table=True):
+    """Another name of a task, under which files have it."""
+
+    __tablename__ = "task_alias"
+    __table_args__ = ({"comment": "Another name of a task in imported files"},)
+    benchmark_id: int = column("the benchmark of the task", key=True, to="benchmark.id")
+    name: str = column("the other name, such as mmlu_pro_biology", key=True)
+    task_id: int = column("the task", to="task.id", index=True)
 
 
 class SourceMetric(Table, table=True):

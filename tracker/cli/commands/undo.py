@@ -26,6 +26,7 @@ NOUNS: Mapping[str, tuple[str, str]] = {
     "prompt": ("prompt", "prompts"),
     "embedding": ("vector", "vectors"),
     "task": ("task", "tasks"),
+    "task_alias": ("name of a task", "names of tasks"),
     "model": ("model", "models"),
     "model_alias": ("name of a model", "names of models"),
     "metric": ("metric", "metrics"),
@@ -100,7 +101,7 @@ def command(
 def _print_result(chosen: ImportRow, result: UndoResult) -> None:
     """Report what is removed, restored and kept."""
     of_source = "" if chosen.source is None else f", source {chosen.source}"
-    details = "" if chosen.merged_models is not None else f" ({chosen.format}{of_source})"
+    details = "" if chosen.merged_models or chosen.task_alias else f" ({chosen.format}{of_source})"
     inform(f"{chosen.title[0].upper()}{chosen.title[1:]}{details}:")
     inform(f"  To remove: {_describe(result.removed) or 'no rows'}.")
     if result.n_restored:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlmodel import select
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.measurement import MetricDescription
-from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS, CatalogueResolver
+from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS, CatalogueResolver, task_aliases
 from tracker.schema import Benchmark, Metric, Model, ModelAlias, Source, Task
 from tracker.schema.table import Table
 
@@ -79,11 +79,25 @@ class ArchivedNames:
             (scalar.benchmark_id, scalar.name): scalar
             for scalar in self.session.scalars(select(Task).where(sa.column("benchmark_id").in_(owners)))
         }
+        by_key = {scalar.id: scalar for scalar in stored.values()}
+        for owner in owners:
+            stored |= {(owner, name): by_key[key] for name, key in task_aliases(self.session, owner).items()}
         rows = [(owners[row["benchmark"]], row["name"]) for row in self._unique("task", "benchmark", "name")]
+        self._check_task_aliases(rows, stored)
         tasks = [stored.get(row) or Task(benchmark_id=row[0], name=row[1]) for row in rows]
         self.keys["task"] = self._add_new(tasks)
         for key, (_, name) in zip(self.keys["task"].tolist(), rows, strict=True):
             self.catalogue.task_names[key] = name
+
+    def _check_task_aliases(self, rows: Sequence[tuple[int, str]], stored: Mapping[tuple[int, str], Task]) -> None:
+        names: dict[int, str] = {}
+        for row in rows:
+            key = stored[row].id if row in stored else None
+            if key is not None and names.setdefault(key, row[1]) != row[1]:
+                raise ConflictError(
+                    f"{self.archive.path}: the archive has two tasks, {names[key]!r} and {row[1]!r}, that are one in "
+                    "the store. Separate them: suffrage tasks unalias"
+                )
 
     def _models(self) -> None:
         """Find models by any of their names. Missing facts are added to the store, none is overwritten."""

@@ -27,7 +27,7 @@ from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.store_changes import StoreChanges
 from tracker.ingest.write.writer import store_file
 from tracker.name_lists import join_names
-from tracker.schema import Benchmark, Prompt, PromptAlias, Task
+from tracker.schema import Benchmark, Prompt, PromptAlias, Task, TaskAlias
 
 FORMAT = "published-prompts"
 OnConflict = Literal["error", "skip", "update"]
@@ -255,10 +255,11 @@ def _check_splits(
     splits: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
     for space, key, of_task, split in rows:
         splits[space, key][of_task] = split
+    aliases = _task_aliases(session, name, revision)
     moved: Counter[tuple[str, str]] = Counter()
     for space, key, of_task, split in _named_splits(blocks):
         stored = splits.get((space, key), {})
-        was = next(iter(stored.values()), None) if of_task is None else stored.get(of_task)
+        was = next(iter(stored.values()), None) if of_task is None else stored.get(aliases.get(of_task, of_task))
         if split is not None and was is not None and was != split:
             moved[was, split] += 1
     if not moved:
@@ -271,6 +272,18 @@ def _check_splits(
             f"Import them as a separate version, such as {name}@drawn."
         )
     warnings.append(f"{n:,} prompts keep the split that is stored ({moves})")
+
+
+def _task_aliases(session: Session, benchmark: str, revision: str) -> dict[str, str]:
+    """Return the name of the task of each alias."""
+    of, task, alias = (sa.inspect(table).columns for table in (Benchmark, Task, TaskAlias))
+    rows = session.execute(
+        sa.select(alias.name, task.name)
+        .join_from(TaskAlias, Task, task.id == alias.task_id)
+        .join(Benchmark, of.id == alias.benchmark_id)
+        .where(of.name == benchmark, of.revision == revision)
+    )
+    return {name: stored for name, stored in rows}  # noqa: C416
 
 
 def _named_splits(blocks: Sequence[object]) -> Iterator[tuple[str, str, str | None, str | None]]:

@@ -15,7 +15,8 @@ from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription
 from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.resolve.similar_models import comparison_key, describe_similar
-from tracker.schema import Benchmark, Metric, Model, ModelAlias, Score, Task, TaskScore
+from tracker.ingest.resolve.similar_tasks import describe_similar_tasks
+from tracker.schema import Benchmark, Metric, Model, ModelAlias, Score, Task, TaskAlias, TaskScore
 from tracker.schema.table import Table
 
 T = TypeVar("T", bound=Table)
@@ -27,6 +28,14 @@ def make_unknown_benchmark_error(path: Path, known: Sequence[str] = ()) -> BadIn
     """Return the error for a file that names no benchmark; ``known`` are the stored ones."""
     hint = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
     return BadInputError(path, "the benchmark is unknown.", advice=f"Name it with --benchmark NAME.{hint}")
+
+
+def task_aliases(session: Session, benchmark_id: int) -> dict[str, int]:
+    """Return the key of the task of each alias of a benchmark."""
+    rows = session.execute(
+        sa.select(TaskAlias.name, TaskAlias.task_id).where(TaskAlias.benchmark_id == benchmark_id)  # type: ignore[call-overload]
+    )
+    return {name: key for name, key in rows}  # noqa: C416
 
 
 class CatalogueResolver:
@@ -45,6 +54,8 @@ class CatalogueResolver:
         self.task_names: dict[int, str] = {}
         self._benchmarks: dict[str, int] = {}
         self._tasks: dict[int, dict[str, int]] = {}
+        self._stored_tasks: dict[int, list[str]] = {}
+        self._new_tasks: dict[int, list[str]] = {}
         self._models: dict[str, int] | None = None
         self._stored_models: list[str] = []
         self._metrics: dict[str, Metric] = {}
@@ -69,11 +80,13 @@ class CatalogueResolver:
         return self._benchmarks[name]
 
     def tasks(self, benchmark_id: int, names: Iterable[str] = ()) -> dict[str, int]:
-        """Return the keys of all tasks of a benchmark by name, after adding the new ones."""
+        """Return the keys of all tasks of a benchmark by name and alias, after adding the new ones."""
         if benchmark_id not in self._tasks:
             rows = self.session.execute(sa.select(Task.name, Task.id).where(Task.benchmark_id == benchmark_id))  # type: ignore[call-overload]
-            self._tasks[benchmark_id] = {row[0]: row[1] for row in rows}
-            self._remember(self._tasks[benchmark_id])
+            known = {row[0]: row[1] for row in rows}
+            self._remember(known)
+            self._stored_tasks[benchmark_id], self._new_tasks[benchmark_id] = list(known), []
+            self._tasks[benchmark_id] = known | task_aliases(self.session, benchmark_id)
         known = self._tasks[benchmark_id]
         fresh = [
             Task(benchmark_id=benchmark_id, name=name)
@@ -86,6 +99,7 @@ class CatalogueResolver:
             added = {task.name: task.id for task in fresh if task.id is not None}
             known.update(added)
             self._remember(added)
+            self._new_tasks[benchmark_id] += added
         return known
 
     def model(self, name: str, facts: Mapping[str, Any]) -> int:
@@ -123,6 +137,14 @@ class CatalogueResolver:
             return []
         stored = {comparison_key(name): name for name in reversed(self._stored_models)}
         return describe_similar(self.new_models, stored)
+
+    def describe_similar_tasks(self) -> list[str]:
+        """Return a warning for each benchmark with new tasks whose names are similar to those of stored ones."""
+        return [
+            warning
+            for key, new in self._new_tasks.items()
+            for warning in describe_similar_tasks(self.benchmark_names.get(key, ""), new, self._stored_tasks[key])
+        ]
 
     def metric(self, description: MetricDescription) -> Metric:
         """Return the metric with a name. Missing bounds are added if all stored scores lie within them.

@@ -121,7 +121,7 @@ class _BlockResolution:
         labels = list(map(make_storable, prompts.keys))
         if prompts.tasks is None:
             known = resolver.catalogue.tasks(index.benchmark_id)
-            self.tasks = list(known.values())
+            self.tasks = list(dict.fromkeys(known.values()))
             self.taskless: int | None = None
             self.labelled = [(-1, label) for label in labels]
         else:
@@ -197,7 +197,7 @@ class _BlockResolution:
             by_key[key].append((task, prompt))
         unclear = [label for label in labels if len(by_key.get(label, ())) > 1]
         if unclear:
-            names = {key: name for name, key in self.resolver.catalogue.tasks(self.index.benchmark_id).items()}
+            names = self.resolver.catalogue.task_names
             tasks = sorted(repr(names[task]) for task, _ in by_key[unclear[0]])
             raise AmbiguousError(
                 f"{self.resolver.path}: the tasks {', '.join(tasks[:8])} all have a prompt {unclear[0]!r}"
@@ -249,7 +249,7 @@ class _BlockResolution:
     def _places(self, row: int, taskless: int | None) -> list[int]:
         """Return the tasks in which the prompt of a row may be stored."""
         if self.prompts.tasks is None:
-            return list(self.resolver.catalogue.tasks(self.index.benchmark_id).values())
+            return list(dict.fromkeys(self.resolver.catalogue.tasks(self.index.benchmark_id).values()))
         task = self.labelled[row][0]
         return [task] if taskless is None else [task, taskless]
 

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError
 from tracker.ingest.files.tabular.table import TableProblems
+from tracker.ingest.resolve.catalogue_resolver import task_aliases
 from tracker.ingest.resolve.prompt_index import ALIAS, TASK, PromptIndex
 from tracker.ingest.resolve.prompt_texts import make_storable
 
@@ -39,7 +40,7 @@ def find_prompt_rows(
         AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
     """
     stored = session.execute(sa.select(TASK.c.name, TASK.c.id).where(TASK.c.benchmark_id == benchmark_id))
-    known: dict[str, int] = {row.name: row.id for row in stored}
+    known: dict[str, int] = {row.name: row.id for row in stored} | task_aliases(session, benchmark_id)
     index = PromptIndex(session, benchmark_id)
     spaces = session.scalars(
         sa.select(ALIAS.c.namespace).join(TASK, TASK.c.id == ALIAS.c.task_id).where(TASK.c.benchmark_id == benchmark_id)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from tracker.database import current_version, transaction
 from tracker.ingest.measurement import Entity
-from tracker.schema import Model, ModelAlias, Task
+from tracker.schema import Model, ModelAlias, Task, TaskAlias
 
 
 class StoreNames:
@@ -32,6 +32,8 @@ class StoreNames:
         if current_version(self.engine) is None:
             return frozenset(), frozenset()
         with transaction(self.engine, write=False) as session:
-            model, alias, task = (sa.inspect(table).columns.name for table in (Model, ModelAlias, Task))
+            tables = (Model, ModelAlias, Task, TaskAlias)
+            model, alias, task, task_alias = (sa.inspect(table).columns.name for table in tables)
             models = [*session.scalars(sa.select(model)), *session.scalars(sa.select(alias))]
-            return frozenset(models), frozenset(session.scalars(sa.select(task)))
+            tasks = [*session.scalars(sa.select(task)), *session.scalars(sa.select(task_alias))]
+            return frozenset(models), frozenset(tasks)

@@ -111,7 +111,7 @@ def _store_new(
     session.flush()
     problems = _describe_problems(prompts, catalogue)
     warnings = (*parsed.warnings, *prompts.warnings, *prompts.details.warnings, *prompts.describe_matches(), *problems)
-    warnings += tuple(catalogue.describe_similar_models())
+    warnings += (*catalogue.describe_similar_models(), *catalogue.describe_similar_tasks())
     return replace(
         _count_changes(updates, catalogue),
         source_id=source.id,

@@ -214,6 +214,12 @@ source_metric = sa.table(
 task = sa.table(
     "task", sa.column("id", sa.Integer()), sa.column("benchmark_id", sa.Integer()), sa.column("name", sa.String())
 )
+task_alias = sa.table(
+    "task_alias",
+    sa.column("benchmark_id", sa.Integer()),
+    sa.column("name", sa.String()),
+    sa.column("task_id", sa.Integer()),
+)
 task_score = sa.table(
     "task_score",
     sa.column("run_id", sa.Integer()),

@@ -117,6 +117,11 @@ def _reasons(session: Session, log: UndoLog, later: UndoLog, names: set[tuple[An
         yield "has vectors of its prompts"
     if names & later.added.get("prompt_alias", set()):
         yield "has other names of its prompts"
+    alias = tables.task_alias.c
+    for key, name in later.added.get("task_alias", ()):
+        task = session.scalar(sa.select(alias.task_id).where(alias.benchmark_id == key, alias.name == name))
+        if log.is_added("task", task):
+            yield "names its task"
     linked = tables.run_source.c
     has_runs = session.execute(sa.select(linked.run_id).where(linked.source_id == later.source_id).limit(1)).first()
     if log.prompts and later.benchmarks & log.benchmarks and later.source_id is not None and has_runs is None:

@@ -17,6 +17,10 @@ MERGE = ("suffrage", "models", "merge")
 """Command whose record holds its arguments in place of a file: the model that stays, and the merged one."""
 
 
+ALIAS = ("suffrage", "tasks", "alias")
+"""Command whose record holds its arguments in place of a file: benchmark, other name and task."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImportRow:
     """An import that can be undone.
@@ -44,14 +48,20 @@ class ImportRow:
     @property
     def merged_models(self) -> tuple[str, str] | None:
         """Return the model that stays and the merged one; None unless the record is that of a merge."""
-        if self.source is not None or not self.file.startswith(f"{shlex.join(MERGE)} "):
-            return None
-        stays, goes = shlex.split(self.file)[len(MERGE) :]
-        return stays, goes
+        arguments = self._arguments(MERGE)
+        return None if arguments is None else (arguments[0], arguments[1])
+
+    @property
+    def task_alias(self) -> tuple[str, str] | None:
+        """Return the benchmark and the other name of a task; None unless the record is that of such a name."""
+        arguments = self._arguments(ALIAS)
+        return None if arguments is None else (arguments[0], arguments[1])
 
     @property
     def title(self) -> str:
         """Return what was done, for messages: ``import of FILE``."""
+        if self.task_alias is not None:
+            return f"alias {self.task_alias[1]} of {self.task_alias[0]}"
         if self.merged_models is None:
             return f"import of {self.file}"
         stays, goes = self.merged_models
@@ -62,8 +72,15 @@ class ImportRow:
         """Return the command that undoes it, also when it is not the latest."""
         if self.merged_models is not None:
             return shlex.join(["suffrage", "models", "unmerge", self.merged_models[1]])
+        if self.task_alias is not None:
+            return shlex.join(["suffrage", "tasks", "unalias", *self.task_alias])
         source = self.source or self.source_in_archive
         return "suffrage undo" if source is None else f"suffrage undo --source {source}"
+
+    def _arguments(self, command: tuple[str, ...]) -> list[str] | None:
+        if self.source is not None or not self.file.startswith(f"{shlex.join(command)} "):
+            return None
+        return shlex.split(self.file)[len(command) :]
 
 
 def list_imports(session: Session) -> list[ImportRow]:
@@ -90,7 +107,8 @@ def list_imports(session: Session) -> list[ImportRow]:
             if row.source_id is None
             else None,
         )
-        rows.append(stored if stored.merged_models is None else replace(stored, format="merge"))
+        kind = "merge" if stored.merged_models else "alias" if stored.task_alias else stored.format
+        rows.append(replace(stored, format=kind))
     return rows
 
 

@@ -44,7 +44,7 @@ REFERENCES: Mapping[str, Sequence[tuple[str, str]]] = {
 """By table, in the order of deletion: columns of findings, and of rows that they need, that refer to it."""
 PARTS: Mapping[str, Sequence[tuple[str, str]]] = {
     "prompt": (("prompt_alias", "prompt_id"), ("embedding", "prompt_id")),
-    "task": (),
+    "task": (("task_alias", "task_id"),),
     "benchmark": (("source_metric", "benchmark_id"),),
     "model": (("model_alias", "model_id"),),
     "metric": (("source_metric", "metric_id"),),
@@ -214,6 +214,7 @@ class _Removal:
 
     def _remove_catalogue(self) -> None:
         self._remove_keys("source_metric")
+        self._remove_keys("task_alias")
         self._remove_keys("model_alias")
         for name in REFERENCES:
             keys = [key for (key,) in self.log.added.get(name, ())]
