@@ -13,6 +13,7 @@ from doc_programs import run_line, working_folder
 from harness_output import HarnessRun, write_run
 from page_files import write_data_sets, write_result_files, write_served_benchmark, write_tables
 from page_models import write_encoders, write_quiz_models
+from two_harnesses import write_two_harnesses
 
 from tracker.simulation.files import FILES, RESULT_FILES, write_files
 from tracker.simulation.item_response import simulate
@@ -115,6 +116,7 @@ FOLDERS: Mapping[str, Build] = MappingProxyType(
         "simulated": _simulated,
         "demo": _demo,
         "harness": _harness,
+        "two-harnesses": _small(write_two_harnesses),
         "history": _history,
         "files": _small(write_result_files),
         "tables": _small(write_tables),
