@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracker.ingest.files.tabular.headings import is_row_number, normalize_heading
+from tracker.ingest.files.tabular.number_cells import parse_number_cell
 from tracker.ingest.measurement import KNOWN_METRICS, ReadOptions
 from tracker.ingest.tables.layout import TableLayout, TableRejection
 from tracker.ingest.tables.names.column_headings import is_side_heading, is_summary_heading, is_weak_model_heading
@@ -191,7 +192,8 @@ class LongTable:
             return self._reject_unknown_role(names, roles) if names else None
         name = names[0]
         shares = self._shares(name)
-        numbers = [float(cell) for cell in self.table.columns[measures[0]].cells if _is_plain(cell)]
+        cells = map(parse_number_cell, self.table.columns[measures[0]].cells)
+        numbers = [number.value for number in cells if number is not None]
         is_binary = bool(numbers) and set(numbers) <= {0.0, 1.0}
         heading = set(normalize_heading(self.table.columns[name].heading).split("_"))
         if heading & TASK_HEADINGS and shares["prompt"] < MIN_SHARE and not explicit:
@@ -290,11 +292,3 @@ class LongTable:
             values=measures,
             skipped=[name for name in skipped if not is_row_number(name)],
         )
-
-
-def _is_plain(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
