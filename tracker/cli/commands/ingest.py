@@ -139,7 +139,7 @@ def _bounds(
     metavar="NAME",
     multiple=True,
     show_default="all",
-    help="Split of the prompts to import, of tables, HELM or Every Eval Ever. Repeatable.",
+    help="Split of the prompts to import, of tables, HELM, Every Eval Ever or MTEB. Repeatable.",
 )
 @click.option(
     "--errored",
