@@ -114,6 +114,8 @@ def write_data_sets(folder: Path) -> None:
     rows = [
         [f"Question {n}?", "one", "two", "three", "four", "ABCD"[n % 4], "easy" if n < 5 else "hard"] for n in range(9)
     ]
+    faulty = [["q1", "What is 2 + 2?", '["3", "4", "5"]', "E"], ["q2", "Is 7 prime?", '["yes", "no", "yes"]', "A"]]
+    csv_file(folder / "faulty.csv", [["prompt_id", "question", "choices", "answer"], *faulty])
     csv_file(folder / "quiz.csv", [["question", "A", "B", "C", "D", "key", "topic"], *rows])
 
 
