@@ -341,7 +341,7 @@ class TestErrors:
             ("id,A\n", {}, "has a header but no rows"),
             ("id,,A\n1,1,0\n2,0,1\n", {}, "column 2 has values but no name"),
             ("id|A|B\n1|1|0\n", {}, "has only one column, 'id|A|B'"),
-            ("id;A\n1;0,5\n", {}, "no column holds numbers: 'A' has '0,5'"),
+            ("id;A\n1;0,5\n", {}, "column 'A' has '0,5', which is not a number"),
             ("", {}, "is empty"),
             ("id,A,B\n1,1,1\n", {"model": "x"}, "--model applies to files with a single model"),
             ("id,A\n1,\n", {}, "holds no scores"),

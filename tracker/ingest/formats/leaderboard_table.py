@@ -16,6 +16,7 @@ from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription,
 from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.model_details import clean_model_name, read_model_details
+from tracker.ingest.tables.names.column_headings import clean_heading
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
 from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
 from tracker.ingest.tables.task_matrix import drop_averages, read_task_matrix
@@ -101,7 +102,7 @@ def _models_in_columns(table: FileTable, layout: TableLayout, options: ReadOptio
     wrong = [row for row, cell in enumerate(identity) if first[cell] < row]
     problems.add(wrong, layout.key, ["the task is in an earlier row too; use --map metric=COLUMN if metrics differ"])
     problems.check()
-    names = [tasks.names[code] for code in tasks.rows]
+    names = [clean_heading(tasks.names[code]) for code in tasks.rows]
     for place, model in enumerate(layout.values):
         run = RunDescription(
             model=clean_model_name(model), benchmark=options.benchmark, condition=options.condition_of_runs

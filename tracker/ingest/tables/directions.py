@@ -19,7 +19,12 @@ MAX_NAMES = 3
 
 
 def apply_direction(
-    path: Path, columns: Mapping[str, NDArray[np.float64]], metric: MetricDescription, options: ReadOptions
+    path: Path,
+    columns: Mapping[str, NDArray[np.float64]],
+    metric: MetricDescription,
+    options: ReadOptions,
+    *,
+    are_rows: bool = False,
 ) -> MetricDescription:
     """Return the metric with the direction that the headings state; a direction in the options overrides them.
 
@@ -27,9 +32,10 @@ def apply_direction(
 
     Args:
         path: the file, for messages.
-        columns: scores by heading.
+        columns: scores by heading, or by the name of the row.
         metric: the metric without arrows.
         options: how to read the file.
+        are_rows: whether the tasks are rows.
 
     Raises:
         BadInputError: the arrows differ, contradict the metric or the signs of the scores.
@@ -43,7 +49,9 @@ def apply_direction(
         raise BadInputError(
             path,
             f"smaller is better in {_join(down)}, larger in {_join(rest)}. One metric has one direction.",
-            advice="Import each direction under its own metric:\n"
+            advice="Write the rows of each direction to a file, and import each under its own --metric."
+            if are_rows
+            else "Import each direction under its own metric:\n"
             f"  {_command(path, '--task-columns', down, 'loss')}\n"
             f"  {_command(path, '--ignore-columns', down, 'score')}",
         )

@@ -28,6 +28,7 @@ from tracker.ingest.tables.rejections import (
     explain_long,
     explain_unnamed_model,
     reject_scores,
+    reject_unread_scores,
 )
 from tracker.ingest.tables.table_columns import ColumnError, ColumnRole, TableColumns, profile_columns
 from tracker.ingest.tables.votes import find_vote_columns
@@ -168,6 +169,10 @@ def _find_cross(
             return reject_ambiguous(path, table, [best, *rivals])
         if rivals:
             return reject_ambiguous(path, table, [best, *rivals][:MAX_READINGS])
+    if not takes_texts and not any(column.is_explicit for column in table.columns.values()):
+        unread = reject_unread_scores(table, {best.key, *best.values, *table.roles.values()})
+        if unread is not None:
+            return unread
     return _cross_layout(table, best, takes_texts=takes_texts)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tracker.ingest.files.tabular.cells import is_number, shorten
+from tracker.ingest.files.tabular.number_cells import has_decimal_comma
 from tracker.ingest.measurement import KnownNames, ReadOptions
 from tracker.ingest.tables.evidence import CrossReading
 from tracker.ingest.tables.layout import TableRejection
@@ -28,6 +29,22 @@ def reject_scores(names: Sequence[str]) -> TableRejection | None:
         "Add --orient prompts if the columns are models, --format prompt-table to keep them as details of the prompts, "
         "or --ignore-columns NAME to skip a column.",
         "prompt-table",
+        0.9,
+        is_final=True,
+    )
+
+
+def reject_unread_scores(table: TableColumns, used: Collection[str]) -> TableRejection | None:
+    """Return that a column holds numbers in a notation that is not read; None if there is no such column."""
+    column = next((column for column in table.columns.values() if column.looks_like_scores()), None)
+    if column is None or column.name in used:
+        return None
+    cell = column.cells[0]
+    form = "decimals with a point" if has_decimal_comma(cell) else "one number per cell, such as 71.2 or 71.2 ± 0.3"
+    return TableRejection(
+        f"column {column.name!r} has {shorten(cell, 20)!r}, which is not a number. Nothing was stored.",
+        f"Write {form}, or skip the column: {shlex.join(['--ignore-columns', column.name])}",
+        "leaderboard-table",
         0.9,
         is_final=True,
     )
@@ -81,6 +98,9 @@ def explain_lines(table: TableColumns, options: ReadOptions) -> TableRejection:
 
 def explain_cross(table: TableColumns, options: ReadOptions) -> TableRejection:
     """Return why a table has no reading: no column of numbers, or nothing that names the rows."""
+    unread = reject_unread_scores(table, ()) if len(table.columns) > 1 else None
+    if unread is not None:
+        return unread
     roles: Mapping[str, str] = table.roles
     long = explain_long(table, options, "long-table")
     if long.similarity >= 0.5 and ("model" in roles or options.model):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tracker.errors import BadInputError
 from tracker.ingest.files.tabular.cells import NumberColumn
 from tracker.ingest.measurement import MetricDescription, ReadOptions
+from tracker.ingest.tables.names.name_shapes import name_kind
 from tracker.name_lists import join_names
 
 MIN_PERCENT = 10.0
@@ -102,6 +103,39 @@ def check_scales(
             f"{join_names(map(repr, large), MAX_NAMES)}. One metric has one scale.",
             advice="Skip columns that hold no scores with --ignore-columns NAME, or import each scale with "
             "--task-columns NAME --metric NAME.",
+        )
+
+
+def check_percent_signs(path: Path, columns: Mapping[str, NumberColumn], options: ReadOptions) -> None:
+    """Check that no column of whole numbers, such as counts, stands beside columns of percentages.
+
+    Args:
+        path: the file, for messages.
+        columns: scores by heading.
+        options: explicit bounds or columns state that all are scores.
+
+    Raises:
+        BadInputError: such a column is not named like a task.
+    """
+    if options.lower is not None or options.upper is not None or options.task_columns:
+        return
+    percent = [name for name, column in columns.items() if column.percent is not None]
+    counts = [
+        name
+        for name, column in columns.items()
+        if column.percent is None
+        and name_kind(name) != "task"
+        and len(numbers := column.values[~np.isnan(column.values)]) > 2
+        and (numbers % 1 == 0).all()
+        and numbers.max() > 1
+    ]
+    if percent and counts:
+        raise BadInputError(
+            path,
+            f"columns in percent: {join_names(map(repr, percent), MAX_NAMES)}; with whole numbers: "
+            f"{join_names(map(repr, counts), MAX_NAMES)}. One metric has one scale.",
+            advice="Skip columns that hold no scores with --ignore-columns NAME, or state that all are scores: "
+            "--bounds 0 100",
         )
 
 

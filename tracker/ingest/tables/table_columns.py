@@ -29,7 +29,9 @@ MAX_NAMES = 5
 QUANTITY = re.compile(
     r"^[$€£]\s*[\d.,]+.*$|^~?[\d.,]+\s*[kmbt](?:illion)?\+?$|^\d+(?:st|nd|rd|th)$|^\d{4}-\d\d?(?:-\d\d?)?.*$", re.I
 )
-SCORE_LIKE = re.compile(r"^[^\w]*\d+(?:[.,]\d+)?(?:\D*|\D+\d+(?:[.,]\d+)?\D*)$")
+MARKUP = re.compile(r"</?[a-z]+>|\\[a-z]+\{?|[{}$]", re.I)
+SCORE_LIKE = re.compile(r"^[^\w]*\d+(?:[.,]\d+)?(?:[^A-Za-z:]*|\s*(?:points|pts|pp)\.?)$")
+DATE_LIKE = re.compile(r"^\s*\d{1,4}([/.\-])\d{1,2}\1\d{1,4}\s*$")
 YEARS = range(1990, 2100)
 
 
@@ -94,11 +96,11 @@ class TableColumn:
         return ColumnRole.NUMBERS if self.share_of_numbers else ColumnRole.TEXTS
 
     def looks_like_scores(self) -> bool:
-        """Return whether most cells begin with a number that has an unknown notation, such as ``71.2 points``."""
-        if self.share_of_numbers or not self.cells:
+        """Return whether most cells hold a number in an unknown notation, such as ``71.2 (0.3)`` or ``71,2``."""
+        if self.share_of_numbers or not self.cells or is_side_heading(self.heading):
             return False
-        like = [cell for cell in self.cells if SCORE_LIKE.match(cell.strip()) and not QUANTITY.match(cell.strip())]
-        return 2 * len(like) > len(self.cells)
+        plain = [cell.strip() for cell in self.cells if not QUANTITY.match(cell.strip()) and not DATE_LIKE.match(cell)]
+        return 2 * sum(SCORE_LIKE.match(MARKUP.sub("", cell)) is not None for cell in plain) > len(self.cells)
 
     def _is_rank_or_year(self) -> bool:
         """Return whether the cells are 1, 2, 3, … in order, or years."""

@@ -23,7 +23,7 @@ from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescri
 from tracker.ingest.tables.directions import apply_direction
 from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.names.column_headings import clean_heading, mentions_summary
-from tracker.ingest.tables.scales import check_row_scales, check_scales, unify_percentages
+from tracker.ingest.tables.scales import check_percent_signs, check_row_scales, check_scales, unify_percentages
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,8 +82,12 @@ def read_task_matrix(
         metric_names, metric_of_row = coded.names, coded.rows
     metrics = [metric_description(name, options) if name else default for name in metric_names]
     by_heading = {name: column.values for name, column in zip(layout.values, columns, strict=True)}
-    metrics = [apply_direction(table.path, by_heading, metric, options) for metric in metrics]
     T = np.array([column.values for column in columns]).reshape(len(columns), len(table))
+    are_rows = layout.orientation == "tasks"
+    by_task = dict(zip(_names_of_rows(table, layout), T.T, strict=True)) if are_rows else by_heading
+    metrics = [apply_direction(table.path, by_task, metric, options, are_rows=are_rows) for metric in metrics]
+    if not are_rows:
+        check_percent_signs(table.path, dict(zip(layout.values, columns, strict=True)), options)
     for number, metric in enumerate(metrics):
         rows = np.flatnonzero(metric_of_row == number)
         for name, values in by_heading.items():
@@ -127,13 +131,17 @@ def _check_scales(
 ) -> None:
     chosen = {name: values[rows] for name, values in columns.items()}
     T = np.array(list(chosen.values()))
-    keys = [str(key) for key in table.arrow[layout.key].take(rows).to_pylist()]
+    keys = [_names_of_rows(table, layout)[row] for row in rows.tolist()]
     if layout.orientation == "tasks":
         by_task: dict[str, NDArray[np.float64]] = {key: T[:, row] for row, key in enumerate(keys)}
         check_scales(table.path, by_task, options, metric, "tasks")
         return
     check_row_scales(table.path, T, keys, options)
     check_scales(table.path, chosen, options, metric, "columns")
+
+
+def _names_of_rows(table: FileTable, layout: TableLayout) -> list[str]:
+    return [str(key) for key in table.arrow[layout.key].to_pylist()]
 
 
 def _read_stderr(

@@ -157,6 +157,31 @@ class TestLeaderboards:
         assert "smaller is better in 'MMLU ECE', larger in 'MMLU acc'" in mixed
         assert "--task-columns 'MMLU ECE' --metric loss" in mixed
 
+    @pytest.mark.parametrize("cell", ["{} (0.3)", "{} [70.0, 80.0]", "{}/100", r"\textbf{{{}}}", "{} +1.2/-1.3", "'{}"])
+    def test_a_column_of_scores_in_another_notation_is_an_error(self, tmp_path: Path, cell: str) -> None:
+        rows = [("org/a", 71.5, 55), ("org/b", 61.2, 65)]
+        text = "Model,MMLU,GSM8K,Kind\n" + "".join(f'{m},"{cell.format(x)}",{y},4-bit\n' for m, x, y in rows)
+        message = error(tmp_path, text)
+        assert "column 'MMLU' has" in message
+        assert "or skip the column: --ignore-columns MMLU" in message
+        assert task_scores(read(tmp_path, text, ignore_columns=("MMLU",)))["org/a"] == {"GSM8K": 55}
+        assert "Write decimals with a point" in error(tmp_path, 'Model,MMLU,GSM8K\norg/a,"71,5",55\norg/b,"61,2",65\n')
+
+    def test_counts_beside_percentages_are_an_error(self, tmp_path: Path) -> None:
+        text = "Model,Pass,Solved\n" + "".join(f"org/m{n},{30 + n}.5%,{15 + n}\n" for n in range(4))
+        assert "columns in percent: 'Pass'; with whole numbers: 'Solved'" in error(tmp_path, text)
+        assert task_scores(read(tmp_path, text, lower=0.0, upper=100.0))["org/m0"] == {"Pass": 30.5, "Solved": 15}
+        tasks = text.replace("Solved", "GSM8K")
+        assert task_scores(read(tmp_path, tasks))["org/m0"] == {"Pass": 30.5, "GSM8K": 15}
+
+    def test_rows_of_tasks_give_the_direction(self, tmp_path: Path) -> None:
+        text = "Dataset,gpt-4,claude-3\nAMI WER,5,6\nLS ↓,7,8\n"
+        first = read(tmp_path, text).measurements[0]
+        assert isinstance(first, TaskScores)
+        assert (first.metric.higher_is_better, list(first.tasks)) == (False, ["AMI WER", "LS"])
+        mixed = error(tmp_path, "Dataset,gpt-4,claude-3\nAMI WER,5,6\nMMLU,70,80\n")
+        assert "smaller is better in 'AMI WER', larger in 'MMLU'" in mixed
+
     def test_a_single_cell_on_another_scale_is_an_error(self, tmp_path: Path) -> None:
         text = "Model,MMLU,GSM8K\norg/a,71.5,55\norg/b,{},65\norg/c,68,50\n"
         assert "0.664 in the row 'org/b' stands among scores from 68" in error(tmp_path, text.format(0.664))

@@ -156,7 +156,8 @@ SIDE_WORDS = frozenset(
      "temperature", "seed", "shots", "gpu", "gpus", "hardware", "layers", "batch", "q025", "q975", "confidence",
      "interval", "submission", "version", "revisions", "family", "hub", "energy", "footprint", "id", "index", "idx",
      "q2.5", "q97.5", "ttft", "dimension", "dimensions", "dims", "embedding", "vocab", "vocabulary", "epochs", "steps",
-     "lr", "top_p", "top_k", "usd", "stderr", "se", "sem", "±", "+/-", "rtf", "rtfx", "timeouts", "errors", "failures",
+     "lr", "top_p", "top_k", "usd", "stderr", "se", "sem", "±", "+/-", "rtf", "rtfx", "δ", "delta", "change", "diff",
+     "difference", "improvement", "timeouts", "errors", "failures",
      "crashes")
 )  # fmt: skip
 SIDE_MODIFIERS = frozenset(
