@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
+
+LONGEST_COMPILATION = 60
+"""Seconds to wait for another process that compiles the same kernel, before this process compiles it too."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,10 +57,34 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         self.file_stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, self.file_stamp)
 
+        self._lock = ExitStack()
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load machine code; every kernel that this one calls is defined by now."""
+        """Load machine code; every kernel that this one calls is defined by now.
+
+        Where there is none, wait for other processes that compile the kernel, and look again. If there is still none,
+        this process compiles it, and others wait until `unlock`.
+        """
         self._cache_file._source_stamp = self.file_stamp, _stamp_globals(self._py_func, {})
-        return super().load_overload(sig, target_context)
+        machine_code = super().load_overload(sig, target_context)
+        if machine_code is None and self._acquire_lock():
+            machine_code = super().load_overload(sig, target_context)
+        return machine_code
+
+    def _acquire_lock(self) -> bool:
+        from filelock import FileLock
+
+        try:
+            self._impl.locator.ensure_cache_path()
+            path = Path(self._cache_path, f"{self._impl.filename_base}.lock")
+            self._lock.enter_context(FileLock(path, timeout=LONGEST_COMPILATION))
+        except (OSError, NotImplementedError):  # a folder that cannot be written, or a compilation that hangs
+            return False
+        return True
+
+    def unlock(self) -> None:
+        """Let other processes load or compile the kernel."""
+        self._lock.close()
 
 
 def _stamp_globals(function: Callable[..., Any], stamps: dict[str, Any]) -> dict[str, Any]:
@@ -67,10 +99,36 @@ def _stamp_globals(function: Callable[..., Any], stamps: dict[str, Any]) -> dict
     return stamps
 
 
+def _load_or_compile(kernel: Any) -> Callable[[Any], Any]:
+    """A function that loads or compiles a kernel for some types of arguments.
+
+    Python's garbage collector waits meanwhile: it would take a tenth of the time and find nothing.
+    """
+    compile_signature = kernel.compile
+
+    def load_or_compile(signature: Any) -> Any:
+        with global_compiler_lock:  # one thread at a time stops the collector and starts it again
+            is_enabled = gc.isenabled()
+            gc.disable()
+            try:
+                return compile_signature(signature)
+            finally:
+                kernel._cache.unlock()
+                if is_enabled:
+                    gc.enable()
+
+    return load_or_compile
+
+
 def _compile(function: F, **options: Any) -> F:
-    kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    compile_function = partial(numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+    kernel = compile_function()(function)
     if kernel is not function:  # the same where NUMBA_DISABLE_JIT is set
         kernel._cache = _Cache(function)
+        # Other kernels call a version that Python cannot call, which takes half the time to compile.
+        inner = compile_function(no_cpython_wrapper=True)(function)
+        kernel.get_call_template, kernel.get_overload = inner.get_call_template, inner.get_overload
+        kernel.compile = _load_or_compile(kernel)
     return cast(F, kernel)
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.sorting import first_above
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.rng_kernels import fill_below
@@ -140,12 +141,13 @@ def _choose(directions: Any, cosines: Any, draws: Any, best: Any, trial: Any) ->
     chosen: Any = INT(-1)
     largest = -1.0
     for t in range(draws.size):
-        drawn = np.searchsorted(parts, total * (draws[t] / _MAX_DRAW), side="right")
-        _cosines(directions.columns, directions.columns[:, drawn].copy(), trial)
+        drawn = first_above(parts, total * (draws[t] / _MAX_DRAW))
+        _cosines(directions.columns, directions.units[drawn], trial)
         trial_gain = _gain(directions.weights, trial, cosines)
         if trial_gain > largest * (1.0 + TIE_TOLERANCE):
-            largest, chosen = trial_gain, INT(drawn)
-            best[:] = trial
+            largest, chosen = trial_gain, drawn
+            for i in range(trial.size):
+                best[i] = trial[i]
     return chosen
 
 
@@ -326,9 +328,9 @@ def _run_chains(directions: Any, max_clusters: int, n_restarts: int, key: Any, k
         for n in range(2, max_clusters + 1):
             chosen = _choose(directions, cosines, draws[CANDIDATES * (n - 1) : CANDIDATES * n], new, trial)
             if chosen < 0:
-                new[:], state.centres[n - 1] = -2.0, 0.0
-            else:
-                state.centres[n - 1] = directions.units[chosen]
+                new[:] = -2.0
+            for j in range(k):
+                state.centres[n - 1, j] = directions.units[chosen, j] if chosen >= 0 else 0.0
             for i in range(m):
                 if new[i] > cosines[i] + TIE_TOLERANCE:
                     chords[i] = min(chords[i], _chord(cosines[i]))
@@ -340,7 +342,8 @@ def _run_chains(directions: Any, max_clusters: int, n_restarts: int, key: Any, k
             objective = _objective(directions, n, state)
             if restart == 0 or objective > best[n - 2] * (1.0 + TIE_TOLERANCE):
                 best[n - 2] = objective
-                kept[n - 2] = state.labels
+                for i in range(m):
+                    kept[n - 2, i] = state.labels[i]
 
 
 def find_best_assignments(

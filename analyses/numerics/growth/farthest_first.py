@@ -128,7 +128,7 @@ def _lowest(keys: Any, start: Any, stop: Any) -> Any:
 
 
 @jit
-def _first_row(fresh: Any, n_fresh: int, exact: Any, most: float, members: Any, at: Any) -> Any:
+def _first_row(fresh: Any, n_fresh: Any, exact: Any, most: float, members: Any, at: Any) -> Any:
     """Among the groups looked at whose similarity is at most ``most``, that with the smallest row."""
     chosen: Any = INT(-1)
     for i in range(n_fresh):
@@ -160,8 +160,9 @@ def _by_mean(
     key of each run of `RUN` groups.
     """
     m, k = units.shape
-    at, keys, exact, fresh = starts[:-1] - 1, np.full(m, -np.inf), np.empty(m), np.empty(m, np.int64)
+    at, keys, exact, fresh = np.empty(m, np.int64), np.full(m, -np.inf), np.empty(m), np.empty(m, np.int64)
     for g in range(m):
+        at[g] = starts[g] - 1
         _go_on(g, start, members, starts, at, keys)
     floors = np.full((m + RUN - 1) // RUN, -np.inf)
     rows[0], distances[0] = start, np.nan
@@ -175,7 +176,7 @@ def _by_mean(
             rest[j] = (r[j] - (total - back)) + (u - back)
             r[j] = total
         tie = TIE_TOLERANCE * step
-        least, n_fresh = np.inf, 0
+        least, n_fresh = np.inf, INT(0)
         promising = _lowest(floors, INT(0), floors.size)
         for turn in range(-1, floors.size):
             run = promising if turn < 0 else turn
@@ -204,8 +205,9 @@ def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, r
     over how many. A row is given up as soon as its bound rules it out. ``floors`` as in `_by_mean`.
     """
     m = units.shape[0]
-    at, keys, fresh = starts[:-1] - 1, np.full(m, -np.inf), np.empty(m, np.int64)
+    at, keys, fresh = np.empty(m, np.int64), np.full(m, -np.inf), np.empty(m, np.int64)
     for g in range(m):
+        at[g] = starts[g] - 1
         _go_on(g, start, members, starts, at, keys)
     floors = np.full((m + RUN - 1) // RUN, -np.inf)
     seen, is_selected, selected = np.zeros(m, np.int64), np.zeros(m, np.bool_), np.empty(units.shape)
@@ -214,9 +216,11 @@ def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, r
     last = group[start]
     for step in range(1, rows.size):
         if not is_selected[last]:
-            selected[n_selected], is_selected[last] = units[last], True
+            for j in range(units.shape[1]):
+                selected[n_selected, j] = units[last, j]
+            is_selected[last] = True
             n_selected += 1
-        least, n_fresh = np.inf, 0
+        least, n_fresh = np.inf, INT(0)
         promising = _lowest(floors, INT(0), floors.size)
         for turn in range(-1, floors.size):
             run = promising if turn < 0 else turn

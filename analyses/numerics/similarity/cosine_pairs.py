@@ -83,7 +83,10 @@ def _enter_group(rows: Any, g: int, space: Any) -> None:
             total += rows.scores[j, column] * rows.scores[j, column] * rows.patterns[g, column]
         space.right[j] = total
     for h in range(rows.patterns.shape[0]):
-        space.overlap[h] = (rows.patterns[g] * rows.patterns[h]).sum()
+        total = 0.0
+        for column in range(rows.patterns.shape[1]):
+            total += rows.patterns[g, column] * rows.patterns[h, column]
+        space.overlap[h] = total
 
 
 @jit

@@ -276,10 +276,15 @@ def both_tails(d: Any, alpha: Any, with_density: bool) -> Any:
     for i in range(d.size):
         mean += alpha[i] * (d[i] / largest)
     sign = -1.0 if mean > 0.0 else 1.0
-    tail, density = upper_tail(d * (sign / largest), alpha, with_density)
-    if tail > ONE_SIDED:
-        sign = -sign
-        tail, density = upper_tail(d * (sign / largest), alpha, with_density)
+    scaled = np.empty(d.size)
+    for turn in range(2):
+        if turn == 1:
+            sign = -sign
+        for i in range(d.size):
+            scaled[i] = d[i] * (sign / largest)
+        tail, density = upper_tail(scaled, alpha, with_density)
+        if tail <= ONE_SIDED:
+            break
     density /= largest
     if sign < 0.0:
         return 1.0 - tail, tail, density

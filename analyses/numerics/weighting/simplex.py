@@ -222,9 +222,11 @@ def distribution(x: Vector, alpha: Vector, at: Vector) -> Vector:
 
 @jit
 def _tails_at(values: Any, shapes: Any, at: Any) -> Any:
-    below, above, densities = np.empty(at.size), np.empty(at.size), np.empty(at.size)
+    below, above, densities, gaps = np.empty(at.size), np.empty(at.size), np.empty(at.size), np.empty(values.size)
     for i in range(at.size):
-        above[i], below[i], densities[i] = both_tails(values - at[i], shapes, True)
+        for j in range(values.size):
+            gaps[j] = values[j] - at[i]
+        above[i], below[i], densities[i] = both_tails(gaps, shapes, True)
     return below, above, densities
 
 

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import filelock
 import pytest
+from numba.core.errors import TypingError
 
 MODULE, CALLEE = "kernels_of_a_test", "called_kernels_of_a_test"
 SOURCE = """
@@ -107,3 +109,34 @@ class TestStaleCaches:
         cached(module, suffix).write_bytes(content)
         assert outcome(load(tmp_path)) == (10, 0, 1)
         assert outcome(load(tmp_path)) == (10, 1, 0)
+
+
+class TestProcessesThatCompileAtOnce:
+    def test_machine_code_of_another_process_is_loaded_after_waiting_for_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        earlier, kernel = load(tmp_path).weigh, load(tmp_path).weigh
+        lock = filelock.FileLock
+
+        def lock_after_compilation(path: Path, timeout: float) -> filelock.BaseFileLock:
+            monkeypatch.setattr("filelock.FileLock", lock)
+            assert earlier(5) == 5
+            return lock(path, timeout=timeout)
+
+        monkeypatch.setattr("filelock.FileLock", lock_after_compilation)
+        assert kernel(5) == 5
+        assert sum(earlier.stats.cache_misses.values()) == sum(kernel.stats.cache_hits.values()) == 1
+        assert not kernel.stats.cache_misses
+
+    def test_the_lock_is_released(self, tmp_path: Path) -> None:
+        module = load(tmp_path)
+        module.run()
+        with pytest.raises(TypingError):
+            module.add("not an array")
+        (path,) = Path(module.add.stats.cache_path).glob("*.lock")
+        filelock.FileLock(path, timeout=0).acquire()
+
+    def test_a_kernel_is_compiled_where_nothing_can_be_locked(self, tmp_path: Path) -> None:
+        module = load(tmp_path)
+        Path(module.add.stats.cache_path, f"{module.add._cache._impl.filename_base}.lock").mkdir(parents=True)
+        assert outcome(module) == (10, 0, 1)

@@ -136,12 +136,13 @@ class BoxSearch:
                 self._abandoned_bound = max(self._abandoned_bound, -bound)
                 continue
             budget = SMALL_BUDGET if len(heap) * 2 * len(rows.D) < MAX_STORED_FLOATS else LARGE_BUDGET
-            best, witness, open_boxes, bounds, _ = branch_and_bound(
+            best, witness, ends, bounds = branch_and_bound(
                 rows.D, self._slack, rows.worth, box[0], box[1], self.incumbent, budget
             )
             self._accept(best, witness if len(witness) else None)
-            for open_box, open_bound in zip(open_boxes, bounds.tolist(), strict=True):
-                heapq.heappush(heap, (-open_bound, self._n_made, open_box))
+            open_boxes = ends.copy().reshape(-1, 2, len(rows.D))
+            for open_box, open_bound in zip(open_boxes, bounds.ravel().tolist(), strict=True):
+                heapq.heappush(heap, (-int(open_bound), self._n_made, open_box))
                 self._n_made += 1
 
     def propose(self, weights: NDArray[np.float64]) -> None:

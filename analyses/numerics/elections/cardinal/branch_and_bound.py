@@ -87,21 +87,28 @@ def _choose_branching_weight(D: Any, worth: Any, box: Any, rows: Any) -> Any:
 
 
 @jit
-def _ensure_capacity(array: Any, size: Any) -> Any:
-    """The array, or a copy with room for as many entries."""
-    if size <= len(array):
-        return array
-    larger = np.empty((2 * size, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
+def _copy(values: Any, to: Any) -> None:
+    """Copy the rows of one table to the first rows of another."""
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            to[i, j] = values[i, j]
+
+
+@jit
+def _ensure_capacity(values: Any, size: Any) -> Any:
+    """The table, or a copy with room for as many rows."""
+    if size <= len(values):
+        return values
+    larger = np.empty((2 * size, values.shape[1]))
+    _copy(values, larger)
     return larger
 
 
 @jit
-def _append_box(boxes: Any, bounds: Any, n: Any, box: Any, bound: Any) -> Any:
-    """The boxes and bounds, grown where they are full, with one more at index ``n``."""
-    boxes, bounds = _ensure_capacity(boxes, n + 1), _ensure_capacity(bounds, n + 1)
-    boxes[n], bounds[n] = box, bound
-    return boxes, bounds
+def _fill_middle(box: Any, weights: Any) -> None:
+    """Fill ``weights`` with the middle of a box."""
+    for i in range(weights.size):
+        weights[i] = (box[0, i] + box[1, i]) / 2
 
 
 @jit
@@ -129,53 +136,63 @@ def branch_and_bound(D: Any, slack: Any, worth: Any, low: Any, high: Any, incumb
         budget: boxes to look at, at most.
 
     Returns:
-        Best worth, its weights (empty where nothing exceeds the incumbent), open boxes ``(n, 2, n_weights)``, their
-        bounds, and the number of boxes looked at.
+        Best worth, its weights (empty where nothing exceeds the incumbent), the lower and upper ends of open boxes
+        ``(2 * n, n_weights)``, and their bounds ``(n, 1)``.
     """
     n, n_rows = D.shape
     # Boxes wait on a stack; the open rows of each lie in one arena, those of the uppermost box last.
     boxes = np.empty((MAX_DEPTH + 2, 2, n))
-    start, certain, bound, depth = np.zeros((4, MAX_DEPTH + 3), np.int64)
+    stack = np.zeros((4, MAX_DEPTH + 3), np.int64)
+    start, certain, bound, depth = stack[0], stack[1], stack[2], stack[3]
     arena, halves, counts = np.empty((4 * n_rows, 3)), np.empty((2, n_rows, 3)), np.zeros((4, 2), np.int64)
-    open_boxes, open_bounds, n_open = np.empty((16, 2, n)), np.empty(16, np.int64), INT(0)
-    witness = np.empty(0)
+    open_boxes, open_bounds, n_open = np.empty((32, n)), np.empty((16, 1)), INT(0)
+    witness, has_witness, box = np.empty(n), False, np.empty((2, n))
 
-    boxes[0, 0], boxes[0, 1] = low, high
+    for i in range(n):
+        boxes[0, 0, i], boxes[0, 1, i] = low[i], high[i]
     _sums_in_box(D, boxes[0], halves[0])
     start[1], certain[0], bound[0], at_middle = _filter_open_rows(
         D, slack, worth, halves[0], INT(0), 0.0, np.bool_(True), arena
     )
     if at_middle > incumbent:
-        incumbent, witness = at_middle, (low + high) / 2
+        incumbent, has_witness = at_middle, True
+        _fill_middle(boxes[0], witness)
     n_boxes, top = 1, 0
     while top >= 0:
         if bound[top] <= incumbent:
             top -= 1
             continue
-        box, rows = boxes[top].copy(), arena[start[top] : start[top + 1]]
+        _copy(boxes[top], box)
+        rows = arena[start[top] : start[top + 1]]
         j = _choose_branching_weight(D, worth, box, rows)
         if n_boxes >= budget or depth[top] >= MAX_DEPTH or top + 1 >= MAX_DEPTH or j < 0:
-            open_boxes, open_bounds = _append_box(open_boxes, open_bounds, n_open, box, bound[top])
+            open_boxes = _ensure_capacity(open_boxes, 2 * n_open + 2)
+            open_bounds = _ensure_capacity(open_bounds, n_open + 1)
+            _copy(box, open_boxes[2 * n_open :])
+            open_bounds[n_open, 0] = bound[top]
             n_open, top = n_open + 1, top - 1
             continue
         cut = _halve(D, slack, worth, box, j, rows, halves, counts)
-        size, certain_in, bound_in = counts[0], certain[top] + counts[1], certain[top] + counts[2]
         n_boxes += 2
         for side in range(2):
             if certain[top] + counts[3, side] > incumbent:
-                incumbent, witness = certain[top] + counts[3, side], (box[0] + box[1]) / 2
+                incumbent, has_witness = certain[top] + counts[3, side], True
+                _fill_middle(box, witness)
                 witness[j] = (box[side, j] + cut) / 2
-        end, deeper, worse = start[top], depth[top] + 1, 1 if bound_in[0] >= bound_in[1] else 0
+        end, deeper, certain_before = start[top], depth[top] + 1, certain[top]
+        worse = 1 if counts[2, 0] >= counts[2, 1] else 0
         top -= 1
-        for side in (worse, 1 - worse):
-            if bound_in[side] <= incumbent:
+        for turn in range(2):
+            side = worse if turn == 0 else 1 - worse
+            size, bound_in = counts[0, side], certain_before + counts[2, side]
+            if bound_in <= incumbent:
                 continue
             top += 1
-            boxes[top] = box
+            _copy(box, boxes[top])
             boxes[top, 1 - side, j] = cut
-            certain[top], bound[top], depth[top] = certain_in[side], bound_in[side], deeper
-            arena = _ensure_capacity(arena, end + size[side])
-            arena[end : end + size[side]] = halves[side, : size[side]]
-            start[top], start[top + 1] = end, end + size[side]
-            end += size[side]
-    return incumbent, witness, open_boxes[:n_open].copy(), open_bounds[:n_open].copy(), n_boxes
+            certain[top], bound[top], depth[top] = certain_before + counts[1, side], bound_in, deeper
+            arena = _ensure_capacity(arena, end + size)
+            _copy(halves[side][:size], arena[end:])
+            start[top], start[top + 1] = end, end + size
+            end += size
+    return incumbent, witness[: n if has_witness else 0], open_boxes[: 2 * n_open], open_bounds[:n_open]

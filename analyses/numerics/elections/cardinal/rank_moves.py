@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.cardinal.box_search import BoxSearch, WeightInequalities
 from analyses.numerics.elections.cardinal.reversals import CAN_TIE, CANNOT_PASS, build_inequalities
 from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
+from analyses.numerics.sorting import stable_argsort
 from tracker.statistics.jit import jit
 
 N_TRIED_MOVES = 8
@@ -85,6 +86,7 @@ def add_inequalities(sums: WeightedSums, possible: NDArray[np.int8], move: RankM
 def _ascend_rows(D: Any, worth: Any, weights: Any, epsilon: Any) -> Any:
     """Set one weight after the other to the value at which the rows that hold are worth most; that worth."""
     n, n_rows = D.shape
+    order, buffer = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     best = -1
     for _ in range(MAX_SWEEPS):
         improved = False
@@ -103,7 +105,7 @@ def _ascend_rows(D: Any, worth: Any, weights: Any, epsilon: Any) -> Any:
                     crossings[n_events] = -rest / d
                     steps[n_events] = worth[row] if d < 0 else -worth[row]
                     n_events += 1
-            order = np.argsort(crossings[:n_events])
+            stable_argsort(crossings[:n_events], order, buffer)
             if worth_at > best:
                 best, weights[j], improved = worth_at, epsilon, True
             for event in range(n_events):

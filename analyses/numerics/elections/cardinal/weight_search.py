@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.sorting import stable_argsort
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_streams import RESTARTS, generator
 
@@ -88,7 +89,8 @@ def _search_bin(rest: Any, scores: Any, ranks: Any, epsilon: Any, bin_: Any, n_e
                 crossings[n_filled] = crossing
                 steps[n_filled] = 1 if b < 0 else -1
                 n_filled += 1
-    order = np.argsort(crossings)
+    order, buffer = np.empty(n_events, np.int64), np.empty(n_events, np.int64)
+    stable_argsort(crossings, order, buffer)
     n_reversed, most, value = at_start, INT(-1), 0.0
     for event in range(n_events):
         n_reversed += steps[order[event]]
@@ -138,22 +140,25 @@ def best_weight_value(rest: Any, scores: Any, ranks: Any, epsilon: Any) -> Any:
 @jit
 def ascend_coordinates(X: Any, weights: Any, ranks: Any, epsilon: Any, max_searches: Any) -> Any:
     """Set one weight after the other to its best value until none helps; the number of reversed pairs and searches."""
-    n = len(weights)
-    totals = np.zeros(X.shape[1])
+    n, m = X.shape
+    totals, rest = np.zeros(m), np.empty(m)
     for j in range(n):
-        totals += weights[j] * X[j]
+        for i in range(m):
+            totals[i] += weights[j] * X[j, i]
     best = count_reversed(totals, ranks)
     n_searches, n_unimproved = 0, 0
     j = 0
     while n_unimproved < n and n_searches < max_searches:
-        rest = totals - weights[j] * X[j]
+        for i in range(m):
+            rest[i] = totals[i] - weights[j] * X[j, i]
         value, n_reversed = best_weight_value(rest, X[j], ranks, epsilon)
         n_searches += 1
         n_unimproved += 1
         if n_reversed > best:
             best = n_reversed
             weights[j] = value
-            totals = rest + value * X[j]
+            for i in range(m):
+                totals[i] = rest[i] + value * X[j, i]
             n_unimproved = 1
         j = (j + 1) % n
     return best, n_searches

@@ -158,7 +158,8 @@ def _sort(models: Any, buffer: Any, totals: Any) -> Any:
             middle, stop = start + width, min(start + 2 * width, n)
             if not _below(models[middle - 1], models[middle], totals):
                 continue
-            buffer[: middle - start] = models[start:middle]
+            for i in range(start, middle):
+                buffer[i - start] = models[i]
             left, n_left, right, position = 0, middle - start, middle, start
             while left < n_left and right < stop:
                 if _below(buffer[left], models[right], totals):
@@ -184,7 +185,8 @@ def _count(totals: Any, order: Any, group_starts: Any, twice_rank: Any, counts: 
     models, buffer = np.empty(m, np.int64), np.empty(m, np.int64)
     for s in range(totals.shape[0]):
         ranking = totals[s]
-        models[:] = order
+        for i in range(m):
+            models[i] = order[i]
         if n_groups < m:  # Pairs that the standard ties are not reversed, so they are put in order uncounted.
             for g in range(n_groups):
                 if group_starts[g + 1] - group_starts[g] > 1:

@@ -76,7 +76,8 @@ def _enumerate(n: Any, first: Any, out: Any) -> None:
     size = first.size
     current = first.copy()
     for s in range(out.shape[0]):
-        out[s] = current
+        for i in range(size):
+            out[s, i] = current[i]
         position = size - 1
         while position >= 0 and current[position] == n - size + position:
             position -= 1
@@ -96,7 +97,7 @@ def _draw(n: Any, start: Any, key: Any, out: Any) -> None:
         for i in range(size):
             j = i + steps[i]
             tasks[i], tasks[j] = tasks[j], tasks[i]
-        out[s] = tasks[:size]
+            out[s, i] = tasks[i]
         for i in range(size - 1, -1, -1):
             j = i + steps[i]
             tasks[i], tasks[j] = tasks[j], tasks[i]

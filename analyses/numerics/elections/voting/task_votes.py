@@ -232,7 +232,9 @@ def _sum_digits(digits: Any, subsets: Any, out: Any) -> None:
             for d in range(n_digits):
                 for j in range(m):
                     sums[level + 1, d, j] = sums[level, d, j] + digits[d, task, j]
-        out[s] = sums[size]
+        for d in range(n_digits):
+            for j in range(m):
+                out[s, d, j] = sums[size, d, j]
         _carry(out[s])
 
 

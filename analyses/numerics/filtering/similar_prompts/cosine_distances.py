@@ -104,9 +104,18 @@ def iterate_pair_products(unit: NDArray[np.float32]) -> Iterator[tuple[int, int,
 def _normalize(E: Any, squares: Any, unit: Any) -> None:
     wide, sums = np.empty(E.shape[1]), np.empty(LANES)
     for i in range(len(E)):
-        wide[:] = E[i]
+        copy_row(E, INT(i), wide)
         squares[i] = _dot(wide, E, INT(i), sums)
-        unit[i] = wide / np.sqrt(squares[i])
+        length = np.sqrt(squares[i])
+        for t in range(wide.size):
+            unit[i, t] = wide[t] / length
+
+
+@jit
+def copy_row(E: Any, i: Any, wide: Any) -> None:
+    """Fill ``wide``, ``(d,)`` float64, with a row of ``E``."""
+    for t in range(wide.size):
+        wide[t] = E[i, t]
 
 
 @jit

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     LANES,
     NormalizedVectors,
+    copy_row,
     distance_from,
     iterate_products,
 )
 from analyses.numerics.filtering.similar_prompts.neighbour_candidates import NeighbourCandidates, find_candidates
+from analyses.numerics.sorting import stable_argsort
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import map_blocks, split_blocks
 
@@ -149,7 +151,7 @@ def _keep_nearest(
     i: Any, places: Any, E: Any, squares: Any, wide: Any, exact: Any, sums: Any, indices: Any, distances: Any
 ) -> None:
     """Order some prompts, ascending by number, by their distance from one, and keep the first."""
-    wide[:] = E[i]
+    copy_row(E, i, wide)
     n_equal, m = 0, places.size
     for c in range(m):
         exact[c] = distance_from(wide, squares[i], INT(places[c]), E, squares, sums)
@@ -157,6 +159,7 @@ def _keep_nearest(
         if n_equal == indices.size:  # none of the others, which have higher numbers, can come before these
             m = c + 1
             break
-    order = np.argsort(exact[:m], kind="mergesort")
+    order, buffer = np.empty(m, np.int64), np.empty(m, np.int64)
+    stable_argsort(exact[:m], order, buffer)
     for c in range(indices.size):
         indices[c], distances[c] = places[order[c]], exact[order[c]]

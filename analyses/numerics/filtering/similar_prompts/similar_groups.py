@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     LANES,
     NormalizedVectors,
+    copy_row,
     distance_from,
     iterate_pair_products,
     iterate_products,
 )
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours
+from analyses.numerics.sorting import first_above
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import split_blocks
 
@@ -186,7 +188,8 @@ def _near_places(near: Any, i: Any, E: Any, squares: Any, threshold: Any, slack:
         places: ``(n,)`` to fill.
     """
     least, surely = np.float32(1 - threshold - slack), np.float32(1 - threshold + slack)
-    wide, sums = E[i].astype(np.float64), np.empty(LANES)
+    wide, sums = np.empty(E.shape[1]), np.empty(LANES)
+    copy_row(E, i, wide)
     n_reached, n_near = 0, 0
     for j in range(near.size):
         places[n_reached] = j
@@ -245,7 +248,7 @@ def _join_products(
     wide, sums, reached = np.empty(E.shape[1]), np.empty(LANES), np.empty(near.shape[1], np.int32)
     for r in range(len(near)):
         i, row_products = row + r, near[r]
-        wide[:] = E[i]
+        copy_row(E, i, wide)
         n_reached = 0
         for c in range(i + 1 - column, row_products.size):
             reached[n_reached] = c
@@ -255,7 +258,7 @@ def _join_products(
             first = INT(cells[min(max(cell, INT(0)), INT(CELLS - 1))])
             if first == OPEN:
                 distance = distance_from(wide, squares[i], INT(column + c), E, squares, sums)
-                first = INT(np.searchsorted(limits, distance, side="right"))
+                first = first_above(limits, distance)
             if first < limits.size:
                 counts[first] += 1
                 p, q = INT(rows[i]), INT(rows[column + c])

@@ -77,6 +77,13 @@ def count_shared(patterns: Any, g: int, h: int) -> Any:
 
 
 @jit
+def fill_common(patterns: Any, g: int, h: int, common: Any) -> None:
+    """Fill ``common``, ``(n_words,)`` uint64, with the columns measured in two packed patterns."""
+    for w in range(common.size):
+        common[w] = patterns[g, w] & patterns[h, w]
+
+
+@jit
 def new_sorted_rows(n: int, k: int) -> Any:
     """Memory for a group of at most ``n`` rows."""
     return SortedRows(np.zeros(n, np.int64), np.zeros(k + 2, np.int64), np.zeros(n, np.int64))
@@ -309,10 +316,11 @@ def count_by_pattern(bits: Any, packed: Any, cells: Any, counts: Any) -> None:
     left, right = new_sorted_rows(n, k), new_sorted_rows(n, k)
     counts.values[:] = 0
     counts.sides[:] = 0
+    common = np.empty(n_words, np.uint64)
     n_with_ones = _count_rows_with_ones(bits, starts)
     for g in range(starts.size - 1):
         for h in range(g, starts.size - 1):
-            common = packed.patterns[g] & packed.patterns[h]
+            fill_common(packed.patterns, g, h, common)
             overlap = count_shared(packed.patterns, g, h)
             same = g == h
             n_left, n_right = starts[g + 1] - starts[g], starts[h + 1] - starts[h]

@@ -15,6 +15,7 @@ from analyses.numerics.similarity.pairs.pair_counts import (
     NO_OVERLAP,
     add_pairs,
     count_shared,
+    fill_common,
     new_sorted_rows,
     sort_by_ones,
 )
@@ -167,10 +168,10 @@ def weigh_by_pattern(bits: Any, weights: Any, packed: Any, cells: Any, masses: A
     left, right = new_sorted_rows(n, k), new_sorted_rows(n, k)
     masses.values[:] = 0.0
     masses.sides[:] = 0.0
-    ones = bit_counts(bits)
+    ones, common = bit_counts(bits), np.empty(n_words, np.uint64)
     for g in range(starts.size - 1):
         for h in range(g, starts.size - 1):
-            common = packed.patterns[g] & packed.patterns[h]
+            fill_common(packed.patterns, g, h, common)
             overlap = count_shared(packed.patterns, g, h)
             same = g == h
             if overlap == 0:
