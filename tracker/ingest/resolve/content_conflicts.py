@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tracker.ingest.resolve.prompt_changes import PromptChanges
 from tracker.ingest.resolve.prompt_details import DetailsMerger
@@ -18,14 +18,22 @@ class ContentConflicts:
         contents: content of each row.
         on_conflict: what to do if a reference answer contradicts the stored one: ``update`` overwrites it, ``skip``
             keeps it, any other value is a problem.
+        equal_rows: rows whose text is known to be equal apart from decoration.
 
     Attributes:
         problems: contradictions by row.
         n_answers_changed: number of reference answers that were overwritten or kept.
     """
 
-    def __init__(self, changes: PromptChanges, contents: Sequence[PromptContents], on_conflict: str) -> None:
+    def __init__(
+        self,
+        changes: PromptChanges,
+        contents: Sequence[PromptContents],
+        on_conflict: str,
+        equal_rows: Collection[int] = (),
+    ) -> None:
         self.changes, self.contents, self.on_conflict = changes, contents, on_conflict
+        self.equal_rows = equal_rows
         self.slice = changes.slice
         self.problems: dict[int, str] = {}
         self.n_answers_changed = 0
@@ -85,7 +93,9 @@ class ContentConflicts:
         content = self.contents[row]
         assert content.text is not None
         text = stored_text or ""
-        if not is_same_text(make_comparable(content.text, content.choices), make_comparable(text, stored_choices)):
+        if row not in self.equal_rows and not is_same_text(
+            make_comparable(content.text, content.choices), make_comparable(text, stored_choices)
+        ):
             self.problems[row] = "its text contradicts the stored one"
         elif content.choices is not None and stored_choices is None:
             hashed = hash_content(text, content.choices)

@@ -42,11 +42,15 @@ class PromptIndex:
     Args:
         session: the store.
         benchmark_id: key of the benchmark.
+
+    Attributes:
+        was_empty: whether the benchmark had no prompts when they were counted first.
     """
 
     def __init__(self, session: Session, benchmark_id: int) -> None:
         self.session = session
         self.benchmark_id = benchmark_id
+        self.was_empty = False
         self._n_prompts: int | None = None
         self._marked: dict[str, dict[Name, set[str]]] = {}
 
@@ -56,6 +60,7 @@ class PromptIndex:
         if self._n_prompts is None:
             query = sa.select(sa.func.count()).select_from(PROMPT).join(TASK, TASK.c.id == PROMPT.c.task_id)
             self._n_prompts = self.session.scalar(query.where(TASK.c.benchmark_id == self.benchmark_id)) or 0
+            self.was_empty = not self._n_prompts
         return self._n_prompts
 
     def load_names(self, namespace: str) -> dict[Name, int]:

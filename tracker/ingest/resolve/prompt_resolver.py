@@ -87,7 +87,7 @@ class PromptResolver:
     def questions(self, index: PromptIndex, namespace: str) -> QuestionIndex | None:
         """Return the index of questions for a namespace; None if the benchmark was empty before the file."""
         place = (index.benchmark_id, namespace)
-        if place not in self._questions and index.n_prompts:
+        if place not in self._questions and index.n_prompts and not index.was_empty:
             self._questions[place] = QuestionIndex(self.session, namespace)
         return self._questions.get(place)
 
@@ -140,6 +140,7 @@ class _BlockResolution:
         self.changes = PromptChanges(self.slice)
         self.questions = resolver.questions(index, self.namespace) if self.contents else None
         self.matches: dict[int, QuestionMatch] = {}
+        self.matched_rows: set[int] = set()
 
     def resolve(self) -> list[int]:
         """Resolve and write the prompts; return their keys."""
@@ -176,7 +177,7 @@ class _BlockResolution:
             BadInputError: a text or reference answer contradicts the stored one.
         """
         resolver = self.resolver
-        conflicts = ContentConflicts(self.changes, self.contents, resolver.on_conflict)
+        conflicts = ContentConflicts(self.changes, self.contents, resolver.on_conflict, self.matched_rows)
         for row, key in enumerate(keys):
             if key not in self.changes.new or self.changes.new[key]["row"] != row:
                 conflicts.check(row, key)
@@ -259,9 +260,9 @@ class _BlockResolution:
             return
         rows = [row for row in missing if self.contents[row].hash is not None]
         places = {row: self._places(row, taskless) for row in rows}
-        if not self.questions.load({task for tasks in places.values() for task in tasks}):
-            return
         unknown = {row: self.contents[row] for row in rows if not self._find_equal(row, places[row], with_names)}
+        if not self.questions.load({task for row in unknown for task in places[row]}):
+            return
         hashes = {self.contents[row].hash or "" for row in rows}
         self.matches = self.questions.match(unknown, places, hashes)
         matched = {key for match in self.matches.values() for key in match.keys}
@@ -292,6 +293,7 @@ class _BlockResolution:
             key = next((key for key in match.keys if key not in with_names), None)
             if key is not None:
                 self.resolver.n_undecorated += 1
+                self.matched_rows.add(row)
             elif match.is_similar:
                 self.resolver.similar.append(self.prompts.keys[row])
         if key is not None and self.prompts.tasks is not None and self.slice.content(key).task_id != task:

@@ -23,7 +23,8 @@ OPTION_LABEL = re.compile(r"(?<=\s)(?:[(\[]?(?P<label>[A-Za-z]|\d{1,3})[).:\]]{1
 MAX_LABEL_LENGTH = 8
 INVISIBLE = str.maketrans("", "", "\u200b\u2060\ufeff")
 SPACE = re.compile(r"\s+")
-MIN_INDENT = 2
+INDENT = re.compile(r" {2,}|(?=[ ]*\t)[ \t]+")
+MAX_END_LENGTH = 32
 MAX_LABELS = 4
 """Labels that are removed from each end of a text."""
 FINAL_ANSWER = "####"
@@ -63,7 +64,7 @@ def make_comparable(text: str, choices: Sequence[str] | None) -> ComparableQuest
     else:
         before = _strip_options(plain, options)
     if before != plain:
-        plain = _strip_labels(_strip(OPTIONS_HEADING, before))
+        plain = _strip_labels(_strip(OPTIONS_HEADING, before.rstrip()))
     return ComparableQuestion(_collapse(plain), options)
 
 
@@ -112,25 +113,27 @@ def _final_answer(reference: str) -> str:
 
 def _collapse(text: str) -> str:
     """Return a text with single spaces; the indentation of lines is kept, as it has a meaning in code."""
+    if "\n " not in text and "\n\t" not in text:
+        return " ".join(text.split())
 
     def replace(run: re.Match[str]) -> str:
         _, line_end, indent = run[0].rpartition("\n")
-        return f"\n{indent}" if line_end and (len(indent) >= MIN_INDENT or "\t" in indent) else " "
+        return f"\n{indent}" if line_end and INDENT.fullmatch(indent) else " "
 
     return SPACE.sub(replace, text.strip())
 
 
 def _strip(pattern: re.Pattern[str], text: str) -> str:
-    """Return a text without what a pattern matches, unless nothing would remain."""
-    rest = pattern.sub("", text, count=1)
-    return rest if rest.strip() else text
+    """Return a text without the end that a pattern matches, unless nothing would remain."""
+    end = pattern.search(text, max(0, len(text) - MAX_END_LENGTH))
+    return text[: end.start()] if end and text[: end.start()].strip() else text
 
 
 def _strip_labels(text: str) -> str:
     """Return a question without the labels before and after it."""
     ends = [END, SHORT_END]
     for _ in range(MAX_LABELS):
-        before = text
+        before = text = text.rstrip()
         if (label := LABEL.match(text)) and text[label.end() :].strip():
             text = text[label.end() :]
             if label["label"] in "qQ":
