@@ -95,8 +95,18 @@ def _check(harness: Harness, release: Release, folder: Path) -> Iterator[Row]:
                 yield Row(harness.name, environment.version, results.name, status=status, failed=True)
                 continue
             for task, comparison in compared.items():
-                count, differences = comparison.n_compared, comparison.differences
-                yield Row(harness.name, environment.version, results.name, task, count, differences)
+                reasons = [_explanation(harness, environment.version, text) for text in comparison.differences]
+                unexplained = [
+                    text for text, reason in zip(comparison.differences, reasons, strict=True) if reason is None
+                ]
+                status = "; ".join(["installed", *dict.fromkeys(reason for reason in reasons if reason)])
+                count = comparison.n_compared
+                yield Row(harness.name, environment.version, results.name, task, count, unexplained, status)
+
+
+def _explanation(harness: Harness, version: str, text: str) -> str | None:
+    """The known fault of a release that explains a difference; None without."""
+    return next((reason for (of, part), reason in harness.explained.items() if of == version and part in text), None)
 
 
 def _print(rows: list[Row]) -> None:
@@ -108,7 +118,7 @@ def _print(rows: list[Row]) -> None:
         for text in row.differences:
             print(f"\n{row.harness} {row.version}, {row.results}, {row.task}: {text}", end="")
     n_differences = sum(len(row.differences) for row in rows)
-    print(f"\n{sum(row.n_compared for row in rows):,} numbers compared, {n_differences:,} differ")
+    print(f"\n{sum(row.n_compared for row in rows):,} numbers compared, {n_differences:,} differ without explanation")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +24,11 @@ def mean(rows: Rows) -> float:
 def mean_stderr(rows: Rows) -> float:
     """The standard error of the mean over prompts."""
     return float(np.std([np.mean(trials) for trials in rows], ddof=1) / math.sqrt(len(rows)))
+
+
+def perplexity(rows: Rows) -> float:
+    """The perplexity of prompts whose rows are log-likelihoods."""
+    return math.exp(-mean(rows))
 
 
 def number_of_prompts(rows: Rows) -> float:
@@ -88,6 +93,7 @@ class Harness:
             fresh store and becomes rows of the report.
         reported: reads the results in such a folder, without the program under test.
         ingest_options: further options of ``suffrage ingest`` for such a folder.
+        explained: faults of a release that the importer reports rightly, by version and a part of the difference.
     """
 
     name: str
@@ -96,3 +102,4 @@ class Harness:
     run: Callable[[Environment, Path], Sequence[Path]]
     reported: Callable[[Path], Iterable[Reported]]
     ingest_options: Sequence[str] = ()
+    explained: Mapping[tuple[str, str], str] = field(default_factory=dict)

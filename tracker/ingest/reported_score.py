@@ -97,6 +97,7 @@ LOGLIKELIHOOD = MetricDescription(name="loglikelihood", higher_is_better=True)
 
 CORPUS_METRICS = {
     "perplexity": ("perplexity",),
+    "ppl": ("perplexity",),
     "word_perplexity": ("weighted_perplexity",),
     "byte_perplexity": ("weighted_perplexity",),
     "bits_per_byte": ("bits_per_byte",),

@@ -217,6 +217,22 @@ class TestRun:
         (difference,) = read(root / RESULTS_FILE).differences
         assert difference.text == "the file reports em of sums as 0.75, but its scores give 0.5"
 
+    def test_a_perplexity_is_that_of_the_results_and_its_rows_are_likelihoods(self, tmp_path: Path) -> None:
+        rows = [
+            {**written(n, ["a"], ["a"], 0.0), "metric": {"ppl": {"logprobs": value, "weights": n}}}
+            for n, value in ((1, -1.0), (2, -2.0))
+        ]
+        path = tmp_path / f"results/org/m/results_{STAMP}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"config_general": {}, "results": {"t|0": {"ppl": math.exp(1.5), "ppl_stderr": 1}}}))
+        details(tmp_path, rows).rename(path.parents[3] / "details/org/m" / STAMP / f"details_t|0_{STAMP}.parquet")
+        reading = read(path)
+        (stored,) = (block for block in reading.measurements if isinstance(block, TaskScores))
+        assert (stored.metric.name, stored.metric.higher_is_better) == ("ppl", False)
+        assert stored.values == pytest.approx([math.exp(1.5)])
+        assert scores(reading) == {"loglikelihood": [-1.0, -2.0]}
+        assert not reading.differences
+
     def test_details_alone_take_model_and_settings_from_the_results_of_their_time(self, root: Path) -> None:
         (root / RESULTS_FILE).write_text(json.dumps({**RESULTS, "config_general": {"model_name": "told/there"}}))
         (block, *_) = read(root / f"{DETAILS}/details_sums|0_{STAMP}.parquet").measurements

@@ -76,6 +76,57 @@ def blocks(reading: ParsedFile) -> dict[str, Any]:
     }
 
 
+class TestFirstReleases:
+    """Releases 0.4.0 to 0.4.2: results.json, and for each task a list of samples named after the model's arguments."""
+
+    def write(self, folder: Path, tasks: Mapping[str, int], **results: Any) -> Path:
+        arguments = "pretrained=org/model,dtype=float"
+        reported = {task: {"acc,none": 0.5, "alias": task} for task in tasks}
+        data = {"results": reported, "config": {"model_args": arguments}, **results}
+        (folder / "results.json").write_text(json.dumps(data, indent=2))
+        for task, first in tasks.items():
+            rows = [sample(first), sample(first + 1, acc=1.0)]
+            for row in rows:
+                del row["filter"], row["metrics"], row["doc_hash"]
+            name = f"pretrained__org__model,dtype__float_{task}.jsonl"
+            (folder / name).write_text(json.dumps(rows, indent=2))
+        return folder / "results.json"
+
+    def test_the_samples_of_a_task_are_read_from_its_list(self, tmp_path: Path) -> None:
+        self.write(tmp_path, {"b": 0, "a_b": 2})
+        reading = read(tmp_path)
+        values = {
+            block.run.benchmark: (block.prompts.tasks, block.values.tolist())
+            for block in reading.measurements
+            if isinstance(block, Scores) and block.metric.name == "acc"
+        }
+        assert values == {"b": (["b"] * 2, [0.0, 1.0]), "a_b": (["a_b"] * 2, [0.0, 1.0])}
+        assert len(reading.files) == 3
+        assert not reading.differences
+        assert not reading.warnings
+
+    def test_a_damaged_list_is_an_error(self, tmp_path: Path) -> None:
+        self.write(tmp_path, {"t": 0})
+        (path,) = tmp_path.glob("*_t.jsonl")
+        path.write_text(path.read_text()[:-20])
+        with pytest.raises(BadInputError, match="the JSON is invalid or truncated"):
+            read(tmp_path)
+
+    @pytest.mark.parametrize("membership", ["g", ["g", "other"]])
+    def test_the_group_that_tasks_name_is_their_benchmark(self, tmp_path: Path, membership: Any) -> None:
+        path = self.write(tmp_path, {"a": 0, "b": 2})
+        data = json.loads(path.read_text())
+        data["results"] = {"g": {"acc,none": 0.5}, **data["results"]}
+        configs = {task: {"group": membership} for task in ("a", "b")}
+        path.write_text(json.dumps(data | {"groups": {"g": {"acc,none": 0.5}}, "configs": configs}))
+        reading = read(tmp_path)
+        assert {block.run.benchmark for block in reading.measurements} == {"g"}
+        assert not [block for block in reading.measurements if isinstance(block, TaskScores)]
+        data["results"]["g"]["acc,none"] = 0.75
+        path.write_text(json.dumps(data | {"groups": {"g": {"acc,none": 0.75}}, "configs": configs}))
+        assert len(read(tmp_path).differences) == 1
+
+
 class TestMultipleChoice:
     def test_scores_gold_probability_and_the_likeliest_option(self, folder: Folder) -> None:
         result = blocks(read(folder({"t": [sample(0), sample(1, target="0", acc=1.0)]}, {})))

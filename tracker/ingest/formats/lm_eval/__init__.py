@@ -24,7 +24,7 @@ STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
 RESULTS_NAME = re.compile(rf"(?:.*_(?P<stamp>{STAMP})|results.*)\.json(?:\.gz)?")
 SAMPLES_NAME = re.compile(rf"(?:samples_)?(?P<task>.*?)(?:_(?P<stamp>{STAMP}))?\.jsonl(?:\.gz)?")
 RESULTS_START = re.compile(rb'\s*\{\s*"results"\s*:')
-SAMPLES_START = re.compile(rb'\s*\{\s*"doc_id"\s*:')
+SAMPLES_START = re.compile(rb'\s*(?:\[\s*)?\{\s*"doc_id"\s*:')
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:

@@ -102,8 +102,21 @@ class LmEvalResults:
     @cached_property
     def tasks(self) -> list[str]:
         """Return the evaluated tasks, without groups."""
-        groups = {name for name, parts in self._part("group_subtasks").items() if parts}
+        groups = {name for name, parts in self._groups.items() if parts}
         return [str(task) for task in self._part("results") if task not in groups]
+
+    @cached_property
+    def _groups(self) -> Mapping[str, Any]:
+        """Return the parts of each group; before 0.4.1 the configurations of tasks name their groups instead."""
+        if "group_subtasks" in self.data:
+            return self._part("group_subtasks")
+        members: dict[str, list[str]] = {str(group): [] for group in self._part("groups")}
+        for task, config in self._part("configs").items():
+            names = mapping(config).get("group")
+            for name in names if isinstance(names, list) else [names]:
+                if isinstance(name, str) and name in members:
+                    members[name].append(str(task))
+        return members
 
     @cached_property
     def model(self) -> str:
@@ -133,8 +146,13 @@ class LmEvalResults:
         raise BadInputError(self.path, f"does not name the model{made_up}; add --model NAME.")
 
     def full_task_name(self, name: str) -> str:
-        """Return the task of a file name, in which some characters are replaced."""
-        return next((task for task in self.tasks if re.sub(r'["<>:/|\\?*\[\]]+', "__", task) == name), name)
+        """Return the task of a file name, in which some characters are replaced.
+
+        Before 0.4.3 the name begins with the arguments of the model: ``pretrained__org__model_<task>``.
+        """
+        names = {re.sub(r'["<>:/|\\?*\[\]]+', "__", task): task for task in self.tasks}
+        ends = [written for written in names if name == written or name.endswith(f"_{written}")]
+        return names[max(ends, key=len)] if ends else name
 
     def benchmark(self, task: str) -> str:
         """Return the benchmark of a task: from the options, its outermost group, or the task itself."""
@@ -142,7 +160,7 @@ class LmEvalResults:
             return self.options.benchmark
         parents = {
             str(part): str(group)
-            for group, parts in self._part("group_subtasks").items()
+            for group, parts in self._groups.items()
             if isinstance(parts, (list, dict))
             for part in parts
         }
@@ -245,7 +263,7 @@ class LmEvalResults:
 
     def reported_groups(self, sampled: Sequence[str]) -> Iterator[ReportedScore]:
         """Yield the reported scores of groups whose tasks all have samples, for comparison only."""
-        for group, parts in self._part("group_subtasks").items():
+        for group, parts in self._groups.items():
             tasks = self._tasks_of(str(group), set())
             if not parts or not tasks or not set(tasks) <= set(sampled):
                 continue
@@ -268,7 +286,7 @@ class LmEvalResults:
 
     def _tasks_of(self, group: str, passed: set[str]) -> list[str]:
         """Return the tasks of a group and of the groups in it."""
-        parts = self._part("group_subtasks").get(group)
+        parts = self._groups.get(group)
         if not isinstance(parts, (list, dict)) or group in passed or not parts:
             return []
         passed.add(group)

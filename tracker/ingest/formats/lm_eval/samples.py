@@ -1,4 +1,4 @@
-"""samples_*.jsonl: one line per prompt and filter."""
+"""samples_*.jsonl: one line per prompt and filter; before 0.4.3 one list."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tracker.errors import BadInputError
 from tracker.ingest.files.exact_numbers import BEYOND, to_exact_float
 from tracker.ingest.files.file_contents import report_progress_to
-from tracker.ingest.files.json_files import parse_line, read_lines
+from tracker.ingest.files.json_files import parse_line, read_json, read_lines
 from tracker.ingest.files.json_values import number
 from tracker.ingest.formats.lm_eval import documents
 from tracker.ingest.formats.lm_eval.occurrences import Occurrences
@@ -99,7 +100,7 @@ def read_samples(
     waiting: list[LmEvalSample] = []
     n_letters = 0
     try:
-        for number, line in read_lines(path):
+        for number, line in _read_rows(path):
             sample = _sample(line, number, few_shot, problems)
             if sample is None:
                 continue
@@ -256,6 +257,21 @@ class _Stream:
             return math.nan
 
 
+def _read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield number (from 1) and JSON of each sample: of each line, or of each item of a list.
+
+    Raises:
+        BadInputError: the file is unreadable, or its list is invalid.
+    """
+    lines = read_lines(path)
+    first = next(lines, None)
+    if first is None or not first[1].lstrip().startswith(b"["):
+        yield from lines if first is None else chain([first], lines)
+        return
+    for place, row in enumerate(read_json(path), start=1):
+        yield place, json.dumps(row).encode()
+
+
 def _sample(line: bytes, number: int, few_shot: int | None, problems: SampleProblems) -> LmEvalSample | None:
     try:
         row = parse_line(line)
@@ -313,7 +329,7 @@ def find_filters(path: Path) -> list[str]:
     seen: dict[int, tuple[int, set[int]]] = {}
     differs = False
     with report_progress_to(None), suppress(BadInputError):  # reading the samples reports damage
-        for _, line in read_lines(path):
+        for _, line in _read_rows(path):
             try:
                 row = parse_line(line)
             except ValueError:
