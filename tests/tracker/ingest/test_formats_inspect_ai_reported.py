@@ -60,6 +60,13 @@ class TestGroups:
         assert f"reports match {changed} of" in difference.text
         assert "as 0.25, but its scores give" in difference.text
 
+    def test_the_number_of_all_samples_is_stored_once(self, path: Path) -> None:
+        rows = [{**row, "epoch": epoch} for row in SUBJECTS for epoch in (1, 2)]
+        for metrics in (grouped(all=2 / 3), {**grouped(all=2 / 3), "accuracy": 2 / 3}):
+            reading = read(write(path, rows, entry(reducer="max", **metrics)))
+            assert not reading.differences
+            assert task_scores(reading) == {("match/max", "sums"): 2 / 3}
+
     def test_the_mean_of_groups_is_compared(self, path: Path) -> None:
         values = grouped(law=0.5, all=0.75)
         values["all"]["params"] = {**values["all"]["params"], "all": "groups"}

@@ -274,3 +274,33 @@ class TestErrors:
             1
         ] * 6
         assert {len(of_run) for of_run in scores(reading, "pass").values()} == {3}
+
+
+class TestReportedNumbers:
+    @pytest.fixture
+    def content(self) -> dict[str, Any]:
+        """Two results and an error of a column, with named scores of different weights."""
+        rows = [result(), result(test=1, success=False, score=0.25), failed(test=2)]
+        for row, value, weight in ((rows[0], 1, 3), (rows[1], 0.5, 1)):
+            row["namedScores"] = {"right": value}
+            row["gradingResult"] = {"namedScores": {"right": value}, "namedScoreWeights": {"right": weight}}
+        content = output(rows, successes=1, failures=1, errors=1)
+        metrics = {
+            "score": 1.25, "testPassCount": 1, "testFailCount": 1, "testErrorCount": 1,
+            "namedScores": {"right": 3.5}, "namedScoreWeights": {"right": 4},
+        }  # fmt: skip
+        content["results"]["prompts"] = [{"metrics": metrics}]
+        return content
+
+    def test_equal_numbers_are_no_difference(self, tmp_path: Path, content: dict[str, Any]) -> None:
+        (tmp_path / "out.json").write_text(json.dumps(content))
+        assert not read(tmp_path / "out.json").differences
+
+    @pytest.mark.parametrize("key", ["score", "testPassCount", "testFailCount", "testErrorCount", "right", "errors"])
+    def test_a_changed_number_is_named(self, tmp_path: Path, content: dict[str, Any], key: str) -> None:
+        metrics = content["results"]["prompts"][0]["metrics"]
+        place = {"right": metrics["namedScores"], "errors": content["results"]["stats"]}.get(key, metrics)
+        place[key] += 1
+        (tmp_path / "out.json").write_text(json.dumps(content))
+        (difference,) = read(tmp_path / "out.json").differences
+        assert {"testErrorCount": "errors"}.get(key, key) in difference.text

@@ -95,6 +95,9 @@ def aggregate(rows: TaskRows, aggregation: str, metric: str) -> float:
         if aggregation in WEIGHTED:
             weights = rows.weights.get(metric)
             return math.nan if weights is None else WEIGHTED[aggregation](rows.values.sum() / weights.sum())
+        if aggregation == "weighted_sum":
+            weights = rows.weights.get(metric)
+            return math.nan if weights is None else float((rows.values * weights).sum())
         return float(UNWEIGHTED[aggregation](rows))
 
 

@@ -183,7 +183,7 @@ class LogHeader:
             ]))  # fmt: skip
             task = reported.group[1] if reported.group else self.task
             is_stored = reported.is_stored and (name, task) not in seen
-            seen.add((name, task))
+            seen |= {(name, task)} if is_stored else set()
             score = ReportedScore(
                 run=self.run,
                 metric=self.metric(name, reported.value, reported.value),

@@ -48,7 +48,6 @@ class LogMetric:
         clusters: field of the metadata by which a standard error is clustered.
         group: field of the metadata and its value, for a number of some samples.
         mean_of: field of the metadata, for the mean over its groups.
-        is_part_of_groups: whether a metric of groups reports it, for all samples.
         n_scored: number of prompts, or of samples if the epochs are not combined.
         is_ambiguous: whether different values count as the same number, so that numbers do not determine a mode.
         has_unscored: whether a scorer could not score some samples.
@@ -64,7 +63,6 @@ class LogMetric:
     clusters: str = ""
     group: tuple[str, str] | None = None
     mean_of: str = ""
-    is_part_of_groups: bool = False
     n_scored: int | None = None
     is_ambiguous: bool = False
     has_unscored: bool = False
@@ -78,7 +76,7 @@ class LogMetric:
     @property
     def is_stored(self) -> bool:
         """Return whether it is a score of the model."""
-        return self.name not in SPREADS and not self.is_part_of_groups
+        return self.name not in SPREADS and not self.mean_of
 
     @property
     def statistic(self) -> str:
@@ -139,7 +137,7 @@ def iterate_metrics(results: Mapping[str, Any], row_metrics: Mapping[str, RowMet
                 continue
             known = {**common, "key": key, "value": value}
             if "group_key" in (params := mapping(entry.get("params"))):
-                yield _of_group(known, entry, params, metrics)
+                yield _of_group(known, entry, params, metrics, math.nan if error is None else error)
                 continue
             name = _statistic(key, entry)
             yield LogMetric(
@@ -169,9 +167,13 @@ def _statistic(key: str, entry: Mapping[str, Any]) -> str:
 
 
 def _of_group(
-    known: Mapping[str, Any], entry: Mapping[str, Any], params: Mapping[str, Any], metrics: Mapping[str, Any]
+    known: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    params: Mapping[str, Any],
+    metrics: Mapping[str, Any],
+    stderr: float,
 ) -> LogMetric:
-    """Return a number of `grouped`: of a group, or of all samples."""
+    """Return a number of `grouped`: of a group, or of all samples, of which the standard error is known."""
     inner, group_key = mapping(params.get("metric")), _text(params.get("group_key"))
     common = {
         **known,
@@ -180,8 +182,9 @@ def _of_group(
     }
     name = _group_name(known["key"], entry, metrics)
     if params.get("all") is not False and name == (_text(params.get("all_label")) or "all"):
-        mean_of = group_key if params.get("all") == "groups" else ""
-        return LogMetric(**common, mean_of=mean_of, is_part_of_groups=True)
+        if params.get("all") == "groups":
+            return LogMetric(**common, mean_of=group_key)
+        return LogMetric(**common, stderr=stderr if common["name"] in MEANS else math.nan)
     start, _, end = (_text(params.get("name_template")) or NAME_OF_GROUP).partition(NAME_OF_GROUP)
     return LogMetric(**common, group=(group_key, name.removeprefix(start).removesuffix(end)))
 

@@ -26,7 +26,7 @@ from tracker.ingest.measurement import (
     RunDescription,
     Scores,
 )
-from tracker.ingest.reported_score import ReportedScore
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 SPECIFICITY = 31
 RECOGNIZED_BY = ".json or .yaml that begins with results and their version, .jsonl with promptIdx and testIdx, .csv"
@@ -54,7 +54,7 @@ def harness_name(path: Path) -> str | None:
     return f"promptfoo {version[-1].decode(errors='replace')}" if version else "promptfoo"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | ReportedScore | ReportedCount | str]:
     """Yield scores and answers of each model and template."""
     with report_progress_to(None):  # the second pass reports the progress
         index = PromptfooResultIndex(path, options)
@@ -68,7 +68,7 @@ class PromptfooBlocks:
         self.index, self.options, self.runs = index, index.options, index.runs()
         self.n_empty = 0
 
-    def read(self) -> Iterator[Measurement | ReportedScore | str]:
+    def read(self) -> Iterator[Measurement | ReportedScore | ReportedCount | str]:
         """Yield the blocks and warnings; raise for damage at the end."""
         index = self.index
         rows: list[tuple[int, PromptfooResult]] = []
@@ -84,6 +84,7 @@ class PromptfooBlocks:
                 rows, letters = [], 0
         yield from self._measurements(rows)
         yield from index.reported_scores()
+        yield from index.reported_counts()
         yield from index.warnings()
         if self.n_empty:
             counted = "missing (--empty missing)" if self.options.empty == "missing" else "scored by promptfoo"
@@ -131,6 +132,8 @@ class PromptfooBlocks:
                 continue
             scored = True
             place = f"result of {run.model}"
+            weights = np.array([result.weights.get(metric, math.nan) for result in results])
+            is_weighted = metric not in (SCORE, PASS) and not np.isnan(weights[~np.isnan(logged)]).any()
             yield Scores(
                 run=run,
                 metric=index.metric(metric),
@@ -139,6 +142,7 @@ class PromptfooBlocks:
                 trials=trials,
                 places=place,
                 logged=logged,
+                weights={metric: weights} if is_weighted else {},
             )
         if any(result.output is not None for result in results):
             yield Answers(

@@ -21,10 +21,11 @@ from tracker.ingest.formats.promptfoo.rows import (
     InvalidResultError,
     PromptfooColumn,
     PromptfooResult,
+    named_metric,
     parse_result,
 )
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
-from tracker.ingest.reported_score import ReportedScore
+from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
 VERSIONS = (2, 3)
 MAX_METRICS = 200
@@ -57,6 +58,7 @@ class PromptfooResultIndex:
         self.highs: dict[str, float] = {}
         self.passed_over: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
+        self.errors: Counter[int] = Counter()
         rows, keys, tests = array("q"), array("q"), array("q")
         try:
             for n, parse_result in enumerate(iterate_results(path, self.head)):
@@ -64,6 +66,7 @@ class PromptfooResultIndex:
                 keys.append(int(parse_result.key, 16) >> 1)
                 tests.append(n if parse_result.test is None else parse_result.test)
                 self._count(parse_result)
+                self.errors[rows[-1]] += parse_result.errored
         except BadInputError:
             pass  # the second pass reports the damage
         self.n = len(rows)
@@ -146,9 +149,6 @@ class PromptfooResultIndex:
             yield f"{name}: {n:,} values that are not numbers were skipped"
         if len(self.lows) > MAX_METRICS:
             yield f"the file has {len(self.lows):,} metrics; only the first {MAX_METRICS} were read"
-        n_errors = count(mapping(self.head.get("stats")).get("errors"))
-        if n_errors not in (None, self.outcomes["errors"]):
-            yield f"the file reports {n_errors:,} errors, and holds {self.outcomes['errors']:,}"
 
     def reported_scores(self) -> Iterator[ReportedScore]:
         """Yield the numbers of successes and failures, and the sums of each column."""
@@ -161,14 +161,41 @@ class PromptfooResultIndex:
         for name, n, aggregation in (("successes", n_successes, "sum"), ("failures", n_failures, "n_zeros")):
             if n is not None:
                 yield self._reported(None, PASS, n, aggregation, f"the number of {name}")
+        for place, run, metrics in self._column_metrics():
+            n_failed, n_errors = count(metrics.get("testFailCount")), count(metrics.get("testErrorCount"))
+            if n_failed is not None and n_errors is None:
+                n_failed -= self.errors[place]
+            for name, key, value, aggregation in (
+                (SCORE, "score", number(metrics.get("score")), "sum"),
+                (PASS, "testPassCount", number(metrics.get("testPassCount")), "sum"),
+                (PASS, "testFailCount", n_failed, "n_zeros"),
+            ):
+                if value is not None:
+                    yield self._reported(run, name, value, aggregation, f"{key} of {run.model}")
+            aggregation = "weighted_sum" if mapping(metrics.get("namedScoreWeights")) else "sum"
+            for label, reported in mapping(metrics.get("namedScores")).items():
+                if (value := number(reported)) is not None and (name := named_metric(label)) in self.metrics:
+                    yield self._reported(run, name, value, aggregation, f"the named score {label} of {run.model}")
+
+    def reported_counts(self) -> Iterator[ReportedCount]:
+        """Yield the numbers of errors of the file and of each column."""
+        if self.superseded.any():
+            return
+        n_errors = count(mapping(self.head.get("stats")).get("errors"))
+        if n_errors is not None:
+            yield ReportedCount(run=None, name="errors", value=n_errors, counted=(self.outcomes["errors"],))
+        for place, run, metrics in self._column_metrics():
+            if (n_errors := count(metrics.get("testErrorCount"))) is not None:
+                name = f"errors of {run.model}"
+                yield ReportedCount(run=run, name=name, value=n_errors, counted=(self.errors[place],))
+
+    def _column_metrics(self) -> Iterator[tuple[int, RunDescription, Mapping[str, Any]]]:
+        """Yield number, run and reported metrics of each column."""
         prompt_list = self.head.get("prompts")
         prompts = prompt_list if isinstance(prompt_list, list) else []
-        for column, run in zip(self.columns, self.runs(), strict=True):
-            has_prompt = column.number is not None and column.number < len(prompts)
-            metrics = mapping(mapping(prompts[column.number or 0]).get("metrics")) if has_prompt else {}
-            for name, key in ((SCORE, "score"), (PASS, "testPassCount")):
-                if (value := number(metrics.get(key))) is not None:
-                    yield self._reported(run, name, value, "sum", f"{key} of {run.model}")
+        for place, (column, run) in enumerate(zip(self.columns, self.runs(), strict=True)):
+            if column.number is not None and column.number < len(prompts):
+                yield place, run, mapping(mapping(prompts[column.number]).get("metrics"))
 
     def _reported(
         self, run: RunDescription | None, metric: str, value: float, aggregation: str, name: str

@@ -58,6 +58,7 @@ class PromptfooResult:
         errored: whether the provider failed.
         success: None if unknown.
         values: values by metric; NaN if missing, None if not a number.
+        weights: weights of the named scores in their reported sum, by metric.
     """
 
     column: PromptfooColumn
@@ -71,6 +72,7 @@ class PromptfooResult:
     errored: bool
     success: bool | None
     values: Mapping[str, float | None]
+    weights: Mapping[str, float]
 
 
 def parse_result(data: Any) -> PromptfooResult:
@@ -93,8 +95,8 @@ def parse_result(data: Any) -> PromptfooResult:
     )
     raw = text(prompt.get("raw"))
     values = {SCORE: optional_score(data.get("score")), PASS: float(success) if isinstance(success, bool) else math.nan}
-    for name, value in mapping(data.get("namedScores")).items():
-        values[f"named/{name}" if name in values else str(name)] = optional_score(value)
+    values |= {named_metric(name): optional_score(value) for name, value in mapping(data.get("namedScores")).items()}
+    weights = mapping(mapping(grading).get("namedScoreWeights"))
     return PromptfooResult(
         column=_column(data, prompt),
         key=_hash(variables, asserted if asserted else None, None if variables else case.get("description")),
@@ -107,7 +109,13 @@ def parse_result(data: Any) -> PromptfooResult:
         errored=errored,
         success=success if isinstance(success, bool) else None,
         values=values,
+        weights={named_metric(name): weight for name, value in weights.items() if (weight := optional_score(value))},
     )
+
+
+def named_metric(name: Any) -> str:
+    """Return the metric of a named score; those named like the score of the test have a prefix."""
+    return f"named/{name}" if name in (SCORE, PASS) else str(name)
 
 
 def _column(data: Mapping[str, Any], prompt: Mapping[str, Any]) -> PromptfooColumn:
