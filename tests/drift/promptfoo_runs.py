@@ -108,8 +108,8 @@ def _reported(model: str, key: str, value: float) -> Reported:
 def _named_sums(metrics: Mapping[str, Any]) -> dict[str, float]:
     """The sums of named scores; all assertions of a name have one weight here, which current releases multiply by."""
     weights, counts = metrics.get("namedScoreWeights") or {}, metrics.get("namedScoresCount") or {}
-    named = metrics.get("namedScores") or {}
-    return {name: value * counts[name] / weights[name] if name in weights else value for name, value in named.items()}
+    sums = metrics.get("namedScores") or {}
+    return {name: value * counts[name] / weights[name] if name in weights else value for name, value in sums.items()}
 
 
 def _sum(rows: Rows) -> float:
