@@ -17,14 +17,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
 import sound.inspect_ai as inspect_logs  # of the tests of formats
 
 from tracker.cli import suffrage
-from tracker.database import connect, transaction
+from tracker.database import connect, transaction, upgrade
 from tracker.errors import ConflictError, NotFoundError, SelectionError
+from tracker.exporting.formats.archive.archive_writer import write_archive
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.resolve.similar_tasks import describe_similar_tasks, task_words
 from tracker.queries.catalogue.tasks import list_tasks
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard import load_leaderboard
+from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.recording.task_aliases import add_task_aliases, remove_task_aliases
 
@@ -194,6 +196,30 @@ class TestNames:
         alias(engine, "quiz_law", "law")
         assert store_table(engine, tmp_path / "b.csv", "quiz_law", model="n") == ()
         assert list(tasks_of(engine)) == ["biology", "law"]
+
+    def test_archives_with_the_other_name_land_on_the_task(self, engine: sa.Engine, tmp_path: Path) -> None:
+        def archive(name: str, *tasks: str) -> Path:
+            source, path = connect(f"sqlite:///{tmp_path / name}.db"), tmp_path / f"{name}.suffrage.zip"
+            upgrade(source)
+            store_table(source, tmp_path / f"{name}.csv", *tasks, model=name)
+            with transaction(source, write=False) as session, path.open("wb") as file:
+                write_archive(session, file, [find_benchmark(session, "quiz")])
+            return path
+
+        alias(engine, "quiz_law", "law")
+        changes = ingest_file(engine, archive("n", "quiz_law")).changes
+        assert (changes.n_prompts_new, changes.n_scores) == (0, 2)
+        assert list(tasks_of(engine)) == ["biology", "law"]
+        with pytest.raises(ConflictError, match="two tasks, 'law' and 'quiz_law', that are one in the store"):
+            ingest_file(engine, archive("o", "law", "quiz_law"))
+
+    def test_weights_may_use_the_other_name(self, engine: sa.Engine, sqlite_url: str, tmp_path: Path) -> None:
+        alias(engine, "x", "law")
+        table = tmp_path / "weights.csv"
+        table.write_text("task,prompt_id,weight\nx,1,1\nx,2,2\nbiology,1,1\nbiology,2,1\n")
+        command = ["weights", "quiz", str(table), "--database", sqlite_url, "--no-mlflow"]
+        result = CliRunner().invoke(suffrage, command)
+        assert result.exit_code == 0, result.output
 
     def test_the_commands(self, engine: sa.Engine, sqlite_url: str) -> None:
         def run(*arguments: str) -> str:

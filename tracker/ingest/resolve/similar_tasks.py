@@ -37,7 +37,7 @@ def describe_similar_tasks(benchmark: str, new: Sequence[str], stored: Iterable[
         stored: names of the earlier tasks.
     """
     known = {task_words(name, benchmark): name for name in stored if name}
-    pairs = [(name, known[words]) for name in new if (words := task_words(name, benchmark)) in known]
+    pairs = [(name, known[words]) for name in new if (words := task_words(name, benchmark)) and words in known]
     if not pairs:
         return []
     name, task = pairs[0]
