@@ -13,6 +13,8 @@ from pathlib import Path
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 PINNED = ("torch",)
 """Distributions whose version in `CONSTRAINTS` holds here too: the others are those of the benchmarks."""
+WITHOUT_BROWSERS = {"PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1", "PUPPETEER_SKIP_DOWNLOAD": "1"}
+"""Variables that keep npm from installing browsers, which no evaluation here needs."""
 INSTALL_SECONDS = 1800
 RUN_SECONDS = 900
 COMPLETE = "installed.json"
@@ -103,7 +105,7 @@ def _installed_version(folder: Path, package: str, installer: str) -> str:
 
 
 def _install_step(command: list[str], cwd: Path) -> str:
-    return _run(command, cwd, dict(os.environ), INSTALL_SECONDS, (0,), InstallError)
+    return _run(command, cwd, {**os.environ, **WITHOUT_BROWSERS}, INSTALL_SECONDS, (0,), InstallError)
 
 
 def _run(
