@@ -12,7 +12,7 @@ from tracker.errors import BadInputError, NotFoundError
 from tracker.ingest.files.tabular.cells import factorize, read_strings
 from tracker.ingest.files.tabular.table import FileTable
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.tables.names.column_headings import is_summary_row
+from tracker.ingest.tables.names.column_headings import find_summary_rows
 from tracker.name_lists import join_names
 
 MAX_NAMES = 5
@@ -64,11 +64,13 @@ def select_splits(table: FileTable, roles: Mapping[str, str], options: ReadOptio
 
 def drop_summaries(table: FileTable, column: str) -> tuple[FileTable, list[str]]:
     """Return a table without rows that summarize the others, such as an average, and the names of these rows."""
-    names = read_strings(table, column).to_pylist()
-    is_summary = np.array([name is not None and is_summary_row(name) for name in names], dtype=bool)
-    if not is_summary.any() or is_summary.all():
+    names = read_strings(table, column)
+    summaries = find_summary_rows(names)
+    if len(summaries) in (0, len(names)):
         return table, []
-    return select_rows(table, ~is_summary), [names[row] for row in np.flatnonzero(is_summary)]
+    is_kept = np.ones(len(names), dtype=bool)
+    is_kept[summaries] = False
+    return select_rows(table, is_kept), names.take(summaries).to_pylist()
 
 
 def describe_rows(names: Sequence[str]) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tracker.ingest.files.tabular.headings import normalize_heading
 from tracker.ingest.tables.names.vocabulary import (
@@ -23,6 +26,9 @@ from tracker.ingest.tables.names.vocabulary import (
     WEAK_MODEL_HEADINGS,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 UP, DOWN = "↑⬆▲⇧🔼", "↓⬇▼⇩🔽"
 SORT_MARKS = re.compile(rf"\[\s*sort\s*\]|[{UP}{DOWN}⇅↕]\ufe0f?", re.I)
 STDERR = re.compile(
@@ -31,6 +37,8 @@ STDERR = re.compile(
 )
 COUNT = re.compile(r"^#\s*\w|^(?:n|num|number of|no\.)[_ ]\w+", re.I)
 EMPHASIS = re.compile(r"^[\s*_]+|[\s*_]+$|</?(?:b|i|u|strong|em)>", re.I)
+MAYBE_SUMMARY_ROW = "|".join(["<", *map(re.escape, SUMMARIES | SUMMARY_WORDS), ROW_SUMMARY.pattern.strip("^$")])
+"""Matches a part of each name that `is_summary_row` accepts."""
 
 
 @lru_cache(maxsize=1 << 15)
@@ -86,6 +94,14 @@ def is_summary_heading(name: str) -> bool:
 def is_summary_row(name: str) -> bool:
     """Return whether the name of a row states a summary of the other rows, such as ``Average`` or ``Std. dev.``."""
     return is_summary_heading(name) or ROW_SUMMARY.match(EMPHASIS.sub("", name)) is not None
+
+
+def find_summary_rows(names: pa.Array) -> list[int]:
+    """Return the positions of the names that `is_summary_row` accepts; other names cost a tenth of its time."""
+    import pyarrow.compute as pc
+
+    candidates = np.flatnonzero(pc.match_substring_regex(names, MAYBE_SUMMARY_ROW, ignore_case=True).fill_null(False))
+    return [int(row) for row in candidates if is_summary_row(names[row].as_py())]
 
 
 def mentions_summary(name: str) -> bool:
