@@ -12,10 +12,11 @@ NAMES = [
     *SUMMARY_WORDS,
     *("Std. dev.", "Number of questions", "n samples", "# Tasks", "Max", "Overall Acc (%)", "Average ⬆️", "Shots"),
 ]
-decorated = st.tuples(st.sampled_from(["", "**", "<b>", " ", "↑ "]), st.sampled_from(NAMES), st.booleans()).map(
-    lambda parts: (
-        parts[0] + (parts[1].replace("_", " ").title() if parts[2] else parts[1]) + parts[0].replace("<", "</")
-    )
+decorated = st.builds(
+    lambda before, name, is_title: before + (name.replace("_", " ").title() if is_title else name),
+    st.sampled_from(["", "**", "<b>", " ", "↑ "]),
+    st.sampled_from(NAMES),
+    st.booleans(),
 )
 
 
