@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
+from drift.comparison import compare
+from drift.lm_eval_runs import HARNESS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -409,3 +411,21 @@ class TestStore:
         path = write_run(tmp_path, "m", ROWS, {"acc,none": 0.25})
         path.write_text(path.read_text().replace("0.4.9", "0.5.0"))
         assert parse_file(path, ReadOptions()).warnings == ["unknown lm_eval_version 0.5.0; read as 0.4"]
+
+
+class TestDriftCheck:
+    """The comparison of `make drift`, which shares no code with the importer."""
+
+    def test_numbers_that_the_store_holds_agree_and_a_changed_number_is_named(self, tmp_path: Path) -> None:
+        rows = [sample(n, acc=value, perplexity=-1.0 - n) for n, value in enumerate((0, 1, 1, 1))]
+        correct = {"acc,none": 0.75, "acc_stderr,none": 0.25, "perplexity,none": math.exp(2.5)}
+        changed = {"acc,none": 0.5, "acc_stderr,none": 0.2, "perplexity,none": 2.5}
+        for name, reported in (("correct", correct), ("changed", changed)):
+            folder = tmp_path / name
+            write_run(folder, "org/m", rows, reported)
+            comparisons = compare(HARNESS, folder, tmp_path / f"{name}.db")
+            differences = [text for task in comparisons for text in comparisons[task].differences]
+            assert comparisons["t"].n_compared == 8
+            names_of_changes = {key for key in correct if any(f"reported {key} =" in text for text in differences)}
+            assert names_of_changes == (set() if name == "correct" else set(correct))
+        assert len(differences) > len(correct)
