@@ -62,8 +62,6 @@ def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions)
             names = join_names(map(repr, averages), MAX_NAMES)
             yield f"skipped {names}: averages of other columns (--task-columns stores them too)"
     models = factorize(table, layout.key)
-    if "" in models.names:
-        problems.add(np.flatnonzero(models.rows == models.names.index("")), layout.key, ["the model has no name"])
     described = parse_runs(table, {**layout.roles, "model": layout.key}, options, problems)
     problems.check()
     facts, details = read_model_details(table, layout.details)

@@ -259,6 +259,10 @@ class TestErrors:
         assert "pairwise votes" in message
         assert find_files([tmp_path]) == [tmp_path / "table.csv"]
 
+    def test_a_row_without_a_model_is_reported_once(self, tmp_path: Path) -> None:
+        message = error(tmp_path, "Model,MMLU,GSM8K\norg/a,71,55\n,61,65\norg/b,62,66\n")
+        assert message.count("line 3, column 'Model': the model has no name") == 1
+
     def test_an_ambiguous_table_has_a_command_for_each_reading(self, tmp_path: Path) -> None:
         message = error(tmp_path, "whatever,x,y\nfoo,.71,.55\nbar,.61,.65\n")
         assert message.count("suffrage ingest") >= 2
