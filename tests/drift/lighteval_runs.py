@@ -81,7 +81,7 @@ HARNESS = Harness(
     package="lighteval",
     releases=(
         Release(requirements=("lighteval", XXHASH)),
-        Release(requirements=("lighteval[math]==0.8.1", "transformers<5", "datasets<4", "pyarrow<20", XXHASH)),
+        Release(requirements=("lighteval[math]==0.11.0", "transformers<5", "datasets<5", "emoji", "syllapy", XXHASH)),
         Release(requirements=("lighteval==0.6.2", "transformers<5")),
     ),
     run=run,

@@ -110,14 +110,19 @@ def task(name: str, prompt_function: Any, *metrics: Any) -> LightevalTaskConfig:
 
 FIELDS = LightevalTaskConfig.__dataclass_fields__
 SUITE = {"suite": ["custom"]} if "suite" in FIELDS else {}
-REPEATED = [
-    metric(sample_params=parameters)
-    for metric, parameters in (
-        (Metrics.avg_at_n, {"n": N_REPEATS}),
-        (Metrics.maj_at_n, {"n": N_REPEATS}),
-        (Metrics.pass_at_k, {"k": 2, "n": N_REPEATS}),
-    )
-]
+REPEATED = (
+    [
+        metric(sample_params=parameters)
+        for metric, parameters in (
+            (Metrics.avg_at_n, {"n": N_REPEATS}),
+            (Metrics.maj_at_n, {"n": N_REPEATS}),
+            (Metrics.pass_at_k, {"k": 2, "n": N_REPEATS}),
+        )
+    ]
+    if hasattr(Metrics, "avg_at_n")
+    else [Metrics.exact_match]
+)
+"""Releases before 0.12 have no metrics of a number of responses that the task chooses."""
 TASKS_TABLE = [
     task("drift_choice", choice, Metrics.loglikelihood_acc, Metrics.mrr, Metrics.loglikelihood_f1, Metrics.mcc),
     task("drift_generation", sum_of_numbers, Metrics.exact_match, Metrics.f1_score),
