@@ -124,7 +124,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 @click.group(
     cls=Discovered,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+    context_settings={"max_content_width": 110, "show_default": True},
 )
 @click.option(
     "--version",

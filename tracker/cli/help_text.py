@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 EXAMPLES = re.compile(r"^Examples:\n((?:[ \t]+\S.*(?:\n|\Z))+)\n*", re.M)
+HELP_OPTIONS = ["-h", "--help"]
 
 
 class Command(click.Command):
@@ -20,6 +21,7 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.context_settings.setdefault("help_option_names", HELP_OPTIONS)  # click fixes them at the first use
         text = inspect.cleandoc(self.help or "")
         section = EXAMPLES.search(text)
         self.examples = [line.strip() for line in section[1].splitlines()] if section else []

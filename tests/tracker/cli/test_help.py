@@ -135,6 +135,10 @@ class TestEveryCommand:
         assert [text for text in option_texts(EVERY[path]) if not re.match(r"[A-Z`\d]|[a-z-]+:", text)] == []
         assert [text for text in option_texts(EVERY[path]) if not text.endswith(".")] == []
 
+    def test_accepts_h_and_help_with_and_without_a_parent(self, path: str) -> None:
+        settings = EVERY[path].context_settings  # click fixes the names of the option at the first use of a command
+        assert click.Context(EVERY[path], **settings).help_option_names == ["-h", "--help"]
+
     def test_ends_with_one_to_three_examples_of_itself(self, path: str) -> None:
         command = EVERY[path]
         assert isinstance(command, Command)
