@@ -180,13 +180,24 @@ def find_metric(
                 return metric, unit
     if selection.metric is None:
         metrics = [metric for unit in units for metric in by_unit[unit]]
-        chosen = [metric for metric in metrics if metric.id == benchmark.default_metric_id]
-        main = [metric for metric in metrics if not metric.name.startswith(CONFIDENCE)]
-        for metric in (*chosen, *main, *metrics)[:1]:
-            if len({metric.id for metric in main}) > 1:
-                _report_default(session, benchmark, metric, metrics, option)
-            return metric, next(unit for unit in units if metric in by_unit[unit])
+        main = {metric.id for metric in metrics if not metric.name.startswith(CONFIDENCE)}
+        default = min(metrics, key=lambda metric: default_order(benchmark, metric.id, metric.name), default=None)
+        if default is not None:
+            if len(main) > 1:
+                _report_default(session, benchmark, default, metrics, option)
+            return default, next(unit for unit in units if default in by_unit[unit])
     raise _explain_no_scores(session, benchmark, selection, units)
+
+
+def default_order(benchmark: BenchmarkKey, metric_id: int, name: str) -> tuple[bool, bool]:
+    """Return a key that sorts the metrics of a benchmark, the default first; ties stay in the order of storage.
+
+    Args:
+        benchmark: with the chosen default, if there is one.
+        metric_id: key of the metric.
+        name: name of the metric.
+    """
+    return metric_id != benchmark.default_metric_id, name.startswith(CONFIDENCE)
 
 
 def find_ranking(session: Session, run_ids: Sequence[int]) -> str | None:

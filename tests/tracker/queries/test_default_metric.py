@@ -55,6 +55,20 @@ def test_the_chosen_metric_is_the_default(store: sa.Engine) -> None:
     check_default(store, "accuracy")
 
 
+def test_a_metric_of_excluded_or_other_runs_only_is_not_the_default(store: sa.Engine) -> None:
+    add_scores(store, Q, metric="hidden", status="hidden")
+    add_scores(store, Q, metric="second", status="hidden", label="#2")
+    add_scores(store, Q, metric="unseen", condition="answer_only")
+    add_task_scores(store, np.ones((2, 1)), tasks=["law", "physics"], models=["m0"], metric="published")
+    add_scores(store, Q, metric="first", label="#3")
+    add_scores(store, Q, metric="second", label="#4")
+    with transaction(store) as session:
+        set_default_metric(session, find_benchmark(session, "b"), "hidden")
+    with transaction(store, write=False) as session:
+        assert load_leaderboard(session, Selection(benchmark="b")).metric == "first"
+        assert [row.metric for row in list_benchmark_metrics(session) if row.default] == ["first"]
+
+
 def test_nothing_is_reported_if_there_is_one_metric_or_one_is_named(store: sa.Engine) -> None:
     add_scores(store, Q)
     add_scores(store, Q, metric="gold_probability")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries.resolution import CONFIDENCE, BenchmarkKey, benchmark_label, has_scores
+from tracker.queries.resolution import UNITS, BenchmarkKey, benchmark_label, default_order, has_scores, list_metrics
+from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 
 
@@ -42,24 +42,26 @@ def list_benchmark_metrics(session: Session) -> list[BenchmarkMetric]:
             *(benchmark.id, benchmark.name.label("benchmark"), benchmark.revision, benchmark.default_metric_id),
             *(metric.id.label("metric_id"), metric.name, metric.higher_is_better, metric.lower, metric.upper),
             sa.func.count(run.id).label("n_runs"),
-            sa.func.min(run.id).label("first_run"),
-            sa.func.min(sa.case((run.status == "complete", 0), else_=1)).label("excluded"),
         )
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
         .join(tables.benchmark, benchmark.id == run.benchmark_id)
         .where(sa.or_(has_scores("prompt"), has_scores("task")))
         .group_by(*(benchmark[name] for name in ("id", "name", "revision", "default_metric_id")))
         .group_by(*(metric[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
+        .order_by(sa.func.min(run.id), metric.id)
     )
-    rows = sorted(session.execute(query).all(), key=_default_order)
-    first: dict[int, int] = {}
-    for row in rows:
-        first.setdefault(row.id, row.metric_id)
+    rows = session.execute(query).all()
+    benchmarks = {
+        row.id: BenchmarkKey(row.id, benchmark_label(row.benchmark, row.revision), row.default_metric_id)
+        for row in rows
+    }
+    defaults = {key: _find_default(session, kept) for key, kept in benchmarks.items()}
+    rows = sorted(rows, key=lambda row: (row.benchmark, row.revision, row.metric_id != defaults[row.id]))
     return [
         BenchmarkMetric(
-            benchmark=benchmark_label(row.benchmark, row.revision),
+            benchmark=benchmarks[row.id].label,
             metric=row.name,
-            default=first[row.id] == row.metric_id,
+            default=defaults[row.id] == row.metric_id,
             better="higher" if row.higher_is_better else "lower",
             lower=row.lower,
             upper=row.upper,
@@ -88,8 +90,9 @@ def find_metric_id(session: Session, benchmark: BenchmarkKey, name: str) -> int:
     return int(metrics[name])
 
 
-def _default_order(row: sa.Row[*tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return the place of a metric in a benchmark, as in `tracker.queries.resolution.find_metric`."""
-    is_default = row.metric_id == row.default_metric_id
-    is_confidence = str(row.name).startswith(CONFIDENCE)
-    return (row.benchmark, row.revision, not is_default, row.excluded, is_confidence, row.first_run, row.metric_id)
+def _find_default(session: Session, benchmark: BenchmarkKey) -> int | None:
+    """Return the key of the metric that `find_metric` chooses for leaderboards; None without complete runs."""
+    selection = Selection(benchmark=benchmark.label)
+    metrics = [metric for unit in UNITS for metric in list_metrics(session, benchmark, selection, unit)]
+    default = min(metrics, key=lambda metric: default_order(benchmark, metric.id, metric.name), default=None)
+    return None if default is None else default.id

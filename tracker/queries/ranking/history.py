@@ -16,9 +16,10 @@ from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
 from tracker.queries.resolution import (
-    CONFIDENCE,
+    BenchmarkKey,
     SelectedRun,
     benchmark_label,
+    default_order,
     find_benchmark,
     find_metric,
     has_scores,
@@ -178,26 +179,27 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
         NotFoundError: the model does not exist.
         SelectionError: the model has no scores of prompts.
     """
-    key = find_model(session, model).id
+    model_id = find_model(session, model).id
     run, score, metric, benchmark = tables.run.c, tables.score.c, tables.metric.c, tables.benchmark.c
     rows = session.execute(
         sa.select(
+            benchmark.id.label("benchmark_id"),
             benchmark.name.label("benchmark"),
             benchmark.revision,
+            benchmark.default_metric_id,
             run.condition,
             run.variant,
             metric.name.label("metric"),
-            sa.func.count(sa.distinct(run.id)).label("n_runs"),
-            sa.func.min(run.id).label("first_run"),
-            sa.case((metric.id == benchmark.default_metric_id, 0), else_=1).label("place"),
             metric.id.label("metric_id"),
+            sa.func.count(sa.distinct(run.id)).label("n_runs"),
         )
         .select_from(tables.score)
         .join(tables.run, run.id == score.run_id)
         .join(tables.metric, metric.id == score.metric_id)
         .join(tables.benchmark, benchmark.id == run.benchmark_id)
-        .where(run.model_id == key, run.status == "complete")
+        .where(run.model_id == model_id, run.status == "complete")
         .group_by(
+            benchmark.id,
             benchmark.name,
             benchmark.revision,
             benchmark.default_metric_id,
@@ -206,29 +208,26 @@ def list_histories(session: Session, model: str) -> list[AvailableHistory]:
             metric.id,
             metric.name,
         )
+        .order_by(sa.func.min(run.id), metric.id)
     ).all()
     if not rows:
         raise SelectionError(f"{model} has no scores of prompts yet, so it has no history to compare.")
-    grouped: dict[tuple[str, str, str], list[sa.Row[tuple[object, ...]]]] = {}
+    grouped: dict[tuple[str, str, str], list[sa.Row[Any]]] = {}
     for row in rows:
         place = (benchmark_label(row.benchmark, row.revision), row.condition, row.variant)
         grouped.setdefault(place, []).append(row)
-    histories = []
-    for (label, condition, variant), metrics in sorted(grouped.items()):
-        ordered: list[sa.Row[tuple[object, ...]]] = sorted(metrics, key=_default_order)
-        histories.append(
-            AvailableHistory(
-                benchmark=label,
-                metric=ordered[0].metric,
-                other_metrics=tuple(row.metric for row in ordered[1:]),
-                condition=condition,
-                variant=variant,
-                n_runs=ordered[0].n_runs,
-            )
-        )
-    return histories
+    return [_describe_history(*place, metrics) for place, metrics in sorted(grouped.items())]
 
 
-def _default_order(row: sa.Row[tuple[object, ...]]) -> tuple[object, ...]:
-    """Return the place of a metric in the order of `find_metric`."""
-    return row.place, str(row.metric).startswith(CONFIDENCE), row.first_run, row.metric_id
+def _describe_history(label: str, condition: str, variant: str, metrics: list[sa.Row[Any]]) -> AvailableHistory:
+    """Return a history of some metrics, which are in the order of storage."""
+    key = BenchmarkKey(metrics[0].benchmark_id, label, metrics[0].default_metric_id)
+    ordered = sorted(metrics, key=lambda row: default_order(key, row.metric_id, row.metric))
+    return AvailableHistory(
+        benchmark=label,
+        metric=ordered[0].metric,
+        other_metrics=tuple(row.metric for row in ordered[1:]),
+        condition=condition,
+        variant=variant,
+        n_runs=ordered[0].n_runs,
+    )
