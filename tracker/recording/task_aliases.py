@@ -6,6 +6,7 @@ Aliases are recorded like an import, so they are undone in the same way.
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -18,7 +19,7 @@ from tracker.name_lists import join_names
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.sql import tables
 from tracker.recording.undo.dependents import runs_with_prompts
-from tracker.recording.undo.imports import ALIAS, list_imports
+from tracker.recording.undo.imports import ALIAS, ImportRow, list_imports, load_log
 from tracker.recording.undo.removal import undo_import
 from tracker.schema import TaskAlias
 
@@ -67,7 +68,7 @@ def add_task_aliases(session: Session, benchmark: str, name: str, task: str) -> 
 
 
 def remove_task_aliases(session: Session, benchmark: str, name: str) -> int:
-    """Remove what `add_task_aliases` added; return the number of removed names.
+    """Remove what all calls of `add_task_aliases` with a name added; return the number of removed names.
 
     Scores that were imported under the name since stay with the task.
 
@@ -78,16 +79,28 @@ def remove_task_aliases(session: Session, benchmark: str, name: str) -> int:
 
     Raises:
         NotFoundError: the benchmark has no such name.
+        ConflictError: the name was added with others, by a pattern.
     """
-    label = find_benchmark(session, benchmark).label
-    records = {
-        row.task_alias[1]: row
-        for row in reversed(list_imports(session))
-        if row.task_alias is not None and row.task_alias[0] == label
-    }
-    if name not in records:
-        raise NotFoundError("alias", name, sorted(records))
-    return undo_import(session, records[name]).removed.get("task_alias", 0)
+    kept = find_benchmark(session, benchmark)
+    records = [(row, row.task_alias) for row in list_imports(session) if row.task_alias is not None]
+    by_name: dict[str, list[ImportRow]] = defaultdict(list)
+    for row, (label, added) in records:
+        if label == kept.label:
+            by_name[added].append(row)
+    chosen = by_name.get(name, [])
+    if not chosen and name in task_aliases(session, kept.id):
+        raise ConflictError(f"The name {name!r} was added with others.{_removal_advice(session, kept, name)}")
+    if not chosen:
+        raise NotFoundError("alias", name, sorted(by_name))
+    return sum(undo_import(session, row).removed.get("task_alias", 0) for row in chosen)
+
+
+def _removal_advice(session: Session, benchmark: BenchmarkKey, name: str) -> str:
+    """Return a line with the command that removes an other name; '' if its import is not recorded."""
+    for row in list_imports(session):
+        if load_log(session, row.id).is_added("task_alias", benchmark.id, name):
+            return f"\nTo remove it: {row.undo_command}"
+    return ""
 
 
 def _tasks(session: Session, benchmark: BenchmarkKey) -> dict[str, int]:
@@ -111,10 +124,12 @@ def _check_name(
     """
     if name in aliases:
         raise ConflictError(
-            f"{name!r} is another name of a task of {benchmark.label} already.\n"
-            f"Remove it first: {shlex.join(['suffrage', 'tasks', 'unalias', benchmark.label, name])}"
+            f"{name!r} is another name of a task of {benchmark.label} already."
+            f"{_removal_advice(session, benchmark, name)}"
         )
-    if task in aliases or name == task:
+    if name == task:
+        raise ConflictError(f"The task is already named {task!r}. Choose another name.")
+    if task in aliases:
         raise ConflictError(f"{task!r} is itself the other name. List the tasks of {benchmark.label}: suffrage tasks")
     if name in stored and (runs := _runs_of_task(session, benchmark.id, stored[name])):
         linked = tables.run_source.c

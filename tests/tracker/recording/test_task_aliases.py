@@ -147,6 +147,19 @@ class TestNames:
             assert remove_task_aliases(session, "quiz", "quiz/*") == 2
         assert tasks_of(engine) == {"biology": ((), 2), "law": ((), 2)}
 
+    def test_names_of_a_pattern_are_removed_together(self, engine: sa.Engine, tmp_path: Path) -> None:
+        alias(engine, "quiz/*", "*")
+        store_table(engine, tmp_path / "b.csv", "physics", model="n")
+        alias(engine, "quiz/*", "*")
+        advice = r"\nTo remove it: suffrage tasks unalias quiz 'quiz/\*'$"
+        with pytest.raises(ConflictError, match="another name of a task of quiz already." + advice):
+            alias(engine, "quiz/law", "biology")
+        with pytest.raises(ConflictError, match="was added with others." + advice), transaction(engine) as session:
+            remove_task_aliases(session, "quiz", "quiz/law")
+        with transaction(engine, exclusive=True) as session:
+            assert remove_task_aliases(session, "quiz", "quiz/*") == 3
+        assert tasks_of(engine) == {"biology": ((), 2), "law": ((), 2), "physics": ((), 2)}
+
     def test_the_name_is_removed_without_a_trace(self, engine: sa.Engine, tmp_path: Path) -> None:
         before = rows_of(engine)
         alias(engine, "x", "biology")
@@ -174,10 +187,10 @@ class TestNames:
         for name, task in (("x_*", "law"), ("x", "*"), ("*", "*"), ("*_*", "*"), ("", "law")):
             with pytest.raises(SelectionError, match="pattern"):
                 alias(engine, name, task)
-        with pytest.raises(ConflictError, match="itself"):
+        with pytest.raises(ConflictError, match="already named 'law'"):
             alias(engine, "law", "law")
         alias(engine, "x", "law")
-        with pytest.raises(ConflictError, match="another name of a task of quiz already"):
+        with pytest.raises(ConflictError, match=r"already.\nTo remove it: suffrage tasks unalias quiz x$"):
             alias(engine, "x", "biology")
         with pytest.raises(NotFoundError, match="No task 'x'"):
             alias(engine, "y", "x")

@@ -83,7 +83,7 @@ def alias(benchmark: str, name: str, task: str, database: str | None) -> None:
 def unalias(benchmark: str, name: str, database: str | None) -> None:
     """Remove a name that `suffrage tasks alias` added.
 
-    Scores that were imported under the name since stay with the task.
+    A pattern removes all names that it added. Scores that were imported under a name since stay with the task.
 
     Examples:
         suffrage tasks unalias mmlu_pro mmlu_pro_biology

@@ -15,8 +15,6 @@ from tracker.queries.sql import tables
 
 MERGE = ("suffrage", "models", "merge")
 """Command whose record holds its arguments in place of a file: the model that stays, and the merged one."""
-
-
 ALIAS = ("suffrage", "tasks", "alias")
 """Command whose record holds its arguments in place of a file: benchmark, other name and task."""
 
