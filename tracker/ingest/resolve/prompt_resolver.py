@@ -250,7 +250,7 @@ class _BlockResolution:
     def _places(self, row: int, taskless: int | None) -> list[int]:
         """Return the tasks in which the prompt of a row may be stored."""
         if self.prompts.tasks is None:
-            return list(dict.fromkeys(self.resolver.catalogue.tasks(self.index.benchmark_id).values()))
+            return self.tasks
         task = self.labelled[row][0]
         return [task] if taskless is None else [task, taskless]
 
