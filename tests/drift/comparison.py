@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ TASK_SCORES = """
     FROM task_score JOIN metric ON metric.id = task_score.metric_id JOIN task ON task.id = task_score.task_id
 """
 DETAILS = "SELECT id, details FROM prompt"
+LOWER_IS_BETTER = ("perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ppl", "ter")
+"""Metrics whose smallest value has rank 1."""
 
 Place = tuple[str, str, str]
 """A model, a benchmark and a metric."""
@@ -133,7 +135,7 @@ def compare(harness: Harness, results: Path, database: Path) -> dict[str, TaskCo
 
 
 def _compare_leaderboards(reported: Sequence[Reported], database: Path, comparisons: dict[str, TaskComparison]) -> None:
-    """Compare the leaderboard of each benchmark that is one task with the harness's numbers, and their order."""
+    """Compare the leaderboard of each benchmark that is one task with the harness's numbers: means and ranks."""
     boards: dict[tuple[str, str], dict[str, Reported]] = defaultdict(dict)
     for number in reported:
         if number.tasks == (number.benchmark,) and number.column == "value" and number.statistic is mean:
@@ -142,11 +144,22 @@ def _compare_leaderboards(reported: Sequence[Reported], database: Path, comparis
         comparison = comparisons[benchmark]
         rows = _leaderboard(database, benchmark, metric)
         for model, number in numbers.items():
-            comparison.n_compared += 1
+            comparison.n_compared += 2
             row = rows.get(model, {})
             if not _agree(number, row.get("mean", math.nan)):
                 text = f"{model}: reported {number.name} = {number.value:.8g}, leaderboard {row.get('mean')}"
                 comparison.differences.append(text)
+            if (rank := _rank(number, numbers.values())) != row.get("rank"):
+                text = f"{model}: rank {rank:g} by the reported {number.name}, leaderboard {row.get('rank')}"
+                comparison.differences.append(text)
+
+
+def _rank(number: Reported, numbers: Iterable[Reported]) -> float:
+    """The rank of a model by the reported numbers, from 1; models with equal numbers share the mean of their ranks."""
+    sign = -1.0 if number.metric.partition(",")[0] in LOWER_IS_BETTER else 1.0
+    gains = [sign * (competitor.value - number.value) for competitor in numbers]
+    n_better, n_equal = (sum(gain > TOLERANCE for gain in gains), sum(abs(gain) <= TOLERANCE for gain in gains))
+    return n_better + (n_equal + 1) / 2
 
 
 def _leaderboard(database: Path, benchmark: str, metric: str) -> dict[str, dict[str, Any]]:

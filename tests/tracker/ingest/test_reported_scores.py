@@ -420,12 +420,14 @@ class TestDriftCheck:
         rows = [sample(n, acc=value, perplexity=-1.0 - n) for n, value in enumerate((0, 1, 1, 1))]
         correct = {"acc,none": 0.75, "acc_stderr,none": 0.25, "perplexity,none": math.exp(2.5)}
         changed = {"acc,none": 0.5, "acc_stderr,none": 0.2, "perplexity,none": 2.5}
+        worse = [row | {"perplexity": row["perplexity"] - 1} for row in rows]
         for name, reported in (("correct", correct), ("changed", changed)):
             folder = tmp_path / name
-            write_run(folder, "org/m", rows, reported)
+            write_run(folder / "m", "org/m", rows, reported)
+            write_run(folder / "n", "org/n", worse, correct | {"perplexity,none": math.exp(3.5)})
             comparisons = compare(HARNESS, folder, tmp_path / f"{name}.db")
             differences = [text for task in comparisons for text in comparisons[task].differences]
-            assert comparisons["t"].n_compared == 8
+            assert comparisons["t"].n_compared == 20
             names_of_changes = {key for key in correct if any(f"reported {key} =" in text for text in differences)}
             assert names_of_changes == (set() if name == "correct" else set(correct))
-        assert len(differences) > len(correct)
+        assert "org/m: rank 2 by the reported acc,none, leaderboard 1.5" in differences
