@@ -2,7 +2,7 @@
 
 ``python -m drift [HARNESS ...] [--environments FOLDER]`` installs each release, evaluates local tasks with it, imports
 the files and compares every reported number with the store. It exits with 1 if a number differs, a release does not
-run, its files are rejected, or nothing was compared; with 0 otherwise, also if a release does not install.
+run, its files are rejected, or too few numbers were compared; with 0 otherwise, also if a release does not install.
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ def main(arguments: list[str]) -> int:
     }
     parser = argparse.ArgumentParser(prog="drift", description=__doc__)
     parser.add_argument("harnesses", nargs="*", metavar="HARNESS", help=f"{', '.join(harnesses)}; default: all")
-    parser.add_argument("--environments", type=Path, metavar="FOLDER", help="keep environments and results here")
+    parser.add_argument(
+        "--environments",
+        type=Path,
+        metavar="FOLDER",
+        help="keep and reuse environments here",
+    )
     options = parser.parse_args(arguments)
     if unknown := set(options.harnesses) - set(harnesses):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(harnesses)}")
@@ -68,12 +73,11 @@ def main(arguments: list[str]) -> int:
                     print(*row.cells, sep="\t", file=sys.stderr, flush=True)
                     rows.append(row)
     _print(rows)
-    wrong = any(row.differences or row.failed for row in rows)
-    return int(wrong or not any(row.n_compared for row in rows))
+    return int(any(row.differences or row.failed for row in rows) or not any(row.n_compared for row in rows))
 
 
 def _check(harness: Harness, release: Release, folder: Path) -> Iterator[Row]:
-    """Yield the rows of a release: one for each task of each of its results, or one with the reason for none."""
+    """Yield the rows of a release: one for each task of each of its results, and one for each reason of a failure."""
     label = release.requirements[0]
     place = folder / "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in label)
     try:
@@ -87,6 +91,7 @@ def _check(harness: Harness, release: Release, folder: Path) -> Iterator[Row]:
         except RunError as error:
             yield Row(harness.name, environment.version, status=f"does not run: {error}", failed=True)
             return
+        n_compared = 0
         for number, results in enumerate(folders):
             try:
                 compared = compare(harness, results, Path(temporary) / f"store{number}.db")
@@ -101,7 +106,11 @@ def _check(harness: Harness, release: Release, folder: Path) -> Iterator[Row]:
                 ]
                 status = "; ".join(["installed", *dict.fromkeys(reason for reason in reasons if reason)])
                 count = comparison.n_compared
+                n_compared += count
                 yield Row(harness.name, environment.version, results.name, task, count, unexplained, status)
+        if n_compared < release.min_compared:
+            status = f"too few numbers compared: {n_compared:,} of at least {release.min_compared:,}"
+            yield Row(harness.name, environment.version, status=status, failed=True)
 
 
 def _explanation(harness: Harness, version: str, text: str) -> str | None:

@@ -75,10 +75,12 @@ class Release:
     Attributes:
         requirements: of pip or npm; that of the harness first, without a version for the newest.
         installer: which of the two.
+        min_compared: fewer compared numbers are a failure: the release or the check no longer yields some.
     """
 
     requirements: tuple[str, ...]
     installer: Literal["pip", "npm"] = "pip"
+    min_compared: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -182,9 +182,9 @@ HARNESS = Harness(
     name="inspect",
     package="inspect-ai",
     releases=(
-        Release(requirements=("inspect-ai",)),
-        Release(requirements=("inspect-ai==0.3.100",)),
-        Release(requirements=("inspect-ai==0.3.50", "textual<2")),
+        Release(requirements=("inspect-ai",), min_compared=650),
+        Release(requirements=("inspect-ai==0.3.100",), min_compared=450),
+        Release(requirements=("inspect-ai==0.3.50", "textual<2"), min_compared=320),
     ),
     run=run,
     reported=reported,

