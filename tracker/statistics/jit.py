@@ -56,7 +56,6 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         self.file_stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, self.file_stamp)
-
         self._lock = ExitStack()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -113,9 +112,9 @@ def _load_or_compile(kernel: Any) -> Callable[[Any], Any]:
             try:
                 return compile_signature(signature)
             finally:
-                kernel._cache.unlock()
                 if is_enabled:
                     gc.enable()
+                kernel._cache.unlock()
 
     return load_or_compile
 
