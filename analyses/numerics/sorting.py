@@ -16,7 +16,7 @@ def stable_argsort(values: Any, order: Any, buffer: Any) -> None:
 
     Args:
         values: ``(n,)`` without NaN.
-        order: ``(n,)`` int64.
+        order: at least ``(n,)`` int64; its first ``n`` are filled.
         buffer: at least ``(n,)`` int64, overwritten.
     """
     n = values.size

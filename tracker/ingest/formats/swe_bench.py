@@ -131,7 +131,10 @@ def _instances(path: Path, report: dict[str, Any]) -> tuple[dict[str, str], list
 
 
 def _names(path: Path, options: ReadOptions) -> tuple[str, str]:
-    """Return model and run from the file name <model>.<run id>.json, with two underscores for a slash."""
+    """Return model and run from the folder of a submission, or from the file name <model>.<run id>.json.
+
+    The file name has two underscores for a slash.
+    """
     stem = re.sub(r"\.json(\.gz)?$", "", path.name)
     model, dot, run_id = stem.rpartition(".")
     submission = SUBMISSION.fullmatch(path.absolute().parent.parent.name) if stem == "results" else None
