@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 
 from tracker.ingest.resolve.similar_models import find_similar_models, show_name
 from tracker.name_lists import join_names
-from tracker.queries.catalogue.listing import list_models
 from tracker.queries.catalogue.prompt_problems import count_prompt_problems
 from tracker.queries.findings.finding_records import get_finding
 from tracker.queries.findings.staleness import list_stale_findings
@@ -76,9 +75,11 @@ def check_contents(session: Session) -> Iterator[Check]:
 
 
 def _models(session: Session) -> Check:
-    """Return the warning about models whose names are similar."""
-    names = [row.name for row in list_models(session)]
-    pairs = find_similar_models(sorted(names), {})
+    """Return the warning about models whose names are similar; the model that was stored first stays, as in imports."""
+    model, alias = tables.model.c, tables.model_alias.c
+    query = sa.select(model.name).where(model.name.not_in(sa.select(alias.name))).order_by(model.id)
+    names = session.scalars(query).all()
+    pairs = find_similar_models(names, {})
     if not pairs:
         return Check(name="models", verdict="ok", result=f"{len(names):,}" if names else "none yet")
     similar = join_names((f"{show_name(first)} and {show_name(second)}" for first, second in pairs), MAX_NAMES)

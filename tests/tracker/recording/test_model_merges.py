@@ -79,7 +79,7 @@ class TestSimilarNames:
         assert "suffrage models merge Llama LLAMA" in warning
         assert store(engine, tmp_path / "c.csv", "third", "fourth") == ()
 
-    def test_the_store_is_checked_for_them(self, engine: sa.Engine) -> None:
+    def test_the_store_is_checked_for_them(self, engine: sa.Engine, tmp_path: Path) -> None:
         def models() -> Check:
             with transaction(engine, write=False) as session:
                 return next(check for check in check_contents(session) if check.name == "models")
@@ -89,6 +89,8 @@ class TestSimilarNames:
         with transaction(engine, exclusive=True) as session:
             merge_models(session, "org/Llama", "org/llama")
         assert (models().verdict, models().result, models().advice) == ("ok", "1", "")
+        store(engine, tmp_path / "later.csv", "zed", "Zed")
+        assert models().advice == "If they are one model: suffrage models merge zed Zed"
 
 
 class TestMerge:
