@@ -296,6 +296,15 @@ class TestReportedNumbers:
         (tmp_path / "out.json").write_text(json.dumps(content))
         assert not read(tmp_path / "out.json").differences
 
+    def test_a_named_score_of_weight_zero_adds_nothing_to_the_sum(
+        self, tmp_path: Path, content: dict[str, Any]
+    ) -> None:
+        content["results"]["results"][1]["gradingResult"]["namedScoreWeights"]["right"] = 0
+        for total, n_differences in ((3, 0), (3.5, 1)):
+            content["results"]["prompts"][0]["metrics"]["namedScores"]["right"] = total
+            (tmp_path / "out.json").write_text(json.dumps(content))
+            assert len(read(tmp_path / "out.json").differences) == n_differences
+
     @pytest.mark.parametrize("key", ["score", "testPassCount", "testFailCount", "testErrorCount", "right", "errors"])
     def test_a_changed_number_is_named(self, tmp_path: Path, content: dict[str, Any], key: str) -> None:
         metrics = content["results"]["prompts"][0]["metrics"]

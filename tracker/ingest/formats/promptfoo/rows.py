@@ -96,7 +96,7 @@ def parse_result(data: Any) -> PromptfooResult:
     raw = text(prompt.get("raw"))
     values = {SCORE: optional_score(data.get("score")), PASS: float(success) if isinstance(success, bool) else math.nan}
     values |= {named_metric(name): optional_score(value) for name, value in mapping(data.get("namedScores")).items()}
-    weights = mapping(mapping(grading).get("namedScoreWeights"))
+    weights = mapping(mapping(grading).get("namedScoreWeights")).items()
     return PromptfooResult(
         column=_column(data, prompt),
         key=_hash(variables, asserted if asserted else None, None if variables else case.get("description")),
@@ -109,7 +109,9 @@ def parse_result(data: Any) -> PromptfooResult:
         errored=errored,
         success=success if isinstance(success, bool) else None,
         values=values,
-        weights={named_metric(name): weight for name, value in weights.items() if (weight := optional_score(value))},
+        weights={
+            named_metric(name): weight for name, value in weights if (weight := optional_score(value)) is not None
+        },
     )
 
 
