@@ -56,7 +56,7 @@ class Environment:
         variables: Mapping[str, str] | None = None,
         exit_codes: Sequence[int] = (0,),
     ) -> str:
-        """Run a program offline and return what it prints.
+        """Run a program that loads nothing from the Hugging Face hub; return what it prints.
 
         Raises:
             RunError: it ends with another exit code, or takes too long.
