@@ -14,7 +14,7 @@ from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import combine_checksums, compute_checksum
 from tracker.queries.catalogue.metrics import find_metric_id
-from tracker.queries.findings.staleness import list_stale_findings
+from tracker.queries.findings.staleness import compare_staleness, list_stale_findings
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.sql import tables
 from tracker.recording.run_status import delete
@@ -113,13 +113,13 @@ def delete_metric(session: Session, benchmark: BenchmarkKey, name: str) -> Metri
         delete(session, empty, f"metric {name} deleted")
     _forget_sources(session, benchmark, key)
     _forget_metric(session, benchmark, key)
-    after = list_stale_findings(session)
+    stale, _ = compare_staleness(before, list_stale_findings(session))
     return MetricDeletion(
         n_scores=n_scores,
         n_task_scores=n_task_scores,
         run_ids=tuple(changed),
         deleted_runs=tuple(empty),
-        stale={finding: why for finding, why in after.items() if before.get(finding) != why},
+        stale=stale,
     )
 
 

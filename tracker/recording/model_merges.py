@@ -18,7 +18,7 @@ from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS
 from tracker.ingest.write.undo_log import recorded_import
 from tracker.queries.catalogue.model_names import find_model
-from tracker.queries.findings.staleness import list_stale_findings
+from tracker.queries.findings.staleness import compare_staleness, list_stale_findings
 from tracker.recording.undo.imports import MERGE, list_imports
 from tracker.recording.undo.removal import UndoResult, undo_import
 from tracker.schema import Model, ModelAlias, Run
@@ -71,13 +71,13 @@ def merge_models(session: Session, name: str, merged: str) -> MergedModel:
             if getattr(stays, fact) is None and getattr(goes, fact) is not None:
                 setattr(stays, fact, getattr(goes, fact))
         moved, relabeled = _move_runs(session, target.id, goes)
-    after = list_stale_findings(session)
+    stale, _ = compare_staleness(before, list_stale_findings(session))
     return MergedModel(
         name=target.name,
         alias=source.name,
         run_ids=moved,
         relabeled=relabeled,
-        stale={key: why for key, why in after.items() if before.get(key) != why},
+        stale=stale,
     )
 
 

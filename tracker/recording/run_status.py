@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import ConflictError
 from tracker.queries.catalogue.listing import RunRow, find_run
-from tracker.queries.findings.staleness import list_stale_findings
+from tracker.queries.findings.staleness import compare_staleness, list_stale_findings
 from tracker.queries.sql import tables
 from tracker.run_settings import evaluation_identity, get_command
 
@@ -169,7 +169,7 @@ def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> 
         )
     session.execute(sa.delete(used).where(used.c.run_id.in_(keys)))
     session.execute(sa.delete(run_table).where(run_table.c.id.in_(keys)))
-    return _compare_staleness(session, keys, before)
+    return _describe_change(session, keys, before)
 
 
 def _runs(session: Session, keys: Sequence[int]) -> list[RunRow]:
@@ -183,13 +183,9 @@ def _describe(row: RunRow) -> str:
 def _change_runs(session: Session, keys: Sequence[int], values: Mapping[str, object]) -> StatusChange:
     before = list_stale_findings(session)
     session.execute(sa.update(tables.run).where(tables.run.c.id.in_(keys)).values(**values))
-    return _compare_staleness(session, keys, before)
+    return _describe_change(session, keys, before)
 
 
-def _compare_staleness(session: Session, keys: Sequence[int], before: Mapping[int, str]) -> StatusChange:
-    after = list_stale_findings(session)
-    return StatusChange(
-        run_ids=tuple(dict.fromkeys(keys)),
-        stale={key: why for key, why in after.items() if before.get(key) != why},
-        sound=tuple(key for key in before if key not in after),
-    )
+def _describe_change(session: Session, keys: Sequence[int], before: Mapping[int, str]) -> StatusChange:
+    stale, sound = compare_staleness(before, list_stale_findings(session))
+    return StatusChange(run_ids=tuple(dict.fromkeys(keys)), stale=stale, sound=sound)

@@ -55,6 +55,19 @@ def list_stale_findings(session: Session, keys: Collection[int] | None = None) -
     return {key: reason for key in sorted(selected) if (reason := findings[key].reason)}
 
 
+def compare_staleness(before: Mapping[int, str], after: Mapping[int, str]) -> tuple[dict[int, str], tuple[int, ...]]:
+    """Compare the stale findings before and after a change.
+
+    Args:
+        before, after: from `list_stale_findings`.
+
+    Returns:
+        The findings that became stale, or are stale for another reason, with the reason; and those no longer stale.
+    """
+    stale = {key: why for key, why in after.items() if before.get(key) != why}
+    return stale, tuple(key for key in before if key not in after)
+
+
 @dataclass
 class _FindingData:
     """A finding with its selection, and the changes of its data.

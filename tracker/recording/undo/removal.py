@@ -16,7 +16,7 @@ from tracker.ingest.write.bulk_rows import load_scores
 from tracker.ingest.write.checksums import compute_checksum
 from tracker.ingest.write.score_columns import unpack
 from tracker.ingest.write.undo_log import RowKey
-from tracker.queries.findings.staleness import list_stale_findings
+from tracker.queries.findings.staleness import compare_staleness, list_stale_findings
 from tracker.queries.sql import tables
 from tracker.recording.run_status import delete, preview_deletion
 from tracker.recording.undo.dependents import (
@@ -113,14 +113,14 @@ class _Removal:
         self._check_dependents()
         self._remove_catalogue()
         self._remove_source()
-        after = list_stale_findings(self.session)
+        stale, sound = compare_staleness(before, list_stale_findings(self.session))
         return UndoResult(
             removed=dict(self.removed),
             n_restored=self.n_restored,
             kept=dict(self.kept),
             run_ids=(*runs, *self._existing("run", sorted(changed))),
-            stale={key: why for key, why in after.items() if before.get(key) != why},
-            sound=tuple(key for key in before if key not in after),
+            stale=stale,
+            sound=sound,
         )
 
     def _forget_replaced_keys(self) -> None:
