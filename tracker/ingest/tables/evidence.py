@@ -16,7 +16,6 @@ from tracker.ingest.tables.layout import Orientation
 from tracker.ingest.tables.names.column_headings import (
     is_model_heading,
     is_model_side_heading,
-    is_summary_heading,
     is_weak_model_heading,
     states_unit,
 )
@@ -282,7 +281,7 @@ class CrossReadings:
             evidence += 2
         if any(normalize_heading(column.heading) in PROMPT_DETAILS for column in columns):
             evidence += 2.5 if entity == "prompt" else 0
-        if any(is_summary_heading(cell) for cell in self.table.columns[key].cells):
+        if self.table.columns[key].has_summary:
             evidence += 3 if entity == "task" else -1
         metrics = sum(normalize_heading(self.table.columns[name].heading) in KNOWN_METRICS for name in values)
         if metrics and COLUMNS[orientation] == "model":

@@ -16,6 +16,7 @@ from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.tables.names.column_headings import (
     attached_stem,
     clean_heading,
+    has_summary,
     heading_direction,
     is_model_heading,
     is_side_heading,
@@ -77,6 +78,11 @@ class TableColumn:
     def is_unique(self) -> bool:
         """Return whether no two cells are equal."""
         return len(set(self.cells)) == len(self.cells)
+
+    @cached_property
+    def has_summary(self) -> bool:
+        """Return whether a cell states a summary of the other rows, such as an average."""
+        return has_summary(self.cells)
 
     @cached_property
     def role(self) -> ColumnRole:

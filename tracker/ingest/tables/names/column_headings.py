@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -98,10 +99,21 @@ def is_summary_row(name: str) -> bool:
 
 def find_summary_rows(names: pa.Array) -> list[int]:
     """Return the positions of the names that `is_summary_row` accepts; other names cost a tenth of its time."""
+    return [row for row in _find_candidates(names) if is_summary_row(names[row].as_py())]
+
+
+def has_summary(cells: Sequence[str]) -> bool:
+    """Return whether `is_summary_heading` accepts a cell."""
+    import pyarrow as pa
+
+    return any(is_summary_heading(cells[row]) for row in _find_candidates(pa.array(cells, pa.string())))
+
+
+def _find_candidates(names: pa.Array) -> list[int]:
     import pyarrow.compute as pc
 
-    candidates = np.flatnonzero(pc.match_substring_regex(names, MAYBE_SUMMARY_ROW, ignore_case=True).fill_null(False))
-    return [int(row) for row in candidates if is_summary_row(names[row].as_py())]
+    matches = pc.match_substring_regex(names, MAYBE_SUMMARY_ROW, ignore_case=True).fill_null(False)
+    return [int(row) for row in np.flatnonzero(matches)]
 
 
 def mentions_summary(name: str) -> bool:
