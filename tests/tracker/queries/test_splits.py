@@ -11,6 +11,7 @@ from filled_stores import add_scores, add_task_scores
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from source_tree import ROOT
 
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
@@ -61,6 +62,7 @@ class TestDefault:
             "Split of b: test, with scores of 3 of 3 models. Not used: validation (2 prompts, 1 model). "
             "Select others with --split validation or --split all.",
         )
+        assert notices[0] in (ROOT / "docs/how-to/datasets.md").read_text()
 
     def test_every_input_uses_the_same_prompts(self, scored: sa.Engine) -> None:
         with transaction(scored, write=False) as session:
