@@ -96,7 +96,8 @@ class ArchivedNames:
             if key is not None and names.setdefault(key, row[1]) != row[1]:
                 raise ConflictError(
                     f"{self.archive.path}: the archive has two tasks, {names[key]!r} and {row[1]!r}, that are one in "
-                    "the store. Separate them: suffrage tasks unalias"
+                    "the store. List its aliases with `suffrage tasks list`, and remove one with "
+                    "`suffrage tasks unalias BENCHMARK NAME`"
                 )
 
     def _models(self) -> None:

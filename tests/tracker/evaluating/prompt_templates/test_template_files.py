@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from prompt_tables import make_prompts, template
+from source_tree import ROOT
 
 from tracker.errors import BadInputError, NotFoundError, SelectionError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
@@ -152,6 +153,18 @@ class TestErrors:
             template(tmp_path, source)
         assert str(error.value).startswith(f"{tmp_path / 'own.jinja'}: ")
         assert words in str(error.value)
+
+    def test_messages_are_those_of_the_page(self, tmp_path: Path) -> None:
+        page = (ROOT / "docs/reference/templates.md").read_text()
+        prompts = make_prompts(["Why?"], [["sun", "rain"]], tasks=["R1"], details=[{"reason": "x", "uid": "u"}])
+        with pytest.raises(BadInputError) as misspelt:
+            template(tmp_path, "a\nb\n{{ qestion }}")
+        with pytest.raises(BadInputError) as missing:
+            render(tmp_path, "a\n{{ details.premise }}", prompts)
+        first = str(misspelt.value).replace(str(tmp_path / "own.jinja"), "mine.jinja")
+        second = str(missing.value).replace(str(tmp_path / "own.jinja"), "mine.jinja").replace("'p0'", "'17'")
+        assert f"\n{first.partition('?')[0]}? …\n" in page
+        assert f"\n{second}\n" in page
 
     @pytest.mark.parametrize(
         ("source", "words"),
