@@ -23,13 +23,14 @@ from analyses.voting_rules import figures, tables
 from analyses.voting_rules.method import apply_voting_rules
 from analyses.voting_rules.summary import summarize
 from analyses.voting_rules.validation import check_options
+from analyses.voting_rules.verdict import describe_verdict
 from analyses.voting_rules.warnings import collect_warnings
 from tracker.queries.ranking.task_rankings import select_rankable
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Report, analysis
 
 
-@analysis
+@analysis(in_verdict={"time_limit": 1.0})
 def analyze(
     scores: TaskMatrix,
     *,
@@ -62,4 +63,5 @@ def analyze(
             *field.warnings,
             *collect_warnings(finding, is_truncated=len(built_tables["pareto"]) == tables.MAX_PAIRS),
         ],
+        verdict=describe_verdict(finding),
     )

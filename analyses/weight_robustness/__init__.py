@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 
 from analyses.weight_robustness import figures, tables
 from analyses.weight_robustness.method import weigh_at_random
-from analyses.weight_robustness.summary import list_model_warnings, summarize
+from analyses.weight_robustness.summary import describe_verdict, list_model_warnings, summarize
 from analyses.weight_robustness.validation import validate_weighting
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.weighted_scores import select_complete_weighted
@@ -26,7 +26,7 @@ from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import RankedModels, Report, analysis
 
 
-@analysis
+@analysis(in_verdict={})
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,
@@ -82,4 +82,5 @@ def analyze(
         },
         figures=drawings,
         warnings=[*voters.warnings, *list_model_warnings(finding)],
+        verdict=[describe_verdict(finding)],
     )

@@ -11,7 +11,7 @@ from analyses.presentation.name_lists import list_leaders
 from analyses.weight_robustness.method import WeightRobustness
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
-from tracker.recording.finding import Undefined
+from tracker.recording.finding import Undefined, VerdictLine
 
 MAX_DEVIATION = 3.5
 """Over the root of the number of draws, a difference that no share of draws has by chance: seven standard errors."""
@@ -48,6 +48,19 @@ def _headline(finding: WeightRobustness) -> str:
         return f"{join_names(leaders)} {verb}{place}, but not robustly: {pronoun} in only {draws}."
     place = " robustly first" if len(leaders) == 1 else " robustly"
     return f"{join_names(leaders)} {verb}{place}: {pronoun} in {draws}."
+
+
+def describe_verdict(finding: WeightRobustness) -> VerdictLine:
+    """Return whether random weights of the prompts change the first place."""
+    n_draws, leaders = finding.under.n_draws, list_leaders(finding.rank, finding.models)
+    changes = finding.n_changes > CENTRAL[0] * n_draws
+    share = "all" if not finding.n_changes else f"{1 - finding.n_changes / n_draws:.1%} of"
+    return VerdictLine(
+        topic="weights of prompts",
+        text=f"{join_names(leaders)} {'leads' if len(leaders) == 1 else 'lead'} in {share} {n_draws:,} random "
+        "weightings of the prompts.",
+        leader_changes=changes,
+    )
 
 
 def _list_evidence(finding: WeightRobustness) -> Iterator[str]:

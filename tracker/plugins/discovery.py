@@ -12,6 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -196,11 +197,11 @@ def _parse_source(source: bytes, mark: str) -> _ParsedSource | None:
     if decorator is None:
         return None
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-    options = {
-        keyword.arg: keyword.value.value
-        for keyword in keywords
-        if keyword.arg is not None and isinstance(keyword.value, ast.Constant)
-    }
+    options = {}
+    for keyword in keywords:
+        if keyword.arg is not None:
+            with suppress(ValueError):  # not a literal
+                options[keyword.arg] = ast.literal_eval(keyword.value)
     return _ParsedSource(description=(ast.get_docstring(tree) or "").split("\n", 1)[0], options=options)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,6 +149,21 @@ class FilterDecisions:
             raise ValueError("a prompt is kept if, and only if, no reason removes it")
 
 
+@dataclass(frozen=True, kw_only=True)
+class VerdictLine:
+    """The effect of one choice on the first place: a line of `suffrage verdict`.
+
+    Attributes:
+        topic: the choice that is varied, such as ``weights of prompts``.
+        text: the result as one sentence, with names and numbers.
+        leader_changes: whether another model can be first; None if that is not known.
+    """
+
+    topic: str
+    text: str
+    leader_changes: bool | None
+
+
 @dataclass(frozen=True)
 class Report:
     """A finding with its summary, tables and figures; all of it is stored, then published.
@@ -165,6 +180,7 @@ class Report:
             caveats that the summary leaves free; the others are recorded separately.
         filter: the kept prompts, for an analysis that is a filter; ``--filter ID`` then selects them in every other
             analysis.
+        verdict: its lines in the verdict on the benchmark; not stored.
     """
 
     finding: Finding
@@ -176,16 +192,30 @@ class Report:
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     filter: FilterDecisions | None = None
+    verdict: Sequence[VerdictLine] = ()
 
 
 F = TypeVar("F", bound=Callable[..., Report])
 
 
-def analysis(function: F) -> F:
+@overload
+def analysis(function: F) -> F: ...
+@overload
+def analysis(*, in_verdict: Mapping[str, Any] | None = None) -> Callable[[F], F]: ...
+def analysis(function: F | None = None, *, in_verdict: Mapping[str, Any] | None = None) -> F | Callable[[F], F]:
     """Mark a function as an analysis: its module becomes a command.
 
     The command is named after the module (``prompt_correlation`` → ``prompt-correlation``), its help is the module's
     docstring, its options are the function's keyword-only parameters.
+
+    Args:
+        function: the analysis.
+        in_verdict: a literal mapping, if `suffrage verdict` is to run the analysis and show its `Report.verdict`: the
+            parameters that differ from the defaults there, such as a shorter time limit. It is read from the source.
     """
-    function.__suffrage_analysis__ = True  # type: ignore[attr-defined]
-    return function
+
+    def mark(function: F) -> F:
+        function.__suffrage_analysis__ = True  # type: ignore[attr-defined]
+        return function
+
+    return mark if function is None else mark(function)
