@@ -9,7 +9,7 @@ section II (CR1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +125,48 @@ def compare_all_pairs(
         only_second=None if only is None else only.T,
         scale=scale,
     )
+
+
+def compare_worst_cases(
+    Q: NDArray[np.float64],
+    groups: Grouping | None = None,
+    correction: Correction = "CR1",
+    *,
+    worst: float,
+    best: float,
+) -> PairwiseDifferences:
+    """Compare every two columns with all missing scores set against the first of them.
+
+    Entry (i, j) is column i with ``worst`` for each missing score, minus column j with ``best`` for each, over all
+    rows. No completion of the table has a smaller advantage of i over j, prompt by prompt, so a test of the worst case
+    that rejects "i is not better than j" keeps its level whatever is missing. Entry (j, i) is the other extreme.
+
+    Source: Horowitz and Manski 2000, "Nonparametric analysis of randomized experiments with missing covariate and
+    outcome data".
+
+    Args:
+        Q: ``(n, k)`` finite scores within the bounds; NaN = missing.
+        groups, correction: as for `compare_all_pairs`.
+        worst, best: the bounds of a score, in the order of merit.
+    """
+    k, missing = Q.shape[1], np.isnan(Q)
+    incomplete = np.flatnonzero(missing.any(axis=0))
+    if not len(incomplete):
+        return compare_all_pairs(Q, groups, correction)
+    favoured = np.where(missing[:, incomplete], best, Q[:, incomplete])
+    pairs = compare_all_pairs(np.hstack([np.where(missing, worst, Q), favoured]), groups, correction)
+    as_second = np.arange(k)
+    as_second[incomplete] = k + np.arange(len(incomplete))
+    taken = np.ix_(np.arange(k), as_second)
+    arrays = {
+        name: getattr(pairs, name)[taken].copy()
+        for name in ("n", "difference", "stderr", "n_clusters", "stderr_clustered", "degrees_clustered")
+    }
+    for name in ("difference", "stderr", "stderr_clustered"):
+        np.fill_diagonal(arrays[name], np.diag(getattr(pairs, name))[:k])
+    only = (pairs.only_first, pairs.only_second)
+    first, second = (None if side is None else side[taken] for side in only)
+    return replace(pairs, **arrays, only_first=first, only_second=second)
 
 
 def _between(

@@ -2,7 +2,8 @@
 
 Source: Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for ranks with applications to mobility across
 neighbourhoods and academic achievement across countries", section 3. Tests of all pairs with a controlled family-wise
-error rate give intervals that hold all ranks simultaneously.
+error rate give intervals that hold all ranks simultaneously. Missing scores enter by their worst cases, see
+`compare_worst_cases`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.multiple_testing import holm_values
-from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs
+from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs, compare_worst_cases
 from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_RANKS, generator
@@ -30,18 +31,19 @@ class RankIntervals:
     """Rank intervals of models, in the order of the columns.
 
     Attributes:
-        mean: ``(k,)`` mean score.
+        mean: ``(k,)`` mean of the scores that are not missing.
         low, high: ``(k,)`` interval of the mean, as on the leaderboard: Student's t with G − 1 degrees around the
             clustered error (CR1) of G clusters, else with n − 1 degrees around the plain one; NaN without an error.
+            United over the worst and the best values of what is missing.
         rank: ``(k,)`` 1 is best; ties share the mean rank.
         rank_low, rank_high: ``(k,)`` 1 + models significantly better, k − models significantly worse; all k intervals
             hold simultaneously with probability ``level``.
         bootstrap_low, bootstrap_high: ``(k,)`` percentiles of each model's rank in resamples, for each model alone; NaN
             without resamples.
-        pairs: all pairs of columns.
+        pairs: all pairs of columns; with all that is missing set against the row's model.
         pvalues: ``(k, k)`` of the pairs, clustered if there are clusters; NaN without a test.
         holm: ``(k, k)`` the same adjusted for all pairs.
-        better: ``(k, k)`` whether the row is significantly better than the column.
+        better: ``(k, k)`` whether the row is significantly better than the column, whatever is missing.
         groups: columns that are not distinguishable: maximal runs, in the order of the ranks, in which no two differ
             significantly; of two models or more. Runs may overlap.
         is_clustered: whether p-values and resamples are by cluster.
@@ -81,6 +83,7 @@ def rank_intervals(
     Q: NDArray[np.float64],
     groups: Grouping,
     *,
+    bounds: tuple[float, float] | None = None,
     higher_is_better: bool = True,
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -89,34 +92,38 @@ def rank_intervals(
     """Compute rank intervals from tests of all pairs, adjusted by Holm.
 
     Args:
-        Q: ``(n, k)`` finite scores of k models, at least one, on n prompts.
+        Q: ``(n, k)`` finite scores of k models, at least one, on n prompts; NaN = missing, which needs ``bounds``.
         groups: clusters of the prompts; with fewer than two clusters, or no names, prompts are treated as independent.
+        bounds: worst and best value of a missing score; None if no score is missing.
         higher_is_better: whether large scores are good.
         level: of all intervals, in (0, 1).
         n_resamples: number of bootstrap resamples; 0 for none.
         seed: seed of the resamples; the same seed gives the same bytes, for any number of workers.
     """
     k = Q.shape[1]
+    worst, best = complete_both_ways(Q, bounds)
     clustered = not groups.problem
     correction: Correction = "CR1" if groups.is_even else "CR2"
-    pairs = compare_all_pairs(Q, groups if clustered else None, correction)
-    pvalues = pairs.pvalues_clustered if clustered else pairs.pvalues
+    by = groups if clustered else None
+    pairs = compare_all_pairs(Q, by, correction)
+    if bounds is not None:
+        pairs = compare_worst_cases(Q, by, correction, worst=bounds[0], best=bounds[1])
+    ahead = pairs.difference > 0 if higher_is_better else pairs.difference < 0
+    pvalues = _settle(pairs.pvalues_clustered if clustered else pairs.pvalues, ahead, np.isnan(Q).any(axis=0))
     i, j = np.triu_indices(k, 1)
     adjusted = holm_values(pvalues[i, j])
     holm = np.full((k, k), np.nan)
     holm[i, j] = holm[j, i] = adjusted
-    ahead = pairs.difference > 0 if higher_is_better else pairs.difference < 0
     better = np.asarray((np.nan_to_num(holm, nan=1.0) <= 1 - level) & ahead)
-    mean = Q.mean(axis=0)
+    mean = np.nanmean(Q, axis=0)
     rank = mean_ranks(mean, higher_is_better=higher_is_better)
-    low, high = _means_with_errors(Q, mean, groups, level)
-    drawn_low, drawn_high = _bootstrap(
-        Q if higher_is_better else -Q, groups if clustered else None, level, n_resamples, seed
-    )
+    ends = [_means_with_errors(filled, filled.mean(axis=0), groups, level) for filled in (worst, best)]
+    sign = 1 if higher_is_better else -1
+    drawn_low, drawn_high = _bootstrap(sign * worst, sign * best, by, level, n_resamples, seed)
     return RankIntervals(
         mean=mean,
-        low=low,
-        high=high,
+        low=np.minimum(ends[0][0], ends[1][0]),
+        high=np.maximum(ends[0][1], ends[1][1]),
         rank=rank,
         rank_low=1 + better.sum(axis=0),
         rank_high=k - better.sum(axis=1),
@@ -131,6 +138,35 @@ def rank_intervals(
         correction=correction,
         level=level,
     )
+
+
+def complete_both_ways(
+    Q: NDArray[np.float64], bounds: tuple[float, float] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the table with the worst, and with the best value in place of each missing score.
+
+    Args:
+        Q: ``(n, k)`` scores; NaN = missing.
+        bounds: worst and best value; None if no score is missing.
+    """
+    missing = np.isnan(Q)
+    if bounds is None or not missing.any():
+        return Q, Q
+    return np.where(missing, bounds[0], Q), np.where(missing, bounds[1], Q)
+
+
+def _settle(
+    pvalues: NDArray[np.float64], ahead: NDArray[np.bool_], incomplete: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return one p-value for each pair: of the direction that no missing score can turn; 1 if there is none.
+
+    Args:
+        pvalues: ``(k, k)`` of the worst case of the row.
+        ahead: ``(k, k)`` whether the row has the better mean in its worst case.
+        incomplete: ``(k,)`` columns with missing scores; p-values of other pairs are symmetric.
+    """
+    is_open = (incomplete[:, None] | incomplete) & ~ahead & ~ahead.T & ~np.isnan(pvalues)
+    return np.where(is_open, 1.0, np.where(ahead.T, pvalues.T, pvalues))
 
 
 def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
@@ -176,29 +212,56 @@ def _means_with_errors(
 
 
 def _bootstrap(
-    Q: NDArray[np.float64], groups: Grouping | None, level: float, n_resamples: int, seed: int
+    worst: NDArray[np.float64],
+    best: NDArray[np.float64],
+    groups: Grouping | None,
+    level: float,
+    n_resamples: int,
+    seed: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return percentiles of each model's rank when prompts, or whole clusters, are drawn with replacement."""
-    k = Q.shape[1]
+    """Return percentiles of each model's rank when prompts, or whole clusters, are drawn with replacement.
+
+    Args:
+        worst, best: ``(n, k)`` tables completed both ways, large is good; the same array if no score is missing.
+        groups: clusters; None draws prompts.
+        level, n_resamples, seed: as for `rank_intervals`.
+    """
+    k, is_complete = worst.shape[1], worst is best or bool((worst == best).all())
     if n_resamples == 0:
         return np.full(k, np.nan), np.full(k, np.nan)
-    sums, sizes = Q, np.ones(len(Q))
+    tables = worst if is_complete else np.hstack([worst, best])
+    sums, sizes = tables, np.ones(len(tables))
     if groups is not None:
-        sums, sizes = np.zeros((groups.n_groups, k)), groups.sizes.astype(np.float64)
-        np.add.at(sums, groups.codes, Q)
+        sums, sizes = np.zeros((groups.n_groups, tables.shape[1])), groups.sizes.astype(np.float64)
+        np.add.at(sums, groups.codes, tables)
     blocks, units = split_blocks(n_resamples, BLOCK), len(sums)
-    scale = float(np.abs(Q).max(initial=0.0))
+    slack = TIE_TOLERANCE * float(np.abs(tables).max(initial=0.0))
 
     def drawn(block: int) -> NDArray[np.float64]:
         rows = len(blocks[block])
         draws = generator(seed, RESAMPLED_RANKS, block).integers(0, units, (rows, units), dtype=np.int32)
         draws += (np.arange(rows, dtype=np.int32) * units)[:, None]
         counts = np.bincount(draws.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
-        return rank_rows((counts @ sums) / (counts @ sizes)[:, None], TIE_TOLERANCE * scale)
+        means = (counts @ sums) / (counts @ sizes)[:, None]
+        if is_complete:
+            return rank_rows(means, slack)
+        low, high = means[:, :k], means[:, k:]
+        return np.hstack([_rank_among(high, low, slack), _rank_among(low, high, slack)])
 
     ranks = np.concatenate(map_blocks(drawn, len(blocks)))
     ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
-    return ends[0], ends[1]
+    return ends[0][:k], ends[1][-k:]
+
+
+def _rank_among(own: NDArray[np.float64], others: NDArray[np.float64], slack: float) -> NDArray[np.float64]:
+    """Return the rank of each score of ``own`` in its row among the scores of the other columns in ``others``."""
+    ranks = np.empty(own.shape)
+    for row, (mine, theirs) in enumerate(zip(own, others, strict=True)):
+        ordered = np.sort(theirs)
+        not_above = np.searchsorted(ordered, mine + slack, "right")
+        n_tied = not_above - np.searchsorted(ordered, mine - slack, "left") - (np.abs(mine - theirs) <= slack)
+        ranks[row] = 1 + len(ordered) - not_above - (theirs > mine + slack) + n_tied / 2
+    return ranks
 
 
 def rank_rows(scores: NDArray[np.float64], slack: float) -> NDArray[np.float64]:
