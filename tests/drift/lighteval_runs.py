@@ -80,8 +80,11 @@ HARNESS = Harness(
     name="lighteval",
     package="lighteval",
     releases=(
-        Release(requirements=("lighteval", XXHASH), min_compared=350),
-        Release(requirements=("lighteval[math]==0.11.0", "transformers<5", "datasets<5", "emoji", "syllapy", XXHASH)),
+        Release(requirements=("lighteval", XXHASH), min_compared=412),
+        Release(
+            requirements=("lighteval[math]==0.11.0", "transformers<5", "datasets<5", "emoji", "syllapy", XXHASH),
+            min_compared=364,
+        ),
         Release(requirements=("lighteval==0.6.2", "transformers<5")),
     ),
     run=run,
