@@ -157,15 +157,15 @@ def compare_worst_cases(
     pairs = compare_all_pairs(np.hstack([np.where(missing, worst, Q), favoured]), groups, correction)
     as_second = np.arange(k)
     as_second[incomplete] = k + np.arange(len(incomplete))
-    taken = np.ix_(np.arange(k), as_second)
+    cells = np.ix_(np.arange(k), as_second)
     arrays = {
-        name: getattr(pairs, name)[taken].copy()
+        name: getattr(pairs, name)[cells].copy()
         for name in ("n", "difference", "stderr", "n_clusters", "stderr_clustered", "degrees_clustered")
     }
     for name in ("difference", "stderr", "stderr_clustered"):
         np.fill_diagonal(arrays[name], np.diag(getattr(pairs, name))[:k])
     only = (pairs.only_first, pairs.only_second)
-    first, second = (None if side is None else side[taken] for side in only)
+    first, second = (None if side is None else side[cells] for side in only)
     return replace(pairs, **arrays, only_first=first, only_second=second)
 
 

@@ -101,15 +101,17 @@ def rank_intervals(
         seed: seed of the resamples; the same seed gives the same bytes, for any number of workers.
     """
     k = Q.shape[1]
-    worst, best = complete_both_ways(Q, bounds)
+    worst, best = fill_bounds(Q, bounds)
     clustered = not groups.problem
     correction: Correction = "CR1" if groups.is_even else "CR2"
     by = groups if clustered else None
     pairs = compare_all_pairs(Q, by, correction)
     if bounds is not None:
         pairs = compare_worst_cases(Q, by, correction, worst=bounds[0], best=bounds[1])
-    ahead = pairs.difference > 0 if higher_is_better else pairs.difference < 0
-    pvalues = _settle(pairs.pvalues_clustered if clustered else pairs.pvalues, ahead, np.isnan(Q).any(axis=0))
+    ahead = np.asarray(pairs.difference > 0 if higher_is_better else pairs.difference < 0)
+    pvalues = _directed_pvalues(
+        pairs.pvalues_clustered if clustered else pairs.pvalues, ahead, np.asarray(np.isnan(Q).any(axis=0))
+    )
     i, j = np.triu_indices(k, 1)
     adjusted = holm_values(pvalues[i, j])
     holm = np.full((k, k), np.nan)
@@ -140,7 +142,7 @@ def rank_intervals(
     )
 
 
-def complete_both_ways(
+def fill_bounds(
     Q: NDArray[np.float64], bounds: tuple[float, float] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the table with the worst, and with the best value in place of each missing score.
@@ -155,7 +157,7 @@ def complete_both_ways(
     return np.where(missing, bounds[0], Q), np.where(missing, bounds[1], Q)
 
 
-def _settle(
+def _directed_pvalues(
     pvalues: NDArray[np.float64], ahead: NDArray[np.bool_], incomplete: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Return one p-value for each pair: of the direction that no missing score can turn; 1 if there is none.
@@ -222,7 +224,7 @@ def _bootstrap(
     """Return percentiles of each model's rank when prompts, or whole clusters, are drawn with replacement.
 
     Args:
-        worst, best: ``(n, k)`` tables completed both ways, large is good; the same array if no score is missing.
+        worst, best: ``(n, k)`` tables completed with either bound, large is good; the same array if no score is missing.
         groups: clusters; None draws prompts.
         level, n_resamples, seed: as for `rank_intervals`.
     """
@@ -253,14 +255,14 @@ def _bootstrap(
     return ends[0][:k], ends[1][-k:]
 
 
-def _rank_among(own: NDArray[np.float64], others: NDArray[np.float64], slack: float) -> NDArray[np.float64]:
-    """Return the rank of each score of ``own`` in its row among the scores of the other columns in ``others``."""
-    ranks = np.empty(own.shape)
-    for row, (mine, theirs) in enumerate(zip(own, others, strict=True)):
-        ordered = np.sort(theirs)
-        not_above = np.searchsorted(ordered, mine + slack, "right")
-        n_tied = not_above - np.searchsorted(ordered, mine - slack, "left") - (np.abs(mine - theirs) <= slack)
-        ranks[row] = 1 + len(ordered) - not_above - (theirs > mine + slack) + n_tied / 2
+def _rank_among(scores: NDArray[np.float64], rivals: NDArray[np.float64], slack: float) -> NDArray[np.float64]:
+    """Return the rank of each score of ``scores`` in its row among the scores of the other columns in ``rivals``."""
+    ranks = np.empty(scores.shape)
+    for row, (values, row_rivals) in enumerate(zip(scores, rivals, strict=True)):
+        ordered = np.sort(row_rivals)
+        not_above = np.searchsorted(ordered, values + slack, "right")
+        n_tied = not_above - np.searchsorted(ordered, values - slack, "left") - (np.abs(values - row_rivals) <= slack)
+        ranks[row] = 1 + len(ordered) - not_above - (row_rivals > values + slack) + n_tied / 2
     return ranks
 
 

@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 
 from tracker.statistics.grouping import group_rows
 from tracker.statistics.pairwise_differences import compare_all_pairs, compare_worst_cases
-from tracker.statistics.rank_intervals import complete_both_ways, rank_intervals
+from tracker.statistics.rank_intervals import fill_bounds, rank_intervals
 from tracker.statistics.ranking import mean_ranks
 
 RNG = np.random.default_rng(17)
@@ -61,7 +61,7 @@ class TestEveryCompletion:
     def test_means_differences_and_ranks_stay_within_bounds_that_are_reached(self, scores, bounds, fills, data):
         Q = data.draw(tables_with_gaps(scores))
         sign = 1.0 if bounds[1] > bounds[0] else -1.0
-        worst, best = (sign * filled.mean(axis=0) for filled in complete_both_ways(Q, bounds))
+        worst, best = (sign * filled.mean(axis=0) for filled in fill_bounds(Q, bounds))
         pairs = compare_worst_cases(Q, worst=bounds[0], best=bounds[1])
         least = sign * pairs.difference
         tables = list(completions(Q, fills))
@@ -130,7 +130,7 @@ class TestAgainstReference:
         Q[:7, 0] = np.nan
         groups = group_rows(RNG.integers(0, 6, 60).astype(str))
         result = rank_intervals(Q, groups, bounds=(0, 1), n_resamples=0)
-        worst, best = (rank_intervals(whole, groups, n_resamples=0) for whole in complete_both_ways(Q, (0, 1)))
+        worst, best = (rank_intervals(whole, groups, n_resamples=0) for whole in fill_bounds(Q, (0, 1)))
         assert result.low.tolist() == np.minimum(worst.low, best.low).tolist()
         assert result.high.tolist() == np.maximum(worst.high, best.high).tolist()
 
