@@ -9,7 +9,7 @@ Definitions: docs/reference/statistics/comparison.md.
 
 Examples:
     suffrage analyze comparison mmlu_pro --model-a llama-3.1-70b --model-b qwen2.5-72b
-    suffrage analyze comparison mmlu_pro --models llama-3.1-70b,qwen2.5-72b --cluster none
+    suffrage analyze comparison mmlu_pro --models llama-3.1-70b,qwen2.5-72b --margin 0.01
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def analyze(
     model_b: Annotated[str, "Name of the second model. Omit both if --models names two."] = "",
     n_resamples: Annotated[int, "Number of bootstrap resamples, and of sign flips if not all are enumerated."] = 9999,
     level: Annotated[float, "Confidence level of the intervals."] = 0.95,
+    margin: Annotated[float | None, "Difference that does not matter: tests whether the models are equivalent."] = None,
     seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
     """Compare two models on the prompts that both have scores for.
@@ -52,6 +53,7 @@ def analyze(
         model_a, model_b: names of columns.
         n_resamples: of the bootstrap.
         level: of the intervals.
+        margin: largest difference that does not matter, in the unit of the scores; None for no test of equivalence.
         seed: the same seed gives the same bytes, whatever the number of workers.
 
     Raises:
@@ -62,12 +64,12 @@ def analyze(
         if name and name not in scores.models:
             raise NotFoundError(f"model with scores on {scores.benchmark or 'this benchmark'}", name, scores.models)
     options = {"n_resamples": n_resamples, "seed": seed}
-    validate(find_problems(scores.models, (model_a, model_b), level=level, **options))
+    validate(find_problems(scores.models, (model_a, model_b), level=level, margin=margin, **options))
     shared = select_shared(scores, clusters, select_pair(scores.models, model_a, model_b))
     pair = scores.Q[:, [scores.models.index(name) for name in shared.models]]
     unshared = find_unshared(shared.models, len(shared.a), shared.n_only)
     validate({**unshared, **check_finite(pair), **check_squarable(pair)})
-    finding = compare_pair(shared, n_resamples=n_resamples, level=level, seed=seed)
+    finding = compare_pair(shared, n_resamples=n_resamples, level=level, seed=seed, margin=margin)
     advantage = finding.comparison.advantage
     flips = tables.list_flips(shared, prompts, advantage, order_flips(advantage, seed))
     return Report(

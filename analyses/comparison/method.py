@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.comparing.equivalence import Equivalence, score_equivalence, t_equivalence
 from analyses.numerics.comparing.paired_comparison import PairedComparison, compare_models
 from analyses.numerics.comparing.task_differences import TaskDifference, task_differences
 from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
@@ -58,6 +59,7 @@ class ModelComparison(Finding):
         n_clusters: clusters of the shared prompts.
         unclustered_reason: why errors are not clustered; '' where they are.
         n_only: prompts that only the first, or only the second, was measured on.
+        equivalence: whether the difference is within a margin; None without a margin.
     """
 
     models: tuple[str, str]
@@ -67,6 +69,7 @@ class ModelComparison(Finding):
     n_clusters: int
     unclustered_reason: str
     n_only: tuple[int, int]
+    equivalence: Equivalence | None = None
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -88,13 +91,13 @@ class ModelComparison(Finding):
                 for name in ESTIMATES
             },
             **self._clustered_metrics(),
+            **self._equivalence_metrics(),
             "mcnemar.pvalue": finite_or_undefined(comparison.mcnemar, "scores are not all 0 and 1"),
             "flips.pvalue": comparison.flips.pvalue,
             "flips.n_drawn": float(comparison.flips.n_drawn),
             "bca.low": finite_or_undefined(comparison.bca[0], no_interval),
             "bca.high": finite_or_undefined(comparison.bca[1], no_interval),
             "detectable": finite_or_undefined(comparison.detectable, no_power),
-            "n_needed": finite_or_undefined(comparison.n_needed, no_power if best.mean else "the means are equal"),
             "n_a_better": float((d > 0).sum()),
             "n_b_better": float((d < 0).sum()),
             "n_equal": float((d == 0).sum()),
@@ -102,6 +105,18 @@ class ModelComparison(Finding):
             "unpaired.stderr": finite_or_undefined(unpaired.stderr, FEW_SHARED),
             "unpaired.z": finite_or_undefined(unpaired.z, CONSTANT_MODELS),
             "unpaired.pvalue": finite_or_undefined(unpaired.pvalue, CONSTANT_MODELS),
+        }
+
+    def _equivalence_metrics(self) -> dict[str, Metric]:
+        """The margin, its interval and its test; empty without a margin."""
+        if self.equivalence is None:
+            return {}
+        no_interval = FEW_SHARED if np.isnan(self.comparison.best.stderr) else CONSTANT
+        return {
+            "equivalence.margin": self.equivalence.margin,
+            "equivalence.low": finite_or_undefined(self.equivalence.low, no_interval),
+            "equivalence.high": finite_or_undefined(self.equivalence.high, no_interval),
+            "equivalence.pvalue": self.equivalence.pvalue,
         }
 
     def _clustered_metrics(self) -> dict[str, Metric]:
@@ -122,6 +137,20 @@ class ModelComparison(Finding):
         flips = comparison.flips_clustered
         metrics["clustered.flips.pvalue"] = undefined if flips is None else flips.pvalue
         return metrics
+
+
+def assess_equivalence(comparison: PairedComparison, margin: float) -> Equivalence:
+    """Test whether the difference is within ± margin, at the level of the comparison.
+
+    Args:
+        comparison: of the two models.
+        margin: positive, in the unit of the scores.
+    """
+    alpha = 1 - comparison.level
+    if comparison.clustered is None and not np.isnan(comparison.mcnemar):
+        d = comparison.advantage
+        return score_equivalence(int((d > 0).sum()), int((d < 0).sum()), len(d), margin=margin, alpha=alpha)
+    return t_equivalence(comparison.best, margin=margin, alpha=alpha)
 
 
 def select_pair(models: tuple[str, ...], a: str, b: str) -> tuple[str, str]:
@@ -150,7 +179,9 @@ def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[s
     )
 
 
-def compare_pair(shared: SharedScores, *, n_resamples: int, level: float, seed: int) -> ModelComparison:
+def compare_pair(
+    shared: SharedScores, *, n_resamples: int, level: float, seed: int, margin: float | None = None
+) -> ModelComparison:
     """Compare two models over all shared prompts, and in each task.
 
     Args:
@@ -158,6 +189,7 @@ def compare_pair(shared: SharedScores, *, n_resamples: int, level: float, seed: 
         n_resamples: of the bootstrap.
         level: of the intervals.
         seed: the same seed gives the same bytes, whatever the number of workers.
+        margin: for the test of equivalence; None for no such test.
     """
     a, b, groups = shared.a, shared.b, shared.groups
     comparison = compare_models(
@@ -187,6 +219,7 @@ def compare_pair(shared: SharedScores, *, n_resamples: int, level: float, seed: 
         n_clusters=groups.n_groups,
         unclustered_reason=explain_unclustered(groups, shared.cluster),
         n_only=shared.n_only,
+        equivalence=None if margin is None else assess_equivalence(comparison, margin),
     )
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from analyses.comparison.method import ModelComparison
 from analyses.numerics.comparing.paired_comparison import PairedComparison
-from analyses.numerics.comparing.power import ALPHA, POWER
 from analyses.numerics.comparing.task_differences import TaskDifference
 from tracker.queries.findings.summary import Summary
+from tracker.statistics.planning.power import ALPHA, POWER
 
 
 def summarize(finding: ModelComparison) -> Summary:
@@ -21,9 +21,45 @@ def summarize(finding: ModelComparison) -> Summary:
         _describe_flips(pair, names),
         _describe_tests(pair),
         _describe_tasks(finding.tasks, names, pair.level),
-        _describe_power(pair),
+        _describe_margin(finding) or _describe_power(pair),
     )
-    return Summary(_headline(pair, names), tuple(item for item in evidence if item), tuple(_list_caveats(pair)))
+    return Summary(_headline_with_margin(finding), tuple(item for item in evidence if item), tuple(_list_caveats(pair)))
+
+
+def _headline_with_margin(finding: ModelComparison) -> str:
+    """The verdict: better, equivalent, or, with a margin and neither, inconclusive."""
+    pair, names, test = finding.comparison, finding.models, finding.equivalence
+    if test is None:
+        return _headline(pair, names)
+    is_better = pair.pvalue <= 1 - pair.level
+    interval = f"{1 - 2 * test.alpha:.0%} interval {test.low:.4f} to {test.high:.4f}"
+    if test.is_equivalent:
+        verdict = f"{names[0]} and {names[1]} are equivalent within ±{test.margin:g}"
+        if is_better:
+            ahead = names[0] if pair.best.mean > 0 else names[1]
+            return f"{verdict}: {ahead} is better, but by less than the margin ({interval})."
+        return f"{verdict}: their difference is {pair.best.mean:.4f} ({interval})."
+    if is_better or np.isnan(test.low):
+        return _headline(pair, names)
+    return (
+        f"Inconclusive: {names[0]} and {names[1]} are neither significantly different nor equivalent within "
+        f"±{test.margin:g} (difference {pair.best.mean:.4f}, {interval})."
+    )
+
+
+def _describe_margin(finding: ModelComparison) -> str:
+    """The test of equivalence, where there is a margin."""
+    test = finding.equivalence
+    if test is None:
+        return ""
+    level = f"{1 - 2 * test.alpha:.0%}"
+    if np.isnan(test.low):
+        return f"Equivalence within ±{test.margin:g} is not tested: there is no {level} interval."
+    lies = "lies" if test.is_equivalent else "does not lie"
+    return (
+        f"Equivalence: the {level} interval, {test.low:.4f} to {test.high:.4f}, {lies} within ±{test.margin:g} (two "
+        f"one-sided tests, {test.test}, {_p(test.pvalue)})."
+    )
 
 
 def _headline(pair: PairedComparison, names: tuple[str, str]) -> str:
@@ -105,18 +141,7 @@ def _list_caveats(pair: PairedComparison) -> Iterator[str]:
 def _describe_power(pair: PairedComparison) -> str:
     if np.isnan(pair.detectable):
         return ""
-    text = f"Power {POWER:.0%} needs a true difference of {pair.detectable:.4f}"
-    if np.isfinite(pair.n_needed) and pair.n_needed > pair.n:
-        text += f"; to detect the observed one it needs about {_enough(pair)}"
-    return f"{text} (two-sided t-test at {ALPHA:g})."
-
-
-def _enough(pair: PairedComparison) -> str:
-    """The number of prompts, or of clusters: more prompts of the same clusters are not enough."""
-    if pair.clustered is None:
-        return f"{pair.n_needed:,.0f} such prompts"
-    n_clusters = round(pair.n_needed * pair.best.n_units / pair.n)
-    return f"{n_clusters:,} such clusters with {pair.n_needed:,.0f} prompts in total"
+    return f"Power {POWER:.0%} needs a true difference of {pair.detectable:.4f} (two-sided t-test at {ALPHA:g})."
 
 
 def _describe_flips(pair: PairedComparison, names: tuple[str, str]) -> str:

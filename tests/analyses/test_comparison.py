@@ -128,7 +128,7 @@ class TestLaws:
         item, second = requested().finding.metrics, requested(model_a="B", model_b="A").finding.metrics
         assert second["difference"] == -item["difference"]
         assert (second["clustered.low"], second["n_a_better"]) == (-item["clustered.high"], item["n_b_better"])
-        for name in ("clustered.pvalue", "mcnemar.pvalue", "clustered.flips.pvalue", "detectable", "n_needed"):
+        for name in ("clustered.pvalue", "mcnemar.pvalue", "clustered.flips.pvalue", "detectable"):
             assert second[name] == pytest.approx(item[name], rel=1e-12)
 
     @pytest.mark.parametrize("Q", [BINARY, CONTINUOUS])
@@ -258,7 +258,6 @@ class TestWords:
         metrics = requested(Q, "none").finding.metrics
         assert metrics["naive.stderr"] == 0
         assert metrics["flips.pvalue"] == pytest.approx(2 / 2**30)
-        assert isinstance(metrics["n_needed"], Undefined)
 
     def test_where_all_clusters_report_the_same_there_is_no_interval_and_no_t(self):
         report = requested(np.column_stack([np.ones(N), np.zeros(N)]))
@@ -276,26 +275,32 @@ class TestWords:
         Q[:9, 0] = 1
         assert not requested(Q, "none").summary.caveats
 
-    def test_more_clusters_are_requested_for_where_errors_are_clustered(self):
-        Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
-        Q[:20] = [1.0, 0.0]
-        for field, words in (("passage", "such clusters with"), ("none", "such prompts (two-sided")):
-            report = requested(Q, field)
-            n_needed = report.finding.metrics["n_needed"]
-            assert n_needed > N, "or there is nothing to ask for"
-            assert words in str(report.summary)
-            assert f"{n_needed:,.0f} " in str(report.summary)
+    @pytest.mark.parametrize(
+        ("second", "margin", "verdict"),
+        [
+            (BINARY[:, 2], 0.01, "A is better than B by"),
+            (BINARY[:, 2], 0.9, "A and B are equivalent within ±0.9: A is better, but by less than the margin"),
+            (np.roll(BINARY[:, 0], 1), 0.3, "A and B are equivalent within ±0.3: their difference is"),
+            (
+                np.roll(BINARY[:, 0], 1),
+                0.01,
+                "Inconclusive: A and B are neither significantly different",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("field", ["task", "none"])
+    def test_a_margin_gives_one_of_three_verdicts(self, second, margin, verdict, field):
+        report = requested(np.column_stack([BINARY[:, 0], second]), field, margin=margin)
+        assert report.summary.headline.startswith(verdict)
+        metrics = report.finding.metrics
+        inside = -margin <= metrics["equivalence.low"] and metrics["equivalence.high"] <= margin
+        assert inside == (metrics["equivalence.pvalue"] <= 0.05) == ("equivalent within" in verdict)
+        assert any("two one-sided tests" in text for text in report.summary.evidence)
 
-    @pytest.mark.parametrize(("field", "size"), [("passage", 3), ("none", 1)])
-    def test_so_many_prompts_are_enough_and_one_unit_less_is_not(self, field, size):
-        Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
-        Q[:20] = [1.0, 0.0]
-        result = requested(Q, field).finding
-        n_units, least = N / size, result.metrics["n_needed"] / size
-        each = abs(result.comparison.best.mean) / (result.comparison.best.stderr * np.sqrt(n_units))
-        for units, enough in ((least, True), (least - 1, False)):
-            t = scipy.stats.nct(units - 1, each * np.sqrt(units))
-            assert (t.sf(scipy.stats.t.ppf(0.975, units - 1)) >= 0.8) == enough
+    def test_equal_scores_of_few_prompts_are_not_equivalent(self):
+        report = requested(CONTINUOUS[:, [0, 0]], margin=0.01)
+        assert "the same score on every shared prompt" in report.summary.headline
+        assert isinstance(report.finding.metrics["equivalence.low"], Undefined)
 
     def test_means_that_differ_by_rounding_are_equal(self):
         Q = np.column_stack([[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]])
@@ -311,6 +316,8 @@ class TestErrors:
             ({"model_b": "A"}, SelectionError, "Both models are A. Name two models"),
             ({"level": 1.0}, SelectionError, "between 0 and 1"),
             ({"n_resamples": 0}, SelectionError, "at least 1"),
+            ({"margin": 0.0}, SelectionError, "margin is 0; it must be a positive number"),
+            ({"margin": 0.1, "level": 0.4}, SelectionError, "with a margin it must be above 0.5"),
             ({"seed": -1}, SelectionError, "at least 0"),
         ],
     )
@@ -334,7 +341,7 @@ class TestErrors:
     @pytest.mark.parametrize("size", [1e130, 1e-9, 1e-130])
     def test_very_large_and_small_scores_give_the_same_tests(self, size):
         item, second = requested(CONTINUOUS).finding.metrics, requested(CONTINUOUS * size).finding.metrics
-        for name in ("naive.pvalue", "clustered.pvalue", "flips.pvalue", "unpaired.pvalue", "correlation", "n_needed"):
+        for name in ("naive.pvalue", "clustered.pvalue", "flips.pvalue", "unpaired.pvalue", "correlation"):
             assert second[name] == pytest.approx(item[name], rel=1e-6)
 
     def test_an_infinite_score_of_another_model_does_not_matter(self):

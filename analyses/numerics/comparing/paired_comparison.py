@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
-from analyses.numerics.comparing.power import detectable_difference, units_needed
 from analyses.numerics.comparing.sign_flips import SignFlips, sign_flip_test
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
@@ -19,6 +18,7 @@ from tracker.statistics.paired_differences import (
     estimate_mean,
     unpaired_z_test,
 )
+from tracker.statistics.planning.power import detectable_difference
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 
@@ -40,8 +40,6 @@ class PairedComparison:
         bca: interval by resampled prompts; NaN where it does not exist.
         bca_clustered: by resampled clusters; NaN where it does not exist.
         detectable: smallest difference found with 80 % power at alpha 0.05; NaN where there is no error.
-        n_needed: prompts with which this difference would be found with 80 % power; NaN where there is no error or no
-            difference, infinite where nobody could ask so many.
         unpaired: what comes out where nobody looks at which prompts were the same.
         level: of the intervals.
     """
@@ -60,7 +58,6 @@ class PairedComparison:
     bca: tuple[float, float]
     bca_clustered: tuple[float, float]
     detectable: float
-    n_needed: float
     unpaired: UnpairedTest
     level: float
 
@@ -118,7 +115,6 @@ def compare_models(
         bca_clustered = _bca(sums, sizes, level, n_resamples, seed)
     is_binary = bool((((a == 0) | (a == 1)) & ((b == 0) | (b == 1))).all())
     best = (clustered if groups.is_even else uneven) or naive
-    needed = units_needed(best.mean, best.stderr, best.n_units, best.degrees)
     return PairedComparison(
         advantage=d,
         mean_a=float(a.mean()),
@@ -134,7 +130,6 @@ def compare_models(
         bca=_bca(d, ones, level, n_resamples, seed),
         bca_clustered=bca_clustered,
         detectable=detectable_difference(best.stderr, best.degrees),
-        n_needed=float(np.ceil(needed * len(d) / best.n_units)),
         unpaired=unpaired_z_test(a, b) if higher_is_better else unpaired_z_test(b, a),
         level=level,
     )

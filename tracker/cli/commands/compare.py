@@ -41,6 +41,9 @@ RUN = re.compile(r"run:(\d{1,18})")
 @click.option("--resamples", "n_resamples", type=click.IntRange(min=1), default=9999, show_default=True, metavar="N",
               help="Number of bootstrap resamples, and of sign flips if not all are enumerated.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the resamples.")
+@click.option("--margin", type=float, metavar="SIZE", show_default="no test of equivalence",
+              help="Largest difference that does not matter, in the unit of the scores. Tests whether the two models "
+              "are equivalent.")  # fmt: skip
 @picture_option
 @click.option("--record", is_flag=True, help="Record the comparison as a finding and publish it to MLflow.")
 @cluster_option
@@ -55,6 +58,7 @@ def command(
     n_flips: int,
     n_resamples: int,
     seed: int,
+    margin: float | None,
     picture: Picture | None,
     record: bool,
     database: str | None,
@@ -73,6 +77,7 @@ def command(
     Examples:
         suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b
         suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --cluster none --output pair.png
+        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --margin 0.01
         suffrage compare mmlu_pro run:1 run:2 --format json
     """
     from tracker.database import connect, transaction
@@ -87,7 +92,7 @@ def command(
         selection, names = _chosen(session, selection, (model_a, model_b))
     for notice in list_notices(session):
         warn(notice)
-    parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed}
+    parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed, "margin": margin}
     if record:
         recorded = run_analysis(engine, QUESTION, selection, parameters, publish_to=None if no_mlflow else tracking_uri)
         report = recorded.report

@@ -1,4 +1,4 @@
-"""Which differences could have been found, and how many prompts would find this one.
+"""The power of a paired t-test, the differences that it detects, and the units that it needs.
 
 Source: Miller 2024, "Adding Error Bars to Evals", section 5; the power of the t-test by the noncentral t distribution.
 """

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import stdtrit
 from statsmodels.stats.power import TTestPower
 
-from analyses.numerics.comparing.power import detectable_difference, power, units_needed
+from tracker.statistics.planning.power import detectable_difference, power, units_needed
 
 NAN = float("nan")
 
