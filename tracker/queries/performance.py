@@ -22,7 +22,7 @@ from tracker.queries.resolution import (
     select_runs,
     select_tasks,
 )
-from tracker.queries.scores import compute_digest, read_prompts, read_scores
+from tracker.queries.scores import compute_digest, read_averages, read_prompts
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.splits.choice import choose_split
 
@@ -39,6 +39,7 @@ class PerformanceMatrix(AnalysisInput):
         run_ids: ``(n_models,)`` int64, the run behind each column.
         benchmark, metric, condition: of the selection.
         higher_is_better: whether larger scores are better under the metric.
+        n_trials: most trials averaged in one score.
     """
 
     Q: NDArray[np.float64]
@@ -50,6 +51,7 @@ class PerformanceMatrix(AnalysisInput):
     metric: str = ""
     condition: str = "full"
     higher_is_better: bool = True
+    n_trials: int = 1
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PerformanceMatrix:
@@ -143,7 +145,7 @@ def load_matrix_of_runs(
     tasks = select_tasks(session, benchmark, selection)
     only = load_selected_filter(session, benchmark, selection)
     prompt_ids, task_names = read_prompts(session, tasks, only, selection.split)
-    Q = read_scores(session, metric.id, [run.id for run in runs], prompt_ids)
+    Q, n_trials = read_averages(session, metric.id, [run.id for run in runs], prompt_ids)
     is_measured = np.asarray(~np.isnan(Q).all(axis=1))
     if not is_measured.any():
         return None
@@ -159,4 +161,5 @@ def load_matrix_of_runs(
         metric=metric.name,
         condition=join_conditions(runs),
         higher_is_better=metric.higher_is_better,
+        n_trials=n_trials,
     )

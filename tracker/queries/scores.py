@@ -50,6 +50,13 @@ def read_prompts(
 def read_scores(
     session: Session, metric_id: int, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]
 ) -> NDArray[np.float64]:
+    """Load scores under one metric, averaged over trials; NaN = missing. See `read_averages`."""
+    return read_averages(session, metric_id, run_ids, prompt_ids)[0]
+
+
+def read_averages(
+    session: Session, metric_id: int, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], int]:
     """Load scores under one metric, averaged over trials; NaN = missing.
 
     Args:
@@ -59,7 +66,7 @@ def read_scores(
         prompt_ids: ``(n_prompts,)`` keys of prompts, one per row; others are left out.
 
     Returns:
-        ``(n_prompts, n_runs)`` float64.
+        ``(n_prompts, n_runs)`` float64, and the most trials of one prompt, at least 1.
     """
     grid = Grid(run_ids, prompt_ids)
     sql = (
@@ -72,9 +79,9 @@ def read_scores(
         return positions, values if is_row.all() else values[is_row]
 
     size, n_scores = len(prompt_ids) * len(run_ids), 0
-    Q = np.full(size, np.nan)
+    Q, n_trials = np.full(size, np.nan), 1
     if size == 0:
-        return Q.reshape(len(prompt_ids), len(run_ids))
+        return Q.reshape(len(prompt_ids), len(run_ids)), n_trials
     with arrow_reader(session, sql) as reader:
         for batch in reader:
             cell, values = cells(batch)
@@ -83,8 +90,8 @@ def read_scores(
     if n_scores > size - np.count_nonzero(np.isnan(Q)):  # several trials: average them, in a fixed order
         cell, values = cells(read_arrow(session, f"{sql} ORDER BY run_id, prompt_id, trial"))
         sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
-        Q = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
-    return Q.reshape(len(prompt_ids), len(run_ids))
+        Q, n_trials = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0), int(counts.max())
+    return Q.reshape(len(prompt_ids), len(run_ids)), n_trials
 
 
 class Grid:

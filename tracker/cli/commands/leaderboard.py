@@ -108,6 +108,8 @@ def _print_warnings(board: Leaderboard, *, clustered: bool) -> None:
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and clustered:
         inform(f"Standard errors are not clustered: {reasons.pop()}.")
+    if trials := board.describe_trials():
+        inform(trials)
     for warning in (*board.warnings, *board.cluster_warnings):
         warn(warning)
 

@@ -161,6 +161,15 @@ class Leaderboard:
         verb = "has no rank but a better mean" if len(names) == 1 else "have no rank but better means"
         return f"{join_names(names)} {verb}. To rank them on the prompts that all share: --missing complete"
 
+    def describe_trials(self) -> str:
+        """Return a notice that scores are averages over trials; '' if each prompt has one trial."""
+        if self.scores is None or self.scores.n_trials < 2:
+            return ""
+        return (
+            f"Scores are averages over up to {self.scores.n_trials} trials per prompt: `suffrage analyze trials "
+            f"{self.benchmark}` shows how far further trials lower the errors."
+        )
+
     def describe_groups(self) -> list[str]:
         """Return the groups as sentences: which ranks are not distinguishable."""
         ranks = {row.model: row.rank for row in self.rows if row.rank is not None}

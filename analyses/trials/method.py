@@ -1,0 +1,193 @@
+"""Variance between and within prompts, pass@k and pass^k: the finding, and how it is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.queries.clusters import Clusters
+from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.recording.finding import Finding, Metric, finite_or_undefined
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.paired_differences import MeanDifference, estimate_clustered_mean, estimate_mean
+from tracker.statistics.planning.trials import TrialVariance, pass_at_k, pass_hat_k, split_variance
+from tracker.statistics.standard_errors import Correction
+
+MEASURES = ("pass@k", "pass^k")
+SINGLE = "no prompt has two trials"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelTrials:
+    """One model's trials.
+
+    Attributes:
+        model: its name.
+        fewest, most: trials of a prompt.
+        n_trials: mean number of trials of a prompt.
+        mean: its mean, with the interval.
+        variance: its parts.
+        sufficient: trials whose error is within the tolerance of that of infinitely many; NaN if unknown.
+    """
+
+    model: str
+    fewest: int
+    most: int
+    n_trials: float
+    mean: MeanDifference
+    variance: TrialVariance
+    sufficient: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassRate:
+    """pass@k or pass^k of one model.
+
+    Attributes:
+        model: its name.
+        measure: one of `MEASURES`.
+        k: trials drawn.
+        n: prompts with at least k trials.
+        estimate: its mean over these prompts, with the interval.
+    """
+
+    model: str
+    measure: str
+    k: int
+    n: int
+    estimate: MeanDifference
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trials(Finding):
+    """What several trials of the prompts show.
+
+    Attributes:
+        models: each model's trials, the best mean first.
+        rates: pass@k and pass^k, by measure, k and model, the best first; empty if scores do not pass or fail.
+        n_prompts: prompts with a score.
+        tolerance: of the number of trials that suffices.
+        level: of the intervals.
+    """
+
+    models: tuple[ModelTrials, ...]
+    rates: tuple[PassRate, ...]
+    n_prompts: int
+    tolerance: float
+    level: float
+
+    @property
+    def repeated(self) -> tuple[ModelTrials, ...]:
+        """The models with several trials of a prompt."""
+        return tuple(item for item in self.models if item.most > 1)
+
+    def median(self, values: Sequence[float]) -> float:
+        """Return the median of the known values; NaN without any."""
+        known = [value for value in values if not math.isnan(value)]
+        return float(np.median(known)) if known else math.nan
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Counts, then medians over the models with several trials."""
+        variances = [item.variance for item in self.repeated]
+        flat = "no score varies" if self.repeated else SINGLE
+        sufficient = self.median([item.sufficient for item in self.repeated])
+        return {
+            "n_models": float(len(self.models)),
+            "n_repeated": float(len(self.repeated)),
+            "n_prompts": float(self.n_prompts),
+            "max_trials": float(max(item.most for item in self.models)),
+            "variance.within": finite_or_undefined(self.median([part.within for part in variances]), SINGLE),
+            "variance.between": finite_or_undefined(self.median([part.between for part in variances]), flat),
+            "trial_share": finite_or_undefined(self.median([part.trial_share for part in variances]), flat),
+            "sufficient_trials": finite_or_undefined(
+                sufficient, "prompts do not differ beyond their trials" if math.isinf(sufficient) else flat
+            ),
+        }
+
+    def list_k(self) -> list[int]:
+        """Return each k with a rate."""
+        return sorted({rate.k for rate in self.rates})
+
+    def leaders(self, measure: str, k: int) -> list[str]:
+        """Return the models with the best pass@k or pass^k; empty without any."""
+        rates = [rate for rate in self.rates if rate.measure == measure and rate.k == k]
+        best = max((rate.estimate.mean for rate in rates), default=math.nan)
+        return [rate.model for rate in rates if rate.estimate.mean == best]
+
+
+def analyze_trials(
+    trials: TrialScores, clusters: Clusters, *, k: Sequence[int], tolerance: float, level: float
+) -> Trials:
+    """Split the variance of each model's scores, and estimate pass@k and pass^k.
+
+    Args:
+        trials: the scores.
+        clusters: which prompts depend on each other.
+        k: numbers of trials of pass@k; empty for the powers of two up to the most trials.
+        tolerance: of the number of trials that suffices.
+        level: of the intervals.
+    """
+    scores = trials.scores
+    groups = group_rows(clusters.align(scores.prompt_ids))
+    scale = float(np.nanmax(np.abs(scores.Q)))
+    sign = 1.0 if scores.higher_is_better else -1.0
+    models, rates = [], []
+    most = int(trials.count.max())
+    chosen = sorted(set(k)) or [2**power for power in range(most.bit_length())]
+    for column, name in enumerate(scores.models):
+        count = trials.count[:, column]
+        seen = count > 0
+        mean = _estimate(scores.Q[seen, column], groups.rows(seen), scale, level)
+        variance = split_variance(scores.Q[seen, column], trials.squares[seen, column], count[seen], mean.stderr)
+        models.append(
+            ModelTrials(
+                model=name,
+                fewest=int(count[seen].min()),
+                most=int(count.max()),
+                n_trials=float(count[seen].mean()),
+                mean=mean,
+                variance=variance,
+                sufficient=variance.sufficient_trials(tolerance),
+            )
+        )
+        if trials.is_unit and scores.higher_is_better and count.max() > 1:
+            rates += _rates(name, trials.passed[:, column], count, groups, chosen, level)
+    order = {measure: place for place, measure in enumerate(MEASURES)}
+    return Trials(
+        models=tuple(sorted(models, key=lambda item: -sign * item.mean.mean)),
+        rates=tuple(sorted(rates, key=lambda rate: (order[rate.measure], rate.k, -rate.estimate.mean))),
+        n_prompts=scores.n_prompts,
+        tolerance=tolerance,
+        level=level,
+    )
+
+
+def _rates(
+    name: str,
+    passed: NDArray[np.int64],
+    count: NDArray[np.int64],
+    groups: Grouping,
+    chosen: Sequence[int],
+    level: float,
+) -> list[PassRate]:
+    rates = []
+    for k in chosen:
+        kept = count >= k
+        if not kept.any():
+            continue
+        for measure, formula in zip(MEASURES, (pass_at_k, pass_hat_k), strict=True):
+            estimate = _estimate(formula(passed[kept], count[kept], k), groups.rows(kept), 1.0, level)
+            rates.append(PassRate(model=name, measure=measure, k=k, n=int(kept.sum()), estimate=estimate))
+    return rates
+
+
+def _estimate(values: NDArray[np.float64], groups: Grouping, scale: float, level: float) -> MeanDifference:
+    if groups.problem:
+        return estimate_mean(values, scale=scale, level=level)
+    correction: Correction = "CR1" if groups.is_even else "CR2"
+    return estimate_clustered_mean(values, groups, scale=scale, level=level, correction=correction)

@@ -1,0 +1,98 @@
+"""The summary of trials, and its warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from analyses.trials.method import MEASURES, Trials
+from tracker.name_lists import join_names
+from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.queries.findings.summary import Summary
+from tracker.recording.finding import Undefined
+
+MAX_NAMES = 2
+
+
+def summarize(finding: Trials) -> Summary:
+    """Summarize whether further trials pay, and who leads by the mean, pass@k and pass^k."""
+    return Summary(_headline(finding), tuple(_list_evidence(finding)))
+
+
+def _headline(finding: Trials) -> str:
+    leader = finding.models[0].model
+    if not finding.repeated:
+        return f"No prompt has several trials, so the variance of a response is unknown; {leader} leads by the mean."
+    sufficient = finding.median([item.sufficient for item in finding.repeated])
+    trials = "Each further trial lowers standard errors: prompts do not differ"
+    if math.isfinite(sufficient):
+        number = math.ceil(sufficient)
+        trials = f"{number} trial{'s' * (number != 1)} per prompt {'suffice' if number != 1 else 'suffices'}"
+    return f"{trials}; {leader} leads by the mean{_other_leaders(finding, leader)}."
+
+
+def _other_leaders(finding: Trials, leader: str) -> str:
+    """Who leads by pass@k and pass^k for the largest k, if it is not the leader by the mean."""
+    k = max(finding.list_k(), default=0)
+    cases = []
+    for measure in MEASURES:
+        leaders = finding.leaders(measure, k)
+        if leaders and leader not in leaders:
+            cases.append(f"{join_names(leaders, MAX_NAMES)} by {measure.replace('k', str(k))}")
+    return ", " + ", ".join(cases) if cases else ""
+
+
+def _list_evidence(finding: Trials) -> Iterator[str]:
+    metrics, repeated = finding.metrics, finding.repeated
+    if not repeated:
+        yield f"{len(finding.models):,} models have one trial of each of {finding.n_prompts:,} prompts."
+        return
+    fewest, most = min(item.fewest for item in repeated), max(item.most for item in repeated)
+    trials = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    yield f"{len(repeated):,} of {len(finding.models):,} models have {trials} trials per prompt."
+    share = metrics["trial_share"]
+    if not isinstance(share, Undefined):
+        yield (
+            f"Trials of one prompt cause {share:.0%} of the variance of a score, prompts the rest (median over models)."
+        )
+    typical = repeated[len(repeated) // 2]
+    variance = typical.variance
+    if not math.isnan(variance.floor):
+        yield (
+            f"Standard error of {typical.model}: {variance.stderr:.4f} now, {variance.stderr_with(1):.4f} with one "
+            f"trial, {variance.floor:.4f} with infinitely many; 4 trials {variance.stderr_with(4):.4f}, one trial of 4 "
+            f"times as many prompts {variance.stderr_with(1, 4 * variance.n):.4f}."
+        )
+    yield from _list_rates(finding)
+
+
+def _list_rates(finding: Trials) -> Iterator[str]:
+    k = max(finding.list_k(), default=0)
+    for measure in MEASURES if k > 1 else ():
+        best = next(rate for rate in finding.rates if rate.measure == measure and rate.k == k)
+        yield (
+            f"{measure.replace('k', str(k))}: {best.model} leads with {best.estimate.mean:.4f} ({finding.level:.0%} "
+            f"interval {best.estimate.low:.4f} to {best.estimate.high:.4f}, {best.n:,} prompts)."
+        )
+
+
+def collect_warnings(finding: Trials, trials: TrialScores) -> list[str]:
+    """List warnings about scores that do not pass or fail, and models whose trials differ in number.
+
+    Args:
+        finding: the result.
+        trials: the scores.
+    """
+    warnings = []
+    if finding.repeated and not finding.rates:
+        scores = "lie outside 0 to 1" if not trials.is_unit else "are better if lower"
+        warnings.append(f"pass@k and pass^k are undefined: scores {scores}, so no trial passes.")
+    elif finding.rates and bool(((trials.squares > 0) & (trials.passed == 0)).any()):
+        warnings.append("Some scores lie between 0 and 1; a trial passes only with 1.")
+    uneven = [item.model for item in finding.repeated if item.fewest < item.most]
+    if uneven:
+        warnings.append(
+            f"The number of trials differs between prompts for {join_names(uneven, MAX_NAMES)}; pass@k uses the "
+            "prompts with at least k trials."
+        )
+    return warnings

@@ -1,0 +1,136 @@
+"""Trials of stored runs: variance, pass rates, and what is reported of them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+import scipy.stats
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from analyses.trials import analyze
+from tracker.cli import suffrage
+from tracker.database import connect, transaction
+from tracker.errors import SelectionError
+from tracker.queries.clusters import Clusters
+from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.queries.selection import Selection
+from tracker.recording.finding import Undefined
+
+N, TRIALS = 48, {"org/a": 4, "org/b": 4, "org/single": 1}
+RNG = np.random.default_rng(8)
+TABLES = {name: (RNG.random((N, k)) < RNG.beta(2, 1, (N, 1))).astype(int) for name, k in TRIALS.items()}
+TABLES["org/b"] = (RNG.random((N, 4)) < 0.5).astype(int)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store of two models with four trials and one with one; metric `half` has scores of 0 to 2."""
+    folder: Path = tmp_path_factory.mktemp("trials")
+    for metric, factor in (("accuracy", 1), ("rating", 2)):
+        rows = [
+            f"{name},p{i},t{i % 12},{trial},{factor * value}"
+            for name, table in TABLES.items()
+            for i, row in enumerate(table.tolist())
+            for trial, value in enumerate(row)
+        ]
+        (folder / f"{metric}.csv").write_text("\n".join([f"model,prompt_id,task,trial,{metric}", *rows]) + "\n")
+    result = f"sqlite:///{folder}/suffrage.db"
+    for metric in ("accuracy", "rating"):
+        options = ["ingest", str(folder / f"{metric}.csv"), "--benchmark", metric, "--no-mlflow", "--database", result]
+        assert CliRunner().invoke(suffrage, options).exit_code == 0
+    return result
+
+
+def report(url: str, benchmark: str = "accuracy", cluster: str | None = "none", **options: object):
+    selection = Selection(benchmark=benchmark, cluster=cluster)
+    with transaction(connect(url), write=False) as session:
+        return analyze(TrialScores.load(session, selection), Clusters.load(session, selection), **options)
+
+
+class TestAgainstReference:
+    def test_cells_hold_what_was_stored(self, url: str) -> None:
+        with transaction(connect(url), write=False) as session:
+            trials = TrialScores.load(session, Selection(benchmark="accuracy"))
+            prompt = dict(
+                session.execute(sa.text("SELECT prompt_id, CAST(SUBSTR(key, 2) AS INTEGER) FROM prompt_key")).all()
+            )
+        prompt = {key: int(name[1:]) for key, name in names}
+        rows = [prompt[key] for key in trials.scores.prompt_ids.tolist()]
+        for column, name in enumerate(trials.scores.models):
+            table = TABLES[name][rows]
+            assert trials.count[:, column].tolist() == [TRIALS[name]] * N
+            assert trials.passed[:, column].tolist() == table.sum(axis=1).tolist()
+            np.testing.assert_allclose(trials.scores.Q[:, column], table.mean(axis=1))
+            np.testing.assert_allclose(trials.squares[:, column], TRIALS[name] * table.var(axis=1), atol=1e-12)
+        assert trials.is_unit
+        assert trials.scores.n_trials == 4
+
+    def test_pass_rates_have_the_error_of_a_mean(self, url: str) -> None:
+        rows = report(url).tables["pass"].to_pylist()
+        assert {(row["k"], row["model"]) for row in rows} == {(k, m) for k in (1, 2, 4) for m in ("org/a", "org/b")}
+        for row in rows:
+            if row["k"] != 4:
+                continue
+            table = TABLES[row["model"]]
+            solved = table.max(axis=1) if row["measure"] == "pass@k" else table.min(axis=1)
+            assert row["rate"] == pytest.approx(solved.mean())
+            assert row["stderr"] == pytest.approx(scipy.stats.sem(solved))
+
+    def test_clusters_widen_errors_and_leave_variances(self, url: str) -> None:
+        plain, clustered = report(url), report(url, cluster="task")
+        for name in ("variance.within", "variance.between", "trial_share"):
+            assert plain.finding.metrics[name] == clustered.finding.metrics[name]
+        first, second = (each.tables["models"].to_pylist()[0]["stderr"] for each in (plain, clustered))
+        assert first != second
+
+
+class TestTexts:
+    def test_the_leader_by_each_rule_is_named(self, url: str) -> None:
+        result = report(url)
+        assert "leads by the mean" in result.summary.headline
+        assert any("pass@4:" in text for text in result.summary.evidence)
+        assert set(result.rankings) == {"pass@4", "pass^4"}
+        assert "2 of 3 models have 4 trials per prompt." in result.summary.evidence
+
+    def test_scores_beyond_one_have_no_pass_rates(self, url: str) -> None:
+        result = report(url, "rating")
+        assert result.tables["pass"].num_rows == 0
+        assert "pass@k and pass^k are undefined: scores lie outside 0 to 1, so no trial passes." in result.warnings
+        assert result.finding.metrics["trial_share"] == pytest.approx(report(url).finding.metrics["trial_share"])
+
+    def test_one_trial_is_reported_as_such(self, url: str) -> None:
+        selection = Selection(benchmark="accuracy", models=("org/single",))
+        with transaction(connect(url), write=False) as session:
+            result = analyze(TrialScores.load(session, selection), Clusters.load(session, selection))
+        assert result.summary.headline.startswith("No prompt has several trials")
+        assert isinstance(result.finding.metrics["trial_share"], Undefined)
+        assert not result.figures
+
+    def test_the_leaderboard_points_to_the_trials(self, url: str) -> None:
+        message = CliRunner().invoke(suffrage, ["leaderboard", "accuracy", "--database", url]).stderr
+        assert "averages over up to 4 trials per prompt: `suffrage analyze trials accuracy`" in message
+
+    @pytest.mark.usefixtures("full_figures")
+    def test_pictures_are_drawn(self, url: str) -> None:
+        for draw in report(url).figures.values():
+            written = io.BytesIO()
+            figure = draw()
+            figure.savefig(written, format="png", dpi=40)
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            assert figure.axes[0].get_xlabel()
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "text"),
+        [({"k": (0,)}, "at least 1"), ({"tolerance": 0.0}, "tolerance is 0"), ({"level": 1.0}, "between 0 and 1")],
+    )
+    def test_options_out_of_range_are_rejected(self, url: str, options: dict, text: str) -> None:
+        with pytest.raises(SelectionError, match=text):
+            report(url, **options)

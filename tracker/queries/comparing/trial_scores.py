@@ -1,0 +1,90 @@
+"""Load the scores of prompts with their trials, which other inputs average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.orm import Session
+
+from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
+from tracker.queries.resolution import find_benchmark, find_metric
+from tracker.queries.scores import Grid, compute_digest, join_keys
+from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.sql.arrow import number_columns, read_arrow
+
+PASS_SCORE = 1.0
+"""A trial passes with at least this score, if all scores lie in [0, 1]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialScores(AnalysisInput):
+    """The scores of a benchmark under one metric, with the spread of the trials of each prompt.
+
+    Attributes:
+        scores: means over the trials of each prompt.
+        count: ``(n_prompts, n_models)`` int64 trials; 0 without a score.
+        squares: ``(n_prompts, n_models)`` sum of squared deviations of the trials from their mean.
+        passed: ``(n_prompts, n_models)`` int64 trials with a score of at least `PASS_SCORE`.
+        is_unit: whether every score lies in [0, 1], so that a trial passes or fails.
+    """
+
+    scores: PerformanceMatrix
+    count: NDArray[np.int64]
+    squares: NDArray[np.float64]
+    passed: NDArray[np.int64]
+    is_unit: bool
+
+    @property
+    def run_ids(self) -> NDArray[np.int64]:
+        """The run behind each model."""
+        return self.scores.run_ids
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of scores and trials."""
+        return compute_digest((self.count, self.squares, self.passed), (self.scores.digest,))
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> TrialScores:
+        """Load the trials of a selection; rows and columns are those of `load_performance_matrix`.
+
+        Raises:
+            NotFoundError: a benchmark, metric, model, task or run does not exist.
+            SelectionError: the selection is empty, or names no metric although there are several.
+        """
+        return load_trials(session, selection, load_performance_matrix(session, selection))
+
+
+def load_trials(session: Session, selection: Selection, scores: PerformanceMatrix) -> TrialScores:
+    """Load the trials behind a performance matrix.
+
+    Args:
+        session: the store; only committed data are visible.
+        selection: of the matrix.
+        scores: the matrix.
+    """
+    benchmark = find_benchmark(session, selection.benchmark)
+    metric, _ = find_metric(session, benchmark, replace(selection, metric=scores.metric), ("prompt",))
+    runs = scores.run_ids.tolist()
+    grid, size, shape = Grid(runs, scores.prompt_ids), scores.Q.size, scores.Q.shape
+    rows: Any = read_arrow(
+        session,
+        f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric.id} AND run_id IN ({join_keys(runs)}) "
+        "ORDER BY run_id, prompt_id, trial",
+    )
+    run, prompt, values = number_columns(rows)
+    cell, is_row = grid.cells(run, prompt)
+    values = values[is_row]
+    count = np.bincount(cell, minlength=size)
+    mean = np.bincount(cell, values, minlength=size) / np.maximum(count, 1)
+    squares = np.bincount(cell, (values - mean[cell]) ** 2, minlength=size)
+    return TrialScores(
+        scores=scores,
+        count=count.reshape(shape).astype(np.int64),
+        squares=squares.astype(np.float64).reshape(shape),
+        passed=np.bincount(cell, values >= PASS_SCORE, minlength=size).reshape(shape).astype(np.int64),
+        is_unit=bool(((values >= 0) & (values <= 1)).all()),
+    )
