@@ -27,10 +27,19 @@ from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError
 from tracker.exporting.formats.runs import export_runs
-from tracker.ingest.measurement import ParsedFile, ReadOptions, Scores, TaskScores
+from tracker.ingest.measurement import (
+    ParsedFile,
+    ReadOptions,
+    RunDescription,
+    Scores,
+    TaskScores,
+    metric_description,
+)
 from tracker.ingest.parsing.aggregations import TaskRows, aggregate, sample_stderr
 from tracker.ingest.parsing.detection import find_files, parse_file
+from tracker.ingest.parsing.reported_scores import ReportedScores
 from tracker.ingest.pipeline import ingest_file
+from tracker.ingest.reported_score import ReportedScore
 from tracker.queries.catalogue.listing import list_models, list_runs
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
@@ -444,3 +453,10 @@ class TestDriftCheck:
         for min_compared, expected in ((4, [False]), (5, [False, True])):
             release = Release(requirements=("h",), min_compared=min_compared)
             assert [row.failed for row in drift_program._check(harness, release, tmp_path)] == expected
+
+
+def test_a_format_that_declares_no_reported_scores_yields_none() -> None:
+    run = RunDescription(model="m", benchmark="b")
+    collected = ReportedScores(is_expected=False)
+    with pytest.raises(TypeError, match="REPORTS_SCORES"):
+        collected.add(ReportedScore(run=run, metric=metric_description("acc"), tasks=("t",), value=0.5))

@@ -40,13 +40,16 @@ def describe_file(path: Path) -> str:
 
 
 def first_keys(data: bytes) -> list[str]:
-    """Return the keys of the outermost object of a JSON text, or of the first object of a list.
+    """Return the keys of the outermost object of a JSON text, or of the first object of a list; none of other data.
 
     Args:
         data: beginning of the text.
     """
+    start = data.lstrip()[:1]
+    if start not in (b"{", b"["):
+        return []
     keys: list[str] = []
-    depth, key_depth = 0, 1 if data.lstrip().startswith(b"{") else 2
+    depth, key_depth = 0, 1 if start == b"{" else 2
     for match in TOKEN.finditer(data):
         name, colon, opening, closing = match.groups()
         depth += bool(opening) - bool(closing)

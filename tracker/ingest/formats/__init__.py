@@ -18,6 +18,7 @@ and, optionally,
 - ``RECOGNIZED_BY``: names or content that identify a file, for `suffrage formats`,
 - ``describe_reading(path, options) -> str | None``: what the rows and columns of a table are, for `--dry-run`,
 - ``READS_COLUMNS``: whether `ReadOptions.columns`, ``task_columns`` and ``ignore_columns`` apply,
+- ``REPORTS_SCORES``: False if the files never report scores that are computed from their rows; True by default,
 - ``PROMPTS_ONLY``: True if the files hold only prompts; they are stored before other files of a folder,
 
 The first line of the module's docstring describes the format. Other packages register formats in the entry-point group

@@ -27,6 +27,7 @@ SPECIFICITY = 10
 RECOGNIZED_BY = "a column that names models; the other columns are tasks"
 SUPPORTS_SPLITS = True
 READS_COLUMNS = True
+REPORTS_SCORES = False
 MAX_NAMES = 5
 
 

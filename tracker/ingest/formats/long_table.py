@@ -39,6 +39,7 @@ NAME = "long-table"
 SPECIFICITY = 28
 SUPPORTS_SPLITS = True
 READS_COLUMNS = True
+REPORTS_SCORES = False
 RECOGNIZED_BY = "columns for model, prompt, and score, predicted answer or gold probability"
 PROBABILITY = "gold_probability"
 

@@ -19,6 +19,7 @@ RECOGNIZED_BY = "a column that names prompts, and text, choices, reference answe
 PROMPTS_ONLY = True
 SUPPORTS_SPLITS = True
 READS_COLUMNS = True
+REPORTS_SCORES = False
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:

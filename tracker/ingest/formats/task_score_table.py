@@ -33,6 +33,7 @@ SPECIFICITY = 25
 RECOGNIZED_BY = "columns for model, task and score, none for prompts"
 SUPPORTS_SPLITS = True
 READS_COLUMNS = True
+REPORTS_SCORES = False
 
 
 def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
@@ -149,7 +150,7 @@ class _TaskScoreReader:
         return TaskScores(
             run=self.runs.described[self.runs.rows[start]],
             metric=metric,
-            tasks=[self.tasks.names[code] for code in self.tasks.rows[kept]],
+            tasks=self.tasks.names_of(kept),
             values=values[kept],
             stderr=errors[kept],
             n_prompts=None if self.counts is None else [self.counts[row] for row in kept.tolist()],

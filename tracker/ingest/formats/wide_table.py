@@ -42,6 +42,7 @@ NAME = "wide-table"
 RECOGNIZED_BY = "a column that names prompts; the other columns are models, or the reverse"
 SUPPORTS_SPLITS = True
 READS_COLUMNS = True
+REPORTS_SCORES = False
 
 Column = tuple[NDArray[Any], NDArray[np.bool_]]
 """Cells of a column, and whether each is filled."""

@@ -49,7 +49,7 @@ def parse_blocks(
         BadInputError: the file is invalid, holds nothing, or reports scores but holds none.
     """
     buffer, counter, duplicates, warnings, damage = BlockBuffer(), IngestCounter(), DuplicateModels(), list[str](), ""
-    reported = ReportedScores()
+    reported = ReportedScores(is_expected=getattr(module, "REPORTS_SCORES", True))
     try:
         with report_progress_to(position.add_parsed):
             for part in module.read(path, options):

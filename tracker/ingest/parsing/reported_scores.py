@@ -67,9 +67,11 @@ class ReportedScores:
     """Collects the rows and the reported scores of a file, and compares them.
 
     Attributes:
+        is_expected: whether the format may report scores; rows are kept only then.
         differences: reported scores that differ from the rows.
     """
 
+    is_expected: bool = True
     differences: list[ReportedDifference] = field(default_factory=list)
     _reported: list[ReportedScore] = field(default_factory=list)
     _rows: dict[str, list[_RowBlock]] = field(default_factory=lambda: defaultdict(list))
@@ -77,7 +79,15 @@ class ReportedScores:
     _names: dict[str | None, int] = field(default_factory=dict)
 
     def add(self, part: Measurement | ReportedScore | ReportedCount) -> None:
-        """Add a reported number, or the rows of a block."""
+        """Add a reported number, or the rows of a block.
+
+        Raises:
+            TypeError: the format declares that it reports nothing.
+        """
+        if not self.is_expected:
+            if isinstance(part, (ReportedScore, ReportedCount)):
+                raise TypeError(f"a format with REPORTS_SCORES = False yields a {type(part).__name__}")
+            return
         if isinstance(part, ReportedScore):
             self._reported.append(part)
             return

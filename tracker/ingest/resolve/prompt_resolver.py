@@ -19,7 +19,7 @@ from tracker.ingest.resolve.file_duplicates import DuplicateNames, FileDuplicate
 from tracker.ingest.resolve.prompt_changes import PromptChanges
 from tracker.ingest.resolve.prompt_details import DetailsMerger
 from tracker.ingest.resolve.prompt_index import PromptIndex
-from tracker.ingest.resolve.prompt_texts import PromptContents, make_storable, normalize_prompts
+from tracker.ingest.resolve.prompt_texts import PromptContents, make_all_storable, make_storable, normalize_prompts
 from tracker.ingest.resolve.questions.comparison import have_equal_references
 from tracker.ingest.resolve.questions.question_index import QuestionIndex, QuestionMatch
 from tracker.ingest.write.bulk_rows import reserve_keys
@@ -118,7 +118,7 @@ class _BlockResolution:
         self.resolver, self.index, self.prompts = resolver, index, prompts
         self.namespace = make_storable(prompts.namespace)
         self.contents = normalize_prompts(prompts)
-        labels = list(map(make_storable, prompts.keys))
+        labels = make_all_storable(prompts.keys)
         if prompts.tasks is None:
             known = resolver.catalogue.tasks(index.benchmark_id)
             self.tasks = list(dict.fromkeys(known.values()))

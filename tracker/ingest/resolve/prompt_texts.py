@@ -57,6 +57,12 @@ def make_storable(text: str) -> str:
     return text.replace("\0", REPLACEMENT)
 
 
+def make_all_storable(texts: Sequence[str]) -> list[str]:
+    """Do the same for many texts; those that are all plain are checked at once."""
+    joined = "".join(texts)
+    return list(texts) if joined.isascii() and "\0" not in joined else list(map(make_storable, texts))
+
+
 def make_storable_json(value: Any) -> Any:
     """Do the same for nested values; non-finite numbers become null, unknown types their text."""
     if value is None or isinstance(value, (bool, int)):

@@ -193,8 +193,8 @@ class CrossReadings:
         return bool(tasks) and not any(self.table.columns[task].is_unique for task in tasks)
 
     def _read(self, orientation: Orientation, key: str, values: Sequence[str]) -> CrossReading:
-        rows = self._name_evidence([cell for cell in self.table.columns[key].cells if cell], ROWS[orientation])
-        names = [self.table.columns[name].heading for name in values]
+        rows = self._name_evidence(tuple(self.table.columns[key].counts), ROWS[orientation])
+        names = tuple(dict.fromkeys(self.table.columns[name].heading for name in values))
         columns = self._name_evidence(names, COLUMNS[orientation])
         evidence = (
             rows
@@ -208,8 +208,7 @@ class CrossReadings:
             orientation=orientation, key=key, values=values, evidence=evidence, contradiction=min(rows, columns)
         )
 
-    def _name_evidence(self, names: Sequence[str], kind: Entity) -> float:
-        distinct = tuple(dict.fromkeys(names))
+    def _name_evidence(self, distinct: tuple[str, ...], kind: Entity) -> float:
         if distinct not in self._shares:
             self._shares[distinct] = name_shares(distinct, self.known)
         shares = self._shares[distinct]
@@ -240,8 +239,7 @@ class CrossReadings:
         content = [part for part in ("text", "choices", "answer") if part in roles and roles[part] != key]
         evidence += len(content) * (4.0 if entity == "prompt" else -4.0)
         parts = [key] + [roles[part] for part in ("task", "benchmark") if entity == "prompt" and part in roles]
-        cells = list(zip(*(self.table.cells_of(name) for name in dict.fromkeys(parts)), strict=True))
-        repeated = 1 - len(set(cells)) / max(1, len(cells))
+        repeated = self.table.repeated(tuple(dict.fromkeys(parts)))
         if repeated and entity == "task" and "metric" not in roles:
             evidence -= PLAIN  # a task has one row
         return evidence - (4.0 if repeated > 0.2 else 1.0 if repeated else 0.0)

@@ -272,12 +272,12 @@ class LongTable:
             differing: only rows that differ from the earlier one in these columns count.
             within: return 1 if each value of this column occurs with one combination of the columns, else 0.
         """
+        if not within and not differing:
+            return self.table.repeated(tuple(names))
         columns = [self.table.cells_of(name) for name in names]
         rows = list(zip(*columns, strict=True))
         if within:
             return float(len(set(rows)) == len(set(self.table.cells_of(within))))
-        if not differing:
-            return 1 - len(set(rows)) / max(1, len(rows))
         values = list(zip(*(self.table.cells_of(name) for name in differing), strict=True))
         first = dict(zip(reversed(rows), reversed(values), strict=True))
         n_differing = sum(first[row] != value for row, value in zip(rows, values, strict=True))

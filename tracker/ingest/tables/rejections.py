@@ -36,8 +36,9 @@ def reject_scores(names: Sequence[str]) -> TableRejection | None:
 
 def reject_unread_scores(table: TableColumns, used: Collection[str]) -> TableRejection | None:
     """Return that a column holds numbers in a notation that is not read; None if there is no such column."""
-    column = next((column for column in table.columns.values() if column.looks_like_scores()), None)
-    if column is None or column.name in used:
+    unused = (column for name, column in table.columns.items() if name not in used)
+    column = next((column for column in unused if column.looks_like_scores()), None)
+    if column is None:
         return None
     cell = column.cells[0]
     form = "decimals with a point" if has_decimal_comma(cell) else "one number per cell, such as 71.2 or 71.2 ± 0.3"

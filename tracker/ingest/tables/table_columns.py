@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -70,19 +71,25 @@ class TableColumn:
         return heading_direction(self.name)
 
     @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """Return how often each text occurs among the cells."""
+        return Counter(self.cells)
+
+    @cached_property
     def share_of_numbers(self) -> float:
         """Return the share of cells that are numbers."""
-        return sum(map(is_number, self.cells)) / len(self.cells) if self.cells else 0.0
+        numbers = sum(count for cell, count in self.counts.items() if is_number(cell))
+        return numbers / len(self.cells) if self.cells else 0.0
 
     @cached_property
     def is_unique(self) -> bool:
         """Return whether no two cells are equal."""
-        return len(set(self.cells)) == len(self.cells)
+        return len(self.counts) == len(self.cells)
 
     @cached_property
     def has_summary(self) -> bool:
         """Return whether a cell states a summary of the other rows, such as an average."""
-        return has_summary(self.cells)
+        return has_summary(list(self.counts))
 
     @cached_property
     def role(self) -> ColumnRole:
@@ -147,6 +154,7 @@ class TableColumns:
     rows: Sequence[Sequence[str | None]]
     ignored: Sequence[str] = ()
     is_json: bool = False
+    _repeated: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -157,6 +165,13 @@ class TableColumns:
         """Return the cells of a column in all first rows."""
         place = self._places[name]
         return [row[place] for row in self.rows]
+
+    def repeated(self, names: tuple[str, ...]) -> float:
+        """Return the share of the first rows that repeat the cells of an earlier row in some columns."""
+        if names not in self._repeated:
+            distinct = set(zip(*map(self.cells_of, names), strict=True))
+            self._repeated[names] = 1 - len(distinct) / max(1, self.n_rows)
+        return self._repeated[names]
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -191,7 +206,7 @@ def profile_columns(head: TableHead, options: ReadOptions, *, is_json: bool = Fa
         name: TableColumn(
             name,
             clean_heading(name),
-            [cell for cell in head.cells[name] if cell is not None and not is_missing(cell)],
+            _filled(head.cells[name]),
             is_explicit=name in tasks,
         )
         for name in head.names
@@ -208,6 +223,12 @@ def profile_columns(head: TableHead, options: ReadOptions, *, is_json: bool = Fa
     places = [head.names.index(name) for name in order] if ignored else None
     rows = head.rows if places is None else [[row[place] for place in places] for row in head.rows]
     return TableColumns(columns, explicit, roles | explicit, head.is_whole, rows, tuple(sorted(ignored)), is_json)
+
+
+def _filled(cells: Sequence[str | None]) -> list[str]:
+    """Return the cells that are not missing."""
+    missing = {cell for cell in set(cells) if is_missing(cell)}
+    return [cell for cell in cells if cell not in missing]  # type: ignore[misc]
 
 
 def _option(role: str, column: str) -> str:

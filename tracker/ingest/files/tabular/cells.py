@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.number_cells import has_decimal_comma, parse_number_cell
+from tracker.ingest.files.tabular.number_cells import MAYBE_NUMBER, has_decimal_comma, parse_number_cell
 from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import MetricDescription
 from tracker.schema.measurements import CONDITIONS
@@ -43,6 +43,10 @@ class Codes:
     rows: NDArray[np.int64]
     names: list[str]
 
+    def names_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the names in some rows."""
+        return [self.names[code] for code in self.rows[rows].tolist()]
+
 
 def is_missing(cell: str | None) -> bool:
     """Return whether a cell is missing: empty, a dash, NA, null, None, TBD or ?, in any letter case."""
@@ -51,6 +55,8 @@ def is_missing(cell: str | None) -> bool:
 
 def is_number(cell: str) -> bool:
     """Return whether a cell is a number or a boolean, in any notation; so are NaN and infinity."""
+    if MAYBE_NUMBER.match(cell) is None:
+        return False
     try:
         float(cell)
     except ValueError:

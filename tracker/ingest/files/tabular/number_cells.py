@@ -15,6 +15,8 @@ CELL = re.compile(
     rf"(?:\s*\(?\s*(?:±|\+/-|\+-)\s*(?P<stderr>{NUMBER})\s*(?P<percent_of_stderr>%)?\s*\)?\s*(?P<percent_after>%)?)?"
 )
 MARKS = re.compile(rf"^[\s*_{MEDALS}\ufe0f]+|[\s*†‡§_{MEDALS}\ufe0f↑↓▲▼]+$")
+MAYBE_NUMBER = re.compile(rf"^[\s*_{MEDALS}\ufe0f†‡§↑↓▲▼]*(?:[+\-−.\d]|true|false|nan|inf)", re.I)
+"""Matches the beginning of each cell that is a number or a boolean."""
 DECIMAL_COMMA = re.compile(r"^\s*[+\-−]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))\s*%?\s*$")
 
 

@@ -72,14 +72,14 @@ def parse_prompts(
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     rows, first, block = rank[rows], first[order], block[order]
-    names = [keys.names[key] for key in keys.rows[first]]
+    names = keys.names_of(first)
 
     def column(part: str) -> list[str | None] | None:
         return _unite_rows(table, role[part], part, rows, names, problems) if part in role else None
 
     everything = Prompts(
         keys=names,
-        tasks=[task.names[code] for code in task.rows[first]] if "task" in role else None,
+        tasks=task.names_of(first) if "task" in role else None,
         text=column("text"),
         choices=_choices(table, role, column("choices"), first, problems),
         answer=column("answer"),

@@ -111,10 +111,14 @@ def _parquet_head(path: Path) -> TableHead | str:
             n_rows = count_head_rows(len(names))
             batch = next(parquet.iter_batches(batch_size=n_rows), None)
             is_whole = parquet.metadata.num_rows <= n_rows
-            rows = [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            columns = [] if batch is None else [_texts(column.to_pylist()) for column in batch.columns]
     except BadInputError as error:
         return error.problems[0]
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         return f"is not a readable Parquet file ({first_line(error)})"
-    texts = tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows)
-    return TableHead(names, texts, is_whole)
+    return TableHead(names, tuple(zip(*columns, strict=True)), is_whole)
+
+
+def _texts(cells: Sequence[object]) -> list[str | None]:
+    """Return cells as texts."""
+    return [None if cell is None else str(cell) for cell in cells]

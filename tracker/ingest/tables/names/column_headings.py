@@ -16,6 +16,7 @@ from tracker.ingest.tables.names.vocabulary import (
     MODEL_SIDES,
     OUTCOME_WORDS,
     ROW_SUMMARY,
+    ROW_SUMMARY_START,
     SIDE_MODIFIERS,
     SIDE_UNITS,
     SIDE_WORDS,
@@ -38,7 +39,9 @@ STDERR = re.compile(
 )
 COUNT = re.compile(r"^#\s*\w|^(?:n|num|number of|no\.)[_ ]\w+", re.I)
 EMPHASIS = re.compile(r"^[\s*_]+|[\s*_]+$|</?(?:b|i|u|strong|em)>", re.I)
-MAYBE_SUMMARY_ROW = "|".join(["<", *map(re.escape, SUMMARIES | SUMMARY_WORDS), ROW_SUMMARY.pattern.strip("^$")])
+ALL_SUMMARIES = SUMMARIES | SUMMARY_WORDS
+SHORTEST_SUMMARIES = (word for word in ALL_SUMMARIES if not any(part in word for part in ALL_SUMMARIES - {word}))
+MAYBE_SUMMARY_ROW = "|".join(["<", ROW_SUMMARY_START, *sorted(map(re.escape, SHORTEST_SUMMARIES))])
 """Matches a part of each name that `is_summary_row` accepts."""
 
 
@@ -106,6 +109,8 @@ def has_summary(cells: Sequence[str]) -> bool:
     """Return whether `is_summary_heading` accepts a cell."""
     import pyarrow as pa
 
+    if not _find_candidates(pa.array(["\n".join(cells)], pa.large_string())):
+        return False
     return any(is_summary_heading(cells[row]) for row in _find_candidates(pa.array(cells, pa.string())))
 
 

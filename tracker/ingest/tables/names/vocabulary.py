@@ -128,10 +128,12 @@ SUMMARIZED_WORDS = frozenset(
      "rank", "win")
 )  # fmt: skip
 """Words beside which a word of ``SUMMARY_WORDS`` still summarizes all columns or rows."""
-ROW_SUMMARY = re.compile(
-    r"^(?:max(?:imum)?|min(?:imum)?|sum|count|variance|std\.?|stdev|stddev|standard|(?:num(?:ber)?[ _]of|n|#)[ _]?"
+ROW_SUMMARY_START = (
+    r"(?:max(?:imum)?|min(?:imum)?|sum|count|variance|std\.?|stdev|stddev|standard|(?:num(?:ber)?[ _]of|n|#)[ _]?"
     r"(?:questions?|samples?|prompts?|examples?|instances?|items?|tasks?|models?|shot(?:s)?|tests?)|weights?|shot(?:s)?)"
-    r"(?:[ _.]*(?:dev(?:iation)?\.?|err(?:or)?\.?|of|over|all|the|models?|scores?|tasks?))*$",
+)
+ROW_SUMMARY = re.compile(
+    rf"^{ROW_SUMMARY_START}(?:[ _.]*(?:dev(?:iation)?\.?|err(?:or)?\.?|of|over|all|the|models?|scores?|tasks?))*$",
     re.I,
 )
 """Names of rows that describe or summarize the rows of models or tasks."""
