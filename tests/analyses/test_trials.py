@@ -56,9 +56,7 @@ class TestAgainstReference:
     def test_cells_hold_what_was_stored(self, url: str) -> None:
         with transaction(connect(url), write=False) as session:
             trials = TrialScores.load(session, Selection(benchmark="accuracy"))
-            prompt = dict(
-                session.execute(sa.text("SELECT prompt_id, CAST(SUBSTR(key, 2) AS INTEGER) FROM prompt_key")).all()
-            )
+            names = session.execute(sa.text("SELECT prompt_id, key FROM prompt_alias")).all()
         prompt = {key: int(name[1:]) for key, name in names}
         rows = [prompt[key] for key in trials.scores.prompt_ids.tolist()]
         for column, name in enumerate(trials.scores.models):
