@@ -34,6 +34,7 @@ def _compare_rules(finding: VotingRules) -> VerdictLine:
 
 
 def _remove_tasks(pivotal: PivotalSet | str, n_tasks: int) -> VerdictLine:
+    """Describe the fewest tasks to remove; more than half of them do not count as a change of the first place."""
     topic = "tasks"
     if isinstance(pivotal, str):
         text = f"Whether removing tasks changes the first place is not known: {pivotal}."
@@ -47,5 +48,6 @@ def _remove_tasks(pivotal: PivotalSet | str, n_tasks: int) -> VerdictLine:
     n_removed, removed = len(pivotal.removed), join_names(pivotal.removed, MAX_NAMES)
     change = f"{join_names(pivotal.new_leaders, MAX_NAMES)} is first" if pivotal.new_leaders else "the first changes"
     fewer = "" if pivotal.is_exact else "; fewer may be enough"
-    text = f"Without {n_removed} of {n_tasks} tasks ({removed}) {change}{fewer}."
-    return VerdictLine(topic=topic, text=text, leader_changes=True)
+    is_few = 2 * n_removed <= n_tasks
+    text = f"{'Without' if is_few else 'Only without'} {n_removed} of {n_tasks} tasks ({removed}) {change}{fewer}."
+    return VerdictLine(topic=topic, text=text, leader_changes=is_few)

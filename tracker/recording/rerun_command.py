@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from typing import Any
 
 from tracker.queries.findings.finding_records import FindingRecord
 from tracker.queries.findings.latest_findings import SIMULATED
@@ -13,13 +15,19 @@ def rerun_command(record: FindingRecord) -> str | None:
     """Return the command that repeats an analysis with the same selection; None if the finding is simulated."""
     if record.parameters.get(SIMULATED):
         return None
-    arguments = ["suffrage", "analyze", record.name, *filter(None, [record.benchmark])]
-    for name, value in (record.selection or {}).items():
+    named = filter(None, [record.benchmark])
+    return shlex.join(["suffrage", "analyze", record.name, *named, *selection_arguments(record.selection or {})])
+
+
+def selection_arguments(selection: Mapping[str, Any]) -> list[str]:
+    """Return the options of a command that make a selection, as `Selection.as_json` returns it."""
+    arguments: list[str] = []
+    for name, value in selection.items():
         if name != "benchmark" and value != WHOLE.get(name):
-            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             text = text[:19] if name == "as_of" else text  # the option takes no time zone: it is UTC
             arguments += [f"--{name.replace('_', '-')}", text]
-    return shlex.join(arguments)
+    return arguments
 
 
 def rerun_advice(record: FindingRecord) -> str:

@@ -1,0 +1,100 @@
+"""The command `suffrage verdict`."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from tracker.cli.help_text import Command
+from tracker.cli.options import cluster_option, database_option, format_option, selection_options
+from tracker.cli.output import MAX_TEXT_WIDTH, inform, print_record, print_rows, warn
+from tracker.queries.selection import Selection
+
+if TYPE_CHECKING:
+    from tracker.recording.verdict.benchmark_verdict import Verdict
+
+ANSWERS = {True: "yes", False: "no", None: "not known"}
+
+
+@click.command(cls=Command)
+@click.argument("benchmark")
+@cluster_option
+@selection_options
+@database_option
+@format_option
+def command(selection: Selection, database: str | None, output_format: str) -> None:
+    """Say on one screen who is first, and what could change that.
+
+    Shows the first place with its margin and confidence. Then one line for each choice that could change it: missing
+    scores, tasks, weights, voting rules. Each line has the command that shows more. The end names what the stored data
+    cannot show. Nothing is recorded.
+
+    Examples:
+        suffrage verdict mmlu_pro
+        suffrage verdict mmlu_pro --format json
+    """
+    from tracker.database import connect
+    from tracker.recording.verdict.benchmark_verdict import load_verdict
+
+    verdict = load_verdict(connect(database, create=False), selection, workers=-1)
+    if output_format == "table":
+        print_verdict(verdict)
+    elif output_format == "json":
+        print_record(_as_record(verdict), output_format)
+    else:
+        print_rows(_as_rows(verdict), output_format)
+    for warning in verdict.warnings:
+        warn(warning)
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Print the headline, a line per choice, and what is not known."""
+    board = verdict.board
+    tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks > 1 else ""
+    _print_text(verdict.headline)
+    better = "larger" if board.higher_is_better else "smaller"
+    inform(f"{verdict.benchmark}: {verdict.metric} over {board.n_units:,} {board.unit}s{tasks}; {better} is better.")
+    if verdict.checks:
+        click.echo("\nCan another choice change the first place?")
+        width = max(len(ANSWERS[check.line.leader_changes]) for check in verdict.checks)
+        for check in verdict.checks:
+            line = check.line
+            answer = f"{ANSWERS[line.leader_changes]:<{width}}"
+            _print_text(f"{line.topic}: {line.text}", f"  {answer}  ", " " * (width + 4))
+            click.echo(f"{' ' * (width + 4)}$ {check.command}")
+    click.echo("\nNot known from the stored data:")
+    for sentence in verdict.open_questions:
+        _print_text(sentence, "  - ", "    ")
+
+
+def _print_text(text: str, first: str = "", further: str = "") -> None:
+    width = min(MAX_TEXT_WIDTH, shutil.get_terminal_size((MAX_TEXT_WIDTH, 24)).columns)
+    click.echo(textwrap.fill(text, width, initial_indent=first, subsequent_indent=further, break_long_words=False))
+
+
+def _as_record(verdict: Verdict) -> dict[str, object]:
+    return {
+        "benchmark": verdict.benchmark,
+        "metric": verdict.metric,
+        "headline": verdict.headline,
+        "leaders": list(verdict.leaders),
+        "margin": verdict.margin,
+        "may_lead": list(verdict.contenders),
+        "choices": _as_rows(verdict),
+        "not_known": list(verdict.open_questions),
+    }
+
+
+def _as_rows(verdict: Verdict) -> list[dict[str, object]]:
+    return [
+        {
+            "choice": check.line.topic,
+            "leader_changes": check.line.leader_changes,
+            "text": check.line.text,
+            "command": check.command,
+        }
+        for check in verdict.checks
+    ]

@@ -1,0 +1,141 @@
+"""The verdict on a benchmark, from its leaderboard and from every analysis that takes part."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.errors import SelectionError, SuffrageError
+from tracker.queries.notices import list_notices
+from tracker.queries.ranking.leaderboard import load_leaderboard
+from tracker.queries.ranking.leaderboard_result import Leaderboard
+from tracker.queries.selection import Selection
+from tracker.recording.finding import VerdictLine
+from tracker.recording.pipeline import compute_report
+from tracker.recording.registry import discover_analyses
+from tracker.recording.rerun_command import selection_arguments
+from tracker.recording.verdict.alternative_rankings import compare_alternatives
+from tracker.recording.verdict.open_questions import list_open_questions
+
+__all__ = ["Verdict", "VerdictCheck", "load_verdict"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictCheck:
+    """A line of the verdict, with the command that shows more.
+
+    Attributes:
+        line: the line.
+        command: a command of the shell.
+    """
+
+    line: VerdictLine
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The verdict on a benchmark.
+
+    Attributes:
+        benchmark, metric: of the selection.
+        headline: who is first, by how much, how sure.
+        leaders: names of the models in the first place.
+        margin: how far the first mean is ahead of the next, in the metric's unit; None with fewer than two ranks.
+        contenders: names of the models that may be first.
+        checks: choices that could change the first place, those that do so first.
+        open_questions: what the data cannot show, a sentence each.
+        warnings: warnings of the leaderboard, and why an analysis has no line.
+        board: the leaderboard.
+    """
+
+    benchmark: str
+    metric: str
+    headline: str
+    leaders: tuple[str, ...]
+    margin: float | None
+    contenders: tuple[str, ...]
+    checks: tuple[VerdictCheck, ...]
+    open_questions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    board: Leaderboard
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """The verdict as tags of an MLflow run: the leader, and for each choice whether it changes the first place."""
+        answers = {True: "yes", False: "no", None: "unknown"}
+        tags = {
+            "suffrage.verdict": self.headline,
+            "suffrage.verdict.leader": ", ".join(self.leaders),
+            "suffrage.verdict.n_may_lead": str(len(self.contenders)),
+        }
+        if self.margin is not None:
+            tags["suffrage.verdict.margin"] = f"{self.margin:.6g}"
+        for check in self.checks:
+            topic = check.line.topic.replace(" ", "_")
+            tags[f"suffrage.verdict.changes.{topic}"] = answers[check.line.leader_changes]
+        return tags
+
+
+def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -> Verdict:
+    """Compute the verdict on a benchmark; nothing is recorded.
+
+    Args:
+        engine: the store.
+        selection: the selection; options that an analysis does not use are left out there.
+        workers: number of parallel workers; -1 means one per core.
+
+    Raises:
+        SuffrageError: a benchmark, metric, model, task or run does not exist, or no model has a rank.
+    """
+    with transaction(engine, write=False) as session:
+        board = load_leaderboard(session, selection, n_resamples=0)
+        notices = list_notices(session)
+        resolved = replace(selection, metric=board.metric)
+        alternatives = [
+            VerdictCheck(line=line, command=_command("leaderboard", selection, options))
+            for line, options in compare_alternatives(session, resolved, board)
+        ]
+        open_questions = tuple(list_open_questions(session, resolved))
+    ranked = [row for row in board.rows if row.rank is not None]
+    if not ranked:
+        raise SelectionError(f"No model of {board.benchmark} has a rank, so there is no verdict.")
+    checks, problems = list(alternatives), []
+    for name, parameters in _analyses_in_verdict():
+        try:
+            report = compute_report(engine, name, resolved, parameters, workers=workers)
+        except SuffrageError as error:
+            problems.append(f"{name} has no line: {error}")
+            continue
+        checks += [VerdictCheck(line=line, command=_command(f"analyze {name}", selection)) for line in report.verdict]
+    order = {True: 0, None: 1, False: 2}
+    leaders = tuple(row.model for row in ranked if row.rank == ranked[0].rank)
+    return Verdict(
+        benchmark=board.benchmark,
+        metric=board.metric,
+        headline=board.describe_lead(),
+        leaders=leaders,
+        margin=abs(ranked[0].mean - ranked[1].mean) if len(ranked) > 1 else None,
+        contenders=board.contenders,
+        checks=tuple(sorted(checks, key=lambda check: order[check.line.leader_changes])),
+        open_questions=open_questions,
+        warnings=(*notices, *board.warnings, *problems),
+        board=board,
+    )
+
+
+def _analyses_in_verdict() -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the name of each analysis that takes part, with the parameters for the verdict."""
+    for name, plugin in discover_analyses().items():
+        parameters = plugin.options.get("in_verdict")
+        if parameters is not None and not plugin.problem:
+            yield name, parameters
+
+
+def _command(command: str, selection: Selection, options: str = "") -> str:
+    arguments = shlex.join([selection.benchmark, *selection_arguments(selection.as_json())])
+    return " ".join(filter(None, ("suffrage", command, arguments, options)))
