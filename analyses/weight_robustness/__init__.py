@@ -26,7 +26,7 @@ from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import RankedModels, Report, analysis
 
 
-@analysis(in_verdict={})
+@analysis(in_verdict={"n_draws": 20_000})
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,

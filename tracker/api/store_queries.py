@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard
     from tracker.queries.selection import Policy
     from tracker.queries.task_matrix import TaskMatrix
+    from tracker.recording.verdict.benchmark_verdict import Verdict
 
 CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
@@ -162,6 +163,26 @@ class StoreQueries:
 
         with self.session() as session:
             return load_leaderboard(session, make_selection(benchmark, choices), missing)
+
+    def verdict(self, benchmark: str, **choices: Any) -> Verdict:
+        """Return who is first, what could change that, and what the stored data cannot show; nothing is recorded.
+
+        Args:
+            benchmark: its name, or name@revision.
+            choices: the selection.
+
+        Raises:
+            NotFoundError, SelectionError: as for `leaderboard`.
+
+        Examples:
+            >>> import tracker
+            >>> store = tracker.open("sqlite:///quiz.db")
+            >>> store.verdict("quiz").leaders
+            ('model a',)
+        """
+        from tracker.recording.verdict.benchmark_verdict import load_verdict
+
+        return load_verdict(self.engine, make_selection(benchmark, choices))
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
         """Return the rows of one read-only statement; ``.to_pandas()`` gives a data frame.

@@ -15,8 +15,8 @@ def rerun_command(record: FindingRecord) -> str | None:
     """Return the command that repeats an analysis with the same selection; None if the finding is simulated."""
     if record.parameters.get(SIMULATED):
         return None
-    named = filter(None, [record.benchmark])
-    return shlex.join(["suffrage", "analyze", record.name, *named, *selection_arguments(record.selection or {})])
+    benchmark = filter(None, [record.benchmark])
+    return shlex.join(["suffrage", "analyze", record.name, *benchmark, *selection_arguments(record.selection or {})])
 
 
 def selection_arguments(selection: Mapping[str, Any]) -> list[str]:

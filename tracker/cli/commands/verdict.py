@@ -26,7 +26,7 @@ ANSWERS = {True: "yes", False: "no", None: "not known"}
 @database_option
 @format_option
 def command(selection: Selection, database: str | None, output_format: str) -> None:
-    """Say on one screen who is first, and what could change that.
+    """Show on one screen who is first, and what could change that.
 
     Shows the first place with its margin and confidence. Then one line for each choice that could change it: missing
     scores, tasks, weights, voting rules. Each line has the command that shows more. The end names what the stored data

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.errors import SelectionError, SuffrageError
+from tracker.errors import SuffrageError
 from tracker.queries.notices import list_notices
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.ranking.leaderboard_result import Leaderboard
@@ -90,7 +90,7 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
         workers: number of parallel workers; -1 means one per core.
 
     Raises:
-        SuffrageError: a benchmark, metric, model, task or run does not exist, or no model has a rank.
+        SuffrageError: a benchmark, metric, model, task or run does not exist, or there is nothing to rank.
     """
     with transaction(engine, write=False) as session:
         board = load_leaderboard(session, selection, n_resamples=0)
@@ -102,10 +102,8 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
         ]
         open_questions = tuple(list_open_questions(session, resolved))
     ranked = [row for row in board.rows if row.rank is not None]
-    if not ranked:
-        raise SelectionError(f"No model of {board.benchmark} has a rank, so there is no verdict.")
     checks, problems = list(alternatives), []
-    for name, parameters in _analyses_in_verdict():
+    for name, parameters in _analyses_in_verdict() if len(ranked) > 1 else ():
         try:
             report = compute_report(engine, name, resolved, parameters, workers=workers)
         except SuffrageError as error:

@@ -14,7 +14,7 @@ from tracker.queries.sql import tables
 QUESTIONS = {
     "contamination": "Whether models saw the prompts in training: no run is answer-only "
     "(`suffrage evaluate --condition answer_only`).",
-    "templates": "Whether another wording of the prompts changes the order: only one variant is stored.",
+    "templates": "Whether another template of the prompts changes the order: only one variant is stored.",
     "trials": "How much a repeated evaluation would change: every prompt has one trial.",
     "reference answers": "How many reference answers are wrong: the scores take all of them as right.",
     "world": "Whether these prompts stand for the use you have in mind: no statistic of the benchmark shows that.",

@@ -1,0 +1,129 @@
+"""`suffrage verdict`: who is first, what could change that, and what the stored data cannot show.
+
+The hook is documented in docs/how-to/verdict.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from command_runner import run, written
+
+from tracker.database import transaction
+from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
+from tracker.recording.verdict.benchmark_verdict import load_verdict
+from tracker.recording.verdict.open_questions import QUESTIONS, list_open_questions
+
+PLUGIN = '''
+"""Two analyses of one package."""
+
+from tracker.errors import SelectionError
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Finding, Report, Summary, VerdictLine, analysis
+
+
+@analysis(in_verdict={{"n": 7}})
+def analyze(scores: PerformanceMatrix, *, n: int = 3) -> Report:
+    if {fails}:
+        raise SelectionError("This needs more prompts.")
+    line = VerdictLine(topic="luck", text=f"With n = {{n}} luck decides.", leader_changes=None)
+    return Report(Finding(), summary=Summary("Luck."), verdict=[line])
+'''
+
+
+@pytest.fixture
+def two_leaders(sqlite_url: str, tmp_path: Path) -> sa.Engine:
+    """Model `broad` has the better mean over prompts, `narrow` the better mean over tasks."""
+    rows = ["model,prompt_id,task,correct"]
+    for task, n_prompts, right in (
+        ("large", 40, {"broad": 30, "narrow": 24}),
+        ("small", 10, {"broad": 3, "narrow": 6}),
+    ):
+        for model, n_right in right.items():
+            rows += [f"{model},{task}{i},{task},{int(i < n_right)}" for i in range(n_prompts)]
+    engine = sa.create_engine(sqlite_url)
+    run(engine, "ingest", written(tmp_path / "scores.csv", "\n".join(rows)), "--benchmark", "quiz", "--no-mlflow")
+    return engine
+
+
+class TestVerdict:
+    def test_the_first_line_names_the_leader_and_further_lines_what_changes_it(self, two_leaders: sa.Engine) -> None:
+        lines = run(two_leaders, "verdict", "quiz").stdout.splitlines()
+        assert lines[0].startswith("broad is first by 0.06")
+        at = lines.index("  yes  equal weights of tasks: With equal weights of the 2 tasks narrow is first.")
+        assert lines[at + 1].strip() == "$ suffrage leaderboard quiz --weights task-equal"
+        assert "Not known from the stored data:" in lines
+
+    def test_each_command_works(self, two_leaders: sa.Engine) -> None:
+        choices = json.loads(run(two_leaders, "verdict", "quiz", "--format", "json").stdout)["choices"]
+        assert len(choices) >= 2
+        for choice in choices:
+            words = choice["command"].split()
+            record = ["--no-mlflow"] if words[1] == "analyze" else []
+            assert run(two_leaders, *words[1:], *record).exit_code == 0
+
+    def test_json_holds_what_is_printed(self, two_leaders: sa.Engine) -> None:
+        verdict = json.loads(run(two_leaders, "verdict", "quiz", "--format", "json").stdout)
+        printed = " ".join(run(two_leaders, "verdict", "quiz").stdout.split())
+        assert verdict["leaders"] == ["broad"]
+        assert verdict["margin"] == pytest.approx(33 / 50 - 30 / 50)
+        texts = [verdict["headline"], *verdict["not_known"]]
+        texts += [choice["text"] for choice in verdict["choices"]] + [
+            choice["command"] for choice in verdict["choices"]
+        ]
+        assert [text for text in texts if text not in printed] == []
+
+    def test_choices_that_change_the_first_place_come_first(self, two_leaders: sa.Engine) -> None:
+        changes = [check.line.leader_changes for check in load_verdict(two_leaders, Selection(benchmark="quiz")).checks]
+        assert changes[0] is True
+        assert changes == sorted(changes, key=[True, None, False].index)
+
+    def test_tags_state_the_leader_and_each_choice(self, two_leaders: sa.Engine) -> None:
+        tags = load_verdict(two_leaders, Selection(benchmark="quiz")).tags
+        assert tags["suffrage.verdict.leader"] == "broad"
+        assert tags["suffrage.verdict.margin"] == "0.06"
+        assert tags["suffrage.verdict.changes.equal_weights_of_tasks"] == "yes"
+
+    def test_it_works_on_both_engines(self, filled: sa.Engine) -> None:
+        verdict = load_verdict(filled, Selection(benchmark="arithmetic"))
+        assert verdict.headline.startswith(f"{verdict.leaders[0]} is first by ")
+        assert {check.line.topic for check in verdict.checks} >= {"voting rule", "weights of prompts"}
+
+
+class TestHook:
+    def test_an_installed_analysis_adds_its_line_with_its_parameters(
+        self, filled_file: sa.Engine, install: Callable[..., None]
+    ) -> None:
+        install("lucky", {"luck": PLUGIN.format(fails=False)})
+        [line] = [check for check in load_verdict(filled_file, Selection(benchmark="arithmetic")).checks
+                  if check.line.topic == "luck"]  # fmt: skip
+        assert line.line.text == "With n = 7 luck decides."
+        assert line.command == "suffrage analyze luck arithmetic"
+
+    def test_one_that_fails_is_a_warning(self, filled_file: sa.Engine, install: Callable[..., None]) -> None:
+        install("lucky", {"luck": PLUGIN.format(fails=True)})
+        verdict = load_verdict(filled_file, Selection(benchmark="arithmetic"))
+        assert "luck has no line: This needs more prompts." in verdict.warnings
+        assert "luck" not in {check.line.topic for check in verdict.checks}
+
+
+class TestOpenQuestions:
+    def test_a_question_is_left_out_once_the_data_answer_it(
+        self, filled_file: sa.Engine, more: Callable[..., list[int]]
+    ) -> None:
+        selection = Selection(benchmark="arithmetic")
+        with transaction(filled_file) as session:
+            assert list(list_open_questions(session, selection)) == list(QUESTIONS.values())
+            run, score = tables.run, tables.score
+            keys = session.scalars(sa.select(run.c.id).order_by(run.c.id)).all()
+            session.execute(sa.update(run).where(run.c.id == keys[0]).values(condition="answer_only"))
+            session.execute(sa.update(run).where(run.c.id == keys[1]).values(variant="other"))
+            session.execute(sa.update(score).where(score.c.run_id == keys[2]).values(trial=1))
+        with transaction(filled_file, write=False) as session:
+            remaining = list(list_open_questions(session, selection))
+        assert remaining == [QUESTIONS["reference answers"], QUESTIONS["world"]]
