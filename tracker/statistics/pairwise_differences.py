@@ -78,8 +78,8 @@ def compare_all_pairs(
 
     Args:
         Q: ``(n, k)`` finite scores; NaN = missing.
-        groups: clusters of the rows; None for errors without clusters.
-        correction: small-sample correction of clustered errors for few clusters.
+        groups: clusters and strata of the rows; None for errors without either. With strata, no score may be missing.
+        correction: small-sample correction of clustered errors for few clusters; with strata it is CR2.
     """
     seen = ~np.isnan(Q)
     scale = float(np.abs(Q).max(initial=0.0, where=seen))
@@ -100,7 +100,10 @@ def compare_all_pairs(
         spread = np.maximum(
             (n * squared_differences - total**2) / n, 0.0
         )  # exact integers until divided, if scores are 0 and 1
-    between, n_clusters, degrees = _between(values, M, mean, groups, correction)
+    if groups is not None and groups.n_strata > 1:
+        between, n_clusters, degrees = _between_in_strata(values, M, spread, groups)
+    else:
+        between, n_clusters, degrees = _between(values, M, mean, groups, correction)
     close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < CANCELLATION * whole
     if groups is not None:
         close |= between < CANCELLATION * squared_differences
@@ -191,6 +194,40 @@ def _between(
     return _between_with_gaps(values, M, mean, np.split(order, starts[1:]), correction)
 
 
+def _between_in_strata(values: Square, M: Square, spread: Square, groups: Grouping) -> tuple[Square, Square, Square]:
+    """The same for clusters in strata; see `design_variance`."""
+    if not M.all():
+        raise ValueError("errors in strata need a score in every row")
+    k = values.shape[1]
+    S = _deviation_sums(values, groups)
+    factor, prior = _stratum_factors(groups)
+    S *= np.sqrt(factor)[:, None]
+    H = S.T @ S
+    variances = np.diag(H)
+    between = np.maximum(variances[:, None] + variances[None, :] - 2 * H, 0.0) + prior * spread
+    return between, np.full((k, k), float(groups.n_groups)), np.full((k, k), groups.degrees)
+
+
+def _deviation_sums(values: Square, groups: Grouping) -> Square:
+    """Return the sum of the deviations from the mean of the stratum in each cluster, ``(n_groups, k)``."""
+    order, starts = _in_clusters(groups)
+    sums = np.add.reduceat(values[order], starts, axis=0)
+    strata = groups.strata_of_groups
+    indicators = (strata == np.arange(groups.n_strata)[:, None]).astype(np.float64)
+    means = (indicators @ sums) / (indicators @ groups.sizes)[:, None]
+    return np.asarray(sums - groups.sizes[:, None] * means[strata])
+
+
+def _stratum_factors(groups: Grouping) -> tuple[NDArray[np.float64], float]:
+    """Return the factor of each cluster's squared sum, and that of the sum of squares of all rows."""
+    degrees = groups.stratum_degrees()
+    share = groups.shares()
+    factor = np.divide(1.0, 1 - share, out=np.zeros(len(share)), where=share < 1)
+    sizes = np.bincount(groups.strata)
+    prior = float((sizes / (degrees + 1)).sum()) / max(len(groups.codes) - 1, 1)
+    return factor * (degrees / (degrees + 1))[groups.strata_of_groups], prior
+
+
 def _between_with_gaps(
     values: Square, M: Square, mean: Square, clusters: list[NDArray[np.int64]], correction: Correction
 ) -> tuple[Square, Square, Square]:
@@ -248,7 +285,11 @@ def _one_by_one(
         if not exact:
             mean[i, j], mean[j, i] = means, -means
             spread[i, j] = spread[j, i] = (deviations**2).sum(axis=0)
-        if clusters is not None:
+        if groups is not None and groups.n_strata > 1:
+            factors, prior = _stratum_factors(groups)
+            sums = _deviation_sums(D, groups)
+            between[i, j] = between[j, i] = (factors[:, None] * sums**2).sum(axis=0) + prior * spread[i, j]
+        elif clusters is not None:
             sums = np.add.reduceat(deviations[clusters[0]], clusters[1], axis=0)
             sizes = np.add.reduceat(both[clusters[0]], clusters[1], axis=0)
             number = (sizes > 0).sum(axis=0)

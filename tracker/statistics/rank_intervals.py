@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.grouping import Grouping
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.intervals.means import NO_BOUNDS, united_intervals
 from tracker.statistics.multiple_testing import holm_values
 from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs, compare_worst_cases
 from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_RANKS, generator
-from tracker.statistics.standard_errors import Correction, cluster_correction
-from tracker.statistics.student_t import t_quantile
 
 BLOCK = 64
 """Number of resamples drawn from one stream."""
@@ -32,9 +31,8 @@ class RankIntervals:
 
     Attributes:
         mean: ``(k,)`` mean of the scores that are not missing.
-        low, high: ``(k,)`` interval of the mean, as on the leaderboard: Student's t with G − 1 degrees around the
-            clustered error (CR1) of G clusters, else with n − 1 degrees around the plain one; NaN without an error.
-            United over the worst and the best values of what is missing.
+        low, high: ``(k,)`` interval of the mean, as on the leaderboard; NaN without one. United over the worst and the
+            best values of what is missing.
         rank: ``(k,)`` 1 is best; ties share the mean rank.
         rank_low, rank_high: ``(k,)`` 1 + models significantly better, k − models significantly worse; all k intervals
             hold simultaneously with probability ``level``.
@@ -46,8 +44,7 @@ class RankIntervals:
         better: ``(k, k)`` whether the row is significantly better than the column, whatever is missing.
         groups: columns that are not distinguishable: maximal runs, in the order of the ranks, in which no two differ
             significantly; of two models or more. Runs may overlap.
-        is_clustered: whether p-values and resamples are by cluster.
-        correction: of clustered errors: CR2 if cluster sizes differ greatly.
+        is_clustered: whether p-values and resamples are by cluster or stratum.
         level: the requested level.
     """
 
@@ -65,7 +62,6 @@ class RankIntervals:
     better: NDArray[np.bool_]
     groups: tuple[tuple[int, ...], ...]
     is_clustered: bool
-    correction: Correction
     level: float
 
     @property
@@ -93,8 +89,9 @@ def rank_intervals(
 
     Args:
         Q: ``(n, k)`` finite scores of k models, at least one, on n prompts; NaN = missing, which needs ``bounds``.
-        groups: clusters of the prompts; with fewer than two clusters, or no names, prompts are treated as independent.
-        bounds: worst and best value of a missing score; None if no score is missing.
+        groups: clusters and strata of the prompts; without strata, and with fewer than two clusters or no names,
+            prompts are treated as independent.
+        bounds: worst and best possible score; None without bounds, when no score may be missing.
         higher_is_better: whether large scores are good.
         level: of all intervals, in (0, 1).
         n_resamples: number of bootstrap resamples; 0 for none.
@@ -103,11 +100,12 @@ def rank_intervals(
     k = Q.shape[1]
     worst, best = fill_bounds(Q, bounds)
     clustered = not groups.problem
-    correction: Correction = "CR1" if groups.is_even else "CR2"
     by = groups if clustered else None
-    pairs = compare_all_pairs(Q, by, correction)
-    if bounds is not None:
-        pairs = compare_worst_cases(Q, by, correction, worst=bounds[0], best=bounds[1])
+    if worst is Q:
+        pairs = compare_all_pairs(Q, by, "CR2")
+    else:
+        assert bounds is not None
+        pairs = compare_worst_cases(Q, by, "CR2", worst=bounds[0], best=bounds[1])
     ahead = np.asarray(pairs.difference > 0 if higher_is_better else pairs.difference < 0)
     pvalues = _directed_pvalues(
         pairs.pvalues_clustered if clustered else pairs.pvalues, ahead, np.asarray(np.isnan(Q).any(axis=0))
@@ -119,13 +117,14 @@ def rank_intervals(
     better = np.asarray((np.nan_to_num(holm, nan=1.0) <= 1 - level) & ahead)
     mean = np.nanmean(Q, axis=0)
     rank = mean_ranks(mean, higher_is_better=higher_is_better)
-    ends = [_means_with_errors(filled, filled.mean(axis=0), groups, level) for filled in (worst, best)]
+    ordered = NO_BOUNDS if bounds is None else (min(bounds), max(bounds))
+    low, high = united_intervals(Q, by or group_rows(np.full(len(Q), "")), bounds=ordered, level=level)
     sign = 1 if higher_is_better else -1
     drawn_low, drawn_high = _bootstrap(sign * worst, sign * best, by, level, n_resamples, seed)
     return RankIntervals(
         mean=mean,
-        low=np.minimum(ends[0][0], ends[1][0]),
-        high=np.maximum(ends[0][1], ends[1][1]),
+        low=low,
+        high=high,
         rank=rank,
         rank_low=1 + better.sum(axis=0),
         rank_high=k - better.sum(axis=1),
@@ -137,7 +136,6 @@ def rank_intervals(
         better=better,
         groups=tie_groups(rank, better),
         is_clustered=clustered,
-        correction=correction,
         level=level,
     )
 
@@ -195,24 +193,6 @@ def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tu
     return tuple(groups)
 
 
-def _means_with_errors(
-    Q: NDArray[np.float64], mean: NDArray[np.float64], groups: Grouping, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the interval of each mean, as on the leaderboard."""
-    n, deviations = len(Q), Q - mean
-    units = n if groups.problem else groups.n_groups
-    if units < 2:
-        return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
-    if groups.problem:
-        sums = deviations
-    else:
-        sums = np.zeros((units, Q.shape[1]))
-        np.add.at(sums, groups.codes, deviations)
-    factor = cluster_correction(None, units, None, "CR1")
-    reach = t_quantile(level, units - 1) * np.sqrt(factor * (sums**2).sum(axis=0)) / n
-    return mean - reach, mean + reach
-
-
 def _bootstrap(
     worst: NDArray[np.float64],
     best: NDArray[np.float64],
@@ -223,8 +203,10 @@ def _bootstrap(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return percentiles of each model's rank when prompts, or whole clusters, are drawn with replacement.
 
+    With strata, they are drawn within each stratum.
+
     Args:
-        worst, best: ``(n, k)`` tables completed with either bound, large is good; the same array if no score is missing.
+        worst, best: ``(n, k)`` tables completed with either bound, large is good; equal if no score is missing.
         groups: clusters; None draws prompts.
         level, n_resamples, seed: as for `rank_intervals`.
     """
@@ -239,9 +221,17 @@ def _bootstrap(
     blocks, units = split_blocks(n_resamples, BLOCK), len(sums)
     slack = TIE_TOLERANCE * float(np.abs(tables).max(initial=0.0))
 
+    order, first, number = _strata_of_draws(groups, units)
+
+    def draw_units(rows: int, block: int) -> NDArray[np.int32]:
+        rng = generator(seed, RESAMPLED_RANKS, block)
+        if number is None:
+            return rng.integers(0, units, (rows, units), dtype=np.int32)
+        return order[first + (rng.random((rows, units), dtype=np.float32) * number).astype(np.int32)]
+
     def drawn(block: int) -> NDArray[np.float64]:
         rows = len(blocks[block])
-        draws = generator(seed, RESAMPLED_RANKS, block).integers(0, units, (rows, units), dtype=np.int32)
+        draws = draw_units(rows, block)
         draws += (np.arange(rows, dtype=np.int32) * units)[:, None]
         counts = np.bincount(draws.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
         means = (counts @ sums) / (counts @ sizes)[:, None]
@@ -253,6 +243,22 @@ def _bootstrap(
     ranks = np.concatenate(map_blocks(drawn, len(blocks)))
     ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
     return ends[0][:k], ends[1][-k:]
+
+
+def _strata_of_draws(
+    groups: Grouping | None, units: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
+    """Return the units by stratum; and for each, where its stratum starts among them, and how many units it has.
+
+    The number of units is None without strata.
+    """
+    if groups is None or groups.n_strata == 1:
+        return np.arange(units, dtype=np.int32), np.zeros(units, dtype=np.int32), None
+    strata = groups.strata_of_groups
+    order = np.argsort(strata, kind="stable").astype(np.int32)
+    counts = np.bincount(strata)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return order, starts[strata[order]].astype(np.int32), counts[strata[order]].astype(np.float32)
 
 
 def _rank_among(scores: NDArray[np.float64], rivals: NDArray[np.float64], slack: float) -> NDArray[np.float64]:

@@ -160,7 +160,7 @@ def test_the_same_prompts_depend_on_each_other_in_means_and_in_ranks(
     rows = {row["model"]: row for row in analyze(requested, clusters, n_resamples=0).tables["models"].to_pylist()}
     for row in rank_by_prompts(requested).rows:
         assert row.stderr_clustered is not None
-        assert (row.low, row.high) == pytest.approx((rows[row.model]["low"], rows[row.model]["high"]), abs=1e-12)
+        assert row.mean == pytest.approx(rows[row.model]["mean"], abs=1e-12)
 
 
 def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engine, tmp_path: object) -> None:
@@ -170,7 +170,6 @@ def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engin
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
     output = " ".join(board(engine).cluster_warnings)
     assert "Clusters (task) differ greatly in size" in output
-    assert "Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters." in output
     assert "There are only 6 clusters (task)" in output
     assert board(engine, cluster="none").cluster_warnings == ()
 

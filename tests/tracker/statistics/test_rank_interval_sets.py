@@ -12,6 +12,7 @@ from joblib import parallel_config
 from statsmodels.stats.multitest import multipletests
 
 from tracker.statistics.grouping import group_rows
+from tracker.statistics.intervals.means import estimate_means
 from tracker.statistics.rank_intervals import rank_intervals, rank_rows, tie_groups
 from tracker.statistics.ranking import mean_ranks
 
@@ -85,19 +86,12 @@ class TestAgainstReference:
         assert np.abs(result.bootstrap_high - ends[1]).max() <= 0.5
 
     def test_intervals_of_means_are_those_of_the_leaderboard(self):
-        from tracker.statistics.standard_errors import confidence_interval, weighted_means
-
         Q, tasks = RNG.random((60, 3)), np.array(list("abcdef") * 10)
-        expected = weighted_means(Q, tasks, np.ones(60))
-        clustered, plain = (rank_intervals(Q, groups, n_resamples=0) for groups in (group_rows(tasks), independent(60)))
-        for j in range(3):
-            mean = float(Q[:, j].mean())
-            ends = (
-                confidence_interval(mean, expected.clustered_error(j), 5),
-                confidence_interval(mean, expected.plain_error(j), 59),
-            )
-            assert (clustered.low[j], clustered.high[j]) == pytest.approx(ends[0], rel=1e-10)
-            assert (plain.low[j], plain.high[j]) == pytest.approx(ends[1], rel=1e-10)
+        for groups in (group_rows(tasks), independent(60), group_rows(np.full(60, ""), tasks)):
+            result = rank_intervals(Q, groups, bounds=(0, 1), n_resamples=0)
+            expected = estimate_means(Q, groups, bounds=(0, 1))
+            assert (result.low == expected.low).all()
+            assert (result.high == expected.high).all()
 
 
 class TestLaws:

@@ -62,8 +62,6 @@ def list_rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], gro
         by: field that defines the clusters.
     """
     warnings = list_clustering_warnings(groups, by)
-    if ranks.is_clustered and ranks.correction == "CR2":
-        warnings.append("Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters.")
     is_flat = (ranks.pairs.stderr if not ranks.is_clustered else ranks.pairs.stderr_clustered) == 0
     i, j = np.nonzero(np.triu(is_flat, 1))
     n_equal = int((ranks.pairs.difference[i, j] == 0).sum())

@@ -1,0 +1,146 @@
+"""How often intervals hold the truth of simulated tables, and their median width beside those of other methods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from simulated_tables import (
+    BOUNDED,
+    BoundedScores,
+    betting_interval,
+    bootstrap_t_interval,
+    chunks,
+    cluster_sizes,
+    clustered_scores,
+    student_interval,
+)
+
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
+from tracker.statistics.intervals.bounded import bounded_intervals
+from tracker.statistics.intervals.means import estimate_means
+
+N_TABLES = 10_000
+STRATA = {
+    "9 tasks of 12, .967": ([12] * 9, np.full(9, 0.967)),
+    "9 tasks of 12, .3 to .99": ([12] * 9, np.linspace(0.3, 0.99, 9)),
+    "57 tasks of 4, .3 to .99": ([4] * 57, np.linspace(0.3, 0.99, 57)),
+    "20 tasks of 2, .3 to .99": ([2] * 20, np.linspace(0.3, 0.99, 20)),
+    "14 tasks of 38 to 135, .4 to .8": (np.linspace(135, 38, 14).astype(int), np.linspace(0.4, 0.8, 14)),
+    "5 tasks of 5 to 200, .99": ([5, 20, 50, 100, 200], np.full(5, 0.99)),
+}
+
+
+def independent(n: int) -> Grouping:
+    return group_rows(np.full(n, ""))
+
+
+def measure(low: np.ndarray, high: np.ndarray, truth: float) -> tuple[float, float]:
+    return float(np.mean((low <= truth) & (truth <= high))), float(np.median(high - low))
+
+
+def cluster_coverage(kind: str, n_clusters: int, mean: float, sd: float, n_tables: int) -> tuple[float, float]:
+    sizes, rng = cluster_sizes(kind, n_clusters), np.random.default_rng([1, n_clusters, int(1000 * mean)])
+    groups = group_rows(np.repeat(np.arange(n_clusters), sizes).astype(str))
+    draw = clustered_scores(sizes, mean, sd)
+    results = [estimate_means(draw(rng, k), groups, bounds=(0, 1)) for k in chunks(sizes.sum(), n_tables)]
+    low, high = (np.concatenate([getattr(result, name) for result in results]) for name in ("low", "high"))
+    return measure(low, high, mean)
+
+
+def bounded_coverage(scores: BoundedScores, n: int, n_tables: int) -> tuple[float, float]:
+    rng, ends = np.random.default_rng([2, n]), []
+    for k in chunks(n, n_tables):
+        result = estimate_means(scores.draw(rng, (n, k)), independent(n), bounds=(0, 1))
+        ends.append(np.array([result.low, result.high]))
+    return measure(*np.hstack(ends), scores.mean)
+
+
+def stratum_coverage(sizes, rates: np.ndarray, n_trials: int, n_tables: int, macro: bool = False):
+    rng, tasks = np.random.default_rng(3), np.repeat(np.arange(len(sizes)), sizes)
+    groups = group_rows(np.full(len(tasks), ""), tasks)
+    weights = 1 / np.asarray(sizes)[tasks] if macro else None
+    truth = float(np.average(rates[tasks], weights=weights))
+    ends = []
+    for k in chunks(len(tasks), n_tables):
+        rate = rates[tasks][:, None]
+        chance = rng.beta(2 * rate, 2 * (1 - rate), (len(tasks), k)) if n_trials > 1 else rate
+        result = estimate_means(rng.binomial(n_trials, chance, (len(tasks), k)) / n_trials, groups, weights, (0, 1))
+        ends.append(np.array([result.low, result.high]))
+    return measure(*np.hstack(ends), truth)
+
+
+class TestFew:
+    """A fiftieth of what the soak measures: an interval that is far off is found at once."""
+
+    @pytest.mark.parametrize("kind", ["even", "20-460", "55 %"])
+    def test_clusters(self, kind):
+        assert cluster_coverage(kind, 9, 0.7, 0.5, 200)[0] >= 0.9
+
+    def test_trials_and_atoms(self):
+        for scores in BOUNDED[::3]:
+            assert bounded_coverage(scores, 40, 200)[0] >= 0.9
+
+    def test_strata(self):
+        for sizes, rates in list(STRATA.values())[::2]:
+            assert stratum_coverage(sizes, rates, 1, 200)[0] >= 0.9
+
+
+@pytest.mark.soak
+class TestMany:
+    @pytest.mark.parametrize("n", [50, 100, 500])
+    def test_scores_of_0_and_1_without_clusters_by_enumeration(self, n, capsys):
+        counts = np.arange(n + 1)
+        ends = {"Blaker": blaker_interval(counts, n), "Clopper-Pearson": beta_interval(counts / n, np.full(n + 1, n))}
+        for name, (low, high) in ends.items():
+            texts = []
+            for p in (0.01, 0.03, 0.5, 0.9, 0.97, 0.99):
+                chance = stats.binom.pmf(counts, n, p)
+                coverage = float(chance[(low <= p) & (p <= high)].sum())
+                texts.append(f"{p:g}: {coverage:.2%} ({(chance * (high - low)).sum():.4f})")
+                assert coverage >= 0.95
+            with capsys.disabled():
+                print(f"\n{name}, n = {n}, coverage (mean width) by p: {', '.join(texts)}")
+
+    @pytest.mark.parametrize("mean", [0.5, 0.7, 0.9, 0.97])
+    @pytest.mark.parametrize("kind", ["even", "20-460", "55 %"])
+    @pytest.mark.parametrize("n_clusters", [5, 9, 14, 40])
+    def test_clusters(self, n_clusters, kind, mean, capsys):
+        n_effective = group_rows(
+            np.repeat(np.arange(n_clusters), cluster_sizes(kind, n_clusters)).astype(str)
+        ).n_effective
+        measured = {sd: cluster_coverage(kind, n_clusters, mean, sd, N_TABLES) for sd in (0.0, 0.5, 1.0)}
+        with capsys.disabled():
+            texts = ", ".join(f"sd {sd:g}: {coverage:.2%} ({width:.3f})" for sd, (coverage, width) in measured.items())
+            print(f"\n{n_clusters} clusters, {kind}, {n_effective:.1f} effective, mean {mean}: {texts}")
+        assert min(coverage for coverage, _ in measured.values()) >= (0.94 if n_effective >= 10 else 0.93)
+
+    @pytest.mark.parametrize("n", [20, 50, 200])
+    @pytest.mark.parametrize("scores", BOUNDED, ids=lambda scores: scores.name)
+    def test_trials_and_atoms(self, scores, n, capsys):
+        coverage, width = bounded_coverage(scores, n, N_TABLES)
+        rng = np.random.default_rng([4, n])
+        Y = scores.draw(rng, (n, 1000))
+        methods = {
+            "t": student_interval(Y),
+            "bootstrap-t": bootstrap_t_interval(Y, rng),
+            "betting": betting_interval(Y[:, :300]),
+            "Dirichlet": bounded_intervals(Y, np.ones_like(Y)),
+        }
+        rates = {name: measure(low, high, scores.mean) for name, (low, high) in methods.items()}
+        narrowest = min(rate[1] for rate in rates.values() if rate[0] >= 0.94)
+        with capsys.disabled():
+            texts = ", ".join(f"{name} {rate[0]:.1%} ({rate[1]:.4f})" for name, rate in rates.items())
+            print(f"\n{scores.name}, n = {n}: {coverage:.2%} ({width:.4f}); {texts}; narrowest valid {narrowest:.4f}")
+        assert coverage >= 0.94
+
+    @pytest.mark.parametrize("macro", [False, True])
+    @pytest.mark.parametrize("n_trials", [1, 5])
+    @pytest.mark.parametrize("name", STRATA)
+    def test_strata(self, name, n_trials, macro, capsys):
+        coverage, width = stratum_coverage(*STRATA[name], n_trials, N_TABLES, macro)
+        with capsys.disabled():
+            kind = "macro mean" if macro else "mean"
+            print(f"\nfixed {name}, {n_trials} trials, {kind}: {coverage:.2%} ({width:.4f})")
+        assert coverage >= 0.94

@@ -1,0 +1,287 @@
+"""Means of columns with standard errors and intervals, for prompts in clusters and strata.
+
+An interval of bounded scores uses the effective number of scores: the variance of the scores over the squared standard
+error, times (z / t)², where t has the error's degrees of freedom. Clusters do not increase it.
+
+Source: Korn and Graubard 1998 (effective number of scores); Bell and McCaffrey 2002 (CR2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
+from tracker.statistics.intervals.bounded import bounded_intervals
+from tracker.statistics.intervals.skewed import skewed_intervals
+from tracker.statistics.student_t import t_quantile
+
+LEVEL = 0.95
+NEGLIGIBLE = 1e-14
+"""A variance of scores in [0, 1] below this is rounding."""
+PRIOR_CORRELATION, PRIOR_DEGREES = 0.15, 1.5
+"""Intraclass correlation that intervals of few clusters are drawn towards, and the degrees of freedom that it counts.
+
+They are a tenth of the degrees of freedom of the clusters, and at most 1.5."""
+Bounds = tuple[float | None, float | None]
+NO_BOUNDS: Bounds = (None, None)
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanEstimates:
+    """The weighted mean of each column with its error and interval; every array is ``(k,)``.
+
+    Attributes:
+        mean: Σwx / Σw over the scores; NaN for a column without one.
+        n: scores.
+        n_effective: Kish's effective number of scores, (Σw)² / Σw².
+        stderr: of independent prompts; NaN below two scores, or for scores too large to be squared.
+        stderr_design: of prompts in these clusters and strata; NaN below two clusters.
+        degrees: degrees of freedom of ``stderr_design``.
+        low, high: the interval; NaN without one.
+    """
+
+    mean: Vector
+    n: Vector
+    n_effective: Vector
+    stderr: Vector
+    stderr_design: Vector
+    degrees: Vector
+    low: Vector
+    high: Vector
+
+
+def estimate_means(
+    Q: NDArray[np.float64],
+    groups: Grouping,
+    weights: Vector | None = None,
+    bounds: Bounds = NO_BOUNDS,
+    level: float = LEVEL,
+) -> MeanEstimates:
+    """Estimate the mean of each column over its scores.
+
+    Args:
+        Q: ``(n, k)`` scores, NaN = missing.
+        groups: clusters and strata of the rows.
+        weights: ``(n,)`` positive; None for equal weights.
+        bounds: of the metric; None where it has none.
+        level: of the intervals.
+    """
+    weights = np.ones(len(Q)) if weights is None else weights
+    seen = ~np.isnan(Q)
+    result = {field.name: np.full(Q.shape[1], np.nan) for field in fields(MeanEstimates)}
+    result["n"], result["n_effective"] = np.zeros(Q.shape[1]), np.zeros(Q.shape[1])
+    for columns in _equal_patterns(seen):
+        keep = seen[:, columns[0]]
+        if not keep.any():
+            continue
+        part = groups if keep.all() else groups.rows(keep)
+        values = Q[:, columns] if keep.all() else Q[np.ix_(keep, columns)]
+        for name, column in _estimate(values, part, weights[keep], bounds, level).items():
+            result[name][columns] = column
+    return MeanEstimates(**result)
+
+
+def united_intervals(
+    Q: NDArray[np.float64],
+    groups: Grouping,
+    weights: Vector | None = None,
+    bounds: Bounds = NO_BOUNDS,
+    level: float = LEVEL,
+) -> tuple[Vector, Vector]:
+    """Return the interval of each column's mean over all rows, whatever the missing scores are.
+
+    It unites the intervals with the lower bound and with the upper bound in place of each missing score. An end is NaN
+    where a score and its bound are missing.
+
+    Args:
+        Q: ``(n, k)`` scores, NaN = missing.
+        groups, weights, bounds, level: as for `estimate_means`.
+    """
+    missing = np.isnan(Q)
+    if not missing.any():
+        result = estimate_means(Q, groups, weights, bounds, level)
+        return result.low, result.high
+    ends = []
+    for bound, name in ((bounds[0], "low"), (bounds[1], "high")):
+        filled = Q if bound is None else np.where(missing, bound, Q)
+        result = estimate_means(filled, groups, weights, bounds, level)
+        ends.append(np.where(np.isnan(filled).any(axis=0), np.nan, getattr(result, name)))
+    return ends[0], ends[1]
+
+
+def _equal_patterns(seen: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Return the columns that have scores in the same rows."""
+    complete = seen.all(axis=0)
+    patterns: dict[bytes, list[int]] = {}
+    for j in np.flatnonzero(~complete).tolist():
+        patterns.setdefault(np.packbits(seen[:, j]).tobytes(), []).append(j)
+    groups = [np.array(columns, dtype=np.int64) for columns in patterns.values()]
+    return [np.flatnonzero(complete), *groups] if complete.any() else groups
+
+
+def _estimate(
+    Q: NDArray[np.float64], groups: Grouping, weights: Vector, bounds: Bounds, level: float
+) -> dict[str, Vector | float | int]:
+    """Return the estimates of columns without a missing score."""
+    n, w = len(Q), weights / weights.sum()
+    is_equal = bool((weights == weights[0]).all())
+    mean = Q.mean(axis=0) if is_equal else w @ Q
+    with np.errstate(over="ignore", invalid="ignore"):
+        plain = design_variance(Q, group_rows(np.full(n, "")), w)
+        variance = plain if groups.is_independent else design_variance(Q, groups, w)
+    degrees = groups.weighted_degrees(None if is_equal else w)
+    low, high = _intervals(Q, mean, variance, _Sample(groups, w, is_equal, degrees, level), bounds)
+    return {
+        "mean": mean,
+        "n": n,
+        "n_effective": float(1 / (w**2).sum()),
+        "stderr": _root(plain),
+        "stderr_design": _root(variance),
+        "degrees": degrees,
+        "low": low,
+        "high": high,
+    }
+
+
+def _root(variance: Vector) -> Vector:
+    """Return standard errors; NaN for scores too large to be squared."""
+    return np.sqrt(np.where(np.isinf(variance), np.nan, variance))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """How the rows are a sample.
+
+    Attributes:
+        groups: their clusters and strata.
+        w: ``(n,)`` weights with a sum of 1.
+        is_equal: whether all weights are equal.
+        degrees: degrees of freedom.
+        level: of the intervals.
+    """
+
+    groups: Grouping
+    w: Vector
+    is_equal: bool
+    degrees: float
+    level: float
+
+
+def design_variance(Q: NDArray[np.float64], groups: Grouping, w: Vector) -> Vector:
+    """Return the squared standard error of each column's weighted mean, ``(k,)``; NaN below two clusters.
+
+    In each stratum it is CR2, Σ S² / (1 − a), where S is the sum of w times the deviation from the stratum's mean over
+    a cluster, and a the cluster's share of the stratum. With strata, each is averaged with the variance that its
+    prompts would have as a sample of all prompts, which counts as one degree of freedom: a stratum of equal scores has
+    a variance too.
+
+    Args:
+        Q: ``(n, k)`` scores.
+        groups: clusters and strata of the rows.
+        w: ``(n,)`` weights with a sum of 1.
+    """
+    if groups.n_groups < 2:
+        return np.full(Q.shape[1], np.nan)
+    if groups.is_independent:
+        return np.asarray((w**2 / (1 - w)) @ (Q - w @ Q) ** 2)
+    strata, n_strata = groups.strata_of_groups, groups.n_strata
+    sums = _sum_by(groups.codes, groups.n_groups, w[:, None] * Q)
+    totals = np.bincount(groups.codes, weights=w)
+    means = _sum_by(strata, n_strata, sums) / np.bincount(strata, weights=totals)[:, None]
+    sums -= totals[:, None] * means[strata]
+    share = groups.shares(w)
+    factor = np.divide(1.0, 1 - share, out=np.zeros(len(share)), where=share < 1)
+    variances = _sum_by(strata, n_strata, factor[:, None] * sums**2)
+    if n_strata == 1:
+        return np.asarray(variances[0])
+    degrees = groups.stratum_degrees(w)[:, None]
+    prior = np.bincount(groups.strata, weights=w**2)[:, None] * pooled_variance(Q, w)
+    return np.asarray(((degrees * variances + prior) / (degrees + 1)).sum(axis=0))
+
+
+def pooled_variance(Q: NDArray[np.float64], w: Vector) -> Vector:
+    """Return the unbiased variance of the scores of all strata together, ``(k,)``; 0 for one score.
+
+    Args:
+        Q: ``(n, k)`` scores.
+        w: ``(n,)`` weights with a sum of 1.
+    """
+    deviations = Q - w @ Q
+    return np.asarray((w @ deviations**2) / max(1 - float((w**2).sum()), NEGLIGIBLE))
+
+
+def _sum_by(codes: NDArray[np.int64], n: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of rows with equal codes, ``(n, k)``; every code occurs."""
+    order = np.argsort(codes, kind="stable")
+    if n == len(codes):
+        return values[order]
+    return np.asarray(np.add.reduceat(values[order], np.searchsorted(codes[order], np.arange(n)), axis=0))
+
+
+def _intervals(
+    Q: NDArray[np.float64], mean: Vector, variance: Vector, sample: _Sample, bounds: Bounds
+) -> tuple[Vector, Vector]:
+    """Return the interval of each column."""
+    low, high = bounds
+    if low is None and high is None and bool(((Q == 0) | (Q == 1)).all()):
+        low, high = 0.0, 1.0
+    if low is not None and high is not None:
+        ends = _bounded((Q - low) / (high - low), sample)
+        return low + (high - low) * ends[0], low + (high - low) * ends[1]
+    if sample.groups.is_independent and sample.is_equal:
+        ends = skewed_intervals(Q, sample.level)
+    else:
+        with np.errstate(invalid="ignore"):
+            reach = t_quantile(sample.level, sample.degrees) * np.sqrt(np.where(variance > 0, variance, np.nan))
+        ends = mean - reach, mean + reach
+    return np.clip(ends[0], low, None), np.clip(ends[1], None, high)
+
+
+def _bounded(Y: NDArray[np.float64], sample: _Sample) -> tuple[Vector, Vector]:
+    """Return the interval of each column of scores in [0, 1]."""
+    n, w, binary = len(Y), sample.w, ((Y == 0) | (Y == 1)).all(axis=0)
+    size = np.full(Y.shape[1], float(n) if sample.is_equal else float(1 / (w**2).sum()))
+    low, high = np.empty(Y.shape[1]), np.empty(Y.shape[1])
+    is_exact = sample.groups.is_independent and sample.is_equal
+    if not sample.groups.is_independent:
+        size = _effective_sizes(Y, size, sample)
+    if is_exact:
+        counts = np.rint(Y[:, binary].sum(axis=0)).astype(np.int64)
+        low[binary], high[binary] = blaker_interval(counts, n, sample.level)
+    else:
+        low[binary], high[binary] = beta_interval(np.clip(w @ Y[:, binary], 0, 1), size[binary], sample.level)
+    if not binary.all():
+        low[~binary], high[~binary] = bounded_intervals(Y[:, ~binary], w[:, None] * size[~binary], sample.level)
+    return low, high
+
+
+def _effective_sizes(Y: NDArray[np.float64], size: Vector, sample: _Sample) -> Vector:
+    """Return the effective number of scores of each column of scores in [0, 1].
+
+    Clusters do not increase it. Without strata, the variance between clusters is averaged with that of as many clusters
+    of equal size with the intraclass correlation `PRIOR_CORRELATION`, which counts as up to `PRIOR_DEGREES` degrees of
+    freedom: few clusters can look more alike than they are.
+    """
+    groups, w, pooled = sample.groups, sample.w, pooled_variance(Y, sample.w)
+
+    def number(variance: Vector) -> Vector:
+        is_known = (variance > NEGLIGIBLE) & (pooled > NEGLIGIBLE)
+        return np.divide(pooled, variance, out=size.copy(), where=is_known)
+
+    if groups.n_strata > 1:
+        size = number(design_variance(Y, groups.without_clusters(), w))
+    if groups.n_groups < len(w):
+        variance = design_variance(Y, groups, w)
+        if groups.n_strata == 1:
+            expected = PRIOR_CORRELATION / groups.n_groups + (1 - PRIOR_CORRELATION) * float((w**2).sum())
+            prior = min(sample.degrees / 10, PRIOR_DEGREES)
+            variance = (sample.degrees * variance + prior * expected * pooled) / (sample.degrees + prior)
+        size = np.minimum(size, number(variance))
+    reach = float(t_quantile(sample.level, sample.degrees)) if sample.degrees > 0 else np.inf
+    return np.asarray(size * (special.ndtri((1 + sample.level) / 2) / reach) ** 2)
