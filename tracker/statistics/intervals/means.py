@@ -136,7 +136,7 @@ def _estimate(
         plain = design_variance(Q, group_rows(np.full(n, "")), w)
         variance = plain if groups.is_independent else design_variance(Q, groups, w)
     degrees = groups.weighted_degrees(None if is_equal else w)
-    low, high = _intervals(Q, mean, variance, _Sample(groups, w, is_equal, degrees, level), bounds)
+    low, high = _intervals(Q, mean, variance, _SamplingDesign(groups, w, is_equal, degrees, level), bounds)
     return {
         "mean": mean,
         "n": n,
@@ -155,7 +155,7 @@ def _root(variance: Vector) -> Vector:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class _SamplingDesign:
     """How the rows are a sample.
 
     Attributes:
@@ -225,50 +225,50 @@ def _sum_by(codes: NDArray[np.int64], n: int, values: NDArray[np.float64]) -> ND
 
 
 def _intervals(
-    Q: NDArray[np.float64], mean: Vector, variance: Vector, sample: _Sample, bounds: Bounds
+    Q: NDArray[np.float64], mean: Vector, variance: Vector, design: _SamplingDesign, bounds: Bounds
 ) -> tuple[Vector, Vector]:
     """Return the interval of each column."""
     low, high = bounds
     if low is None and high is None and bool(((Q == 0) | (Q == 1)).all()):
         low, high = 0.0, 1.0
     if low is not None and high is not None:
-        ends = _bounded((Q - low) / (high - low), sample)
+        ends = _bounded((Q - low) / (high - low), design)
         return low + (high - low) * ends[0], low + (high - low) * ends[1]
-    if sample.groups.is_independent and sample.is_equal:
-        ends = skewed_intervals(Q, sample.level)
+    if design.groups.is_independent and design.is_equal:
+        ends = skewed_intervals(Q, design.level)
     else:
         with np.errstate(invalid="ignore"):
-            reach = t_quantile(sample.level, sample.degrees) * np.sqrt(np.where(variance > 0, variance, np.nan))
+            reach = t_quantile(design.level, design.degrees) * np.sqrt(np.where(variance > 0, variance, np.nan))
         ends = mean - reach, mean + reach
     return np.clip(ends[0], low, None), np.clip(ends[1], None, high)
 
 
-def _bounded(Y: NDArray[np.float64], sample: _Sample) -> tuple[Vector, Vector]:
+def _bounded(Y: NDArray[np.float64], design: _SamplingDesign) -> tuple[Vector, Vector]:
     """Return the interval of each column of scores in [0, 1]."""
-    n, w, binary = len(Y), sample.w, ((Y == 0) | (Y == 1)).all(axis=0)
-    size = np.full(Y.shape[1], float(n) if sample.is_equal else float(1 / (w**2).sum()))
+    n, w, binary = len(Y), design.w, ((Y == 0) | (Y == 1)).all(axis=0)
+    size = np.full(Y.shape[1], float(n) if design.is_equal else float(1 / (w**2).sum()))
     low, high = np.empty(Y.shape[1]), np.empty(Y.shape[1])
-    is_exact = sample.groups.is_independent and sample.is_equal
-    if not sample.groups.is_independent:
-        size = _effective_sizes(Y, size, sample)
+    is_exact = design.groups.is_independent and design.is_equal
+    if not design.groups.is_independent:
+        size = _effective_sizes(Y, size, design)
     if is_exact:
         counts = np.rint(Y[:, binary].sum(axis=0)).astype(np.int64)
-        low[binary], high[binary] = blaker_interval(counts, n, sample.level)
+        low[binary], high[binary] = blaker_interval(counts, n, design.level)
     else:
-        low[binary], high[binary] = beta_interval(np.clip(w @ Y[:, binary], 0, 1), size[binary], sample.level)
+        low[binary], high[binary] = beta_interval(np.clip(w @ Y[:, binary], 0, 1), size[binary], design.level)
     if not binary.all():
-        low[~binary], high[~binary] = bounded_intervals(Y[:, ~binary], w[:, None] * size[~binary], sample.level)
+        low[~binary], high[~binary] = bounded_intervals(Y[:, ~binary], w[:, None] * size[~binary], design.level)
     return low, high
 
 
-def _effective_sizes(Y: NDArray[np.float64], size: Vector, sample: _Sample) -> Vector:
+def _effective_sizes(Y: NDArray[np.float64], size: Vector, design: _SamplingDesign) -> Vector:
     """Return the effective number of scores of each column of scores in [0, 1].
 
     Clusters do not increase it. Without strata, the variance between clusters is averaged with that of as many clusters
     of equal size with the intraclass correlation `PRIOR_CORRELATION`, which counts as up to `PRIOR_DEGREES` degrees of
-    freedom: few clusters can look more alike than they are.
+    freedom: few clusters can differ less than the clusters that they stand for.
     """
-    groups, w, pooled = sample.groups, sample.w, pooled_variance(Y, sample.w)
+    groups, w, pooled = design.groups, design.w, pooled_variance(Y, design.w)
 
     def number(variance: Vector) -> Vector:
         is_known = (variance > NEGLIGIBLE) & (pooled > NEGLIGIBLE)
@@ -280,8 +280,8 @@ def _effective_sizes(Y: NDArray[np.float64], size: Vector, sample: _Sample) -> V
         variance = design_variance(Y, groups, w)
         if groups.n_strata == 1:
             expected = PRIOR_CORRELATION / groups.n_groups + (1 - PRIOR_CORRELATION) * float((w**2).sum())
-            prior = min(sample.degrees / 10, PRIOR_DEGREES)
-            variance = (sample.degrees * variance + prior * expected * pooled) / (sample.degrees + prior)
+            prior = min(design.degrees / 10, PRIOR_DEGREES)
+            variance = (design.degrees * variance + prior * expected * pooled) / (design.degrees + prior)
         size = np.minimum(size, number(variance))
-    reach = float(t_quantile(sample.level, sample.degrees)) if sample.degrees > 0 else np.inf
-    return np.asarray(size * (special.ndtri((1 + sample.level) / 2) / reach) ** 2)
+    reach = float(t_quantile(design.level, design.degrees)) if design.degrees > 0 else np.inf
+    return np.asarray(size * (special.ndtri((1 + design.level) / 2) / reach) ** 2)
