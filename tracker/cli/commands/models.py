@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
-from tracker.cli.options import database_option, format_option, mlflow_options
+from tracker.cli.options import database_option, format_option, mlflow_options, selection_options
 from tracker.cli.output import inform, print_rows, warn
 from tracker.name_lists import join_names
+from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from tracker.queries.related_models.related_pairs import RelatedPair
+
+PAIR_DROP_ORDER = ("n", "pvalue", "expected_same_answer", "same_answer", "same_family")
 COLUMNS = ("name", "organization", "open_weights", "parameters", "n_runs", "benchmarks")
 MAX_LINES = 20
 MAX_NAMES = 8
+MAX_PAIRS = 20
+"""Pairs that the table of related models shows; CSV and JSON have all."""
 
 
 @click.command("list", cls=Command)
@@ -135,6 +142,54 @@ def unmerge(merged: str, database: str | None, tracking_uri: str, no_mlflow: boo
         inform(f"No longer stale: {describe_findings(result.sound)}.")
     if not no_mlflow:
         update_mlflow(engine, result.run_ids, (*result.stale, *result.sound), tracking_uri)
+
+
+@command.command("related")
+@click.argument("benchmark")
+@selection_options
+@database_option
+@format_option
+def related(selection: Selection, database: str | None, output_format: str) -> None:
+    """Find near-copies and families among the models of a benchmark.
+
+    Compares the errors of each pair of models. `expected` is the agreement of independent models with these accuracies
+    on prompts of these difficulties; `excess` is the share of the expected disagreements that do not occur. A near-copy
+    has a significant excess of a third or more. Families unite near-copies with models of one stored family, else of
+    one series by name. The best model represents its family.
+
+    Examples:
+        suffrage models related mmlu_pro
+        suffrage models related mmlu_pro --format csv
+    """
+    from tracker.database import connect, transaction
+    from tracker.queries.related_models import related_pairs
+
+    with transaction(connect(database, create=False), write=False) as session:
+        result = related_pairs.load_related(session, selection)
+    rows = related_pairs.list_pairs(result)
+    if output_format != "table":
+        columns = [field.name for field in fields(related_pairs.RelatedPair)]
+        print_rows(rows, output_format, columns=columns)
+        return
+    inform(related_pairs.describe_related(result))
+    chosen = [row for row in rows if row.near_copy or row.same_family] or rows
+    columns = [
+        field.name for field in fields(related_pairs.RelatedPair) if any(_is_known(row, field) for row in chosen)
+    ]
+    print_rows(chosen[:MAX_PAIRS], "table", columns=columns, drop_order=PAIR_DROP_ORDER, if_empty="No pair of models.")
+    if len(chosen) > MAX_PAIRS:
+        inform(f"and {len(chosen) - MAX_PAIRS:,} more pairs of related models. Add --format csv to see all pairs.")
+    for line in related_pairs.describe_families(result):
+        inform(f"  {line}")
+    copies = related_pairs.group_near_copies(result)
+    if copies.kept.size < len(result.models):
+        inform(f"Leave near-copies out: {related_pairs.format_command(result, copies, selection.benchmark)}")
+    if result.n_families < copies.kept.size:
+        inform(f"One model per family: {related_pairs.format_command(result, result.families, selection.benchmark)}")
+
+
+def _is_known(row: RelatedPair, field: Field[Any]) -> bool:
+    return getattr(row, field.name) is not None
 
 
 def _print_models(engine: Engine, output_format: str) -> None:

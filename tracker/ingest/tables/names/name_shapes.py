@@ -9,15 +9,14 @@ from functools import lru_cache
 
 from tracker.ingest.measurement import Entity, KnownNames
 from tracker.ingest.tables.names.vocabulary import (
-    MODEL_FAMILIES,
     MODEL_PLACEHOLDERS,
-    MODEL_SIZES,
     MODEL_SUFFIXES,
     PROMPT_NAMES,
     PROMPT_TEXT,
     TASK_NAMES,
     TASK_SETTINGS,
 )
+from tracker.model_names.series import MODEL_FAMILIES, MODEL_SIZES
 
 MAX_LABELS = 200
 NUMBERED = re.compile(r"^(?P<stem>[a-z][a-z_.\-/:# ]*?)[_\-/:#. ]*\d+$", re.I)

@@ -4,26 +4,6 @@ from __future__ import annotations
 
 import re
 
-MODEL_FAMILIES = re.compile(
-    r"(?:^|[/_\s\-(])(?:"
-    r"gpt|chatgpt|o[134](?=-|$)|claude|gemini|gemma|palm|bard|llama|codellama|alpaca|vicuna|koala|mistral|mixtral|"
-    r"ministral|codestral|pixtral|magistral|qwen|qwq|qvq|yi(?=-|$)|deepseek|phi(?=[\s\-_\d]|$)|falcon|bloomz?|"
-    r"opt(?=-|$)|mpt|"
-    r"pythia|dolly|redpajama|stablelm|stable|starcoder|santacoder|wizard\w*|orca|zephyr|tulu|olmo|command|aya|cohere|"
-    r"jamba|jurassic|j[12](?=-)|grok|nova|titan|granite|nemotron|dbrx|arctic|internlm|baichuan|chatglm|glm|minicpm|"
-    r"smollm|solar|nous|hermes|openchat|openhermes|starling|platypus|guanaco|xgen|rwkv|mamba|t5|flan|mt0|ul2|bert|"
-    r"roberta|albert|electra|deberta|xlnet|ernie|bart|pegasus|text-davinci|davinci|curie|babbage|(?:text-)?ada-\d|"
-    r"turing|chinchilla|gopher|lamda|luminous|airoboros|manticore|samantha|kimi|moonshot|doubao|hunyuan|minimax|"
-    r"exaone|reka|inflection|sonar|bge|gte|gtr|voyage|instructor|minilm|sbert|glove|sfr|dall-e|dalle|midjourney|"
-    r"imagen|sdxl|eurollm|salamandra|viking|poro|teuken|apertus|stripedhyena|recurrentgemma|openelm|zamba|lfm|"
-    r"fusechat|fugaku|plamo|rakuten|sarvam|seallm|sailor|typhoon|jais|acegpt|amber|crystal|k2(?=-|$)|molmo|llava|"
-    r"internvl|idefics|fuyu|paligemma|cogvlm|minigpt|gpt-?neox?|gpt-?j|cerebras|xverse|skywork|aquila|tigerbot|"
-    r"model(?=[\s_\-]?\d)|text-[a-z]+-\d{3}|openjourney|dreamlike|vintedois|safe stable|cogview|multifusion|"
-    r"gigagan|minde|nullmodel"
-    r")",
-    re.I,
-)
-MODEL_SIZES = re.compile(r"(?<![a-z0-9])(?:\d+x)?\d+(?:\.\d+)?[bm](?![a-z0-9])", re.I)
 MODEL_SUFFIXES = re.compile(
     r"[\-_ ](?:instruct|chat|sft|dpo|rlhf|orpo|gguf|awq|gptq|exl2|[48]bit|fp8|bnb|turbo|preview|base|hf|it|lora|qlora|"
     r"finetuned?|ft|merged|mini|nano|flash|pro|ultra|opus|sonnet|haiku|large|small|xl|xxl|v\d+(?:\.\d+)*)"

@@ -1,0 +1,1 @@
+"""Related models of a benchmark: near-copies and families."""

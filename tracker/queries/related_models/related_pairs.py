@@ -1,0 +1,140 @@
+"""Pairs of related models as rows, and what they show as text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.orm import Session
+
+from tracker.name_lists import join_names
+from tracker.queries.answers import load_answers
+from tracker.queries.performance import load_performance_matrix
+from tracker.queries.related_models.family_labels import FamilyLabels
+from tracker.queries.related_models.related import RelatedModels, relate_models
+from tracker.queries.selection import Selection
+from tracker.statistics.related.families import ModelFamilies, group_models
+
+MAX_NAMES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelatedPair:
+    """Two models, and how far they agree.
+
+    Attributes:
+        model, other_model: their names.
+        agreement: share of prompts that both get wrong, of those that at least one gets wrong; None without any.
+        expected: the same for independent models with these accuracies on prompts of these difficulties.
+        excess: share of the expected disagreements that do not occur; None if none is expected.
+        pvalue: one-sided, adjusted by Holm for all pairs.
+        same_answer: share of equal answers where both are wrong; None without answers.
+        expected_same_answer: the same for two wrong answers of any models.
+        n: prompts with a score from both.
+        near_copy: whether the excess is significant and large.
+        same_family: whether both are in one family.
+    """
+
+    model: str
+    other_model: str
+    agreement: float | None
+    expected: float | None
+    excess: float | None
+    pvalue: float | None
+    same_answer: float | None
+    expected_same_answer: float | None
+    n: int | None
+    near_copy: bool
+    same_family: bool
+
+
+def load_related(session: Session, selection: Selection) -> RelatedModels:
+    """Load the scores and answers of a selection, and group its models.
+
+    Raises:
+        NotFoundError: a benchmark, metric, model, task or run does not exist.
+        SelectionError: the selection is empty.
+    """
+    scores = load_performance_matrix(session, selection)
+    answers = load_answers(session, selection)
+    has_answers = bool((answers.codes >= 0).any())
+    return relate_models(scores, FamilyLabels.load(session, selection), answers if has_answers else None)
+
+
+def list_pairs(related: RelatedModels) -> list[RelatedPair]:
+    """List all pairs: those that are compared by their excess, the largest first, then the others."""
+    errors, answers = related.errors, related.answers
+    compared = related.list_closest()
+    rest = set(zip(*(side.tolist() for side in np.triu_indices(len(related.models), 1)), strict=True)) - set(compared)
+    copies, families = related.near_copies, related.families.representative
+    arrays: dict[str, NDArray[np.float64]] = {}
+    if errors is not None:
+        arrays |= {"agreement": errors.agreement, "expected": errors.expected_agreement}
+        arrays |= {"excess": errors.excess, "pvalue": errors.holm}
+    if answers is not None:
+        arrays |= {"same_answer": answers.agreement, "expected_same_answer": answers.expected_agreement}
+    names = ("agreement", "expected", "excess", "pvalue", "same_answer", "expected_same_answer")
+    return [
+        RelatedPair(
+            model=related.models[i],
+            other_model=related.models[j],
+            **{name: _number(arrays.get(name), i, j) for name in names},
+            n=None if errors is None else int(errors.n[i, j]),
+            near_copy=bool(copies[i, j]),
+            same_family=bool(families[i] == families[j]),
+        )
+        for i, j in (*compared, *sorted(rest))
+    ]
+
+
+def _number(array: NDArray[np.float64] | None, i: int, j: int) -> float | None:
+    return None if array is None or np.isnan(array[i, j]) else float(array[i, j])
+
+
+def describe_related(related: RelatedModels) -> str:
+    """Return the verdict: the number of families, and the closest pair."""
+    families = f"{_count(related.n_families, 'family', 'families')} of {_count(len(related.models), 'model', 'models')}"
+    closest = related.list_closest()
+    if not closest:
+        return f"{families}, by name and stored facts alone: {related.reason or 'no disagreement is expected'}."
+    i, j = closest[0]
+    return (
+        f"{families}; the closest pair is {related.models[i]} and {related.models[j]}: {describe_pair(related, i, j)}."
+    )
+
+
+def describe_pair(related: RelatedModels, i: int, j: int) -> str:
+    """Return how far two models agree on errors, as a clause."""
+    assert related.errors is not None
+    observed, expected = related.errors.agreement[i, j], related.errors.expected_agreement[i, j]
+    return f"they agree on {observed:.0%} of errors, {expected:.0%} expected"
+
+
+def describe_families(related: RelatedModels) -> Iterator[str]:
+    """Yield a line for each family of several models."""
+    for representative, *members in related.families.groups:
+        if members:
+            names = join_names([related.models[column] for column in members], MAX_NAMES)
+            yield f"{related.models[representative]} represents {names}"
+
+
+def group_near_copies(related: RelatedModels) -> ModelFamilies:
+    """Return groups of near-copies alone, whatever the names; the same model stands for a group."""
+    k = len(related.models)
+    priority = np.zeros(k)
+    priority[related.families.kept] = 1.0
+    excess = np.zeros((k, k)) if related.errors is None else related.errors.excess
+    return group_models(("",) * k, excess, related.near_copies, priority)
+
+
+def format_command(related: RelatedModels, families: ModelFamilies, benchmark: str) -> str:
+    """Return the command that ranks the representatives of some families alone."""
+    names = ",".join(related.models[column].partition(" (run ")[0] for column in families.kept.tolist())
+    return f"suffrage leaderboard {shlex.quote(benchmark)} --models {shlex.quote(names)}"
+
+
+def _count(n: int, singular: str, plural: str) -> str:
+    return f"{n:,} {singular if n == 1 else plural}"

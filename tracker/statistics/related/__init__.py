@@ -1,0 +1,1 @@
+"""Related models: near-copies that share errors beyond abilities and difficulties, and families of models."""

@@ -1,0 +1,164 @@
+"""Agreement of models on errors, beyond what their accuracies and the difficulties of prompts explain.
+
+Under the null hypothesis models are independent, given the number right of each prompt and of each model. The number of
+disagreements of two models then has a mean and a variance that follow from `fitted_margins`. The variance ignores that
+column sums are fixed, which makes it slightly too large and tests slightly conservative.
+
+Source: Kim et al. 2025, "Correlated errors in large language models"; Goel et al. 2025, arXiv 2502.04313, for agreement
+corrected for accuracy. The null is that of the fixed margins in Ailem et al. 2024, section 3.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from tracker.statistics.multiple_testing import holm_values
+from tracker.statistics.related.fitted_margins import FittedMargins, fit_margins
+
+Floats = NDArray[np.float64]
+
+MIN_MODELS = 3
+"""With two models, row sums leave no freedom: every disagreement is explained."""
+NEAR_COPY_EXCESS = 1 / 3
+"""Share of the expected disagreements that near-copies avoid, at least."""
+LEVEL = 0.05
+"""Family-wise level at which near-copies differ from independent models."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorAgreement:
+    """Disagreements and common errors of all pairs of models; every array is ``(k, k)``.
+
+    Attributes:
+        n: prompts with a score from both models.
+        disagreements: prompts that exactly one of them solves.
+        expected_disagreements, variance: mean and variance of that number under the null.
+        both_wrong, expected_both_wrong: prompts that neither solves, and their mean under the null.
+    """
+
+    n: Floats
+    disagreements: Floats
+    expected_disagreements: Floats
+    variance: Floats
+    both_wrong: Floats
+    expected_both_wrong: Floats
+
+    @property
+    def agreement(self) -> Floats:
+        """Share of prompts that both get wrong, of those that at least one gets wrong; NaN without any."""
+        return divide_pairs(self.both_wrong, self.both_wrong + self.disagreements)
+
+    @property
+    def expected_agreement(self) -> Floats:
+        """The same under the null."""
+        return divide_pairs(self.expected_both_wrong, self.expected_both_wrong + self.expected_disagreements)
+
+    @property
+    def excess(self) -> Floats:
+        """Share of the expected disagreements that do not occur: 1 where two models are identical; NaN if undefined."""
+        return 1 - divide_pairs(self.disagreements, self.expected_disagreements)
+
+    @property
+    def z(self) -> Floats:
+        """Disagreements that do not occur, in standard deviations under the null; NaN without spread."""
+        return divide_pairs(self.expected_disagreements - self.disagreements, np.sqrt(self.variance))
+
+    @property
+    def holm(self) -> Floats:
+        """One-sided p-value of each pair, adjusted for all pairs; NaN without a test."""
+        return adjust_pairs(self.z)
+
+    @property
+    def near_copies(self) -> NDArray[np.bool_]:
+        """Pairs whose excess is significant and at least `NEAR_COPY_EXCESS`."""
+        is_copy = (self.excess >= NEAR_COPY_EXCESS) & (self.holm <= LEVEL)
+        return np.asarray(is_copy & (len(is_copy) >= MIN_MODELS))
+
+    @property
+    def excess_variance(self) -> Floats:
+        """What each pair adds to the variance of the similarity of prompts, beyond its mean under the null.
+
+        Over all pairs of prompts, the squared number of models that score both equally is a sum over pairs of models
+        of C², with C = n − 2 · disagreements. The part of a pair is C² − E(C²), without a common factor.
+        """
+        mean = self.n - 2 * self.expected_disagreements
+        part = (self.n - 2 * self.disagreements) ** 2 - (mean**2 + 4 * self.variance)
+        np.fill_diagonal(part, 0.0)
+        return np.asarray(part)
+
+
+def compare_errors(Q: Floats) -> ErrorAgreement:
+    """Compare all pairs of models by the prompts that they get wrong.
+
+    Takes matrix products only: about a second for 14,042 prompts and 100 models with scores missing anywhere.
+
+    Args:
+        Q: ``(n, k)`` scores, 1 = right and 0 = wrong, NaN = missing.
+    """
+    fit = fit_margins(Q)
+    expected, variance = _expect_disagreements(fit)
+    is_measured = ~np.isnan(Q)
+    measured, right = is_measured.astype(np.float64), np.where(is_measured, Q, 0.0)
+    n, both_right, alone = measured.T @ measured, right.T @ right, right.T @ measured
+    disagreements = alone + alone.T - 2 * both_right
+    rate = (fit.counts[:, None] * fit.probability).T @ fit.measured
+    for array in (disagreements, expected, variance):
+        np.fill_diagonal(array, 0.0)
+    return ErrorAgreement(
+        n=n,
+        disagreements=disagreements,
+        expected_disagreements=expected,
+        variance=variance,
+        both_wrong=n - (alone + alone.T + disagreements) / 2,
+        expected_both_wrong=n - (rate + rate.T + expected) / 2,
+    )
+
+
+def _expect_disagreements(fit: FittedMargins) -> tuple[Floats, Floats]:
+    """Return mean and variance of the disagreements of all pairs.
+
+    In a row the probability of a disagreement is d = p + q − 2pq + 2cd', with probabilities p and q and couplings c and
+    d'; its variance is d − d². Both are sums of products of one term per model, hence matrix products.
+    """
+    p, c, weight = fit.probability, fit.coupling, fit.counts[:, None]
+
+    def products(first: Floats, second: Floats) -> Floats:
+        return np.asarray((weight * first).T @ second)
+
+    def both(first: Floats, second: Floats) -> Floats:
+        product = products(first, second)
+        return product + product.T
+
+    squared, crossed = p * p, p * c
+    mean = both(p, fit.measured) - 2 * products(p, p) + 2 * products(c, c)
+    square = (
+        both(squared, fit.measured)
+        + 4 * products(squared, squared)
+        + 4 * products(c * c, c * c)
+        + 2 * products(p, p)
+        - 4 * both(squared, p)
+        + 4 * both(crossed, c)
+        - 8 * products(crossed, crossed)
+    )
+    return np.maximum(mean, 0.0), np.maximum(mean - square, 0.0)
+
+
+def adjust_pairs(z: Floats) -> Floats:
+    """Return one-sided normal p-values of all pairs, adjusted by Holm; NaN on the diagonal and without a test.
+
+    Args:
+        z: ``(k, k)`` symmetric standardized excesses.
+    """
+    i, j = np.triu_indices(len(z), 1)
+    adjusted = np.full(z.shape, np.nan)
+    adjusted[i, j] = adjusted[j, i] = holm_values(ndtr(-z[i, j]))
+    return adjusted
+
+
+def divide_pairs(numerator: Floats, denominator: Floats) -> Floats:
+    """Return the quotients; NaN where the denominator is not positive."""
+    return np.asarray(np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator > 0))
