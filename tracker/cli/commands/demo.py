@@ -41,8 +41,8 @@ QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy
 def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> None:
     """Run every analysis on a simulated benchmark whose truth is known.
 
-    Writes result files of invented models, ingests them, prints the leaderboard, runs every analysis of one
-    benchmark and compares the findings with the planted effects. All files, the store and MLflow's store are
+    Writes result files of invented models, ingests them, prints the verdict and the leaderboard, runs every analysis of
+    one benchmark and compares the findings with the planted effects. All files, the store and MLflow's store are
     written to the folder. The first run takes about a minute; later runs reuse the compiled code.
 
     Examples:
@@ -65,6 +65,7 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     engine = connect(url)
     _ingest(engine, folder)
     findings = compute_findings(pool, url, *_analyses())
+    _print_verdict(engine)
     _print_leaderboard(engine, simulation)
     _compare(engine, simulation)
     _head("Analyses: the finding to expect, the headline and its first evidence")
@@ -146,6 +147,16 @@ def _ingest_vector_file(engine: Engine, folder: Path, file: VectorsFile) -> None
     _prompt(file.command(folder))
     encoder = EncoderName(name=file.encoder, revision="", template=DEFAULT_TEMPLATE)
     ingest_vector_file(engine, BENCHMARK, folder / file.name, encoder)
+
+
+def _print_verdict(engine: Engine) -> None:
+    from tracker.cli.commands.verdict import print_verdict
+    from tracker.recording.verdict.benchmark_verdict import load_verdict
+    from tracker.simulation.truth_comparison import select_scores
+
+    _head("Verdict: who is first, and what could change that")
+    _prompt(_command("verdict"))
+    print_verdict(load_verdict(engine, select_scores()))
 
 
 def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
