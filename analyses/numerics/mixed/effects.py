@@ -1,0 +1,202 @@
+"""Effects of models, tasks and prompts that a fitted mixed model implies, with errors and ranks.
+
+All errors are those of the joint normal distribution of the effects given the scores, with the variances at their
+estimates. They are exact for a linear model with known variances, and an approximation otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+
+from analyses.numerics.mixed.elimination import MODEL_TASK, PROMPT, TASK, sum_by_component
+from analyses.numerics.mixed.fit import MixedFit
+from tracker.statistics.multiple_testing import holm_values
+from tracker.statistics.ranking import mean_ranks
+
+QUADRATURE_NODES = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelEffects:
+    """Effects of the models on some tasks, relative to the average model.
+
+    Attributes:
+        effect: ``(k,)`` in the unit of the scores, or in logits.
+        stderr: ``(k,)`` standard errors.
+        cov: ``(k, k)`` covariance of the models' levels, before the average is subtracted.
+        rank: ``(k,)`` 1 is best.
+        rank_low, rank_high: ``(k,)`` ranks that differences of pairs allow, all together; by Holm.
+    """
+
+    effect: NDArray[np.float64]
+    stderr: NDArray[np.float64]
+    cov: NDArray[np.float64]
+    rank: NDArray[np.float64]
+    rank_low: NDArray[np.int64]
+    rank_high: NDArray[np.int64]
+
+
+def effects_on_tasks(
+    fit: MixedFit, weights: NDArray[np.float64] | None, *, higher_is_better: bool, level: float
+) -> ModelEffects:
+    """Return the effects of the models on a weighted mean of these tasks, or on other tasks like these.
+
+    Args:
+        fit: the fitted model.
+        weights: ``(n_tasks,)`` share of each task; None for other tasks, of which only the distribution is known.
+        higher_is_better: whether large scores are good.
+        level: of all rank intervals together.
+    """
+    equations, k = fit.equations, fit.design.n_models
+    reach = np.eye(k, equations.cov.shape[0])
+    value = fit.solution.phi[:k].copy()
+    own = np.zeros((k, k))
+    if weights is not None:
+        reach -= np.einsum("t,tij->ij", weights, equations.P @ equations.A[:, :k, :])
+        own = np.einsum("t,tij->ij", weights**2, equations.P)
+        value += weights @ fit.solution.h
+    moves = fit.sensitivity.phi[:, :k].copy()
+    if weights is not None:
+        moves += np.einsum("t,itj->ij", weights, fit.sensitivity.h)
+    cov = fit.error_scale**2 * (reach @ equations.cov @ reach.T + own)
+    cov += fit.scale**2 * moves.T @ fit.sensitivity.log_cov @ moves
+    value *= fit.scale
+    centering = np.eye(k) - 1 / k
+    stderr = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centering, cov, centering), 0.0))
+    rank = mean_ranks(value, higher_is_better=higher_is_better)
+    better = significantly_better(value if higher_is_better else -value, cov, level)
+    return ModelEffects(
+        effect=value - value.mean(),
+        stderr=stderr,
+        cov=cov,
+        rank=rank,
+        rank_low=1 + better.sum(axis=0),
+        rank_high=k - better.sum(axis=1),
+    )
+
+
+def significantly_better(value: NDArray[np.float64], cov: NDArray[np.float64], level: float) -> NDArray[np.bool_]:
+    """Return ``(k, k)``: whether the row is better than the column, by normal tests of all pairs with Holm.
+
+    Args:
+        value: ``(k,)`` large is good.
+        cov: ``(k, k)`` covariance of the values.
+        level: 1 − family-wise error rate.
+    """
+    difference = value[:, None] - value
+    variance = np.diagonal(cov)[:, None] + np.diagonal(cov) - 2 * cov
+    floor = 1e-12 * float(np.abs(np.diagonal(cov)).max(initial=0.0))
+    known = variance > floor
+    z = np.divide(difference, np.sqrt(np.where(known, variance, 1.0)), out=np.zeros_like(difference), where=known)
+    pvalues = 2 * ndtr(-np.abs(z))
+    i, j = np.triu_indices(len(value), 1)
+    holm = np.ones_like(cov)
+    holm[i, j] = holm[j, i] = holm_values(pvalues[i, j])
+    return np.asarray((holm <= 1 - level) & (difference > 0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskEffects:
+    """Effects of tasks, and of models within them, pooled over all tasks.
+
+    Attributes:
+        effect: ``(n_tasks,)`` effect of each task, for all models alike.
+        deviation: ``(n_tasks, k)`` of each model on each task, beyond the effects of both.
+        deviation_stderr: ``(n_tasks, k)`` standard errors of the deviations.
+        raw_mean: ``(n_tasks, k)`` mean of the scores; NaN without one.
+        mean: ``(n_tasks, k)`` expected score on a new prompt of the task.
+    """
+
+    effect: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+    deviation_stderr: NDArray[np.float64]
+    raw_mean: NDArray[np.float64]
+    mean: NDArray[np.float64]
+
+
+def task_effects(fit: MixedFit) -> TaskEffects:
+    """Return the effects of tasks, and of models within tasks."""
+    design, equations = fit.design, fit.equations
+    k = design.n_models
+    by_component = sum_by_component(design, _weighted_residual(fit))
+    variance = equations.sd**2
+    deviation = fit.scale * variance[MODEL_TASK] * by_component[MODEL_TASK].reshape(-1, k)
+    B = equations.B
+    information = np.einsum("tii->ti", (B - B @ equations.cov @ B)[:, :k, :k])
+    left = variance[MODEL_TASK] * (1 - variance[MODEL_TASK] * information)
+    counts = design.sum_by_task(design.observed)
+    level = fit.center + fit.scale * (fit.solution.phi[:k] + fit.solution.h)
+    return TaskEffects(
+        effect=fit.scale * variance[TASK] * by_component[TASK],
+        deviation=deviation,
+        deviation_stderr=fit.error_scale * np.sqrt(np.maximum(left, 0.0)),
+        raw_mean=_means(fit, counts),
+        mean=expected_scores(fit, level),
+    )
+
+
+def _means(fit: MixedFit, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean score of each model on each task, in the unit of the table."""
+    design = fit.design
+    return np.divide(design.sum_by_task(design.Y), counts, out=np.full(counts.shape, np.nan), where=counts > 0)
+
+
+def _weighted_residual(fit: MixedFit) -> NDArray[np.float64]:
+    """Return the residual of each cell times its weight, in the unit of the fit."""
+    design = fit.design
+    if fit.response == "logistic":
+        return design.observed * (design.Y - fit.predicted)
+    return design.observed * ((design.Y - fit.center) / fit.scale - fit.solution.eta)
+
+
+def expected_scores(fit: MixedFit, level: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the expected score on a new prompt whose effect is unknown.
+
+    Args:
+        fit: the fitted model.
+        level: linear predictor without the prompt's effect.
+    """
+    if fit.response == "gaussian":
+        return level
+    nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
+    shifted = level[..., None] + fit.effect_sd[PROMPT] * nodes
+    return np.asarray(expit(shifted) @ (weights / weights.sum()))
+
+
+def prompt_effects(fit: MixedFit) -> NDArray[np.float64]:
+    """Return the effect of each prompt, in the order of the table."""
+    effects = np.empty(len(fit.design.order))
+    effects[fit.design.order] = fit.scale * fit.solution.u
+    return effects
+
+
+def completed_means(fit: MixedFit) -> NDArray[np.float64]:
+    """Return the mean of each model over all prompts, with predictions in place of missing scores."""
+    observed = fit.design.observed > 0
+    return np.asarray(np.where(observed, fit.design.Y, fit.predicted).mean(axis=0))
+
+
+def share_intervals(fit: MixedFit, z: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of intervals of the shares of variance, by the delta method on their logits.
+
+    Args:
+        fit: the fitted model.
+        z: standard normal quantile of the interval.
+
+    Returns:
+        Two arrays ``(6,)``, in the order of `MixedFit.shares`; NaN where a variance is 0 or has no error.
+    """
+    shares = fit.shares
+    known = np.flatnonzero(~np.isnan(np.diagonal(fit.log_cov)))
+    jacobian = -np.outer(shares, shares[known])
+    jacobian[known, np.arange(len(known))] += shares[known]
+    variance = np.einsum("ij,jk,ik->i", jacobian, fit.log_cov[np.ix_(known, known)], jacobian)
+    spread = shares * (1 - shares)
+    has_error = (spread > 0) & (variance > 0)
+    error = np.divide(np.sqrt(np.maximum(variance, 0)), spread, out=np.full(6, np.nan), where=has_error)
+    logit = np.log(np.divide(shares, 1 - shares, out=np.full(6, np.nan), where=has_error))
+    return 1 / (1 + np.exp(-(logit - z * error))), 1 / (1 + np.exp(-(logit + z * error)))
