@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None:
+def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str, *, two_sided: bool = True) -> None:
     """Draw one null distribution with the observed value as a line, and the p-value above.
 
     Args:
         axes: where to draw.
         comparison: the test.
         drawn: short label of the null.
+        two_sided: whether small values of the statistic are evidence too.
     """
     null = comparison.null[np.isfinite(comparison.null)]
     values = np.append(null, comparison.observed) if np.isfinite(comparison.observed) else null
@@ -33,7 +34,8 @@ def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None
         axes.set_xlim(edges[0], edges[-1])
     if np.isfinite(comparison.observed):
         axes.axvline(comparison.observed, color=OBSERVED, linewidth=1.8, label="observed")
-    label = "no test" if comparison.reason else f"p = {comparison.pvalue:.3g}"
+    pvalue = comparison.pvalue_two_sided if two_sided else comparison.pvalue
+    label = "no test" if comparison.reason else f"p = {pvalue:.3g}"
     if comparison.is_discrete and not comparison.reason:
         label += " (discrete)"
     axes.text(0.98, 1.0, label, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)

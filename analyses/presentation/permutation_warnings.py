@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tracker.name_lists import join_names
@@ -38,9 +39,10 @@ def list_weight_warnings(weights: PromptWeights | None, voters: WeightedScores) 
 
 def list_few_permutations_warnings(n_permutations: int) -> list[str]:
     """Warn if so few permutations cannot give a small p-value."""
-    if n_permutations + 1 >= 1 / ALPHA:
+    fewest = math.ceil(2 / ALPHA) - 1
+    if n_permutations >= fewest:
         return []
-    return [f"{n_permutations} permutations cannot give a p-value of {ALPHA} or less. Use at least 19."]
+    return [f"{n_permutations} permutations cannot give a two-sided p-value of {ALPHA} or less. Use at least {fewest}."]
 
 
 def list_constant_model_warnings(models: Sequence[str]) -> list[str]:

@@ -90,6 +90,9 @@ class PromptClusters(Finding):
             metrics[f"cap_{cap}.silhouette"] = capped.observed
             metrics[f"cap_{cap}.silhouette.permuted_mean"] = finite_or_undefined(capped.null_mean, capped.reason)
             metrics[f"cap_{cap}.silhouette.pvalue"] = Undefined(capped.reason) if capped.reason else capped.pvalue
+            metrics[f"cap_{cap}.silhouette.pvalue_two_sided"] = (
+                Undefined(capped.reason) if capped.reason else capped.pvalue_two_sided
+            )
         return metrics
 
     @property

@@ -16,7 +16,7 @@ from analyses.presentation.permutation_warnings import (
 from analyses.prompt_clusters.method import PromptClusters
 from tracker.queries.findings.summary import Summary
 from tracker.queries.performance import PerformanceMatrix
-from tracker.statistics.resampling import ALPHA, PermutationTest
+from tracker.statistics.resampling import PermutationTest
 
 
 def summarize(finding: PromptClusters) -> Summary:
@@ -39,13 +39,12 @@ def summarize(finding: PromptClusters) -> Summary:
 def _headline(best: PermutationTest) -> str:
     if best.reason:
         return f"Whether prompts form clusters is open: there is nothing to test ({best.reason})."
-    if best.pvalue <= ALPHA:
-        return f"Prompts form clearer clusters than chance allows (p = {best.pvalue:.3g})."
-    if best.pvalue_two_sided <= ALPHA:
-        return f"Prompts form less clear clusters than chance (p = {best.pvalue_two_sided:.3g}, two-sided)."
-    if best.smallest_pvalue > ALPHA:
+    if best.verdict:
+        verdict = "clearer clusters than chance allows" if best.verdict > 0 else "less clear clusters than chance"
+        return f"Prompts form {verdict} (p = {best.pvalue_two_sided:.3g})."
+    if not best.can_reject:
         return f"{best.n_permutations:,} permutations are too few to test whether prompts form clusters."
-    return f"Chance can explain the clusters of prompts (p = {best.pvalue:.3g})."
+    return f"Chance can explain the clusters of prompts (p = {best.pvalue_two_sided:.3g})."
 
 
 def _describe_test(best: PermutationTest, null: str) -> str:
@@ -58,7 +57,7 @@ def _describe_test(best: PermutationTest, null: str) -> str:
     if best.reason:
         return f"Mean silhouette {drawn}."
     smallest = "" if best.n_greater + best.n_equal else ", the smallest possible p-value"
-    return f"Mean silhouette {drawn}: p = {best.pvalue:.3g}{smallest}."
+    return f"Mean silhouette {drawn}: two-sided p = {best.pvalue_two_sided:.3g}{smallest}."
 
 
 def _describe_caps(test: SilhouetteTest) -> str:
@@ -90,7 +89,7 @@ def _list_caveats(finding: PromptClusters, n_zero: int) -> Iterator[str]:
     if finding.null == "columns":
         margins = " The null `margins` keeps the difficulties." if finding.profile.is_binary else ""
         yield f"Shuffled columns have no hard or easy prompts, and difficulty alone can form clusters.{margins}"
-    elif not best.reason and best.pvalue > ALPHA:
+    elif not best.reason and best.verdict <= 0:
         yield "Abilities of models and difficulties of prompts alone can form clusters as clear as these."
     if n_zero:
         yield f"{_counted(n_zero, 'prompt')} with score 0 from every model form a separate group without a silhouette."
@@ -102,7 +101,7 @@ def _counted(n: int, noun: str) -> str:
 
 def _format_cap(test: SilhouetteTest, cap: int) -> str:
     capped = test.up_to(cap)
-    return f"{capped.observed:.3f}" if capped.reason else f"{capped.observed:.3f}, p = {capped.pvalue:.3g}"
+    return f"{capped.observed:.3f}" if capped.reason else f"{capped.observed:.3f}, p = {capped.pvalue_two_sided:.3g}"
 
 
 def list_table_warnings(table: PerformanceMatrix, n_permutations: int) -> list[str]:

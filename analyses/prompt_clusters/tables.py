@@ -91,6 +91,7 @@ def _test_columns(test: PermutationTest) -> dict[str, Any]:
         "permuted_sd": test.null_sd,
         "difference": test.observed - test.null_mean if is_defined and np.isfinite(test.null_mean) else None,
         "pvalue": None if test.reason else test.pvalue,
+        "pvalue_two_sided": None if test.reason else test.pvalue_two_sided,
     }
 
 

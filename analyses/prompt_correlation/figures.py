@@ -105,7 +105,7 @@ def draw_null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figu
     panels = figure.subplots(len(tests), len(statistics), squeeze=False)
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
-            draw_null_panel(axes, test.comparisons[statistic], drawn)
+            draw_null_panel(axes, test.comparisons[statistic], drawn, two_sided=statistic != "ks_d")
         row[0].set_ylabel(f"{format_similarity(test, tests)}\n\ndraws", fontsize=9)
     for top, bottom, statistic in zip(panels[0], panels[-1], statistics, strict=True):
         top.set_title(STATISTIC_TITLES.get(statistic, statistic), fontsize=10, color=INK, pad=16)

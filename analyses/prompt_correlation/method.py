@@ -92,14 +92,15 @@ class PromptCorrelation(Finding):
 
     @property
     def main_metrics(self) -> Sequence[str]:
-        """The table's counts, and each statistic with its upper-tail p-value for one variant of each similarity."""
+        """The table's counts, and each statistic with its two-sided p-value for one variant of each similarity."""
         counts = [name for name in self.metrics if "." not in name and name != "n_permutations"]
         names = [
             name
             for name in self.comparisons
             if name.split(".")[0] in CHOICES or name in ("cosine_nonzero.mean", "row_sum.variance")
         ]
-        return [*counts, *(f"{name}{suffix}" for name in names for suffix in ("", ".pvalue"))]
+        suffixes = {name: "pvalue" if name.endswith("ks_d") else "pvalue_two_sided" for name in names}
+        return [*counts, *(key for name in names for key in (name, f"{name}.{suffixes[name]}"))]
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:

@@ -15,7 +15,7 @@ from analyses.presentation.permutation_warnings import (
 )
 from analyses.prompt_correlation.method import PromptCorrelation
 from tracker.queries.findings.summary import Summary
-from tracker.statistics.resampling import ALPHA, PermutationTest
+from tracker.statistics.resampling import PermutationTest
 
 VERDICTS = {
     "variance": (
@@ -49,15 +49,13 @@ def _headline(name: str, test: PermutationTest, *, is_testable: bool) -> str:
         scope = "the main statistic has no test" if is_testable else "there is nothing to test"
         return f"Whether prompts agree more than chance allows is open: {scope} ({test.reason})."
     more, less, chance = VERDICTS[name.split(".")[1]]
-    if test.pvalue <= ALPHA:
-        return f"{more} (p = {test.pvalue:.3g})."
-    if test.pvalue_two_sided <= ALPHA:
-        return f"{less} (p = {test.pvalue_two_sided:.3g}, two-sided)."
-    if test.smallest_pvalue > ALPHA:
+    if test.verdict:
+        return f"{more if test.verdict > 0 else less} (p = {test.pvalue_two_sided:.3g})."
+    if not test.can_reject:
         return (
             f"{test.n_permutations:,} permutations are too few to test whether prompts agree more than chance allows."
         )
-    return f"{chance} (p = {test.pvalue:.3g})."
+    return f"{chance} (p = {test.pvalue_two_sided:.3g})."
 
 
 def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest) -> Iterator[str]:
@@ -75,7 +73,7 @@ def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest)
         )
         smallest = ""
         if min(test.pvalue, test.pvalue_lower) <= test.smallest_pvalue:
-            smallest = f"; {test.smallest_pvalue:.3g} is the smallest possible p-value"
+            smallest = f"; {2 * test.smallest_pvalue:.3g} is the smallest possible p-value"
         yield f"Permutation test: {_tails(test)}{smallest}."
     for first, second in combinations(SIMILARITIES, 2):
         if first.choice == second.choice:
@@ -99,12 +97,12 @@ def _list_caveats(finding: PromptCorrelation) -> Iterator[str]:
 def _describe_disagreement(finding: PromptCorrelation, first: Similarity, second: Similarity) -> Iterator[str]:
     """Report two conventions of one similarity that lead to different verdicts."""
     a, b = finding.comparisons.get(f"{first.name}.mean"), finding.comparisons.get(f"{second.name}.mean")
-    if a is None or b is None or a.reason or b.reason or (a.pvalue <= ALPHA) == (b.pvalue <= ALPHA):
+    if a is None or b is None or a.reason or b.reason or a.verdict == b.verdict:
         return
     yield (
         f"The mean {first.title} depends on the convention for {first.concerns} ({finding.n_all_wrong:,} prompts): "
-        f"`{first.name}` {_format(a.observed, a)} (p = {a.pvalue:.3g}), "
-        f"`{second.name}` {_format(b.observed, b)} (p = {b.pvalue:.3g})."
+        f"`{first.name}` {_format(a.observed, a)} (p = {a.pvalue_two_sided:.3g}), "
+        f"`{second.name}` {_format(b.observed, b)} (p = {b.pvalue_two_sided:.3g})."
     )
 
 
@@ -116,7 +114,8 @@ def _format(value: float, test: PermutationTest) -> str:
 
 def _tails(test: PermutationTest) -> str:
     discrete = ", discrete" if test.is_discrete else ""
-    return f"p = {test.pvalue:.3g} (lower tail {test.pvalue_lower:.3g}{discrete})"
+    tails = f"two-sided; upper tail {test.pvalue:.3g}, lower tail {test.pvalue_lower:.3g}"
+    return f"p = {test.pvalue_two_sided:.3g} ({tails}{discrete})"
 
 
 def list_table_warnings(finding: PromptCorrelation, constant_models: Sequence[str]) -> list[str]:

@@ -73,7 +73,7 @@ def draw_null_distributions(comparisons: Mapping[str, PermutationTest], drawn: s
     figure = create_figure(2.5 * len(comparisons), 2.6)
     panels: Any = figure.subplots(1, len(comparisons))
     for axes, (name, comparison) in zip(panels, comparisons.items(), strict=True):
-        draw_null_panel(axes, comparison, drawn)
+        draw_null_panel(axes, comparison, drawn, two_sided=name == "slope.mean")
         axes.set_title(TITLES[name], fontsize=10, color=INK, pad=16)
         axes.set_xlabel("value of the statistic", fontsize=8)
         axes.locator_params(axis="x", nbins=4)

@@ -28,25 +28,19 @@ def summarize(finding: SemanticSimilarity) -> Summary:
 
 
 def _headline(tests: Mapping[str, PermutationTest], n_permutations: int) -> str:
-    mean, spread = tests["slope.mean"], tests["ks_slope"]
+    mean = tests["slope.mean"]
     if mean.reason:
         return f"Whether performance is related to meaning is open: there is nothing to test ({mean.reason})."
     slope = f"mean slope {mean.observed:z.3f}"
-    if mean.pvalue <= ALPHA:
-        return f"Models perform more similarly on prompts closer in meaning ({slope}, p = {mean.pvalue:.3g})."
-    if mean.pvalue_two_sided <= ALPHA:
+    if mean.verdict:
+        direction = "more" if mean.verdict > 0 else "less"
         return (
-            f"Models perform less similarly on prompts closer in meaning ({slope}, p = {mean.pvalue_two_sided:.3g}, "
-            "two-sided)."
+            f"Models perform {direction} similarly on prompts closer in meaning ({slope}, "
+            f"p = {mean.pvalue_two_sided:.3g})."
         )
-    if not spread.reason and spread.pvalue <= ALPHA:
-        return (
-            "Meaning is related to performance for some prompts but not on average "
-            f"(p = {spread.pvalue:.3g} for the distribution of slopes, {mean.pvalue:.3g} for their mean)."
-        )
-    if mean.smallest_pvalue > ALPHA:
+    if not mean.can_reject:
         return f"{n_permutations:,} permutations are too few to test whether performance is related to meaning."
-    return f"Chance can explain how performance is related to meaning ({slope}, p = {mean.pvalue:.3g})."
+    return f"Chance can explain how performance is related to meaning ({slope}, p = {mean.pvalue_two_sided:.3g})."
 
 
 def _list_evidence(finding: SemanticSimilarity) -> Iterator[str]:

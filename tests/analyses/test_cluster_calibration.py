@@ -8,7 +8,7 @@ import pytest
 from analyses.numerics.clustering.silhouette_test import silhouette_test
 
 N_TABLES, N_PROMPTS, N_MODELS = 2000, 40, 7
-OPTIONS = {"n_permutations": 59, "max_clusters": 5, "n_restarts": 2}
+OPTIONS = {"n_permutations": 79, "max_clusters": 5, "n_restarts": 2}
 
 
 def table_under(null: str, rng: np.random.Generator) -> np.ndarray:
@@ -30,11 +30,10 @@ def rates(tables, null: str, weights=None) -> dict[str, float]:
 
 
 def check(result: dict[str, float]) -> None:
-    """Among 60 tables, a two-sided p of at most 0.05 has only the first and the last: 3.3 %."""
+    """Among 80 tables, a two-sided p of at most 0.05 has the first two and the last two."""
     print(f"\n{result}")
-    for name in ("pvalue", "pvalue_lower"):
-        assert 0.032 <= result[name] <= 0.07, name
-    assert 0.02 <= result["pvalue_two_sided"] <= 0.05
+    for name, rate in result.items():
+        assert 0.032 <= rate <= 0.07, name
 
 
 @pytest.mark.soak

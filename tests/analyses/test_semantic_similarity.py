@@ -179,7 +179,7 @@ class TestReport:
         report = run_analysis(few, UNRELATED[:4], n_permutations=5)
         for draw in report.figures.values():
             draw().savefig(io.BytesIO(), format="png", dpi=40)
-        assert "Use at least 19" in " ".join(report.warnings)
+        assert "Use at least 39" in " ".join(report.warnings)
         assert "5 permutations are too few to test" in report.summary.headline
 
     def test_rows_with_missing_scores_are_left_out_with_a_warning(self):

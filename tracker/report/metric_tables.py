@@ -13,7 +13,8 @@ HEADS = {
     "permuted_mean": "permuted, mean",
     "null_sd": "by chance, sd",
     "permuted_sd": "permuted, sd",
-    "pvalue": "p-value",
+    "pvalue": "p-value, upper tail",
+    "pvalue_two_sided": "p-value, two-sided",
 }
 """Headings of the columns beside a statistic."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
-from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.ranking import TIE_TOLERANCE, scale_exponent
 from tracker.statistics.standard_errors import Correction, cluster_correction
 from tracker.statistics.student_t import t_pvalues
 
@@ -26,6 +26,8 @@ MAX_CELLS = 1 << 22
 """Differences held in memory at a time."""
 
 Square = NDArray[np.float64]
+WITH_DIAGONAL = ("difference", "stderr", "stderr_clustered", "pvalues", "pvalues_clustered")
+"""Results of a model compared with itself, which do not depend on its missing scores."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,13 +36,16 @@ class PairwiseDifferences:
 
     Attributes:
         n: common prompts.
-        difference: mean of the differences, in the unit of the scores; NaN without common prompts.
+        difference: mean of the differences, in the unit of the scores; NaN without common prompts; infinite beyond
+            float64, as are errors.
         stderr: s / √n, assuming independent prompts; NaN below two prompts; exactly 0 for identical models.
         n_clusters: clusters with a common prompt.
         stderr_clustered: CR1 or CR2, as in `estimate_clustered_mean`; NaN below two clusters, or without clusters.
         degrees_clustered: degrees of freedom; 0 without a clustered error.
         only_first, only_second: prompts that only i, or only j, answers correctly; None unless all scores are 0 or 1.
         scale: largest absolute score; values below `TIE_TOLERANCE` of it are rounding.
+        pvalues: paired t-test, assuming independent prompts; see `t_pvalues`.
+        pvalues_clustered: paired t-test with the clustered error; NaN without one.
     """
 
     n: NDArray[np.int64]
@@ -52,16 +57,8 @@ class PairwiseDifferences:
     only_first: NDArray[np.int64] | None
     only_second: NDArray[np.int64] | None
     scale: float
-
-    @property
-    def pvalues(self) -> Square:
-        """Paired t-test, assuming independent prompts; see `t_pvalues`."""
-        return t_pvalues(self.difference, self.stderr, self.n, self.scale)
-
-    @property
-    def pvalues_clustered(self) -> Square:
-        """Paired t-test with the clustered error; NaN without one."""
-        return t_pvalues(self.difference, self.stderr_clustered, self.n_clusters, self.scale, self.degrees_clustered)
+    pvalues: Square
+    pvalues_clustered: Square
 
     @property
     def pvalues_mcnemar(self) -> Square | None:
@@ -81,7 +78,8 @@ def compare_all_pairs(
         groups: clusters and strata of the rows; None for errors without either. With strata, no score may be missing.
         correction: small-sample correction of clustered errors for few clusters; with strata it is CR2.
     """
-    seen = ~np.isnan(Q)
+    exponent = scale_exponent(Q)
+    Q, seen = np.ldexp(Q, -exponent), ~np.isnan(Q)  # scores of 0 and 1 stay what they are
     scale = float(np.abs(Q).max(initial=0.0, where=seen))
     M, scores = seen.astype(np.float64), np.where(seen, Q, 0.0)
     values = scores
@@ -117,16 +115,22 @@ def compare_all_pairs(
         np.fill_diagonal(error, np.where(np.isnan(np.diag(error)), np.nan, 0.0))
     np.fill_diagonal(mean, np.where(np.diag(n) > 0, 0.0, np.nan))
     only = np.rint(right - products).astype(np.int64) if is_binary else None
+    degrees = np.where(n_clusters >= 2, degrees, 0.0)
+    pvalues = t_pvalues(mean, stderr, n, scale), t_pvalues(mean, clustered, n_clusters, scale, degrees)
+    with np.errstate(over="ignore"):
+        difference, stderr, clustered = (np.ldexp(square, exponent) for square in (mean, stderr, clustered))
     return PairwiseDifferences(
         n=n.astype(np.int64),
-        difference=mean,
+        difference=difference,
         stderr=stderr,
         n_clusters=n_clusters.astype(np.int64),
         stderr_clustered=clustered,
-        degrees_clustered=np.where(n_clusters >= 2, degrees, 0.0),
+        degrees_clustered=degrees,
         only_first=only,
         only_second=None if only is None else only.T,
-        scale=scale,
+        scale=float(np.ldexp(scale, exponent)),
+        pvalues=pvalues[0],
+        pvalues_clustered=pvalues[1],
     )
 
 
@@ -162,10 +166,9 @@ def compare_worst_cases(
     as_second[incomplete] = k + np.arange(len(incomplete))
     cells = np.ix_(np.arange(k), as_second)
     arrays = {
-        name: getattr(pairs, name)[cells].copy()
-        for name in ("n", "difference", "stderr", "n_clusters", "stderr_clustered", "degrees_clustered")
+        name: getattr(pairs, name)[cells].copy() for name in ("n", "n_clusters", "degrees_clustered", *WITH_DIAGONAL)
     }
-    for name in ("difference", "stderr", "stderr_clustered"):
+    for name in WITH_DIAGONAL:
         np.fill_diagonal(arrays[name], np.diag(getattr(pairs, name))[:k])
     only = (pairs.only_first, pairs.only_second)
     first, second = (None if side is None else side[cells] for side in only)

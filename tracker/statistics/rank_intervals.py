@@ -8,6 +8,7 @@ error rate give intervals that hold all ranks simultaneously. Missing scores ent
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.means import NO_BOUNDS, united_intervals
 from tracker.statistics.multiple_testing import holm_values
 from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs, compare_worst_cases
-from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
+from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks, scale_exponent
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_RANKS, generator
 
@@ -115,10 +116,8 @@ def rank_intervals(
     holm = np.full((k, k), np.nan)
     holm[i, j] = holm[j, i] = adjusted
     better = np.asarray((np.nan_to_num(holm, nan=1.0) <= 1 - level) & ahead)
-    mean = np.nanmean(Q, axis=0)
+    mean, low, high = _mean_intervals(Q, by or group_rows(np.full(len(Q), "")), bounds, level)
     rank = mean_ranks(mean, higher_is_better=higher_is_better)
-    ordered = NO_BOUNDS if bounds is None else (min(bounds), max(bounds))
-    low, high = united_intervals(Q, by or group_rows(np.full(len(Q), "")), bounds=ordered, level=level)
     sign = 1 if higher_is_better else -1
     drawn_low, drawn_high = _bootstrap(sign * worst, sign * best, by, level, n_resamples, seed)
     return RankIntervals(
@@ -193,6 +192,19 @@ def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tu
     return tuple(groups)
 
 
+def _mean_intervals(
+    Q: NDArray[np.float64], groups: Grouping, bounds: tuple[float, float] | None, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean of each column over its scores, and its interval whatever is missing."""
+    exponent = scale_exponent(np.append(Q, bounds or ()))
+    scaled, ordered = np.ldexp(Q, -exponent), NO_BOUNDS
+    if bounds is not None:
+        ordered = (math.ldexp(min(bounds), -exponent), math.ldexp(max(bounds), -exponent))
+    ends = united_intervals(scaled, groups, bounds=ordered, level=level)
+    with np.errstate(over="ignore"):
+        return np.ldexp(np.nanmean(scaled, axis=0), exponent), *np.ldexp(ends, exponent)
+
+
 def _bootstrap(
     worst: NDArray[np.float64],
     best: NDArray[np.float64],
@@ -214,6 +226,7 @@ def _bootstrap(
     if n_resamples == 0:
         return np.full(k, np.nan), np.full(k, np.nan)
     tables = worst if is_complete else np.hstack([worst, best])
+    tables = np.ldexp(tables, -scale_exponent(tables))
     sums, sizes = tables, np.ones(len(tables))
     if groups is not None:
         sums, sizes = np.zeros((groups.n_groups, tables.shape[1])), groups.sizes.astype(np.float64)

@@ -5,6 +5,8 @@ Ties have a tolerance, so that means of the same scores summed in another order 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,25 +17,39 @@ The only tolerance of the project. A module that needs another one documents the
 """
 
 
+def scale_exponent(scores: NDArray[np.float64]) -> int:
+    """Return the exponent of the largest finite magnitude: 2**-exponent scales it to at least 1 and below 2.
+
+    Scores are scaled before they are squared or subtracted, and results are scaled back. Both are exact, so any finite
+    score has a mean, an error and a rank. Returns 0 if all scores are 0.
+    """
+    largest = float(np.abs(scores).max(initial=0.0, where=np.isfinite(scores)))
+    return math.frexp(largest)[1] - 1 if largest else 0
+
+
 def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) -> NDArray[np.float64]:
     """Return the rank of each score: 1 is best, ties share the mean of their ranks.
 
-    Scores within `TIE_TOLERANCE` of the best of their group, relative to the largest magnitude, are tied with it.
+    Scores within `TIE_TOLERANCE` of the best of their group, relative to the largest finite magnitude, are tied with
+    it. Equal infinities are tied.
 
     Args:
-        scores: ``(m,)`` finite.
+        scores: ``(m,)`` without NaN.
         higher_is_better: whether the largest is the best.
 
     Returns:
         ``(m,)`` float64.
     """
-    order = np.argsort(-scores if higher_is_better else scores, kind="stable")
-    slack = TIE_TOLERANCE * float(np.abs(scores).max(initial=0.0))
+    scaled = np.ldexp(scores, -scale_exponent(scores))
+    order = np.argsort(-scaled if higher_is_better else scaled, kind="stable")
+    slack = TIE_TOLERANCE * float(np.abs(scaled).max(initial=0.0, where=np.isfinite(scaled)))
+    ordered = scaled[order].tolist()
     ranks = np.empty(len(scores))
     start = 0
     while start < len(order):
         end = start
-        while end < len(order) and abs(scores[order[end]] - scores[order[start]]) <= slack:
+        best = ordered[start]
+        while end < len(order) and (ordered[end] == best or abs(ordered[end] - best) <= slack):
             end += 1
         ranks[order[start:end]] = (start + 1 + end) / 2
         start = end

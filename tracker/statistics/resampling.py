@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,18 @@ class PermutationTest:
     def pvalue_two_sided(self) -> float:
         """Twice the smaller tail, at most 1."""
         return min(1.0, 2 * min(self.pvalue, self.pvalue_lower))
+
+    @property
+    def can_reject(self) -> bool:
+        """Whether there are enough draws for a two-sided p-value of at most `ALPHA`."""
+        return 2 * self.smallest_pvalue <= ALPHA
+
+    @property
+    def verdict(self) -> Literal[-1, 0, 1]:
+        """Verdict of the two-sided test at `ALPHA`: 1 if the statistic is too large, -1 if too small, else 0."""
+        if self.reason or self.pvalue_two_sided > ALPHA:
+            return 0
+        return 1 if self.pvalue <= self.pvalue_lower else -1
 
     @property
     def null_mean(self) -> float:

@@ -358,7 +358,7 @@ class TestTexts:
         plain, tested = build_number_tables(options)
         assert plain.heads == ("number", "value", "why undefined")
         assert plain.rows == (("n", "3", ""), ("spread", NOTHING, "one prompt only"))
-        assert tested.heads == ("statistic", "value", "by chance, mean", "p-value", "remark")
+        assert tested.heads == ("statistic", "value", "by chance, mean", "p-value, upper tail", "remark")
         assert tested.rows == (("mean", "0.5", "0.25", "0.01", "takes few values: p-values move in steps"),)
 
 

@@ -57,6 +57,13 @@ class TestLaws:
         assert c.pvalue_lower == (1 + (draws <= observed).sum()) / n
         assert c.pvalue_mid == pytest.approx(c.pvalue - (1 + (draws == observed).sum()) / 2 / n)
         assert c.pvalue_two_sided == min(1, 2 * min(c.pvalue, c.pvalue_lower))
+        assert bool(c.verdict) == (not c.reason and c.pvalue_two_sided <= 0.05)
+        assert c.can_reject == (len(null) >= 39)
+
+    def test_the_verdict_names_the_side(self):
+        draws = np.arange(1.0, 100.0)
+        for observed, verdict in ((200.0, 1), (98.5, 1), (96.5, 0), (3.5, 0), (1.5, -1), (0.0, -1)):
+            assert build_permutation_test(observed, draws, np.sign(draws - observed).astype(np.int8)).verdict == verdict
 
     def test_one_value_over_and_over_is_discrete(self):
         signs = np.zeros(100, np.int8)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-BESIDE = ("null_mean", "permuted_mean", "null_sd", "permuted_sd", "pvalue")
+BESIDE = ("null_mean", "permuted_mean", "null_sd", "permuted_sd", "pvalue", "pvalue_two_sided")
 """Suffixes of metrics that belong to another one: ``hamming.variance.pvalue`` belongs to ``hamming.variance``."""
 
 

@@ -102,7 +102,7 @@ def _prompt_row(
     n, n_clusters, mean = int(means.n[j]), int(means.n_clusters[j]), float(means.mean[j])
     stderr = means.plain_error(j)
     reason = _unclustered_reason(n, int(means.n_without_task[j]), n_clusters, cluster_field)
-    clustered = None if reason else means.clustered_error(j)
+    clustered = None if reason or stderr is None else means.clustered_error(j)
     error, degrees = (stderr, n - 1) if clustered is None else (clustered, n_clusters - 1)
     low, high = confidence_interval(mean, error, degrees)
     return LeaderboardRow(
