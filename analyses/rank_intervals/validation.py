@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.presentation.validation import ValidationErrors, check_minimum
-from tracker.queries.score_validation import check_finite, check_squarable
+from tracker.queries.ranking.leaderboard_intervals import MAX_TESTED_MODELS, explain_too_many
+from tracker.queries.score_validation import check_finite
 
 
 def find_problems(
@@ -24,7 +25,7 @@ def find_problems(
         **check_minimum(0, n_resamples=n_resamples, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
         **check_finite(Q),
-        **check_squarable(Q),
+        explain_too_many(Q.shape[1]): Q.shape[1] > MAX_TESTED_MODELS,
         f"Ranks need 2 models that were measured on every prompt, here: {Q.shape[1]}."
         f"{advice or ' Choose more models.'}": Q.shape[1] < 2,
     }

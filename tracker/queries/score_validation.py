@@ -25,9 +25,3 @@ def check_squarable(Q: NDArray[np.float64]) -> Mapping[str, bool]:
         f"The largest score is {largest:.3g}, too {size} to be squared in float64. Rescale the scores, or choose "
         "another metric.": (largest > MAX_SQUARABLE or 0 < largest < 1 / MAX_SQUARABLE)
     }
-
-
-def find_problem(Q: NDArray[np.float64]) -> str:
-    """Return why these scores have no means with errors; '' if they have."""
-    problems = {**check_finite(Q), **check_squarable(Q)}
-    return next((problem for problem, is_so in problems.items() if is_so), "")

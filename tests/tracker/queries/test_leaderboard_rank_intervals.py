@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from tracker.database import connect, transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
+from tracker.queries.ranking import leaderboard_intervals
 from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
 from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
@@ -183,11 +185,23 @@ def test_weighted_ranks_and_single_models_report_why_they_have_no_intervals(
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_scores_too_large_to_be_squared_have_no_errors_and_no_noise(engine: sa.Engine, tmp_path: object) -> None:
+def test_the_largest_scores_have_errors_and_rank_intervals(engine: sa.Engine, tmp_path: object) -> None:
     path = tmp_path / "large.csv"  # type: ignore[operator]
     path.write_text("prompt_id,large,small\np,1e308,1\nq,-1e308,0\nr,1e308,1\ns,-1e308,1\n")
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="points"))
     result = board(engine)
     large = next(row for row in result.rows if row.mean == 0)
-    assert (large.stderr, large.low, large.high) == (None, None, None)
-    assert "too large to be squared" in result.no_rank_intervals
+    assert large.stderr == pytest.approx(1e308 / math.sqrt(3))
+    assert result.no_rank_intervals == ""
+    assert {row.rank for row in result.rows} == {1.0, 2.0}
+
+
+def test_more_models_than_can_be_paired_have_ranks_without_intervals(
+    engine: sa.Engine, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard_intervals, "MAX_TESTED_MODELS", 1)
+    path = tmp_path / "two.csv"  # type: ignore[operator]
+    path.write_text("prompt_id,a,b\np,1,0\nq,1,0\n")
+    ingest_file(engine, path, ReadOptions(benchmark="b", metric="points"))
+    result = board(engine)
+    assert result.no_rank_intervals.startswith("2 models have 1 pairs, and at most 1 models are tested")

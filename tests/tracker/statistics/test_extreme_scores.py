@@ -26,8 +26,8 @@ class TestUnits:
             np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
         np.testing.assert_allclose(result.pvalues, expected.pvalues, rtol=1e-9)
         ends = (result.low, result.high) if unit > 0 else (result.high, result.low)
-        for values, wanted in zip((result.mean, *ends), (expected.mean, expected.low, expected.high), strict=True):
-            np.testing.assert_allclose(values / unit, wanted, rtol=1e-12)
+        for values, reference in zip((result.mean, *ends), (expected.mean, expected.low, expected.high), strict=True):
+            np.testing.assert_allclose(values / unit, reference, rtol=1e-12)
         np.testing.assert_allclose(
             result.pairs.stderr_clustered / abs(unit), expected.pairs.stderr_clustered, rtol=1e-9
         )

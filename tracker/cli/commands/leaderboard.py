@@ -60,7 +60,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
         ranks = [f"rank_{field.name}" for field in fields(RankInterval)]
         at = names.index("rank") + 1
-        rows = [asdict(row) | _interval_fields(board, row, ranks) for row in board.rows]
+        rows = [vars(row) | _interval_fields(board, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
         for warning in (*board.warnings, *board.cluster_warnings):
             warn(warning)

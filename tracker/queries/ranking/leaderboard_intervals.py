@@ -10,9 +10,19 @@ from tracker.queries.clusters import TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
-from tracker.queries.score_validation import find_problem
 from tracker.statistics.grouping import group_rows
 from tracker.statistics.rank_intervals import rank_intervals
+
+MAX_TESTED_MODELS = 2000
+"""Models whose pairs are tested: twenty matrices of all pairs take about 600 MB."""
+
+
+def explain_too_many(n_models: int) -> str:
+    """Return why the pairs of so many models are not tested."""
+    return (
+        f"{n_models:,} models have {n_models * (n_models - 1) // 2:,} pairs, and at most {MAX_TESTED_MODELS:,} models "
+        "are tested. Select fewer with --models."
+    )
 
 
 def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resamples: int, seed: int) -> Leaderboard:
@@ -28,8 +38,8 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
         return replace(board, no_rank_intervals=reason)
     assert board.scores is not None
     scores = _ranked_columns(board.scores, {row.run_id for row in board.rows if row.rank is not None})
-    if problem := find_problem(scores.Q):
-        return replace(board, no_rank_intervals=problem.rstrip("."))
+    if np.isinf(scores.Q).any():
+        return replace(board, no_rank_intervals="some scores are infinite")
     groups = group_rows(scores.tasks if clusters is None else clusters.align(scores.prompt_ids))
     by = TASK if clusters is None else clusters.field
     ranks = rank_intervals(
@@ -60,9 +70,10 @@ def _unavailable(board: Leaderboard) -> str:
         return "prompts are weighted"
     if board.missing == "impute" and any(row.coverage < 1 for row in board.rows):
         return "scores are imputed, and imputed scores cannot be tested"
-    if sum(row.rank is not None for row in board.rows) < 2:
+    n_ranked = sum(row.rank is not None for row in board.rows)
+    if n_ranked < 2:
         return "fewer than two models have a rank"
-    return ""
+    return explain_too_many(n_ranked).rstrip(".") if n_ranked > MAX_TESTED_MODELS else ""
 
 
 def _ranked_columns(scores: PerformanceMatrix, run_ids: set[int]) -> PerformanceMatrix:

@@ -233,6 +233,16 @@ class TestLaws:
         for name in ("mean", "p75", "p95", "variance"):
             assert first[name].observed == pytest.approx(second[name].observed, abs=1e-9, nan_ok=True)
 
+    @pytest.mark.parametrize("unit", [2.0**1000, 2.0**-1000, 1e100, 1e-100])
+    def test_scores_of_any_finite_size_have_cosines(self, unit):
+        table = np.random.default_rng(5).uniform(0.1, 1, (9, 4))
+        mixed = table * np.where(np.arange(9) % 2, unit, 1.0)[:, None]
+        expected = similarities(table, "cosine")
+        for scaled in (table * unit, mixed):
+            observed = compare_continuous(ScoreTable(scaled), n_permutations=1, seed=0).tests[0].comparisons
+            assert observed["mean"].observed == pytest.approx(expected.mean(), abs=1e-9)
+            assert observed["p95"].observed == pytest.approx(np.percentile(expected, 95), abs=1e-9)
+
     @pytest.mark.parametrize("spread", [1.0, 1e-1, 1e-3])
     def test_rows_that_are_nearly_parallel_can_still_be_separated(self, spread):
         """Scores of 70 and a little: cosines near 1, whose variance is far below a fixed slack for ties."""
