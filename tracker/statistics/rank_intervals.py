@@ -111,10 +111,7 @@ def rank_intervals(
     pvalues = _directed_pvalues(
         pairs.pvalues_clustered if clustered else pairs.pvalues, ahead, np.asarray(np.isnan(Q).any(axis=0))
     )
-    i, j = np.triu_indices(k, 1)
-    adjusted = holm_values(pvalues[i, j])
-    holm = np.full((k, k), np.nan)
-    holm[i, j] = holm[j, i] = adjusted
+    holm = _adjust_pairs(pvalues)
     better = np.asarray((np.nan_to_num(holm, nan=1.0) <= 1 - level) & ahead)
     mean, low, high = _mean_intervals(Q, by or group_rows(np.full(len(Q), "")), bounds, level)
     rank = mean_ranks(mean, higher_is_better=higher_is_better)
@@ -166,6 +163,14 @@ def _directed_pvalues(
     """
     is_open = (incomplete[:, None] | incomplete) & ~ahead & ~ahead.T & ~np.isnan(pvalues)
     return np.where(is_open, 1.0, np.where(ahead.T, pvalues.T, pvalues))
+
+
+def _adjust_pairs(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the p-values of all pairs adjusted by Holm; NaN on the diagonal."""
+    i, j = np.triu_indices(len(pvalues), 1)
+    holm = np.full(pvalues.shape, np.nan)
+    holm[i, j] = holm[j, i] = holm_values(pvalues[i, j])
+    return holm
 
 
 def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:

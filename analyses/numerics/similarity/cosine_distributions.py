@@ -144,7 +144,7 @@ def scale_rows(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     Cosines do not change, not even in the last digit.
     """
     largest = np.abs(scores).max(axis=1, keepdims=True, initial=0.0)
-    return np.ldexp(scores, -np.frexp(largest)[1])
+    return np.asarray(np.ldexp(scores, -np.frexp(largest)[1]))
 
 
 def min_cosine(table: ScoreTable) -> float:
