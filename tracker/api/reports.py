@@ -57,15 +57,18 @@ def build_report(
     """
     from tracker.queries.notices import list_notices
     from tracker.queries.ranking.leaderboard import load_leaderboard
+    from tracker.recording.verdict.benchmark_verdict import load_verdict
     from tracker.report.contents import gather_contents
     from tracker.report.page import render_page
 
+    verdict = load_verdict(engine, selection)
     with transaction(engine, write=False) as session:
         board = load_leaderboard(session, selection, missing, n_resamples=0)
         contents = gather_contents(
             session,
             selection,
             board,
+            verdict,
             ranks=_ranks(board),
             questions=read_analysis_docstrings(),
             with_prompts=with_prompts,
@@ -104,7 +107,7 @@ def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: 
             "findings": len(contents.findings),
             "megabytes": len(benchmark_report.page) / 1e6,
         },
-        tags={"suffrage.benchmark": board.benchmark, "suffrage.metric": board.metric},
+        tags={"suffrage.benchmark": board.benchmark, "suffrage.metric": board.metric, **contents.verdict.tags},
         description=f"Leaderboard, figures and findings of {board.benchmark}: open `report.html` under Artifacts.",
         files={"report.html": benchmark_report.page},
     )

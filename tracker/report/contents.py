@@ -17,6 +17,7 @@ from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.task_matrix import TaskMatrix, load_task_matrix
+from tracker.recording.verdict.benchmark_verdict import Verdict
 from tracker.report.prompt_examples import Examples, select_examples
 
 
@@ -43,6 +44,7 @@ class Contents:
     Attributes:
         selection: the selection, with its metric.
         board: the leaderboard.
+        verdict: who is first, and what could change that.
         ranks: rank intervals.
         tasks: means by task; None if all prompts are in one task.
         scores: scores by prompt; None if only whole tasks are scored.
@@ -57,6 +59,7 @@ class Contents:
 
     selection: Selection
     board: Leaderboard
+    verdict: Verdict
     ranks: RankSpans
     tasks: TaskMatrix | None
     scores: PerformanceMatrix | None
@@ -73,6 +76,7 @@ def gather_contents(
     session: Session,
     selection: Selection,
     board: Leaderboard,
+    verdict: Verdict,
     *,
     ranks: RankSpans | None = None,
     questions: Mapping[str, str] | None = None,
@@ -84,6 +88,7 @@ def gather_contents(
         session: the store.
         selection: the scores to rank; findings are all those of the benchmark, whatever their selection.
         board: the leaderboard of that selection.
+        verdict: the verdict on it.
         ranks: rank intervals of the models, if known.
         questions: question that each analysis answers, by name.
         with_prompts: whether to show texts of prompts.
@@ -109,6 +114,7 @@ def gather_contents(
     return Contents(
         selection=selection,
         board=board,
+        verdict=verdict,
         ranks=ranks or RankSpans(),
         tasks=by_task if by_task.n_tasks > 1 else None,
         scores=scores,

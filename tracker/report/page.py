@@ -30,6 +30,9 @@ MAX_TABLE_CELLS = 5_000
 MAX_PROMPT_LENGTH = 900
 N_SOURCES = 3
 
+ANSWERS = {True: "yes", False: "no", None: "not known"}
+"""Whether a choice changes the first place."""
+
 EXAMPLES = {
     "hardest": ("The hardest", "the lowest mean of all models"),
     "most divided": ("Those that divide the models most", "the largest spread between models"),
@@ -96,6 +99,8 @@ def _template_values(
             {**contents.selection.as_json(), "metric": "", "missing": _missing_policy(contents)}
         ),
         "as_of": format_day(contents.as_of) if contents.as_of else "",
+        "verdict": contents.verdict,
+        "answers": ANSWERS,
         "short": summarize_leaderboard(board, contents.ranks, len(contents.findings), n_stale),
         "parts": any(name in drawn for name in ("tasks", "difficulty", "agreement")),
         "hidden_models": max(0, len(rows) - MAX_MODELS),

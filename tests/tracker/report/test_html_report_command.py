@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,8 @@ class TestMlflow:
         (run,) = client.search_runs([experiment.experiment_id])
         assert run.info.run_name.startswith("quiz report, accuracy, data as of 20")
         assert run.data.metrics["models"] == 5
+        assert run.data.tags["suffrage.verdict"] in html.unescape(Path("r.html").read_text())
+        assert run.data.tags["suffrage.verdict.changes.voting_rule"] in ("yes", "no")
         kept = client.download_artifacts(run.info.run_id, "report.html")
         assert Path(kept).read_bytes() == Path("r.html").read_bytes()
 
