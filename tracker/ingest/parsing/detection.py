@@ -51,6 +51,8 @@ def find_files(
     """
     options = options or ReadOptions()
     known = select_formats(format)
+    if len(paths) == 1 and paths[0].is_file():
+        return list(paths)
     recognized: dict[Path, ModuleType | None] = {}
     for path in paths:
         if not path.exists():

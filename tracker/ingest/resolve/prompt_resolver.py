@@ -128,7 +128,7 @@ class _BlockResolution:
             known = resolver.catalogue.tasks(index.benchmark_id, dict.fromkeys(prompts.tasks))
             ids = {name: known[make_storable(name)] for name in set(prompts.tasks)}
             self.taskless = known.get("")
-            self.labelled = [(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)]
+            self.labelled = list(zip(map(ids.__getitem__, prompts.tasks), labels, strict=True))
             if prompts.disambiguated_by is not None and self.contents:
                 names = DuplicateNames(resolver.duplicates, index, prompts, ids)
                 self.labelled = names.as_stored(self.labelled, [content.details or {} for content in self.contents])
@@ -149,9 +149,9 @@ class _BlockResolution:
         if self.prompts.tasks is None:
             keys_of_rows = self._without_tasks([label for _, label in self.labelled])
         else:
-            keys_of_rows = [self.names.get(pair) for pair in self.labelled]
-        missing = [row for row, key in enumerate(keys_of_rows) if key is None]
-        if missing:
+            keys_of_rows = list(map(self.names.get, self.labelled))
+        if None in keys_of_rows:
+            missing = [row for row, key in enumerate(keys_of_rows) if key is None]
             if self.prompts.tasks is None:
                 none = self.resolver.catalogue.tasks(self.index.benchmark_id, [""])[""]
                 self.labelled = [(none, label) for _, label in self.labelled]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "model": ("model", "model_name", "model_id", "llm", "llm_name", "models"),
@@ -46,6 +47,7 @@ CONTENT = ("benchmark", "task", "text", "choices", "answer", "split")
 ROW_NUMBERS = ("", "unnamed:_0", "__index_level_0__")
 
 
+@lru_cache(maxsize=1 << 15)
 def normalize_heading(name: str) -> str:
     """Return a column's name in lower case, with underscores for spaces and dashes."""
     return re.sub(r"[\s\-]+", "_", name.strip().lower())
