@@ -8,8 +8,8 @@ Source: Miller 2024, section 3.1; Chen et al. 2021; Yao et al. 2024.
 Definitions: docs/reference/statistics/trials.md.
 
 Examples:
-    suffrage analyze trials humaneval
-    suffrage analyze trials humaneval --k 1,5,10 --cluster none
+    suffrage analyze trials mmlu_pro
+    suffrage analyze trials mmlu_pro --k 1,5,10 --cluster none
 """
 
 from __future__ import annotations

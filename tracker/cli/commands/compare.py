@@ -76,8 +76,7 @@ def command(
 
     Examples:
         suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b
-        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --cluster none --output pair.png
-        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --margin 0.01
+        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --margin 0.01 --output pair.png
         suffrage compare mmlu_pro run:1 run:2 --format json
     """
     from tracker.database import connect, transaction

@@ -1,0 +1,200 @@
+"""Plan a study of a benchmark: prompts and trials that detect an effect, from the variances of stored differences.
+
+Every pair of stored models gives a variance of paired differences. The plan uses the median pair, and the pair at 90 %
+of the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.orm import Session
+
+from tracker.errors import SelectionError
+from tracker.queries.clusters import NONE, Clusters
+from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.queries.score_validation import find_problem
+from tracker.queries.selection import Selection
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.pairwise_differences import compare_all_pairs
+from tracker.statistics.planning.sample_size import PairVariance, StudySize, plan_study
+from tracker.statistics.planning.trials import split_variance
+
+LISTED_TRIALS = (1, 2, 4, 8)
+"""Numbers of trials that a plan lists, if the variance within prompts is known."""
+HIGH = 0.9
+"""Share of pairs that the cautious plan covers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTrials:
+    """What a study with so many trials of each prompt needs.
+
+    Attributes:
+        n_trials: of each prompt; None for those of the stored runs.
+        median: by the pair with the median variance.
+        high: by the pair whose variance is not exceeded in `HIGH` of the pairs.
+    """
+
+    n_trials: int | None
+    median: StudySize
+    high: StudySize
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyPlan:
+    """The plan of a study.
+
+    Attributes:
+        benchmark, metric: of the stored scores.
+        effect, power, level: that the study should detect.
+        n_prompts: with a score.
+        n_pairs: pairs of models with a variance.
+        n_excluded: pairs without one: fewer than two common prompts or clusters, or equal differences.
+        cluster: field of the clusters; '' if prompts are independent.
+        n_clusters: clusters; 0 if prompts are independent.
+        rows: one per number of trials; the first one is the answer.
+    """
+
+    benchmark: str
+    metric: str
+    effect: float
+    power: float
+    level: float
+    n_prompts: int
+    n_pairs: int
+    n_excluded: int
+    cluster: str
+    n_clusters: int
+    rows: tuple[PlannedTrials, ...]
+
+
+def plan_comparison(
+    session: Session,
+    selection: Selection,
+    *,
+    effect: float,
+    power: float = 0.8,
+    level: float = 0.95,
+    n_trials: int | None = None,
+) -> StudyPlan:
+    """Plan a study that compares two models on a benchmark like the stored one.
+
+    Args:
+        session: the store; only committed data are visible.
+        selection: at least two models; two name the pair.
+        effect: true difference that the study should detect, positive, in the unit of the scores.
+        power: probability of detecting it, above 1 − level.
+        level: confidence level of the two-sided test.
+        n_trials: of each prompt; None for those of the stored runs, and `LISTED_TRIALS` beside them if known.
+
+    Raises:
+        NotFoundError: a benchmark, metric, model, task or run does not exist.
+        SelectionError: an option is out of range, no pair has a variance, or ``n_trials`` is set and no prompt has
+            several trials.
+    """
+    _check_options(effect, power, level)
+    trials = TrialScores.load(session, selection)
+    clusters = Clusters.load(session, selection)
+    if problem := find_problem(trials.scores.Q):
+        raise SelectionError(problem)
+    groups = group_rows(clusters.align(trials.scores.prompt_ids))
+    pairs = list_pairs(trials, groups)
+    n_models = len(trials.scores.models)
+    if not pairs:
+        raise SelectionError(
+            f"No two of {n_models} models of {trials.scores.benchmark} have differences with a variance. A plan needs "
+            "two models with scores for the same prompts."
+        )
+    numbers = _choose_trials(pairs, trials, n_trials)
+    return StudyPlan(
+        benchmark=trials.scores.benchmark,
+        metric=trials.scores.metric,
+        effect=effect,
+        power=power,
+        level=level,
+        n_prompts=trials.scores.n_prompts,
+        n_pairs=len(pairs),
+        n_excluded=n_models * (n_models - 1) // 2 - len(pairs),
+        cluster="" if groups.problem or clusters.field == NONE else clusters.field,
+        n_clusters=0 if groups.problem else groups.n_groups,
+        rows=tuple(_plan(pairs, number, effect, power, 1 - level) for number in numbers),
+    )
+
+
+def list_pairs(trials: TrialScores, groups: Grouping) -> list[PairVariance]:
+    """Return the variance of every pair of models whose differences vary.
+
+    Args:
+        trials: the scores.
+        groups: clusters of the prompts.
+    """
+    scores = trials.scores
+    is_clustered = not groups.problem
+    pairs = compare_all_pairs(scores.Q, groups if is_clustered else None, "CR1" if groups.is_even else "CR2")
+    stderr = pairs.stderr_clustered if is_clustered else pairs.stderr
+    n_units = pairs.n_clusters if is_clustered else pairs.n
+    degrees = pairs.degrees_clustered if is_clustered else pairs.n - 1.0
+    within, per_trial = _trial_variances(trials)
+    i, j = np.nonzero(np.triu(stderr > 0, 1))
+    return [
+        PairVariance(
+            models=(scores.models[a], scores.models[b]),
+            stderr=float(stderr[a, b]),
+            degrees=float(degrees[a, b]),
+            n=int(pairs.n[a, b]),
+            n_units=int(n_units[a, b]),
+            within=float(within[a] + within[b]),
+            from_trials=float((within[a] * per_trial[a] + within[b] * per_trial[b]) / pairs.n[a, b]),
+        )
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+
+
+def _trial_variances(trials: TrialScores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the variance within prompts of each model, and the mean over its prompts of one over the trials."""
+    parts = []
+    for column in range(len(trials.scores.models)):
+        seen = trials.count[:, column] > 0
+        means, squares = trials.scores.Q[seen, column], trials.squares[seen, column]
+        parts.append(split_variance(means, squares, trials.count[seen, column], np.nan))
+    return np.array([part.within for part in parts]), np.array([part.per_trial for part in parts])
+
+
+def _choose_trials(pairs: Sequence[PairVariance], trials: TrialScores, n_trials: int | None) -> list[int | None]:
+    """Return the numbers of trials to plan for; None stands for those of the stored runs."""
+    is_known = any(not np.isnan(pair.within) for pair in pairs)
+    if n_trials is None:
+        return [None, *LISTED_TRIALS] if is_known else [None]
+    if is_known:
+        return [n_trials]
+    if n_trials == 1 and trials.count.max() == 1:
+        return [None]
+    raise SelectionError(
+        f"No two models of {trials.scores.benchmark} have several trials of a prompt, so the effect of --trials "
+        f"{n_trials} is unknown. Import or evaluate runs with several trials, or leave --trials out."
+    )
+
+
+def _plan(
+    pairs: Sequence[PairVariance], n_trials: int | None, effect: float, power: float, alpha: float
+) -> PlannedTrials:
+    errors = np.array([pair.stderr_with(n_trials) ** 2 * pair.n for pair in pairs])
+    order = np.argsort(errors, kind="stable")[: int((errors > 0).sum())]  # unknown errors come last
+    places = [order[int(np.ceil(share * len(order))) - 1] for share in (0.5, HIGH)]
+    median, high = (
+        plan_study(pairs[place], effect=effect, power=power, alpha=alpha, n_trials=n_trials) for place in places
+    )
+    return PlannedTrials(n_trials=n_trials, median=median, high=high)
+
+
+def _check_options(effect: float, power: float, level: float) -> None:
+    if not 0 < effect < np.inf:
+        raise SelectionError(f"The effect is {effect:g}; it must be a positive number, such as 0.01.")
+    if not 0 < level < 1:
+        raise SelectionError(f"The level is {level:g}; it must be between 0 and 1, such as 0.95.")
+    if not 1 - level < power < 1:
+        raise SelectionError(f"The power is {power:g}; it must be between {1 - level:.2g} and 1, such as 0.8.")
