@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from tracker.errors import SelectionError
 from tracker.queries.clusters import NONE, Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
-from tracker.queries.score_validation import find_problem
+from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.queries.selection import Selection
 from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.pairwise_differences import compare_all_pairs
@@ -99,8 +99,9 @@ def plan_comparison(
     _check_options(effect, power, level)
     trials = TrialScores.load(session, selection)
     clusters = Clusters.load(session, selection)
-    if problem := find_problem(trials.scores.Q):
-        raise SelectionError(problem)
+    for problem, is_so in {**check_finite(trials.scores.Q), **check_squarable(trials.scores.Q)}.items():
+        if is_so:
+            raise SelectionError(problem)
     groups = group_rows(clusters.align(trials.scores.prompt_ids))
     pairs = list_pairs(trials, groups)
     n_models = len(trials.scores.models)
