@@ -1,7 +1,8 @@
 """Compare a filter with random subsets and item-response filtering.
 
 Takes the filter that `smart-filtering` recorded. Random subsets have the same size as the filtered benchmark.
-Item-response filtering removes prompts with low difficulty or low discrimination in a two-parameter logistic model.
+Item-response filtering removes prompts with low difficulty or low discrimination in a logistic model with the floor
+1/k of a prompt with k options.
 For each method, reports how well the ranking is preserved, the correlation with another benchmark, and the agreement of
 the models. A filter is useful if it does better than random subsets.
 
@@ -27,6 +28,7 @@ from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report, analysis
 
 __all__ = ["FilterBaselines", "analyze"]
@@ -38,6 +40,7 @@ def analyze(
     recorded: PromptFilter,
     answers: AnswerMatrix,
     against: BenchmarkScores | None,
+    prompts: PromptTexts,
     *,
     n_subsets: Annotated[int, "Number of random subsets that each method is compared with."] = 1000,
     percentile: Annotated[
@@ -57,6 +60,7 @@ def analyze(
         recorded: the filter; only prompts that it decided on are used.
         answers: answers of the models; without them, agreement is computed from right and wrong.
         against: scores of the same models on another benchmark.
+        prompts: the number of options of each, for the floor of item response.
         n_subsets: random subsets of the size of each method's selection.
         percentile, combine: of item-response filtering.
         seed: the same seed gives the same numbers, whatever the number of workers.
@@ -70,7 +74,9 @@ def analyze(
     validate(check_rows(recorded, is_decided))
     decided_scores = scores.rows(is_decided)
     options = BaselineOptions(n_subsets=n_subsets, percentile=percentile, combine=combine, seed=seed)
-    finding = compare_methods(decided_scores, recorded, answers, against, options)
+    finding = compare_methods(
+        decided_scores, recorded, answers, against, prompts.guessing_floors(decided_scores.prompt_ids), options
+    )
     return Report(
         finding,
         summary=summarize(finding),

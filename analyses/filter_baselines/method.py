@@ -82,6 +82,7 @@ class FilterBaselines(Finding):
         methods: by name, ``filter`` and ``item_response``; the latter is missing where it could not be fitted.
         response: the fit; None where there is none.
         reason: why there is none.
+        n_open: prompts without options, which cannot be guessed.
         percentile, combine: as chosen.
     """
 
@@ -97,6 +98,7 @@ class FilterBaselines(Finding):
     methods: Mapping[str, SelectionComparison]
     response: TwoParameterFit | None
     reason: str
+    n_open: int
     percentile: float
     combine: str
 
@@ -163,6 +165,7 @@ class FilterBaselines(Finding):
             return {}
         metrics: dict[str, Metric] = {
             "item_response.n_models": float(self.n_response_models),
+            "item_response.n_open": float(self.n_open),
             "item_response.n_iterations": float(self.response.n_iterations),
             "item_response.converged": float(self.response.converged),
         }
@@ -203,6 +206,7 @@ def compare_methods(
     recorded: PromptFilter,
     answers: AnswerMatrix,
     against: BenchmarkScores | None,
+    floors: NDArray[np.float64],
     options: BaselineOptions,
 ) -> FilterBaselines:
     """Compare a filter and item-response filtering with random subsets of their sizes.
@@ -212,6 +216,7 @@ def compare_methods(
         recorded: the filter.
         answers: what the models answered.
         against: scores of the same models on another benchmark.
+        floors: ``(n_prompts,)`` chance to guess each answer.
         options: of subsets and of item response.
 
     Raises:
@@ -224,7 +229,7 @@ def compare_methods(
     validate(check_ranked_models(models, external_scores, against))
     Q = np.ascontiguousarray(scores.Q[:, complete]) * (1.0 if scores.higher_is_better else -1.0)
     codes, agreement_of = answers_or_outcomes(answers.align(scores.prompt_ids), scores, complete)
-    response, reason = _fit_response(scores)
+    response, reason = _fit_response(scores, floors)
     selections = {"filter": kept}
     if response is not None:
         flagged = flag_easy_or_undiscriminating(response, percentile=options.percentile, combine=options.combine)
@@ -254,13 +259,14 @@ def compare_methods(
         },
         response=response,
         reason=reason,
+        n_open=int((floors == 0).sum()),
         percentile=options.percentile,
         combine=options.combine,
     )
 
 
-def _fit_response(scores: PerformanceMatrix) -> tuple[TwoParameterFit | None, str]:
+def _fit_response(scores: PerformanceMatrix, floors: NDArray[np.float64]) -> tuple[TwoParameterFit | None, str]:
     """Fit item response to all models, or return why it cannot be fitted."""
     if not scores.is_binary:
         return None, "item response needs scores of right (1) and wrong (0)"
-    return fit_two_parameter(scores.Q if scores.higher_is_better else 1 - scores.Q), ""
+    return fit_two_parameter(scores.Q if scores.higher_is_better else 1 - scores.Q, floors), ""

@@ -100,10 +100,11 @@ def _list_caveats(finding: FilterBaselines) -> Iterator[str]:
         return
     if not finding.response.converged:
         yield f"The item-response fit did not converge in {finding.response.n_iterations} iterations."
-    yield (
-        "The item-response model ignores guessing. With multiple-choice options, it underestimates difficulty and "
-        "discrimination of hard prompts."
-    )
+    if finding.n_open:
+        yield (
+            f"For {finding.n_open:,} prompts no options are stored, so the item-response fit has no guessing there. If "
+            "they are multiple-choice, hard ones appear easier."
+        )
 
 
 def list_warnings(

@@ -25,6 +25,7 @@ from tracker.queries.answers import AnswerMatrix
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import PromptTexts
 from tracker.recording.finding import Report, Undefined
 
 RNG = np.random.default_rng(3)
@@ -74,6 +75,19 @@ def external_scores(values: dict[int, float], *, higher_is_better: bool = True) 
     )
 
 
+def options_of(scores: PerformanceMatrix, n_options: int = 0) -> PromptTexts:
+    n = len(scores.prompt_ids)
+    return PromptTexts(
+        prompt_ids=scores.prompt_ids,
+        tasks=("",) * n,
+        names=("",) * n,
+        texts=(None,) * n,
+        choices=(("A",) * n_options or None,) * n,
+        answers=(None,) * n,
+        details=({},) * n,
+    )
+
+
 def run_analysis(
     table: np.ndarray = TABLE,
     kept: np.ndarray = ~EASY,
@@ -83,12 +97,15 @@ def run_analysis(
     against: BenchmarkScores | None = None,
     stale: str = "",
     higher_is_better: bool = True,
+    n_options: int = 0,
     **options,
 ) -> Report:
     """The report on a table and a filter."""
     scores = replace(matrix(table), higher_is_better=higher_is_better)
     filtering = chosen(kept, models, stale)
-    return analyze(scores, filtering, answers(scores, codes), against, **{"n_subsets": 40} | options)
+    return analyze(
+        scores, filtering, answers(scores, codes), against, options_of(scores, n_options), **{"n_subsets": 40} | options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -235,6 +252,14 @@ class TestLaws:
 
 
 class TestDegenerate:
+    def test_stored_options_are_the_floor_of_guessing(self, report):
+        result = run_analysis(n_options=4)
+        fit = fit_two_parameter(TABLE, np.full(N, 0.25))
+        np.testing.assert_array_equal(finding(result).response.difficulty, fit.difficulty)
+        assert (number(report, "item_response.n_open"), number(result, "item_response.n_open")) == (N, 0)
+        assert "no options are stored" in str(report.summary)
+        assert "no options are stored" not in str(result.summary)
+
     def test_scores_that_are_not_right_or_wrong_have_no_item_response(self):
         result = run_analysis(TABLE * 0.5 + 0.1)
         assert "right (1) and wrong (0)" in reason(result, "item_response.tau")
@@ -284,7 +309,9 @@ class TestErrors:
         scores = matrix(TABLE)
         second = replace(chosen(~EASY), prompt_ids=np.arange(N))
         with pytest.raises(SelectionError, match="Filter 7 has no decision on the selected prompts"):
-            analyze(scores, replace(second, prompt_ids=np.arange(9000, 9000 + N)), answers(scores), None)
+            analyze(
+                scores, replace(second, prompt_ids=np.arange(9000, 9000 + N)), answers(scores), None, options_of(scores)
+            )
 
     def test_tables_without_a_complete_model_are_refused(self):
         table = TABLE.copy()

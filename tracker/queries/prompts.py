@@ -68,6 +68,16 @@ class PromptTexts(AnalysisInput):
         """
         return np.searchsorted(self.prompt_ids, prompt_ids)
 
+    def guessing_floors(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the chance of guessing each answer: 1 / number of options; 0 for an open prompt.
+
+        Args:
+            prompt_ids: ``(m,)`` keys, all among ``self.prompt_ids``.
+        """
+        n_options = np.array([len(options or ()) for options in self.choices], dtype=np.float64)
+        floors = np.divide(1.0, n_options, out=np.zeros(len(n_options)), where=n_options > 1)
+        return np.asarray(floors[self.find_rows(prompt_ids)])
+
 
 def load_prompts(session: Session, selection: Selection) -> PromptTexts:
     """Load the prompts of a selection's tasks and splits, with or without scores.

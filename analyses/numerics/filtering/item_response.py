@@ -1,7 +1,10 @@
 """Difficulty and discrimination of each prompt: the two-parameter logistic model of item response theory.
 
-A model of ability ``t`` answers a prompt of difficulty ``b`` and discrimination ``a > 0`` right with the chance
-``1 / (1 + exp(-a (t - b)))``. Abilities are draws from the standard normal distribution and are integrated out;
+A model of ability ``t`` knows the answer to a prompt of difficulty ``b`` and discrimination ``a > 0`` with the chance
+``p = 1 / (1 + exp(-a (t - b)))``. It is right with the chance ``g + (1 - g) p``: the floor ``g`` is known, 1/k for a
+prompt with k options and 0 for an open one. Without the floor, prompts with few options pass for easy ones.
+
+Abilities are draws from the standard normal distribution and are integrated out;
 difficulties and discriminations are those of the largest marginal posterior density, found by expectation and
 maximisation. It is our own because the packages at hand have not been released since 2021 and give no standard errors
 (girth), or sample with a framework for neural networks (py-irt).
@@ -14,8 +17,8 @@ the priors pull prompts towards each other and not towards a fixed scale: on any
 same effect. A prior on ``b`` itself, however weak, would overrule the scale of a few dozen abilities once there are
 many prompts.
 
-Source: Birnbaum 1968 (the model); Bock & Aitkin 1981 (integrating abilities out); Mislevy 1986 (priors with estimated
-means); Liu, Rubin & Wu 1998 (the scale of ability as a separate step, without which many prompts and few models
+Source: Birnbaum 1968 (also guessing); Bock & Aitkin 1981 (integrating abilities out); Mislevy 1986 (priors with
+estimated means); Liu, Rubin & Wu 1998 (the scale of ability as a separate step, without which many prompts and few models
 take thousands of iterations); Pinheiro & Bates 1995 (nodes around each model's own ability); Louis 1982 (information).
 """
 
@@ -67,8 +70,8 @@ class TwoParameterFit:
     and discriminations may be off together.
 
     Attributes:
-        difficulty: ``(n_prompts,)``, the ability at which a right answer is as likely as a wrong one; NaN for a prompt
-            without a score, as in the next three.
+        difficulty: ``(n_prompts,)``, the ability at which half of the models know the answer; NaN for a prompt without
+            a score, as in the next three.
         discrimination: ``(n_prompts,)``, positive: log odds by unit of ability.
         difficulty_stderr, discrimination_stderr: ``(n_prompts,)``; NaN also where the information is not that of a
             maximum.
@@ -89,17 +92,22 @@ class TwoParameterFit:
 
 
 def fit_two_parameter(
-    right: NDArray[np.float64], *, max_iterations: int = 500, tolerance: float = 1e-6
+    right: NDArray[np.float64],
+    floors: NDArray[np.float64] | None = None,
+    *,
+    max_iterations: int = 500,
+    tolerance: float = 1e-6,
 ) -> TwoParameterFit:
     """Fit the two-parameter logistic model.
 
-    Prompts with the same answers get the same numbers, to the last digit, and the order of prompts does not matter.
-    All right, or all wrong, from every model has a finite difficulty, which the prior sets. A prompt that the better
-    models get wrong has a small discrimination, never a negative one. Cells that were not measured are left out of
+    Prompts with the same answers and floors get the same numbers, to the last digit. The order of prompts does not
+    matter. All right, or all wrong, from every model has a finite difficulty, which the prior sets. A prompt that the
+    better models get wrong has a small discrimination, never a negative one. Cells that were not measured are left out of
     the likelihood, as if what is missing had nothing to do with what would have been scored there.
 
     Args:
         right: ``(n_prompts, n_models)`` of 0, 1, NaN = not measured.
+        floors: ``(n_prompts,)`` in [0, 1), the chance to guess each answer; None for 0.
         max_iterations: at most so many.
         tolerance: of discrimination's logarithm, of ``c`` and of abilities.
     """
@@ -113,8 +121,10 @@ def fit_two_parameter(
         )  # fmt: skip
     kept = right[np.ix_(is_measured, has_scores)]
     answers = np.where(np.isnan(kept), -1, kept).astype(np.int8)
-    patterns, members, counts = np.unique(answers, axis=0, return_inverse=True, return_counts=True)
-    fit = _Fit(patterns, counts.astype(np.float64))
+    levels, level = np.unique(np.zeros(len(right)) if floors is None else floors, return_inverse=True)
+    rows = np.column_stack([answers, level[is_measured].astype(np.int16)])
+    patterns, members, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    fit = _Fit(np.ascontiguousarray(patterns[:, :-1], np.int8), levels[patterns[:, -1]], counts.astype(np.float64))
     n_iterations, converged = 0, False
     while n_iterations < max_iterations and not converged:
         n_iterations += 1
@@ -140,16 +150,18 @@ def fit_two_parameter(
 
 
 class _Fit:
-    """Numbers of prompts and models as they stand; prompts with the same answers are one row."""
+    """Numbers of prompts and models as they stand; prompts with the same answers and floor are one row."""
 
-    def __init__(self, answers: NDArray[np.int8], counts: Floats) -> None:
-        self.answers, self.counts = answers, counts
+    def __init__(self, answers: NDArray[np.int8], floors: Floats, counts: Floats) -> None:
+        self.answers, self.floors, self.counts = answers, floors, counts
         self.blocks = [slice(block.start, block.stop) for block in split_blocks(len(answers), BLOCK)]
         n_nodes = NODES[int(np.searchsorted((FEW_PROMPTS, MANY_PROMPTS), counts.sum(), side="right"))]
         self.x, self.x_weights = hermegauss(n_nodes)
         right, wrong = answers == 1, answers == 0
         self.slopes = np.zeros(len(answers))
-        self.c = np.log((wrong.sum(axis=1) + 0.5) / (right.sum(axis=1) + 0.5))
+        unknown = wrong.sum(axis=1) / (1 - floors)  # the others guessed
+        known = np.maximum(right.sum(axis=1) - floors * unknown, 0.0)
+        self.c = np.log((unknown + 0.5) / (known + 0.5))
         self.centre = self.middle = 0.0
         odds = np.log((counts @ right + 0.5) / (counts @ wrong + 0.5))
         self.ability = (odds - odds.mean()) / (odds.std() or 1.0)
@@ -169,7 +181,8 @@ class _Fit:
         def stepped(block: int) -> tuple[Floats, Floats]:
             rows = self.blocks[block]
             slopes, c = self.slopes[rows].copy(), self.c[rows].copy()
-            step_prompts(self.answers[rows], slopes, c, self.middle, nodes, weights, self.centre, SLOPE_SD, ODDS_SD)
+            scales = (self.centre, SLOPE_SD, ODDS_SD)
+            step_prompts(self.answers[rows], self.floors[rows], slopes, c, self.middle, nodes, weights, *scales)
             return slopes, c
 
         parts = map_blocks(stepped, len(self.blocks))
@@ -213,7 +226,8 @@ class _Fit:
         def look(block: int) -> Floats:
             rows = self.blocks[block]
             block_entries = np.empty((len(self.c[rows]), 3))
-            information(self.answers[rows], self.slopes[rows], self.c[rows], self.middle, nodes, weights, block_entries)
+            numbers = (self.answers[rows], self.floors[rows], self.slopes[rows], self.c[rows])
+            information(*numbers, self.middle, nodes, weights, block_entries)
             return block_entries
 
         entries = np.concatenate(map_blocks(look, len(self.blocks)))
@@ -231,7 +245,8 @@ class _Fit:
 
         def look(block: int) -> Floats:
             rows, sums = self.blocks[block], zeros.copy()
-            kernel(self.answers[rows], self.counts[rows], self.slopes[rows], self.c[rows], self.middle, at, sums)
+            numbers = (self.answers[rows], self.floors[rows], self.counts[rows], self.slopes[rows], self.c[rows])
+            kernel(*numbers, self.middle, at, sums)
             return sums
 
         return np.asarray(np.sum(map_blocks(look, len(self.blocks)), axis=0))

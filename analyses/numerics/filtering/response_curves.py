@@ -1,8 +1,9 @@
 """Loops over the response curves of prompts: their likelihood, one step towards their fit, their information.
 
-A prompt's curve is the chance of a right answer by ability ``t``, ``1 / (1 + exp(c - a (t - nu)))`` with
-``a = exp(slope)``: ``a`` is its discrimination, ``nu`` one ability for all prompts, and ``-c`` the log odds of a right
-answer there. Slope and ``c`` are a prompt's two numbers here, since any pair of them is a curve that rises.
+A prompt's curve is the chance ``p`` of knowing the answer by ability ``t``, ``1 / (1 + exp(c - a (t - nu)))`` with
+``a = exp(slope)``: ``a`` is its discrimination, ``nu`` one ability for all prompts, and ``-c`` the log odds there.
+Slope and ``c`` are a prompt's two numbers here, since any pair of them is a curve that rises. A model that does not know the
+answer is right with the chance ``g``, the floor of the prompt: ``P = g + (1 - g) p``.
 
 Abilities are given as nodes and weights of each model, ``(n_models, n_nodes)`` both. Answers are int8: 0, 1, or -1 for
 not measured.
@@ -21,11 +22,31 @@ MAX_STEP = 1.0
 
 
 @jit
-def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, nodes: Any, out: Any) -> None:
+def _derivatives(answer: Any, p: Any, floor: Any) -> Any:
+    """First and second derivative of the log likelihood by the log odds, and the expected second; their signs changed.
+
+    Args:
+        answer: 0 or 1.
+        p: chance of knowing the answer.
+        floor: chance of guessing it.
+    """
+    if floor == 0.0:
+        return answer - p, p * (1 - p), p * (1 - p)
+    P = floor + (1 - floor) * p
+    expected = (1 - floor) * p * p * (1 - p) / P
+    if answer == 0:
+        return -p, p * (1 - p), expected
+    rise = (1 - floor) * p * (1 - p) / P
+    return rise, rise * (rise - 1 + 2 * p), expected
+
+
+@jit
+def log_likelihood(answers: Any, floors: Any, counts: Any, slopes: Any, c: Any, nu: Any, nodes: Any, out: Any) -> None:
     """Add to ``out``, ``(n_models, n_nodes)``, the log likelihood of each model's answers at each of its nodes.
 
     Args:
         answers: ``(n, n_models)``.
+        floors: ``(n,)`` in [0, 1).
         counts: ``(n,)``, how many prompts have these answers.
         slopes, c: ``(n,)``.
         nu: as above.
@@ -39,15 +60,20 @@ def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, node
                     odds = a * (nodes[j, k] - nu) - c[i]
                     if answers[i, j] == 0:
                         odds = -odds
-                    out[j, k] -= counts[i] * (np.log1p(np.exp(-np.abs(odds))) + max(-odds, 0.0))
+                    knows = -(np.log1p(np.exp(-np.abs(odds))) + max(-odds, 0.0))
+                    if floors[i] > 0.0 and answers[i, j] == 0:
+                        knows += np.log1p(-floors[i])
+                    elif floors[i] > 0.0:
+                        knows = np.log(floors[i] + (1 - floors[i]) * np.exp(knows))
+                    out[j, k] += counts[i] * knows
 
 
 @jit
-def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: Any, out: Any) -> None:
-    """Add to ``out``, ``(2, n_models)``, slope and curvature (its sign changed) of the log likelihood at abilities.
+def ability_slopes(answers: Any, floors: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: Any, out: Any) -> None:
+    """Add to ``out``, ``(2, n_models)``, slope and expected curvature (its sign changed) of the log likelihood.
 
     Args:
-        answers, counts, slopes, c, nu: as for `log_likelihood`.
+        answers, floors, counts, slopes, c, nu: as for `log_likelihood`.
         at: ``(n_models,)``.
     """
     for i in range(answers.shape[0]):
@@ -55,20 +81,30 @@ def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: 
         for j in range(answers.shape[1]):
             if answers[i, j] >= 0:
                 p = 1 / (1 + np.exp(c[i] - a * (at[j] - nu)))
-                out[0, j] += counts[i] * a * (answers[i, j] - p)
-                out[1, j] += counts[i] * a * a * p * (1 - p)
+                miss, _, expected = _derivatives(answers[i, j], p, floors[i])
+                out[0, j] += counts[i] * a * miss
+                out[1, j] += counts[i] * a * a * expected
 
 
 @jit
 def step_prompts(
-    answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, centre: Any, slope_sd: Any, odds_sd: Any
+    answers: Any,
+    floors: Any,
+    slopes: Any,
+    c: Any,
+    nu: Any,
+    nodes: Any,
+    weights: Any,
+    centre: Any,
+    slope_sd: Any,
+    odds_sd: Any,
 ) -> None:
     """One Newton step of each prompt's ``slopes`` and ``c``, in place, abilities being what their weights say.
 
     Where the curvature is not that of a maximum, its expectation stands for it.
 
     Args:
-        answers, slopes, c, nu: as for `log_likelihood`.
+        answers, floors, slopes, c, nu: as for `log_likelihood`.
         nodes, weights: of abilities.
         centre: mean of the prior of slopes.
         slope_sd, odds_sd: standard deviations of the priors of slopes and of ``c``.
@@ -76,22 +112,26 @@ def step_prompts(
     for i in range(answers.shape[0]):
         a = np.exp(slopes[i])
         g1, g2, h11, h12, h22 = 0.0, 0.0, 0.0, 0.0, 0.0
+        e11, e12, e22 = 0.0, 0.0, 0.0
         for j in range(answers.shape[1]):
             if answers[i, j] >= 0:
                 for k in range(nodes.shape[1]):
                     t = nodes[j, k] - nu
                     p = 1 / (1 + np.exp(c[i] - a * t))
-                    miss, spread = weights[j, k] * (answers[i, j] - p), weights[j, k] * p * (1 - p)
+                    miss, spread, expected = _derivatives(answers[i, j], p, floors[i])
+                    miss, spread, expected = weights[j, k] * miss, weights[j, k] * spread, weights[j, k] * expected
+                    e11 += expected * t * t
+                    e12 -= expected * t
+                    e22 += expected
                     g1 += miss * t
                     g2 -= miss
                     h11 += spread * t * t
                     h12 -= spread * t
                     h22 += spread
         g1 *= a
-        expected = a * a * h11 + 1 / (slope_sd * slope_sd)
-        h11, h12, h22 = expected - g1, a * h12, h22 + 1 / (odds_sd * odds_sd)
+        h11, h12, h22 = a * a * h11 + 1 / (slope_sd * slope_sd) - g1, a * h12, h22 + 1 / (odds_sd * odds_sd)
         if not (h11 > 0 and h11 * h22 > h12 * h12):
-            h11 = expected
+            h11, h12, h22 = a * a * e11 + 1 / (slope_sd * slope_sd), a * e12, e22 + 1 / (odds_sd * odds_sd)
         g1 -= (slopes[i] - centre) / (slope_sd * slope_sd)
         g2 -= c[i] / (odds_sd * odds_sd)
         determinant = h11 * h22 - h12 * h12
@@ -103,7 +143,7 @@ def step_prompts(
 
 
 @jit
-def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, out: Any) -> None:
+def information(answers: Any, floors: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, out: Any) -> None:
     """Fill ``out``, ``(n, 3)``, with each prompt's observed information about its slope and ``c``.
 
     Entries are the second derivatives of the marginal log likelihood, signs changed: slope twice, slope and ``c``,
@@ -111,7 +151,7 @@ def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights:
     Louis's: the variance of a model's score under its posterior.
 
     Args:
-        answers, slopes, c, nu, nodes, weights: as for `step_prompts`.
+        answers, floors, slopes, c, nu, nodes, weights: as for `step_prompts`.
     """
     for i in range(answers.shape[0]):
         a = np.exp(slopes[i])
@@ -122,7 +162,7 @@ def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights:
                 for k in range(nodes.shape[1]):
                     t, weight = a * (nodes[j, k] - nu), weights[j, k]
                     p = 1 / (1 + np.exp(c[i] - t))
-                    miss, spread = answers[i, j] - p, p * (1 - p)
+                    miss, spread, _ = _derivatives(answers[i, j], p, floors[i])
                     s1 += weight * miss * t
                     s2 -= weight * miss
                     s11 += weight * miss * miss * t * t

@@ -22,36 +22,44 @@ GRID = np.linspace(-9, 9, 1501)
 """Abilities at which the slow version adds up the normal density."""
 
 
-def planted(n_prompts: int, n_models: int, *, seed: int = 0, typical: float = 1.0):
+def planted(n_prompts: int, n_models: int, *, seed: int = 0, typical: float = 1.0, floors: np.ndarray | float = 0.0):
     """Discrimination, difficulty, ability, and answers drawn from them."""
     random = np.random.default_rng(seed)
     a, b = typical * np.exp(random.normal(0, 0.5, n_prompts)), random.normal(0, 1, n_prompts)
     ability = random.normal(size=n_models)
-    right = random.random((n_prompts, n_models)) < expit(a[:, None] * (ability - b[:, None]))
+    known = expit(a[:, None] * (ability - b[:, None]))
+    floor = np.broadcast_to(floors, n_prompts)[:, None]
+    right = random.random((n_prompts, n_models)) < floor + (1 - floor) * known
     return a, b, ability, right.astype(np.float64)
 
 
-def log_posterior(numbers: np.ndarray, right: np.ndarray) -> float:
+def log_posterior(numbers: np.ndarray, right: np.ndarray, floors: np.ndarray | None = None) -> float:
     """Marginal log posterior from its definition.
 
     Args:
         numbers: slopes of all prompts, then their ``c``, then the typical slope and the middle ability.
         right: ``(n_prompts, n_models)``.
+        floors: ``(n_prompts,)``.
     """
     n = len(right)
+    g = (np.zeros(n) if floors is None else floors)[:, None]
     slopes, c, centre, middle = numbers[:n], numbers[n : 2 * n], numbers[-2], numbers[-1]
     odds = np.exp(slopes)[:, None] * (GRID - middle) - c[:, None]
-    by_model = (right == 1).T @ log_expit(odds) + (right == 0).T @ log_expit(-odds)
+    by_model = (right == 1).T @ np.log(g + (1 - g) * expit(odds)) + (right == 0).T @ (np.log1p(-g) + log_expit(-odds))
     weights = -(GRID**2) / 2 - np.log(2 * np.pi) / 2 + np.log(GRID[1] - GRID[0])
     priors = ((slopes - centre) / SLOPE_SD) ** 2 + (c / ODDS_SD) ** 2
     hyper = (centre / CENTRE_SD) ** 2 + (middle / MIDDLE_SD) ** 2
     return float(logsumexp(by_model + weights, axis=1).sum() - (priors.sum() + hyper) / 2)
 
 
-def slow_two_parameter(right: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
+def slow_two_parameter(
+    right: np.ndarray, floors: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
     """Difficulty, discrimination, log posterior and all numbers, by climbing the posterior from its definition."""
     n = len(right)
-    result = minimize(lambda x: -log_posterior(x, right), np.zeros(2 * n + 2), method="BFGS", options={"gtol": 1e-6})
+    result = minimize(
+        lambda x: -log_posterior(x, right, floors), np.zeros(2 * n + 2), method="BFGS", options={"gtol": 1e-6}
+    )
     a = np.exp(result.x[:n])
     return result.x[-1] + result.x[n : 2 * n] / a, a, -result.fun, result.x
 
@@ -73,19 +81,21 @@ def same(a: TwoParameterFit, b: TwoParameterFit, *, exactly: bool) -> None:
 
 
 class TestAgainstReference:
+    @pytest.mark.parametrize("floors", [None, np.array([0.25, 0.1, 0.0, 0.5, 0.25])])
     @pytest.mark.parametrize("missing", [False, True])
-    def test_small_tables_reach_the_top_of_the_posterior_written_out(self, missing):
+    def test_small_tables_reach_the_top_of_the_posterior_written_out(self, missing, floors):
         right = small_table(missing=missing)
-        result = fit_two_parameter(right)
-        difficulty, discrimination, top, _ = slow_two_parameter(right)
+        result = fit_two_parameter(right, floors)
+        difficulty, discrimination, top, _ = slow_two_parameter(right, floors)
         np.testing.assert_allclose(result.difficulty, difficulty, atol=1e-4)
         np.testing.assert_allclose(result.discrimination, discrimination, atol=1e-4)
         assert result.log_posterior == pytest.approx(top, abs=1e-7)
 
-    def test_standard_errors_are_those_of_numerical_second_derivatives(self):
+    @pytest.mark.parametrize("floors", [None, np.array([0.25, 0.1, 0.0, 0.5, 0.25])])
+    def test_standard_errors_are_those_of_numerical_second_derivatives(self, floors):
         right = small_table(missing=True)
-        result = fit_two_parameter(right)
-        *_, numbers = slow_two_parameter(right)
+        result = fit_two_parameter(right, floors)
+        *_, numbers = slow_two_parameter(right, floors)
         step, n = 1e-3, len(right)
         for i in range(n):
 
@@ -93,7 +103,7 @@ class TestAgainstReference:
                 known = numbers.copy()
                 known[i] += first
                 known[n + i] += second
-                return -log_posterior(known, right)
+                return -log_posterior(known, right, floors)
 
             hessian = np.empty((2, 2))
             units = np.eye(2) * step
@@ -117,6 +127,24 @@ class TestAgainstReference:
         assert np.corrcoef(result.discrimination, a)[0, 1] >= 0.94
         assert np.corrcoef(np.log(result.discrimination), np.log(a))[0, 1] >= 0.94
         assert np.corrcoef(result.ability, ability)[0, 1] >= 0.97
+
+    @pytest.mark.parametrize(("n_tables", "n_prompts"), [(1, 200), pytest.param(10, 1000, marks=pytest.mark.soak)])
+    def test_floors_give_prompts_of_4_and_10_options_one_scale_of_difficulty(self, n_tables, n_prompts):
+        floors = np.where(np.arange(n_prompts) % 2, 0.25, 0.1)
+        correlations, shares = [], []
+        for seed in range(1, 1 + n_tables):
+            _, b, _, right = planted(n_prompts, 200, seed=seed, floors=floors)
+            fits = fit_two_parameter(right), fit_two_parameter(right, floors)
+            assert fits[1].converged
+            correlations.append([np.corrcoef(fit.difficulty, b)[0, 1] for fit in fits])
+            easy = fits[1].difficulty <= np.percentile(fits[1].difficulty, 25)
+            shares.append([easy[floors == floor].mean() for floor in (0.25, 0.1)])
+        plain, with_floors = np.mean(correlations, axis=0)
+        print(f"\nr(b) over {n_tables} tables: {with_floors:.3f}, without floors {plain:.3f}; ", end="")
+        print("easiest quarter: {:.0%} of 4-option, {:.0%} of 10-option prompts".format(*np.mean(shares, axis=0)))
+        assert with_floors >= 0.95
+        assert plain < with_floors - 0.03
+        np.testing.assert_allclose(np.mean(shares, axis=0), 0.25, atol=0.06)
 
     def test_standard_errors_are_as_large_as_the_errors_of_planted_numbers(self):
         a, b, _, right = planted(200, 1000, seed=4)
