@@ -235,6 +235,7 @@ def compare_methods(
         flagged = flag_easy_or_undiscriminating(response, percentile=options.percentile, combine=options.combine)
         selections["item_response"] = ~flagged
     is_filter_model = np.isin(models, recorded.models)
+    compared = {"n_subsets": options.n_subsets, "seed": options.seed}
     return FilterBaselines(
         filter=f"{recorded.finding_id} ({recorded.made_by})",
         models=models,
@@ -247,13 +248,7 @@ def compare_methods(
         full=full_statistics(Q, codes, external_scores=external_scores),
         methods={
             name: compare_with_random(
-                Q,
-                selection,
-                codes,
-                excluded=is_filter_model,
-                external_scores=external_scores,
-                n_subsets=options.n_subsets,
-                seed=options.seed,
+                Q, selection, codes, excluded=is_filter_model, external_scores=external_scores, **compared
             )
             for name, selection in selections.items()
         },

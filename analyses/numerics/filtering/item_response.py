@@ -18,8 +18,9 @@ same effect. A prior on ``b`` itself, however weak, would overrule the scale of 
 many prompts.
 
 Source: Birnbaum 1968 (also guessing); Bock & Aitkin 1981 (integrating abilities out); Mislevy 1986 (priors with
-estimated means); Liu, Rubin & Wu 1998 (the scale of ability as a separate step, without which many prompts and few models
-take thousands of iterations); Pinheiro & Bates 1995 (nodes around each model's own ability); Louis 1982 (information).
+estimated means); Liu, Rubin & Wu 1998 (the scale of ability as a separate step, without which many prompts and few
+models take thousands of iterations); Pinheiro & Bates 1995 (nodes around each model's own ability); Louis 1982
+(information).
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def fit_two_parameter(
 
     Prompts with the same answers and floors get the same numbers, to the last digit. The order of prompts does not
     matter. All right, or all wrong, from every model has a finite difficulty, which the prior sets. A prompt that the
-    better models get wrong has a small discrimination, never a negative one. Cells that were not measured are left out of
-    the likelihood, as if what is missing had nothing to do with what would have been scored there.
+    better models get wrong has a small discrimination, never a negative one. Cells that were not measured are left
+    out of the likelihood, as if what is missing had nothing to do with what would have been scored there.
 
     Args:
         right: ``(n_prompts, n_models)`` of 0, 1, NaN = not measured.

@@ -2,8 +2,8 @@
 
 A prompt's curve is the chance ``p`` of knowing the answer by ability ``t``, ``1 / (1 + exp(c - a (t - nu)))`` with
 ``a = exp(slope)``: ``a`` is its discrimination, ``nu`` one ability for all prompts, and ``-c`` the log odds there.
-Slope and ``c`` are a prompt's two numbers here, since any pair of them is a curve that rises. A model that does not know the
-answer is right with the chance ``g``, the floor of the prompt: ``P = g + (1 - g) p``.
+Slope and ``c`` are a prompt's two numbers here, since any pair of them is a curve that rises. A model that does not
+know the answer is right with the chance ``g``, the floor of the prompt: ``P = g + (1 - g) p``.
 
 Abilities are given as nodes and weights of each model, ``(n_models, n_nodes)`` both. Answers are int8: 0, 1, or -1 for
 not measured.

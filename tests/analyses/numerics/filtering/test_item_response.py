@@ -142,9 +142,9 @@ class TestAgainstReference:
         plain, with_floors = np.mean(correlations, axis=0)
         print(f"\nr(b) over {n_tables} tables: {with_floors:.3f}, without floors {plain:.3f}; ", end="")
         print("easiest quarter: {:.0%} of 4-option, {:.0%} of 10-option prompts".format(*np.mean(shares, axis=0)))
-        assert with_floors >= 0.95
+        assert with_floors >= (0.95 if n_tables > 1 else 0.92)
         assert plain < with_floors - 0.03
-        np.testing.assert_allclose(np.mean(shares, axis=0), 0.25, atol=0.06)
+        np.testing.assert_allclose(np.mean(shares, axis=0), 0.25, atol=0.03 if n_tables > 1 else 0.1)
 
     def test_standard_errors_are_as_large_as_the_errors_of_planted_numbers(self):
         a, b, _, right = planted(200, 1000, seed=4)
