@@ -86,6 +86,10 @@ class ModelComparison(Finding):
             "mean_a": comparison.mean_a,
             "mean_b": comparison.mean_b,
             "difference": best.mean,
+            "stderr": finite_or_undefined(best.stderr, FEW_SHARED),
+            "low": finite_or_undefined(best.low, FEW_SHARED),
+            "high": finite_or_undefined(best.high, FEW_SHARED),
+            "pvalue": finite_or_undefined(comparison.pvalue, FEW_SHARED),
             **{
                 f"naive.{name}": finite_or_undefined(float(getattr(comparison.naive, name)), FEW_SHARED)
                 for name in ESTIMATES

@@ -26,7 +26,7 @@ def describe_error(error: SuffrageError, arguments: Sequence[str]) -> str:
         known = next((argument for argument in rest if argument in error.known), None)
         if known is not None:
             return f"No analysis {name!r}. The analysis comes first: {_moved(arguments, known)}"
-    if command == "compare" and error.kind == "model" and rest[:1] and rest[0] in error.known and name in rest:
+    if command == "compare" and error.kind == "model" and rest[2:3] == [name] and rest[0] in error.known:
         return f"No model {name!r}. The benchmark comes first: {_moved(arguments, name)}"
     return str(error)
 

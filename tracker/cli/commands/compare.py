@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ from tracker.cli.output import inform, join_lines, print_record, print_rows, pri
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
     from sqlalchemy.orm import Session
 
     from tracker.recording.finding import Report
@@ -29,13 +32,44 @@ if TYPE_CHECKING:
 QUESTION = "comparison"
 MAX_TASKS = 6
 MAX_TEXT = 60
+MAX_FAILED = 3
 RUN = re.compile(r"run:(\d{1,18})")
 
 
+ONE_BENCHMARK = ("n_flips", "margin", "picture", "force", "record", "models", "tasks", "split", "filter", "runs")
+"""Parameters that need a benchmark."""
+
+
+def _check_names(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Accept two models, or a benchmark and two models."""
+    if len(names) not in (2, 3) and not ctx.resilient_parsing:
+        raise click.UsageError(
+            f"Name two models, or a benchmark and two models, not {len(names)} names. List models with `suffrage "
+            "models`.",
+            ctx,
+        )
+    if len(names) == 2:
+        for name in ONE_BENCHMARK:
+            if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+                flag = next(parameter for parameter in ctx.command.params if parameter.name == name).opts[0]
+                raise click.UsageError(f"{flag} needs a benchmark: suffrage compare BENCHMARK {' '.join(names)}", ctx)
+    return names
+
+
+def _split_names(function: Callable[..., None]) -> Callable[..., None]:
+    """Pass the names to the command as benchmark, '' for all, and two models."""
+
+    @functools.wraps(function)
+    def wrapped(names: tuple[str, ...], **options: Any) -> None:
+        *benchmark, model_a, model_b = names
+        function(benchmark="".join(benchmark), model_a=model_a, model_b=model_b, **options)
+
+    return wrapped
+
+
 @click.command(cls=Command)
-@click.argument("benchmark")
-@click.argument("model_a")
-@click.argument("model_b")
+@click.argument("names", nargs=-1, required=True, metavar="[BENCHMARK] MODEL_A MODEL_B", callback=_check_names)
+@_split_names
 @click.option("--flips", "n_flips", type=click.IntRange(min=0), default=3, show_default=True, metavar="N",
               help="Number of prompts to show for each model on which it does better.")  # fmt: skip
 @click.option("--resamples", "n_resamples", type=click.IntRange(min=1), default=9999, show_default=True, metavar="N",
@@ -74,10 +108,13 @@ def command(
 
     MODEL_A and MODEL_B are model names, or run:7 for a single run. Nothing is recorded without --record.
 
+    Two names are two models. They are compared on every benchmark that both have scores for, one line each. Where at
+    least three benchmarks have scores in the same bounds, an overall difference follows.
+
     Examples:
         suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b
         suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --margin 0.01 --output pair.png
-        suffrage compare mmlu_pro run:1 run:2 --format json
+        suffrage compare llama-3.1-70b qwen2.5-72b
     """
     from tracker.database import connect, transaction
     from tracker.queries.notices import list_notices
@@ -87,6 +124,10 @@ def command(
         raise click.UsageError("The two models are named after the benchmark (run:7 names one run): leave out --models "
                                "and --runs.")  # fmt: skip
     engine = connect(database, create=False)
+    if not selection.benchmark:
+        options = {"n_resamples": n_resamples, "seed": seed}
+        _compare_everywhere(engine, selection, (model_a, model_b), options, output_format)
+        return
     with transaction(engine, write=False) as session:
         selection, names = _chosen(session, selection, (model_a, model_b))
     for notice in list_notices(session):
@@ -104,6 +145,80 @@ def command(
         inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
         if recorded.publishing_problem:
             warn(recorded.publishing_problem)
+
+
+def _compare_everywhere(
+    engine: sa.Engine, selection: Selection, names: tuple[str, str], parameters: dict[str, int], output_format: str
+) -> None:
+    """Compare two models on all shared benchmarks, and print a line for each."""
+    from tracker.database import transaction
+    from tracker.errors import SelectionError
+    from tracker.recording.comparing.shared_benchmarks import compare_on_shared_benchmarks
+    from tracker.recording.comparing.summary import summarize
+
+    with transaction(engine, write=False) as session:
+        models = _find_models(session, names)
+    shared = compare_on_shared_benchmarks(engine, models, selection, parameters)
+    if not shared.rows:
+        reasons = "".join(f" {name}: {reason}." for name, reason in [*shared.failed.items()][:MAX_FAILED])
+        raise SelectionError(f"{models[0]} and {models[1]} cannot be compared on any benchmark.{reasons}")
+    summary = summarize(shared)
+    if output_format == "json":
+        overall = [
+            {"bounds": list(bounds), **asdict(pooled), "weights": pooled.weights.tolist()}
+            for bounds, pooled in shared.pooled.items()
+        ]
+        rows = [asdict(row) for row in shared.rows]
+        record = {"models": list(models), "summary": asdict(summary), "benchmarks": rows, "overall": overall}
+        print_record({**record, "failed": dict(shared.failed)}, output_format)
+        return
+    if output_format == "table":
+        print_summary(summary)
+        click.echo(f"\nDifference by benchmark, A minus B (A is {models[0]}):")
+    titles = {
+        "benchmark": "benchmark", "metric": "metric", "n": "n", "mean_a": "mean A", "mean_b": "mean B",
+        "difference": "difference", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
+        "unpooled": "not pooled",
+    }  # fmt: skip
+    if output_format == "csv":
+        titles = {name: name for name in (*titles, "stderr", "pvalue")}
+    rows = [{title: getattr(row, name) for name, title in titles.items()} for row in shared.rows]
+    print_rows(rows, output_format, drop_order=("not pooled", "metric", "mean A", "mean B"))
+
+
+def _find_models(session: Session, names: tuple[str, str]) -> tuple[str, str]:
+    """Return the names of two different models.
+
+    Raises:
+        NotFoundError: no model has this name.
+        UsageError: a name is that of a run or a benchmark, or both name one model.
+    """
+    from tracker.errors import NotFoundError
+    from tracker.queries.catalogue.model_names import find_model
+    from tracker.queries.resolution import find_benchmark
+
+    example = f"suffrage compare BENCHMARK {' '.join(names)}"
+    if any(RUN.fullmatch(name) for name in names):
+        raise click.UsageError(f"A run belongs to one benchmark. Name it first: {example}")
+    result = []
+    for place, name in enumerate(names):
+        try:
+            result.append(find_model(session, name).name)
+        except NotFoundError:
+            try:
+                benchmark = find_benchmark(session, name).label
+            except NotFoundError:
+                benchmark = ""
+            if not benchmark:
+                raise
+            model = names[1 - place]
+            raise click.UsageError(
+                f"{benchmark} is a benchmark, so a second model is missing: suffrage compare {benchmark} {model} "
+                "MODEL_B. List models with `suffrage models`."
+            ) from None
+    if result[0] == result[1]:
+        raise click.UsageError(f"Both models are {result[0]}. Name two models.")
+    return result[0], result[1]
 
 
 def _chosen(session: Session, selection: Selection, names: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""Compare two models on every benchmark that both have scores for."""

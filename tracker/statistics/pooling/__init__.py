@@ -1,0 +1,1 @@
+"""Overall effects of several studies."""
