@@ -50,10 +50,10 @@ def optional_score(value: Any) -> float | None:
 
 
 def number(value: Any) -> float | None:
-    """Return a finite number for information only; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= EXACT:
+    """Return a finite number that a float holds exactly; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value)
+    return float(value) if abs(value) <= EXACT or (isinstance(value, float) and math.isfinite(value)) else None
 
 
 def parsed_number(value: Any) -> float | None:
@@ -61,7 +61,7 @@ def parsed_number(value: Any) -> float | None:
     if not isinstance(value, str):
         return number(value)
     try:
-        return number(float(value))
+        return number(float(value) if "." in value or "e" in value.lower() else int(value))
     except ValueError:
         return None
 
