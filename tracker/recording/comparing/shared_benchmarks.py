@@ -126,8 +126,8 @@ def _compare(
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-    named = {"model_a": models[0], "model_b": models[1]}
-    report = compute_report(engine, ANALYSIS, replace(selection, metric=metric.name), {**parameters, **named})
+    options = {**parameters, "model_a": models[0], "model_b": models[1]}
+    report = compute_report(engine, ANALYSIS, replace(selection, metric=metric.name), options)
     values = {row.name: row.value for row in make_metric_rows(report.finding)}
     has_bounds = metric.lower is not None and metric.upper is not None
     return SharedBenchmark(
