@@ -27,13 +27,13 @@ from analyses.benchmark_growth.summary import list_order_warnings, summarize
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import select_complete_weighted
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, RankedModels, Report, analysis
 from tracker.statistics.ranking import mean_ranks
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,
@@ -66,7 +66,7 @@ def analyze(
         SelectionError: no prompt is complete, the first prompt does not exist, some prompts have no vector,
             or see `measure_growth`.
     """
-    voters = select_complete_weighted(scores, weights)
+    voters = select_weighted(scores, weights)
     by_key = np.argsort(voters.scores.prompt_ids)
     Q, prompt_ids = voters.scores.Q[by_key], voters.scores.prompt_ids[by_key]
     finding = measure_growth(

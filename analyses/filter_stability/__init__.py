@@ -34,7 +34,7 @@ from tracker.recording.finding import Report, analysis
 __all__ = ["FilterStability", "analyze"]
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,

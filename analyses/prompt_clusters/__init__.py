@@ -27,13 +27,13 @@ from analyses.prompt_clusters.method import PromptClusters, cluster_test
 from analyses.prompt_clusters.summary import list_table_warnings, summarize
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.weighted_scores import WeightedScores, select_complete_weighted
+from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 from tracker.statistics.ranking import mean_ranks
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,
@@ -68,7 +68,7 @@ def analyze(
     Raises:
         SelectionError: see `cluster_test`.
     """
-    voters = select_complete_weighted(scores, weights)
+    voters = select_weighted(scores, weights)
     table = voters.scores
     finding = cluster_test(
         table.Q,

@@ -56,7 +56,7 @@ def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> 
     return replace(chosen, scores=kept, warnings=tuple(warnings))
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None = None,

@@ -29,7 +29,7 @@ from analyses.prompt_weighting.summary import list_cap_warnings, summarize
 from analyses.prompt_weighting.validation import validate_weighting
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import select_complete_weighted
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import (
     PromptValues,
@@ -42,7 +42,7 @@ from tracker.statistics.standard_errors import scale_to_mean_one
 EQUAL, TASK_EQUAL, CHOSEN = "equal", "task-equal", "given"
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,
@@ -74,7 +74,7 @@ def analyze(
     Raises:
         SelectionError: fewer than 2 models, nothing to cluster by, or an option is out of range.
     """
-    voters = select_complete_weighted(scores)
+    voters = select_weighted(scores)
     table, better = voters.scores, voters.scores.higher_is_better
     validate_weighting(table.Q, max_clusters=max_clusters, n_restarts=n_restarts, n_seeds=n_seeds, seed=seed)
     other_weights, weight_warnings = _other_weights(table, weights)

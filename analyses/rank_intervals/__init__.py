@@ -19,7 +19,7 @@ from typing import Annotated
 
 from analyses.presentation.validation import validate
 from analyses.rank_intervals import figures, tables
-from analyses.rank_intervals.method import separable_ranks, split_complete
+from analyses.rank_intervals.method import separable_ranks
 from analyses.rank_intervals.summary import collect_warnings, summarize
 from analyses.rank_intervals.validation import find_problems
 from tracker.queries.clusters import Clusters
@@ -31,7 +31,7 @@ from tracker.statistics.rank_intervals import rank_intervals
 SCHEME = "rank-intervals"
 
 
-@analysis
+@analysis(missing="bounds", policies=("bounds", "common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     clusters: Clusters,
@@ -47,27 +47,27 @@ def analyze(
     """Compute rank intervals and groups of models without significant differences.
 
     Args:
-        scores: models with missing scores are left out, with a warning; at least 2 must remain.
+        scores: at least 2 models; missing scores can have any value within the bounds of the metric.
         clusters: which prompts depend on each other.
         level: of the intervals.
         n_resamples: for bootstrap ranks.
         seed: the same seed gives the same bytes, whatever the number of workers.
 
     Raises:
-        SelectionError: fewer than two models are complete, scores are infinite, or an option is out of range.
+        SelectionError: fewer than two models have enough scores, scores are infinite, or an option is out of range.
     """
-    complete, dropped = split_complete(scores)
-    validate(find_problems(complete.Q, len(dropped), n_resamples=n_resamples, level=level, seed=seed))
-    groups = group_rows(clusters.align(complete.prompt_ids))
+    validate(find_problems(scores.Q, len(scores.apart), n_resamples=n_resamples, level=level, seed=seed))
+    groups = group_rows(clusters.align(scores.prompt_ids))
     ranks = rank_intervals(
-        complete.Q,
+        scores.Q,
         groups,
-        higher_is_better=complete.higher_is_better,
+        bounds=scores.bounds,
+        higher_is_better=scores.higher_is_better,
         level=level,
         n_resamples=n_resamples,
         seed=seed,
     )
-    finding = separable_ranks(complete, clusters, groups, ranks, n_left_out=len(dropped))
+    finding = separable_ranks(scores, clusters, groups, ranks)
     return Report(
         finding,
         summary=summarize(finding),
@@ -81,5 +81,5 @@ def analyze(
             "ranks": partial(figures.draw_ranks, ranks, finding.models),
             "separable": partial(figures.draw_separable_pairs, ranks, finding.models),
         },
-        warnings=collect_warnings(finding, groups, dropped),
+        warnings=collect_warnings(finding, groups),
     )

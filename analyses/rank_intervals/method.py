@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,11 @@ class SeparableRanks(Finding):
 
     Attributes:
         models: name of each column.
-        n_prompts: every model was measured on all of them.
+        n_prompts: prompts that any model was measured on.
         n_clusters: clusters of these prompts; 0 where errors are not clustered.
         cluster: what makes a cluster.
-        n_left_out: models without a rank, since scores are missing.
+        n_apart: models without a rank, since too many scores are missing.
+        n_missing: missing scores of the ranked models.
         unclustered_reason: why errors are not clustered; '' where they are.
         ranks: everything ranks.
     """
@@ -35,7 +36,8 @@ class SeparableRanks(Finding):
     n_prompts: int
     n_clusters: int
     cluster: str
-    n_left_out: int
+    n_apart: int
+    n_missing: int
     unclustered_reason: str
     ranks: RankIntervals
 
@@ -50,7 +52,8 @@ class SeparableRanks(Finding):
             drawn = float((ranks.bootstrap_high - ranks.bootstrap_low + 1).mean())
         return {
             "n_models": float(len(self.models)),
-            "n_left_out": float(self.n_left_out),
+            "n_apart": float(self.n_apart),
+            "n_missing": float(self.n_missing),
             "n_prompts": float(self.n_prompts),
             "n_clusters": Undefined(self.unclustered_reason) if self.unclustered_reason else float(self.n_clusters),
             "n_pairs": float(ranks.n_pairs),
@@ -78,20 +81,8 @@ class SeparableRanks(Finding):
         }
 
 
-def split_complete(scores: PerformanceMatrix) -> tuple[PerformanceMatrix, tuple[str, ...]]:
-    """The models that have a score for every prompt, and the names of the others."""
-    is_complete = np.asarray(~np.isnan(scores.Q).any(axis=0))
-    complete = replace(
-        scores,
-        Q=np.ascontiguousarray(scores.Q[:, is_complete]),
-        models=tuple(name for name, stays in zip(scores.models, is_complete.tolist(), strict=True) if stays),
-        run_ids=scores.run_ids[is_complete],
-    )
-    return complete, tuple(name for name, stays in zip(scores.models, is_complete.tolist(), strict=True) if not stays)
-
-
 def separable_ranks(
-    scores: PerformanceMatrix, clusters: Clusters, groups: Grouping, ranks: RankIntervals, *, n_left_out: int
+    scores: PerformanceMatrix, clusters: Clusters, groups: Grouping, ranks: RankIntervals
 ) -> SeparableRanks:
     """The finding.
 
@@ -100,14 +91,14 @@ def separable_ranks(
         clusters: which prompts depend on each other.
         groups: the clusters of these prompts.
         ranks: as computed.
-        n_left_out: models without a rank.
     """
     return SeparableRanks(
         models=scores.models,
         n_prompts=scores.n_prompts,
         n_clusters=groups.n_groups if ranks.is_clustered else 0,
         cluster=clusters.field,
-        n_left_out=n_left_out,
+        n_apart=len(scores.apart),
+        n_missing=int(np.isnan(scores.Q).sum()),
         unclustered_reason=explain_unclustered(groups, clusters.field),
         ranks=ranks,
     )

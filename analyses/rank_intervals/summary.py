@@ -59,9 +59,9 @@ def _describe_groups(ranks: RankIntervals) -> str:
 
 def _list_caveats(finding: SeparableRanks) -> Iterator[str]:
     groups = finding.ranks.groups
-    if finding.n_left_out:
-        noun = "model has" if finding.n_left_out == 1 else "models have"
-        yield f"{finding.n_left_out:,} {noun} no rank because scores are missing, and may be better."
+    if finding.n_apart:
+        noun = "model is" if finding.n_apart == 1 else "models are"
+        yield f"{finding.n_apart:,} {noun} listed apart because too many scores are missing, and may be better."
     if sum(map(len, groups)) > len({column for group in groups for column in group}):
         yield "Groups overlap: two models can differ significantly although neither differs from a third."
 
@@ -72,15 +72,11 @@ def describe_group(ranks: RankIntervals, group: Sequence[int]) -> str:
     return f"ranks {first:g}–{last:g}" if first != last else f"the {len(group)} models that share rank {first:g}"
 
 
-def collect_warnings(finding: SeparableRanks, groups: Grouping, dropped: Sequence[str]) -> list[str]:
-    """List the warnings of the intervals, and the models without a rank.
+def collect_warnings(finding: SeparableRanks, groups: Grouping) -> list[str]:
+    """List the warnings of the intervals.
 
     Args:
         finding: the result.
         groups: clusters of the prompts.
-        dropped: names of the models without a rank.
     """
-    warnings = list_rank_interval_warnings(finding.ranks, finding.models, groups, finding.cluster)
-    if not dropped:
-        return warnings
-    return [f"Without a rank, because scores are missing: {join_names(dropped)}.", *warnings]
+    return list_rank_interval_warnings(finding.ranks, finding.models, groups, finding.cluster)

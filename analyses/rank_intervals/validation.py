@@ -11,21 +11,21 @@ from tracker.queries.score_validation import check_finite
 
 
 def find_problems(
-    Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level: float, seed: int
+    Q: NDArray[np.float64], n_apart: int, *, n_resamples: int, level: float, seed: int
 ) -> ValidationErrors:
     """List the reasons why these ranks have no intervals, with the fix.
 
     Args:
-        Q: of the models that were measured on every prompt.
-        n_left_out: models that were not.
+        Q: of the ranked models.
+        n_apart: models with too few scores.
         n_resamples, level, seed: as the user set them.
     """
-    advice = f" {n_left_out} lack scores; choose --tasks or --runs that are complete." if n_left_out else ""
+    advice = f" {n_apart} lack too many scores; choose other --tasks or --runs." if n_apart else ""
     return {
         **check_minimum(0, n_resamples=n_resamples, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
         **check_finite(Q),
         explain_too_many(Q.shape[1]): Q.shape[1] > MAX_TESTED_MODELS,
-        f"Ranks need 2 models that were measured on every prompt, here: {Q.shape[1]}."
-        f"{advice or ' Choose more models.'}": Q.shape[1] < 2,
+        f"Ranks need 2 models with enough scores, here: {Q.shape[1]}.{advice or ' Choose more models.'}": Q.shape[1]
+        < 2,
     }

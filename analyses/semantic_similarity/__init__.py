@@ -36,14 +36,14 @@ from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
-from tracker.queries.ranking.weighted_scores import WeightedScores, select_complete_weighted
+from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 
 DRAWN = {"rows": "vectors permuted", "columns": "shuffled columns"}
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     embeddings: Embeddings,
@@ -84,7 +84,7 @@ def analyze(
         not
             allow, or constant similarities.
     """
-    voters = select_complete_weighted(scores, weights)
+    voters = select_weighted(scores, weights)
     E = embeddings.align(voters.scores.prompt_ids)
     validate_table(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
     finding = semantic_similarity(

@@ -30,7 +30,7 @@ from tracker.recording.finding import RankedModels, Report, analysis
 EPSILONS = ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "0.9", "1")
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: TaskMatrix,
     *,

@@ -38,7 +38,7 @@ from tracker.recording.finding import Report, analysis
 __all__ = ["SmartFiltering", "analyze"]
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,

@@ -45,7 +45,7 @@ Method = Annotated[
 ]
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: TaskMatrix,
     *,

@@ -34,7 +34,7 @@ Rule = Annotated[
 ]
 
 
-@analysis
+@analysis(missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: TaskMatrix,
     *,

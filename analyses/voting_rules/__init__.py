@@ -30,7 +30,7 @@ from tracker.queries.task_matrix import TaskMatrix
 from tracker.recording.finding import Report, analysis
 
 
-@analysis(in_verdict={"time_limit": 1.0})
+@analysis(in_verdict={"time_limit": 1.0}, missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: TaskMatrix,
     *,

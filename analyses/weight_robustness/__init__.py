@@ -21,12 +21,12 @@ from analyses.weight_robustness.method import weigh_at_random
 from analyses.weight_robustness.summary import describe_verdict, list_model_warnings, summarize
 from analyses.weight_robustness.validation import validate_weighting
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import select_complete_weighted
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import RankedModels, Report, analysis
 
 
-@analysis(in_verdict={"n_draws": 20_000})
+@analysis(in_verdict={"n_draws": 20_000}, missing="common", policies=("common", "worst", "impute", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,
@@ -49,7 +49,7 @@ def analyze(
     Raises:
         SelectionError: no prompt or model remains, scores are infinite, or an option is out of range.
     """
-    voters = select_complete_weighted(scores, weights)
+    voters = select_weighted(scores, weights)
     validate_weighting(voters.scores.Q, n_draws=n_draws, method=method, seed=seed)
     finding = weigh_at_random(voters, n_draws=n_draws, method=method, seed=seed)
     u, higher = finding.under, scores.higher_is_better

@@ -75,7 +75,7 @@ def analyze(
         raise SelectionError("This label is refused. Choose another.")
     if label == "bug":
         raise ZeroDivisionError("a bug")
-    Q = scores.complete().Q
+    Q = scores.Q
     draws = np.array(Parallel()(delayed(draw)(seed, block) for block in range(n_blocks)))
     means = Q.mean(axis=0)
 

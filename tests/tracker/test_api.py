@@ -172,7 +172,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("missing", ["drop", "Worst", ""])
     def test_an_unknown_policy_for_missing_scores_is_an_error(self, quiz: Store, missing: str, tmp_path: Path) -> None:
-        with pytest.raises(SelectionError, match="Known: unranked, fail, complete, worst, impute"):
+        with pytest.raises(SelectionError, match="Known: bounds, common, worst, impute, fail"):
             quiz.leaderboard("quiz", missing=missing)  # type: ignore[arg-type]
         with pytest.raises(SelectionError, match="No missing-score policy"):
             quiz.report("quiz", tmp_path / "r.html", missing=missing)  # type: ignore[arg-type]

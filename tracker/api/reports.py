@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.queries.selection import Policy, Selection
+from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard
@@ -41,15 +41,12 @@ class BenchmarkReport:
     notices: tuple[str, ...] = ()
 
 
-def build_report(
-    engine: sa.Engine, selection: Selection, *, missing: Policy = "unranked", with_prompts: bool = True
-) -> BenchmarkReport:
+def build_report(engine: sa.Engine, selection: Selection, *, with_prompts: bool = True) -> BenchmarkReport:
     """Create the report of a benchmark as one HTML file.
 
     Args:
         engine: the store.
         selection: the scores to rank.
-        missing: policy for missing scores.
         with_prompts: whether to show texts of prompts.
 
     Raises:
@@ -63,7 +60,7 @@ def build_report(
 
     verdict = load_verdict(engine, selection)
     with transaction(engine, write=False) as session:
-        board = load_leaderboard(session, selection, missing, n_resamples=0)
+        board = load_leaderboard(session, selection, n_resamples=0)
         contents = gather_contents(
             session,
             selection,

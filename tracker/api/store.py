@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tracker.ingest.datasets.ingest_prompts import PromptIngestResult
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
-    from tracker.queries.selection import Policy
 
 __all__ = ["AnalysisResult", "Store", "open_store"]
 
@@ -258,6 +257,7 @@ class Store(StoreQueries):
         Raises:
             SuffrageError: as for `analyze`.
         """
+        options.setdefault("min_coverage", 0.0)
         return self.analyze("comparison", benchmark, model_a=model_a, model_b=model_b, **options)
 
     def report(
@@ -265,7 +265,6 @@ class Store(StoreQueries):
         benchmark: str,
         path: str | os.PathLike[str],
         *,
-        missing: Policy = "unranked",
         with_prompts: bool = True,
         replace: bool = False,
         **choices: Any,
@@ -275,7 +274,6 @@ class Store(StoreQueries):
         Args:
             benchmark: name of the benchmark.
             path: output file.
-            missing: as for `leaderboard`.
             with_prompts: whether to show texts of prompts.
             replace: whether an existing file may be replaced.
             choices: the selection.
@@ -288,9 +286,7 @@ class Store(StoreQueries):
         from tracker.exporting.output_paths import check_output_path, write_file
 
         check_output_path(Path(path), force=replace)
-        benchmark_report = build_report(
-            self.engine, make_selection(benchmark, choices), missing=missing, with_prompts=with_prompts
-        )
+        benchmark_report = build_report(self.engine, make_selection(benchmark, choices), with_prompts=with_prompts)
         write_file(Path(path), benchmark_report.page, force=replace)
         return Path(path)
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tracker.queries.findings.finding_records import FindingRecord, FindingRow
     from tracker.queries.performance import PerformanceMatrix
     from tracker.queries.ranking.leaderboard_result import Leaderboard
-    from tracker.queries.selection import Policy
     from tracker.queries.task_matrix import TaskMatrix
     from tracker.recording.verdict.benchmark_verdict import Verdict
 
@@ -142,13 +141,13 @@ class StoreQueries:
         with self.session() as session:
             return load_task_matrix(session, make_selection(benchmark, choices))
 
-    def leaderboard(self, benchmark: str, *, missing: Policy = "unranked", **choices: Any) -> Leaderboard:
+    def leaderboard(self, benchmark: str, **choices: Any) -> Leaderboard:
         """Rank models by their means, with intervals of means and ranks, and groups that are not distinguishable.
 
         Args:
             benchmark: its name, or name@revision.
-            missing: policy for missing scores: ``unranked``, ``fail``, ``complete``, ``worst``, ``impute``.
-            choices: the selection.
+            choices: the selection; ``missing`` is the policy for missing scores: ``bounds``, ``common``, ``worst``,
+                ``impute`` or ``fail``.
 
         Raises:
             NotFoundError, SelectionError: as for `load_performance_matrix`, or scores are missing under ``fail``.
@@ -162,7 +161,7 @@ class StoreQueries:
         from tracker.queries.ranking.leaderboard import load_leaderboard
 
         with self.session() as session:
-            return load_leaderboard(session, make_selection(benchmark, choices), missing)
+            return load_leaderboard(session, make_selection(benchmark, choices))
 
     def verdict(self, benchmark: str, **choices: Any) -> Verdict:
         """Return who is first, what could change that, and what the stored data cannot show; nothing is recorded.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from tracker.queries.selection import Selection
+from tracker.queries.selection import MIN_COVERAGE, POLICIES, Policy, Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -163,6 +163,47 @@ cluster_option = click.option(
     ),
 )
 
+
+def missing_options(
+    default: str, policies: Sequence[Policy] = POLICIES, min_coverage: float = MIN_COVERAGE
+) -> Callable[[F], F]:
+    """The options for missing scores.
+
+    Args:
+        default: the default policy, for the help.
+        policies: policies that make sense.
+        min_coverage: default of ``--min-coverage``.
+    """
+    return combine_options(
+        click.option(
+            "--missing",
+            type=click.Choice(policies),
+            show_default=default,
+            help="Treatment of missing scores. "
+            + "; ".join(f"{name}: {text}" for name, text in _POLICIES.items() if name in policies)
+            + ".",
+        ),
+        click.option(
+            "--min-coverage",
+            type=click.FloatRange(0, 1),
+            default=min_coverage,
+            show_default=True,
+            metavar="SHARE",
+            help="Share of the prompts that a model must have scores for, from 0 to 1. Other models are listed apart.",
+        ),
+    )
+
+
+_POLICIES: Mapping[Policy, str] = {
+    "bounds": "any value that the metric allows, for intervals and ranks",
+    "common": "use only prompts with scores from all models",
+    "worst": "the worst possible score",
+    "impute": "estimate from the other scores",
+    "fail": "stop",
+}
+"""Help of each policy for missing scores."""
+BOUNDS = "bounds; common under a metric without bounds"
+
 optional_encoder_option = click.option(
     "--encoder", metavar="NAME", help="Name of the encoder whose vectors to use.", show_default="no vectors"
 )
@@ -171,8 +212,8 @@ optional_encoder_option = click.option(
 def selection_options(function: F, meanings: Mapping[str, str] | None = None, default_split: str = COVERED_SPLITS) -> F:
     """The options that choose data; the command receives them as one keyword, ``selection``.
 
-    The command must take an argument ``benchmark``; one that looks at weights, vectors or clusters adds
-    `weights_option`, `encoder_option` or `cluster_option` before this.
+    The command must take an argument ``benchmark``; one that looks at weights, vectors, clusters or
+    missing scores adds `weights_option`, `encoder_option`, `cluster_option` or `missing_options` before this.
 
     Args:
         function: the command.
@@ -215,6 +256,8 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         filter=options.pop("filter"),
         against=options.pop("against", None),
         cluster=options.pop("cluster", None),
+        missing=options.pop("missing", None),
+        min_coverage=options.pop("min_coverage", MIN_COVERAGE),
     )
 
 

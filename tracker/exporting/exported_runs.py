@@ -15,12 +15,11 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
-    Unit,
     find_metric,
     has_scores,
     select_runs,
 )
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Selection, Unit
 from tracker.queries.sql import tables
 from tracker.run_fields import RUN_FIELDS, RunFields
 

@@ -71,7 +71,7 @@ class BenchmarkScores(OptionalInput):
 
 
 def load_benchmark_scores(session: Session, name: str, *, as_of: datetime | None = None) -> BenchmarkScores:
-    """Load one score per model of a benchmark; a model that lacks some prompts or tasks has none.
+    """Load one score per model of a benchmark; a model that lacks too many prompts or tasks has none.
 
     Args:
         session: the store; only committed data are visible.
@@ -92,7 +92,7 @@ def load_benchmark_scores(session: Session, name: str, *, as_of: datetime | None
         board = load_leaderboard(session, selection, with_rank_intervals=False)
     except SelectionError as error:
         raise SelectionError(f"--against {name}: {error}") from error
-    ranked = [row for row in board.rows if not row.unranked]
+    ranked = [row for row in board.rows if not row.apart]
     return BenchmarkScores(
         benchmark=board.benchmark,
         metric=board.metric,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.filtering.prompt_filter import load_selected_filter
+from tracker.queries.ranking.missing import MissingPolicy, ModelApart, apply_missing_policy, no_participant
 from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
@@ -23,8 +24,9 @@ from tracker.queries.resolution import (
     select_tasks,
 )
 from tracker.queries.scores import compute_digest, read_averages, read_prompts
-from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.selection import MIN_COVERAGE, AnalysisInput, Policy, Selection, Unit
 from tracker.queries.splits.choice import choose_split
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,14 @@ class PerformanceMatrix(AnalysisInput):
         benchmark, metric, condition: of the selection.
         higher_is_better: whether larger scores are better under the metric.
         n_trials: most trials averaged in one score.
+        worst, best: the metric's bounds in the order of merit; None without bounds.
+        missing: policy that was applied to missing scores; None if the scores are as stored. ``Q`` has no NaN under any
+            other than ``bounds``.
+        apart: models that take no part, because too many of their scores are missing.
+        missing_warnings: what the policy left out, filled in or left open.
     """
+
+    SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ("prompt",)
 
     Q: NDArray[np.float64]
     prompt_ids: NDArray[np.int64]
@@ -52,6 +61,11 @@ class PerformanceMatrix(AnalysisInput):
     condition: str = "full"
     higher_is_better: bool = True
     n_trials: int = 1
+    worst: float | None = None
+    best: float | None = None
+    missing: Policy | None = None
+    apart: tuple[ModelApart, ...] = ()
+    missing_warnings: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PerformanceMatrix:
@@ -88,16 +102,62 @@ class PerformanceMatrix(AnalysisInput):
         """Return the matrix with only the prompts where ``keep`` is true."""
         return replace(self, Q=self.Q[keep], prompt_ids=self.prompt_ids[keep], tasks=self.tasks[keep])
 
-    def complete(self) -> PerformanceMatrix:
-        """Return the matrix of the prompts for which every model has a score."""
-        return self.rows(np.asarray(~np.isnan(self.Q).any(axis=1)))
+    def columns(self, keep: NDArray[np.bool_]) -> PerformanceMatrix:
+        """Return the matrix with only the models where ``keep`` is true."""
+        models = tuple(name for name, stays in zip(self.models, keep.tolist(), strict=True) if stays)
+        Q = np.ascontiguousarray(self.Q[:, keep])
+        return replace(self, Q=Q, models=models, run_ids=self.run_ids[keep])
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Worst and best value of the scores that are missing; None if none can be missing."""
+        if self.missing != "bounds" or self.worst is None or self.best is None:
+            return None
+        return self.worst, self.best
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """Models with the best mean over their scores."""
+        return best_models(self.models, np.nanmean(self.Q, axis=0), higher_is_better=self.higher_is_better)
+
+    def treat_missing(
+        self, policy: Policy | None, min_coverage: float = MIN_COVERAGE, *, is_ranked: NDArray[np.bool_] | None = None
+    ) -> PerformanceMatrix:
+        """Return the matrix after a policy for missing scores.
+
+        Args:
+            policy: the policy; None returns the matrix as it is.
+            min_coverage: share of the prompts that a model must have scores for.
+            is_ranked: ``(n_models,)`` models that the policy is about; None means all.
+
+        Raises:
+            SelectionError: no model has enough scores; or see `apply_missing_policy`.
+        """
+        if policy is None:
+            return self
+        rule = MissingPolicy(
+            name=policy, min_coverage=min_coverage, worst=self.worst, best=self.best, metric=self.metric
+        )
+        treated = apply_missing_policy(self.Q, rule, models=self.models, is_ranked=is_ranked)
+        if not treated.columns.any():
+            raise no_participant(treated.apart, rule)
+        matrix = self if treated.columns.all() else self.columns(treated.columns)
+        matrix = matrix if treated.rows.all() else matrix.rows(treated.rows)
+        return replace(
+            matrix,
+            Q=np.ascontiguousarray(treated.Q),
+            missing=policy,
+            apart=treated.apart,
+            missing_warnings=treated.warnings,
+        )
 
 
 def load_performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
     """Load the performance matrix of a selection.
 
     It has a row per prompt for which at least one of the selected runs has a score, ordered by the name of the task,
-    then by key. It has a column per run, ordered by the name of the model. Trials are averaged.
+    then by key. It has a column per run, ordered by the name of the model. Trials are averaged. A policy for missing
+    scores is applied if the selection names one.
 
     Args:
         session: the store; only committed data are visible.
@@ -116,7 +176,7 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
     runs = select_runs(session, benchmark, metric, "prompt", chosen)
     matrix = load_matrix_of_runs(session, benchmark, metric, runs, chosen)
     if matrix is not None:
-        return matrix
+        return matrix.treat_missing(chosen.missing, chosen.min_coverage)
     only = load_selected_filter(session, benchmark, chosen)
     raise SelectionError(
         f"No prompt of {benchmark.label} has a score under {metric.name} in the selected runs and tasks. Choose "
@@ -162,4 +222,16 @@ def load_matrix_of_runs(
         condition=join_conditions(runs),
         higher_is_better=metric.higher_is_better,
         n_trials=n_trials,
+        worst=metric.worst,
+        best=metric.best,
     )
+
+
+def best_models(models: Sequence[str], scores: NDArray[np.float64], *, higher_is_better: bool) -> tuple[str, ...]:
+    """Return the models with the best score, within the tolerance of ties; NaN is no score."""
+    if np.isnan(scores).all():
+        return ()
+    merit = scores if higher_is_better else -scores
+    slack = TIE_TOLERANCE * float(np.nanmax(np.abs(scores)))
+    is_best = merit >= np.nanmax(merit) - slack
+    return tuple(name for name, leads in zip(models, is_best.tolist(), strict=True) if leads)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -15,11 +15,10 @@ from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.name_lists import join_names
 from tracker.queries.notices import add_notice, set_default_metric
 from tracker.queries.run_choice import choose_latest
-from tracker.queries.selection import Selection, restricts_split
+from tracker.queries.selection import Selection, Unit, restricts_split
 from tracker.queries.splits.names import split_condition
 from tracker.queries.sql import tables
 
-Unit = Literal["prompt", "task"]
 UNITS: tuple[Unit, ...] = ("prompt", "task")
 
 MAX_RANKED_RUNS = 1000

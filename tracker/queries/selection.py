@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_ar
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
-"""Recorded fields that equal the defaults of every plain run."""
-
 ALL_SPLITS = "all"
 """Name that selects the prompts of every split."""
 
-Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
+Policy = Literal["bounds", "common", "worst", "impute", "fail"]
 """Policy for missing scores; see `tracker.queries.ranking.missing`."""
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
+MIN_COVERAGE = 0.95
+"""Default share of the prompts that a model must have scores for to take part."""
+
+WHOLE: Mapping[str, Any] = {"condition": "full", "variant": "", "min_coverage": MIN_COVERAGE}
+"""Recorded fields that equal the defaults of every command."""
+
+Unit = Literal["prompt", "task"]
 SelectionOption = Literal["weights", "encoder", "against", "cluster"]
 ClaimableOption = Literal["filter", "models"]
 
@@ -49,6 +53,10 @@ class Selection:
             ``:metric`` if it has several.
         cluster: field of the prompts whose equal values define a cluster, such as ``passage``; ``task`` is their task,
             ``none`` makes each prompt a separate cluster. None leaves it to the analysis.
+        missing: policy for missing scores; see `tracker.queries.ranking.missing`. None is the default of the command or
+            analysis, see `choose_policy`; matrices loaded with it have the scores as stored.
+        min_coverage: share of the prompts, in [0, 1], that a model must have scores for; others take no part. A task of
+            which a model has a smaller share counts as missing. Not used without a policy.
     """
 
     benchmark: str
@@ -65,10 +73,14 @@ class Selection:
     filter: int | None = None
     against: str | None = None
     cluster: str | None = None
+    missing: Policy | None = None
+    min_coverage: float = MIN_COVERAGE
 
     def as_json(self) -> dict[str, Any]:
-        """The fields that differ from the defaults, in JSON types."""
+        """The fields that differ from the defaults, in JSON types; with a policy also the least coverage."""
         choices = {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        if self.missing is None:
+            del choices["min_coverage"]
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in choices.items()}
 
 
@@ -86,11 +98,14 @@ class AnalysisInput(Protocol):
         SELECTION_OPTION: an option that only such inputs use: the command has it if an input names it.
         CLAIMED_OPTION: an option that this input reserves; all other inputs are loaded without it.
         CLAIMED_OPTION_HELP: help of the claimed option.
+        SCORE_UNITS: units of scores that this input treats by the policy for missing scores, the preferred one first;
+            empty if it holds none. The command has ``--missing`` if an input names any.
     """
 
     SELECTION_OPTION: ClassVar[SelectionOption | None] = None
     CLAIMED_OPTION: ClassVar[ClaimableOption | None] = None
     CLAIMED_OPTION_HELP: ClassVar[str] = ""
+    SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ()
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> Self:

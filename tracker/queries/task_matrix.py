@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import fsum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -13,10 +13,20 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
-from tracker.queries.filtering.prompt_filter import PromptFilter, load_selected_filter, make_task_scores_error
-from tracker.queries.resolution import find_benchmark, find_metric, join_conditions, select_runs, select_tasks
+from tracker.queries.filtering.prompt_filter import load_selected_filter, make_task_scores_error
+from tracker.queries.performance import best_models
+from tracker.queries.ranking.missing import MissingPolicy, ModelApart
+from tracker.queries.ranking.task_means import TaskScores, average_treated
+from tracker.queries.resolution import (
+    MetricKey,
+    find_benchmark,
+    find_metric,
+    join_conditions,
+    select_runs,
+    select_tasks,
+)
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
-from tracker.queries.selection import AnalysisInput, Selection, restricts_split
+from tracker.queries.selection import AnalysisInput, Policy, Selection, Unit, restricts_split
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
 
@@ -35,7 +45,15 @@ class TaskMatrix(AnalysisInput):
         run_ids: ``(n_models,)`` int64, the run behind each column.
         benchmark, metric, condition: of the selection.
         higher_is_better: whether larger scores are better under the metric.
+        worst, best: the metric's bounds in the order of merit; None without bounds.
+        coverage: ``(n_tasks, n_models)`` share of the task's prompts with a score behind each cell; 1 for a published
+            score, 0 for a missing one; None if unknown.
+        missing: policy that was applied to missing scores of prompts; None if the scores are as stored.
+        apart: models that take no part, because too many of their scores are missing.
+        missing_warnings: what the policy left out or filled in, and cells that are means over part of a task.
     """
+
+    SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ("prompt", "task")
 
     T: NDArray[np.float64]
     n_prompts: NDArray[np.int64]
@@ -47,6 +65,12 @@ class TaskMatrix(AnalysisInput):
     metric: str = ""
     condition: str = "full"
     higher_is_better: bool = True
+    worst: float | None = None
+    best: float | None = None
+    coverage: NDArray[np.float64] | None = None
+    missing: Policy | None = None
+    apart: tuple[ModelApart, ...] = ()
+    missing_warnings: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> TaskMatrix:
@@ -77,7 +101,31 @@ class TaskMatrix(AnalysisInput):
     def rows(self, keep: NDArray[np.bool_]) -> TaskMatrix:
         """Return the matrix with only the tasks where ``keep`` is true."""
         tasks = tuple(name for name, kept in zip(self.tasks, keep, strict=True) if kept)
-        return replace(self, T=self.T[keep], n_prompts=self.n_prompts[keep], stderr=self.stderr[keep], tasks=tasks)
+        coverage = None if self.coverage is None else self.coverage[keep]
+        T, n_prompts, stderr = self.T[keep], self.n_prompts[keep], self.stderr[keep]
+        return replace(self, T=T, n_prompts=n_prompts, stderr=stderr, coverage=coverage, tasks=tasks)
+
+    def columns(self, keep: NDArray[np.bool_]) -> TaskMatrix:
+        """Return the matrix with only the models where ``keep`` is true."""
+        models = tuple(name for name, stays in zip(self.models, keep.tolist(), strict=True) if stays)
+        coverage = None if self.coverage is None else self.coverage[:, keep]
+        return replace(
+            self,
+            T=self.T[:, keep],
+            n_prompts=self.n_prompts[:, keep],
+            stderr=self.stderr[:, keep],
+            coverage=coverage,
+            models=models,
+            run_ids=self.run_ids[keep],
+        )
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """Models with the best mean over their tasks."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a model without a score has no mean
+            means = np.nanmean(self.T, axis=0)
+        return best_models(self.models, means, higher_is_better=self.higher_is_better)
 
     def complete(self) -> TaskMatrix:
         """Return the matrix of the tasks for which every model has a score."""
@@ -113,20 +161,30 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
     chosen = choose_split(session, benchmark, metric, chosen) if unit == "prompt" else chosen
     only = load_selected_filter(session, benchmark, chosen)
     runs = select_runs(session, benchmark, metric, "prompt" if is_partial else None, chosen)
-    run_ids, task_ids = [run.id for run in runs], list(tasks)
-    T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks, only, chosen.split)
-    stderr = np.full(T.shape, np.nan)
+    run_ids, task_ids, models = [run.id for run in runs], list(tasks), [run.column for run in runs]
+    published = [] if is_partial else _read_published(session, metric, run_ids, tasks)
+    prompt_ids, names = read_prompts(session, tasks, only, chosen.split)
+    Q = read_scores(session, metric.id, run_ids, prompt_ids)
+    scores = TaskScores(Q=Q, names=names, tasks=list(tasks.values()), models=models)
+    if chosen.missing is None:
+        means = scores.average()
+    else:
+        policy = MissingPolicy(
+            name=chosen.missing,
+            min_coverage=chosen.min_coverage,
+            worst=metric.worst,
+            best=metric.best,
+            metric=metric.name,
+        )
+        means = average_treated(scores, policy, ~np.isin(run_ids, [run_id for _, run_id, *_ in published]))
+    T, n_prompts, coverage, stderr = means.T, means.n_prompts, means.coverage, np.full(means.T.shape, np.nan)
     row = {key: i for i, key in enumerate(task_ids)}
     column = {key: j for j, key in enumerate(run_ids)}
-    known = tables.task_score.c
-    published = sa.select(known.task_id, known.run_id, known.value, known.stderr, known.n_prompts).where(
-        known.metric_id == metric.id, known.run_id.in_(run_ids)
-    )
-    for task_id, run_id, value, error, count in [] if is_partial else session.execute(published):
-        if task_id in row:
-            cell = row[task_id], column[run_id]
-            T[cell], stderr[cell] = value, np.nan if error is None else error
-            n_prompts[cell] = count or n_prompts[cell]
+    for task_id, run_id, value, error, count in published:
+        cell = row[task_id], column[run_id]
+        T[cell], stderr[cell] = value, np.nan if error is None else error
+        n_prompts[cell] = count or n_prompts[cell]
+        coverage[cell] = 1.0
     is_measured = np.asarray(~np.isnan(T).all(axis=1))
     if not is_measured.any():
         raise SelectionError(
@@ -135,44 +193,33 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
             if only is None
             else only.empties(metric.name)
         )
-    return TaskMatrix(
+    matrix = TaskMatrix(
         T=T,
         n_prompts=n_prompts,
         stderr=stderr,
         tasks=tuple(tasks.values()),
-        models=tuple(run.column for run in runs),
+        models=tuple(models),
         run_ids=np.array(run_ids, dtype=np.int64),
         benchmark=benchmark.label,
         metric=metric.name,
         condition=join_conditions(runs),
         higher_is_better=metric.higher_is_better,
+        worst=metric.worst,
+        best=metric.best,
+        coverage=coverage,
+        missing=chosen.missing,
+        apart=means.apart,
+        missing_warnings=means.warnings,
     ).rows(is_measured)
+    return matrix if means.takes_part.all() else matrix.columns(means.takes_part)
 
 
-def _means_by_task(
-    session: Session,
-    metric_id: int,
-    run_ids: Sequence[int],
-    tasks: dict[int, str],
-    only: PromptFilter | None,
-    split: Sequence[str],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the means over the prompts of each task, ``(n_tasks, n_runs)``, and the number of prompts."""
-    prompt_ids, names = read_prompts(session, tasks, only, split)
-    Q = read_scores(session, metric_id, run_ids, prompt_ids)
-    means, counts = np.full((len(tasks), len(run_ids)), np.nan), np.zeros((len(tasks), len(run_ids)), dtype=np.int64)
-    for i, name in enumerate(tasks.values()):
-        block = Q[np.searchsorted(names, name, "left") : np.searchsorted(names, name, "right")]
-        counts[i] = np.count_nonzero(~np.isnan(block), axis=0)
-        np.divide(_sums(block), counts[i], out=means[i], where=counts[i] > 0)
-    return means, counts
-
-
-def _sums(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum over the prompts of each run, ``(n_runs,)``, independent of their order."""
-    sums = np.nansum(scores, axis=0)
-    is_measured = ~np.isnan(scores)
-    fractional = np.isfinite(sums) & (is_measured & (scores != np.rint(scores))).any(axis=0)
-    for run in np.flatnonzero(fractional):
-        sums[run] = fsum(scores[is_measured[:, run], run].tolist())
-    return np.asarray(sums)
+def _read_published(
+    session: Session, metric: MetricKey, run_ids: Sequence[int], tasks: dict[int, str]
+) -> list[tuple[int, int, float, float | None, int | None]]:
+    """Return the published scores of some tasks."""
+    known = tables.task_score.c
+    query = sa.select(known.task_id, known.run_id, known.value, known.stderr, known.n_prompts).where(
+        known.metric_id == metric.id, known.run_id.in_(run_ids)
+    )
+    return [tuple(row) for row in session.execute(query).all() if row.task_id in tasks]

@@ -22,7 +22,7 @@ from tracker.plugins.parameters import (
     unwrap_optional,
 )
 from tracker.queries.findings.latest_findings import Findings
-from tracker.queries.selection import ClaimableOption, SelectionOption
+from tracker.queries.selection import POLICIES, ClaimableOption, Policy, SelectionOption, Unit
 from tracker.recording.registry import KIND, MARK, find_analysis
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Declaration:
         optional: inputs that may be None (``weights: PromptWeights | None``); they are loaded if the selection names
             them.
         parameters: the keyword-only parameters.
+        missing: default policy for missing scores.
+        policies: policies for missing scores that make sense.
         help: docstring of its module.
         code_version: version of the package, and checksum of the module's source.
     """
@@ -55,6 +57,8 @@ class Declaration:
     inputs: Mapping[str, Any]
     optional: frozenset[str]
     parameters: Sequence[Parameter]
+    missing: Policy
+    policies: Sequence[Policy]
     help: str
     code_version: str
 
@@ -71,6 +75,12 @@ class Declaration:
         """Return whether such an input is required; without the option, the only possible one is used."""
         kinds = [kind for name, kind in self.inputs.items() if name not in self.optional]
         return any(getattr(kind, "SELECTION_OPTION", None) == choice for kind in kinds)
+
+    @property
+    def score_units(self) -> tuple[Unit, ...]:
+        """Return the units of scores that the policy for missing scores treats; empty without such scores."""
+        units = [kind.SCORE_UNITS for kind in self.inputs.values() if getattr(kind, "SCORE_UNITS", ())]
+        return min(units, key=len, default=())
 
     @property
     def claimed_options(self) -> Mapping[str, str]:
@@ -164,6 +174,10 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
         inputs[name] = kind
     if not inputs:
         raise error("it has no input; the first parameter declares its data, such as scores: PerformanceMatrix")
+    missing: Policy
+    missing, policies = getattr(function, "__suffrage_missing__", ("common", POLICIES))
+    if missing not in policies or not set(policies) <= set(POLICIES):
+        raise error(f"its policies for missing scores are {missing!r} of {list(policies)}; known: {list(POLICIES)}")
     names = [parameter.name for parameter in parameters]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise error(f"the parameter {repeated[0]} is declared {names.count(repeated[0])} times")
@@ -174,6 +188,8 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
         inputs=inputs,
         optional=frozenset(optional),
         parameters=tuple(parameters),
+        missing=missing,
+        policies=policies,
         help=doc,
         code_version=hash_sources(plugin),
     )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.queries.findings.summary import Summary as Summary
+from tracker.queries.selection import POLICIES, Policy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,8 +202,19 @@ F = TypeVar("F", bound=Callable[..., Report])
 @overload
 def analysis(function: F) -> F: ...
 @overload
-def analysis(*, in_verdict: Mapping[str, Any] | None = None) -> Callable[[F], F]: ...
-def analysis(function: F | None = None, *, in_verdict: Mapping[str, Any] | None = None) -> F | Callable[[F], F]:
+def analysis(
+    *,
+    in_verdict: Mapping[str, Any] | None = None,
+    missing: Policy = "common",
+    policies: Sequence[Policy] = POLICIES,
+) -> Callable[[F], F]: ...
+def analysis(
+    function: F | None = None,
+    *,
+    in_verdict: Mapping[str, Any] | None = None,
+    missing: Policy = "common",
+    policies: Sequence[Policy] = POLICIES,
+) -> F | Callable[[F], F]:
     """Mark a function as an analysis: its module becomes a command.
 
     The command is named after the module (``prompt_correlation`` → ``prompt-correlation``), its help is the module's
@@ -212,10 +224,14 @@ def analysis(function: F | None = None, *, in_verdict: Mapping[str, Any] | None 
         function: the analysis.
         in_verdict: a literal mapping, if `suffrage verdict` is to run the analysis and show its `Report.verdict`: the
             parameters that differ from the defaults there, such as a shorter time limit. It is read from the source.
+        missing: default policy for missing scores; see `tracker.queries.ranking.missing`. Scores are complete under any
+            other than ``bounds``.
+        policies: policies that make sense.
     """
 
     def mark(function: F) -> F:
         function.__suffrage_analysis__ = True  # type: ignore[attr-defined]
+        function.__suffrage_missing__ = missing, tuple(policies)  # type: ignore[attr-defined]
         return function
 
     return mark if function is None else mark(function)

@@ -18,6 +18,7 @@ from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.notices import get_default_metric, list_notices
+from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
@@ -28,6 +29,8 @@ from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
 
 if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
     from tracker.recording.finding import Report
 
 
@@ -255,6 +258,7 @@ def _load_inputs(
     _check_selection(declaration, selection)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
+        selection = _choose_policy(session, declaration, selection)
         inputs = {
             name: None
             if name in declaration.optional and not kind.is_chosen(selection)
@@ -264,7 +268,8 @@ def _load_inputs(
         warnings: tuple[str, ...] = ()
         if selection and benchmark and "filter" not in declaration.claimed_options:
             warnings = list_filter_warnings(session, benchmark, selection)
-        warnings = (*list_notices(session), *warnings)
+        treated = (text for loaded in inputs.values() for text in getattr(loaded, "missing_warnings", ()))
+        warnings = (*list_notices(session), *warnings, *dict.fromkeys(treated))
         if selection and benchmark and selection.metric is None:
             selection = replace(selection, metric=get_default_metric(session, benchmark.id))
         used = [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
@@ -297,6 +302,24 @@ def _load_inputs(
         parameters=parameters,
         provenance=provenance,
         warnings=warnings,
+    )
+
+
+def _choose_policy(session: Session, declaration: Declaration, selection: Selection | None) -> Selection | None:
+    """Return the selection with an explicit policy for missing scores, if the analysis reads scores."""
+    if selection is None:
+        return None
+    if not declaration.score_units:
+        if selection.missing is not None:
+            raise SelectionError(f"{declaration.name} does not use missing. Leave --missing out.")
+        return selection
+    return choose_policy(
+        session,
+        selection,
+        default=declaration.missing,
+        supported=declaration.policies,
+        units=declaration.score_units,
+        subject=declaration.name,
     )
 
 

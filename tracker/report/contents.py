@@ -99,8 +99,9 @@ def gather_contents(
     """
     benchmark = find_benchmark(session, selection.benchmark)
     selection = replace(selection, metric=board.metric)
-    scores = load_performance_matrix(session, selection) if board.unit == "prompt" else None
-    by_task = load_task_matrix(session, selection)
+    stored = replace(selection, missing=None)
+    scores = load_performance_matrix(session, stored) if board.unit == "prompt" else None
+    by_task = load_task_matrix(session, stored)
     findings = tuple(
         load_finding_records(
             session, tables.finding.c.benchmark_id == benchmark.id, tables.finding.c.status == "complete"

@@ -89,15 +89,13 @@ def _template_values(
         "board": board,
         "ranks": contents.ranks,
         "rows": rows,
-        "unranked": [row for row in rows if row["unranked"]],
+        "apart": [row for row in rows if row["apart"]],
         "axis": {"low": format_score(low), "high": format_score(high)},
         "counted": f"{format_count(len(rows), 'model')} on {units}"
         + (f" in {format_count(board.n_tasks, 'task')}" if board.unit == "prompt" and board.n_tasks else ""),
         "units": units,
         "interval_text": describe_intervals(board),
-        "chosen": describe_selection(
-            {**contents.selection.as_json(), "metric": "", "missing": _missing_policy(contents)}
-        ),
+        "chosen": describe_selection({**contents.selection.as_json(), "metric": ""}),
         "as_of": format_day(contents.as_of) if contents.as_of else "",
         "verdict": contents.verdict,
         "answers": ANSWERS,
@@ -151,10 +149,6 @@ def _as_json(value: Any) -> str:
     from jinja2.utils import htmlsafe_json_dumps
 
     return htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _missing_policy(contents: Contents) -> str:
-    return "" if contents.board.missing == "unranked" else contents.board.missing
 
 
 def _task_table(contents: Contents) -> NumberTable | None:

@@ -45,9 +45,9 @@ def scores() -> NDArray[np.float64]:
     return (rng.random((600, 4)) < np.array([0.9, 0.6, 0.59, 0.2])).astype(float)
 
 
-def board(engine: sa.Engine, missing: str = "unranked", **choices: object) -> Leaderboard:
+def board(engine: sa.Engine, missing: str | None = None, **choices: object) -> Leaderboard:
     with transaction(engine, write=False) as session:
-        return load_leaderboard(session, Selection(benchmark="b", **choices), missing)  # type: ignore[arg-type]
+        return load_leaderboard(session, Selection(benchmark="b", missing=missing, **choices))  # type: ignore[arg-type]
 
 
 def test_ranks_that_can_be_distinguished_are_single_and_the_others_share_an_interval(
@@ -97,12 +97,14 @@ def test_a_model_without_a_rank_and_a_better_mean_is_named_beside_the_verdict(
     engine: sa.Engine, tmp_path: object
 ) -> None:
     Q = scores()
-    Q[0, 0] = np.nan
+    Q[:60, 0] = np.nan
     put(engine, tmp_path, Q)
     result = board(engine)
-    assert result.describe_better_unranked().startswith("far-ahead has no rank but a better mean. ")
-    assert board(engine, "complete").describe_better_unranked() == ""
-    assert replace(result, higher_is_better=False).describe_better_unranked() == ""
+    assert result.describe_better_apart() == (
+        "far-ahead is listed apart but has a better mean. To rank all of them: --min-coverage 0.9"
+    )
+    assert board(engine, min_coverage=0.9).describe_better_apart() == ""
+    assert replace(result, higher_is_better=False).describe_better_apart() == ""
 
 
 def test_every_interval_holds_its_rank(engine: sa.Engine, tmp_path: object) -> None:
@@ -115,15 +117,15 @@ def test_every_interval_holds_its_rank(engine: sa.Engine, tmp_path: object) -> N
 
 def test_a_model_without_a_rank_has_no_interval_and_narrows_no_other(engine: sa.Engine, tmp_path: object) -> None:
     Q = scores()
-    Q[5, 1] = np.nan
+    Q[5:50, 1] = np.nan
     put(engine, tmp_path, Q)
     result = board(engine)
     assert set(result.rank_intervals) == {"far-ahead", "close-b", "far-behind"}
     assert result.rank_intervals["far-behind"].high == 3
     assert result.groups == ()
-    complete = board(engine, "complete")
-    assert set(complete.rank_intervals) == set(MODELS)
-    assert complete.n_units == 599
+    common = board(engine, "common", min_coverage=0.5)
+    assert set(common.rank_intervals) == set(MODELS)
+    assert common.n_units == 555
 
 
 def test_guessed_scores_are_not_tested(engine: sa.Engine, tmp_path: object) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import select_complete_weighted, select_weighted
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.standard_errors import effective_sample_size, scale_to_mean_one
 
@@ -80,31 +80,6 @@ class TestWeightedScores:
         result = select_weighted(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
         assert result.weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
         assert result.n_effective == pytest.approx(3)
-
-
-class TestCompleteWeightedScores:
-    def test_only_prompts_with_a_score_from_every_model_are_weighted(self) -> None:
-        Q = np.array([[0.0, 1.0, NAN], [1.0, NAN, NAN], [1.0, 1.0, NAN], [0.0, 1.0, NAN]])
-        result = select_complete_weighted(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
-        assert result.scores.models == ("m0", "m1")
-        assert result.scores.prompt_ids.tolist() == [10, 13]
-        assert result.weights.tolist() == [0.5, 1.5]
-        assert result.scores.Q.flags.c_contiguous
-        assert result.warnings[0] == "Models without a score here are left out: m2."
-        assert result.warnings[1].startswith(
-            "1 of 4 prompts lack a score from some model and are left out; 1 of them only from m1"
-        )
-        assert result.warnings[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
-
-    def test_no_complete_prompt_is_refused_with_the_models_to_leave_out(self) -> None:
-        Q = np.array([[0.0, NAN], [NAN, 1.0]])
-        with pytest.raises(SelectionError, match="so that none is left"):
-            select_complete_weighted(matrix(Q))
-
-    def test_weights_only_on_incomplete_prompts_are_refused(self) -> None:
-        Q = np.array([[0.0, NAN], [1.0, 1.0]])
-        with pytest.raises(SelectionError, match="give no weight to any selected prompt"):
-            select_complete_weighted(matrix(Q), weights(1.0))
 
 
 POSITIVE = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(1e-3, 1e3))

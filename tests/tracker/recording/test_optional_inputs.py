@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracker.queries.ranking.weighted_scores import select_complete_weighted
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.weights import PromptWeights
@@ -45,7 +45,7 @@ class Mean(Finding):
 
 @analysis
 def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: PromptTexts) -> Report:
-    chosen = select_complete_weighted(scores, weights)
+    chosen = select_weighted(scores, weights)
     mean = float((chosen.weights @ chosen.scores.Q).mean() / len(chosen.weights))
     found = Mean(
         mean=mean, n_effective=chosen.n_effective, weighted=weights is not None, n_texts=len(prompts.prompt_ids)

@@ -87,6 +87,8 @@ class TestFinding:
             "seed": "5",
             "selection.benchmark": "arithmetic",
             "selection.condition": "full",
+            "selection.missing": "common",
+            "selection.min_coverage": "0.95",
         }
         assert set(run.data.metrics) == {"mean", "spread", "n_prompts"}
         assert all(math.isfinite(value) for value in run.data.metrics.values())

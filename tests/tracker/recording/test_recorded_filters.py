@@ -105,7 +105,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracker.queries.ranking.weighted_scores import select_complete_weighted
+from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Finding, Report, Summary, analysis
@@ -119,7 +119,7 @@ class Worth(Finding):
 
 @analysis
 def analyze(scores: PerformanceMatrix, weights: PromptWeights | None) -> Report:
-    voters = select_complete_weighted(scores, weights)
+    voters = select_weighted(scores, weights)
     worth = Worth(n_prompts=voters.scores.n_prompts, n_effective=voters.n_effective)
     summary = Summary(f"{worth.n_prompts} prompts are worth {worth.n_effective:.1f}.")
     return Report(worth, summary=summary, warnings=voters.warnings)

@@ -126,7 +126,7 @@ class TestForPeople:
     def test_tables_sort_by_keyboard_and_keep_those_without_a_number_last(self, wide: Seen) -> None:
         head = wide.page.query_selector("table.board th:has-text('rank') button")
         column = "[...document.querySelectorAll('table.board tbody tr')].map(row => row.cells[0].textContent)"
-        for expected in (["1.5", "1.5", "3", "4", "–"], ["4", "3", "1.5", "1.5", "–"]):
+        for expected in (["1", "2.5", "2.5", "4", "5"], ["5", "4", "2.5", "2.5", "1"]):
             head.focus()
             wide.page.keyboard.press("Enter")
             assert wide.page.evaluate(column) == expected

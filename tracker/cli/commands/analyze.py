@@ -11,11 +11,13 @@ import click
 
 from tracker.cli.help_text import Command, Group
 from tracker.cli.options import (
+    BOUNDS,
     against_option,
     cluster_option,
     database_option,
     encoder_option,
     format_option,
+    missing_options,
     mlflow_options,
     optional_encoder_option,
     selection_options,
@@ -149,6 +151,9 @@ def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
 
     def decorate(function: Any) -> Any:
         decorated: Any = selection_options(function, declaration.claimed_options)
+        if declaration.score_units:
+            default = BOUNDS if declaration.missing == "bounds" else declaration.missing
+            decorated = missing_options(default, declaration.policies)(decorated)
         if declaration.has_option("weights"):
             decorated = weights_option(decorated)
         if declaration.has_option("cluster"):

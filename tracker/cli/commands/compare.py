@@ -14,9 +14,11 @@ import click
 from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.help_text import Command
 from tracker.cli.options import (
+    BOUNDS,
     cluster_option,
     database_option,
     format_option,
+    missing_options,
     mlflow_options,
     selection_options,
 )
@@ -80,6 +82,7 @@ def _split_names(function: Callable[..., None]) -> Callable[..., None]:
               "are equivalent.")  # fmt: skip
 @picture_option
 @click.option("--record", is_flag=True, help="Record the comparison as a finding and publish it to MLflow.")
+@missing_options(BOUNDS, min_coverage=0.0)
 @cluster_option
 @selection_options
 @database_option

@@ -66,7 +66,12 @@ def _explain_none(benchmark: str | None, name: str | None) -> str:
 def _narrowed(selection: Mapping[str, Any] | None) -> str:
     """What was chosen of the benchmark's data, such as a filter; '' where all was."""
     chosen = (selection or {}).items()
-    return format_value({name: value for name, value in chosen if name != "benchmark" and value != WHOLE.get(name)})
+    return format_value({name: value for name, value in chosen if name != "benchmark" and value not in _plain(name)})
+
+
+def _plain(name: str) -> tuple[Any, ...]:
+    """Return the values of a recorded field that the list does not show."""
+    return ("bounds", "common") if name == "missing" else (WHOLE.get(name),)
 
 
 def _headline(row: FindingRow) -> str:

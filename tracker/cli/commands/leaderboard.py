@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import cluster_option, database_option, format_option, selection_options, weights_option
+from tracker.cli.options import (
+    BOUNDS,
+    cluster_option,
+    database_option,
+    format_option,
+    missing_options,
+    selection_options,
+    weights_option,
+)
 from tracker.cli.output import inform, print_rows, warn
-from tracker.queries.selection import POLICIES, Policy, Selection
+from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
@@ -22,40 +30,31 @@ MAX_NAMES, MAX_GROUPS = 8, 6
 
 @click.command(cls=Command)
 @click.argument("benchmark")
-@click.option(
-    "--missing",
-    type=click.Choice(POLICIES),
-    default="unranked",
-    show_default=True,
-    help=(
-        "Treatment of missing scores. unranked: the model has no rank; fail: stop; complete: use "
-        "only prompts with scores from all models; worst: the worst possible score; impute: "
-        "estimate from the other scores."
-    ),
-)
+@missing_options(BOUNDS)
 @cluster_option
 @weights_option
 @selection_options
 @database_option
 @format_option
-def command(selection: Selection, missing: Policy, database: str | None, output_format: str) -> None:
+def command(selection: Selection, database: str | None, output_format: str) -> None:
     """Rank models by their mean score.
 
     The column `ranks` is an interval of ranks. All intervals hold together with 95 % probability: each pair of models
     is tested on the prompts both have scores for, with Holm's correction. Intervals use standard errors clustered by
     task, or by --cluster, where possible. Prompts are assumed to be a sample of those that matter. With --weights,
-    means and errors are weighted and there are no rank intervals.
+    means and errors are weighted and there are no rank intervals. Intervals hold for every value of missing scores that
+    the metric allows.
 
     Examples:
         suffrage leaderboard mmlu_pro
-        suffrage leaderboard mmlu_pro --missing complete
+        suffrage leaderboard mmlu_pro --missing common
         suffrage leaderboard mmlu_pro --weights task-equal --format json
     """
     from tracker.database import connect, transaction
     from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, load_leaderboard
 
     with transaction(connect(database, create=False), write=False) as session:
-        board = load_leaderboard(session, selection, missing)
+        board = load_leaderboard(session, selection)
     if output_format != "table":
         names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
         ranks = [f"rank_{field.name}" for field in fields(RankInterval)]
@@ -71,7 +70,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
 def _print_board(board: Leaderboard, *, clustered: bool) -> None:
     """Print the verdict about rank 1, the table, then what else limits the ranking."""
     inform(board.describe_lead())
-    if better := board.describe_better_unranked():
+    if better := board.describe_better_apart():
         warn(better)
     tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
@@ -99,12 +98,10 @@ def _print_board(board: Leaderboard, *, clustered: bool) -> None:
 
 
 def _print_warnings(board: Leaderboard, *, clustered: bool) -> None:
-    """Print why models have no rank, why errors are not clustered, and the warnings."""
+    """Print why models are listed apart, why errors are not clustered, and the warnings."""
     for row in board.rows:
-        if row.unranked:
-            inform(f"{row.model} has no rank: {row.unranked}.")
-    if any(row.unranked for row in board.rows):
-        inform("Choose how to treat missing scores with --missing.")
+        if row.apart:
+            inform(f"{row.model} is listed apart: {row.apart}.")
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and clustered:
         inform(f"Standard errors are not clustered: {reasons.pop()}.")

@@ -7,9 +7,17 @@ from pathlib import Path
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import cluster_option, database_option, mlflow_options, selection_options, weights_option
+from tracker.cli.options import (
+    BOUNDS,
+    cluster_option,
+    database_option,
+    missing_options,
+    mlflow_options,
+    selection_options,
+    weights_option,
+)
 from tracker.cli.output import inform, warn
-from tracker.queries.selection import POLICIES, Policy, Selection
+from tracker.queries.selection import Selection
 
 
 @click.command(cls=Command)
@@ -24,13 +32,7 @@ from tracker.queries.selection import POLICIES, Policy, Selection
     help="HTML file to write.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
-@click.option(
-    "--missing",
-    type=click.Choice(POLICIES),
-    default="unranked",
-    show_default=True,
-    help="Treatment of missing scores, as for `suffrage leaderboard`.",
-)
+@missing_options(BOUNDS)
 @click.option("--no-prompts", is_flag=True, help="Omit the texts of prompts, for example to keep a test set private.")
 @cluster_option
 @weights_option
@@ -41,7 +43,6 @@ def command(
     selection: Selection,
     output: Path,
     force: bool,
-    missing: Policy,
     no_prompts: bool,
     database: str | None,
     tracking_uri: str,
@@ -68,7 +69,7 @@ def command(
     engine = connect(database, create=False)
     if not no_mlflow:
         mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
-    built = build_report(engine, selection, missing=missing, with_prompts=not no_prompts)
+    built = build_report(engine, selection, with_prompts=not no_prompts)
     write_file(output, built.page, force=force)
     for notice in built.notices:
         warn(notice)

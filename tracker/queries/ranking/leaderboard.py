@@ -23,9 +23,10 @@ from tracker.queries.notices import list_notices
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard_intervals import add_rank_intervals
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
+from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts, rank_by_tasks
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
-from tracker.queries.selection import Policy, Selection, restricts_split
+from tracker.queries.selection import Selection, Unit, restricts_split
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
 from tracker.queries.task_matrix import load_task_matrix
@@ -40,7 +41,6 @@ MAX_NAMES = 5
 def load_leaderboard(
     session: Session,
     selection: Selection,
-    missing: Policy = "unranked",
     *,
     with_rank_intervals: bool = True,
     n_resamples: int = 1000,
@@ -48,15 +48,15 @@ def load_leaderboard(
 ) -> Leaderboard:
     """Rank the models of a selection by their means, with rank intervals.
 
-    A model that lacks scores which others under the same metric and condition have is unranked. It is listed below the
-    ranked models, with the number of missing scores. If runs are selected, the others are the other selected runs;
-    selecting models only hides rows. Prompts without a weight, with weight 0, or removed by a filter are excluded for
-    all models.
+    The prompts that any model has scores for, under the same metric and condition, are expected of every model. Missing
+    scores are treated by the policy of the selection: by default ``bounds``, or ``common`` under a metric without
+    bounds. Models below the least coverage are listed apart, below the ranked ones. If runs are selected, the prompts
+    of these runs are expected; selecting models only hides rows. Prompts without a weight, with weight 0, or removed by
+    a filter are excluded for all models.
 
     Args:
         session: the store; only committed data are visible.
-        selection: the selection.
-        missing: policy for missing scores; see `tracker.queries.ranking.missing`.
+        selection: the selection, with the policy for missing scores; see `tracker.queries.ranking.missing`.
         with_rank_intervals: whether to test all pairs of models for rank intervals and groups.
         n_resamples: number of resamples of prompts, or of whole clusters, for bootstrap ranks; 0 for none.
         seed: seed of the resamples.
@@ -66,15 +66,18 @@ def load_leaderboard(
         SelectionError: scores are missing and the policy is ``fail``; the selection is empty, or names no metric
             although there are several; or weights or a filter are selected for scores of whole tasks.
     """
+    units: tuple[Unit, ...] = ("prompt", "task")
+    selection = choose_policy(session, selection, default="bounds", units=units, treats_tasks=True)
     benchmark = find_benchmark(session, selection.benchmark)
-    metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
+    metric, unit = find_metric(session, benchmark, selection, units)
     selection = replace(selection, metric=metric.name)
     if unit == "task" and (selection.filter is not None or restricts_split(selection.split)):
         raise make_task_scores_error(benchmark, metric.name)
     selection = choose_split(session, benchmark, metric, selection) if unit == "prompt" else selection
     models = {run.id: run.column for run in select_runs(session, benchmark, metric, None, selection)}
     options = RankingOptions(
-        missing=missing,
+        missing=selection.missing or "bounds",
+        min_coverage=selection.min_coverage,
         run_ids=frozenset(models) if selection.models else None,
         clusters=Clusters.load(session, selection) if selection.cluster and unit == "prompt" else None,
         worst=metric.worst,
@@ -91,7 +94,7 @@ def _rank(
     session: Session, benchmark: BenchmarkKey, selection: Selection, unit: str, options: RankingOptions
 ) -> Leaderboard:
     """Compute means, errors and ranks; the models of the whole benchmark define the expected prompts."""
-    all_models = replace(selection, models=())
+    all_models = replace(selection, models=(), missing=None)
     weights = load_prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
     if unit == "prompt":
         return rank_by_prompts(load_performance_matrix(session, all_models), weights, options)

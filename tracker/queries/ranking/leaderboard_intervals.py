@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from tracker.queries.clusters import TASK, Clusters
-from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
 from tracker.statistics.grouping import group_rows
@@ -37,13 +36,18 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
     if reason := _unavailable(board):
         return replace(board, no_rank_intervals=reason)
     assert board.scores is not None
-    scores = _ranked_columns(board.scores, {row.run_id for row in board.rows if row.rank is not None})
+    scores = board.scores
     if np.isinf(scores.Q).any():
         return replace(board, no_rank_intervals="some scores are infinite")
     groups = group_rows(scores.tasks if clusters is None else clusters.align(scores.prompt_ids))
     by = TASK if clusters is None else clusters.field
     ranks = rank_intervals(
-        scores.Q, groups, higher_is_better=scores.higher_is_better, n_resamples=n_resamples, seed=seed
+        scores.Q,
+        groups,
+        bounds=scores.bounds,
+        higher_is_better=scores.higher_is_better,
+        n_resamples=n_resamples,
+        seed=seed,
     )
     ends = zip(ranks.rank_low, ranks.rank_high, ranks.bootstrap_low, ranks.bootstrap_high, strict=True)
     return replace(
@@ -74,13 +78,3 @@ def _unavailable(board: Leaderboard) -> str:
     if n_ranked < 2:
         return "fewer than two models have a rank"
     return explain_too_many(n_ranked).rstrip(".") if n_ranked > MAX_TESTED_MODELS else ""
-
-
-def _ranked_columns(scores: PerformanceMatrix, run_ids: set[int]) -> PerformanceMatrix:
-    kept = np.array([key in run_ids for key in scores.run_ids.tolist()])
-    return replace(
-        scores,
-        Q=np.ascontiguousarray(scores.Q[:, kept]),
-        models=tuple(name for name, stays in zip(scores.models, kept.tolist(), strict=True) if stays),
-        run_ids=scores.run_ids[kept],
-    )

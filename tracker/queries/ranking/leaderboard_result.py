@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -24,11 +25,14 @@ class LeaderboardRow:
         stderr: standard error assuming independent prompts; None with fewer than two.
         stderr_clustered: standard error clustered by task, or by the selected field; None with the reason in
             ``unclustered``.
+        worst_mean, best_mean: mean if every missing score is the worst, or the best, that the metric allows; equal to
+            ``mean`` without missing scores, and under other policies than ``bounds``.
         low, high: ends of the 95 % interval: of Student's t with G − 1 degrees of freedom around the clustered standard
-            error of G tasks, else with n − 1 degrees around the plain one; None without an error.
-        rank: 1 is best, ties share the mean rank; None with the reason in ``unranked``.
+            error of G tasks, else with n − 1 degrees around the plain one; None without an error. United over the worst
+            and the best values of missing scores.
+        rank: by ``mean``, 1 is best, ties share the mean rank; None with the reason in ``apart``.
         unclustered: why there is no clustered standard error; '' if there is one.
-        unranked: why there is no rank; '' if there is one.
+        apart: why the model is listed apart, without a rank; '' if it is ranked.
         n_effective: Kish's effective number of prompts (or tasks), (Σw)² / Σw²; ``n`` with equal weights.
         unverified: scores that the run's harness reports and that its rows do not give; '' if there are none.
     """
@@ -44,7 +48,9 @@ class LeaderboardRow:
     high: float | None
     rank: float | None
     unclustered: str = ""
-    unranked: str = ""
+    apart: str = ""
+    worst_mean: float | None = None
+    best_mean: float | None = None
     n_effective: float = 0.0
     unverified: str = ""
 
@@ -67,7 +73,7 @@ class RankInterval:
 
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard:
-    """A leaderboard: the ranked models from the best on, then the unranked ones.
+    """A leaderboard: the ranked models from the best on, then those listed apart.
 
     Attributes:
         benchmark, metric, condition: of the selection.
@@ -82,7 +88,7 @@ class Leaderboard:
         filter_id: the finding whose kept prompts are used; None for all prompts.
         missing: policy for missing scores.
         cluster: field whose equal values define a cluster; ``none`` without clusters.
-        scores: the ranked matrix, with all models that define the expected prompts; None for scores of whole tasks.
+        scores: the ranked matrix, after the policy for missing scores; None for scores of whole tasks.
         rank_intervals: by model, of the ranked models; empty without any.
         no_rank_intervals: why there are no rank intervals; '' if there are.
         groups: names of models of which no two differ significantly, in the order of their ranks, best first; a model
@@ -102,7 +108,7 @@ class Leaderboard:
     weights: str = ""
     n_effective: float = 0.0
     filter_id: int | None = None
-    missing: Policy = "unranked"
+    missing: Policy = "bounds"
     cluster: str = TASK
     scores: PerformanceMatrix | None = field(default=None, repr=False, compare=False)
     rank_intervals: Mapping[str, RankInterval] = field(default_factory=dict)
@@ -149,17 +155,22 @@ class Leaderboard:
             return f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
         return f"{lead}; no other of the {len(ranked):,} ranked models may be first (95% confidence)."
 
-    def describe_better_unranked(self) -> str:
-        """Return a warning about models without a rank whose mean is better than the first; '' without any."""
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """Names of the models with the best rank."""
+        best = min((row.rank for row in self.rows if row.rank is not None), default=None)
+        return tuple(row.model for row in self.rows if best is not None and row.rank == best)
+
+    def describe_better_apart(self) -> str:
+        """Return a warning about models listed apart whose mean is better than the first; '' without any."""
         first = next((row.mean for row in self.rows if row.rank is not None), None)
         sign = 1 if self.higher_is_better else -1
-        names = [
-            row.model for row in self.rows if row.rank is None and first is not None and sign * (row.mean - first) > 0
-        ]
-        if not names:
+        better = [row for row in self.rows if row.rank is None and first is not None and sign * (row.mean - first) > 0]
+        if not better:
             return ""
-        verb = "has no rank but a better mean" if len(names) == 1 else "have no rank but better means"
-        return f"{join_names(names)} {verb}. To rank them on the prompts that all share: --missing complete"
+        verb = "is listed apart but has a better mean" if len(better) == 1 else "are listed apart but have better means"
+        coverage = math.floor(100 * min(row.coverage for row in better)) / 100
+        return f"{join_names([row.model for row in better])} {verb}. To rank all of them: --min-coverage {coverage:g}"
 
     def describe_trials(self) -> str:
         """Return a notice that scores are averages over trials; '' if each prompt has one trial."""

@@ -14,9 +14,10 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy
 from tracker.queries.ranking.weighted_scores import select_weighted
-from tracker.queries.selection import Policy
+from tracker.queries.selection import MIN_COVERAGE, Policy
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.queries.weights import PromptWeights
+from tracker.statistics.rank_intervals import fill_bounds
 from tracker.statistics.ranking import mean_ranks
 from tracker.statistics.standard_errors import WeightedMeans, confidence_interval, scale_to_mean_one, weighted_means
 
@@ -27,12 +28,14 @@ class RankingOptions:
 
     Attributes:
         missing: policy for missing scores.
+        min_coverage: share of the prompts (or tasks) that a model must have scores for to be ranked.
         run_ids: keys of the runs to rank; None ranks all. The other runs define the expected prompts.
         clusters: clusters of the prompts; None for their tasks.
         worst, best: the metric's bounds in the order of merit; None without bounds.
     """
 
-    missing: Policy = "unranked"
+    missing: Policy = "bounds"
+    min_coverage: float = MIN_COVERAGE
     run_ids: frozenset[int] | None = None
     clusters: Clusters | None = None
     worst: float | None = None
@@ -44,7 +47,14 @@ class RankingOptions:
 
     def missing_policy(self, unit: str, metric: str) -> MissingPolicy:
         """Return the policy with its unit and bounds."""
-        return MissingPolicy(name=self.missing, unit=unit, worst=self.worst, best=self.best, metric=metric)
+        return MissingPolicy(
+            name=self.missing,
+            min_coverage=self.min_coverage,
+            unit=unit,
+            worst=self.worst,
+            best=self.best,
+            metric=metric,
+        )
 
 
 def rank_by_prompts(
@@ -60,23 +70,25 @@ def rank_by_prompts(
     Raises:
         SelectionError: no prompt has a weight, or scores are missing and the policy is ``fail``.
     """
-    options = options or RankingOptions()
+    options = options or _default_options(scores)
     weighted = select_weighted(scores, weights)
-    expected = weighted.scores
+    expected, w = weighted.scores, weighted.weights
     is_ranked = options.is_ranked(expected.run_ids)
-    filled = apply_missing_policy(
+    treated = apply_missing_policy(
         expected.Q, options.missing_policy("prompt", expected.metric), models=expected.models, is_ranked=is_ranked
     )
-    kept = replace(expected.rows(filled.kept), Q=filled.Q)
-    w = weighted.weights if filled.kept.all() else scale_to_mean_one(weighted.weights[filled.kept])
+    kept = expected if treated.columns.all() else expected.columns(treated.columns)
+    if not treated.rows.all():
+        kept, w = kept.rows(treated.rows), scale_to_mean_one(w[treated.rows])
+    kept = replace(kept, Q=np.ascontiguousarray(treated.Q), missing=options.missing)
+    coverage = (~np.isnan(expected.Q)).mean(axis=0)
     clusters = kept.tasks if options.clusters is None else options.clusters.align(kept.prompt_ids)
     cluster_field = TASK if options.clusters is None else options.clusters.field
-    means = weighted_means(kept.Q, clusters, w)
-    n_measured = (~np.isnan(expected.Q)).sum(axis=0)
-    rows = [
-        _prompt_row(kept, means, j, coverage=int(n_measured[j]) / expected.n_prompts, cluster_field=cluster_field)
-        for j in np.flatnonzero(is_ranked & (means.n > 0)).tolist()
-    ]
+    rows = _prompt_rows(kept, w, coverage[treated.columns], options.clusters)
+    is_apart = is_ranked & ~treated.columns & (coverage > 0)
+    if is_apart.any():
+        apart = _prompt_rows(expected.columns(is_apart), weighted.weights, coverage[is_apart], options.clusters)
+        rows += [replace(row, apart=_apart_reason(row.n, expected.n_prompts, "prompts")) for row in apart]
     return Leaderboard(
         benchmark=scores.benchmark,
         metric=scores.metric,
@@ -86,7 +98,7 @@ def rank_by_prompts(
         n_units=kept.n_prompts,
         n_tasks=len(set(kept.tasks.tolist()) - {""}),
         rows=_add_ranks(rows, scores.higher_is_better),
-        warnings=(*weighted.warnings, *filled.warnings, *_unnamed_clusters(clusters, cluster_field)),
+        warnings=(*weighted.warnings, *treated.warnings, *_unnamed_clusters(clusters, cluster_field)),
         weights=weighted.weights_name,
         n_effective=float(w.sum() ** 2 / (w**2).sum()) if weighted.weights_name else float(kept.n_prompts),
         missing=options.missing,
@@ -95,9 +107,49 @@ def rank_by_prompts(
     )
 
 
-def _prompt_row(
-    scores: PerformanceMatrix, means: WeightedMeans, j: int, *, coverage: float, cluster_field: str
-) -> LeaderboardRow:
+def _default_options(scores: PerformanceMatrix | TaskMatrix) -> RankingOptions:
+    """Return the options of a matrix that is ranked without any."""
+    is_bounded = scores.worst is not None and scores.best is not None
+    return RankingOptions(missing="bounds" if is_bounded else "common", worst=scores.worst, best=scores.best)
+
+
+def _prompt_rows(
+    scores: PerformanceMatrix, weights: NDArray[np.float64], coverage: NDArray[np.float64], by: Clusters | None
+) -> list[LeaderboardRow]:
+    """Return the row of each column, without a rank; intervals are united over all values of what is missing.
+
+    Args:
+        scores: the columns.
+        weights: ``(n_prompts,)`` of the prompts.
+        coverage: ``(n_models,)`` shares of the expected prompts with a score.
+        by: clusters of the prompts; None for their tasks.
+    """
+    clusters = scores.tasks if by is None else by.align(scores.prompt_ids)
+    field = TASK if by is None else by.field
+    means = weighted_means(scores.Q, clusters, weights)
+    rows = [_prompt_row(scores, means, j, cluster_field=field) for j in range(scores.n_models)]
+    rows = [replace(row, coverage=share) for row, share in zip(rows, coverage.tolist(), strict=True)]
+    if scores.bounds is None or scores.is_complete:
+        return rows
+    bounds = [replace(scores, Q=filled, missing=None) for filled in fill_bounds(scores.Q, scores.bounds)]
+    extremes = [_prompt_rows(filled, weights, coverage, by) for filled in bounds]
+    return [_unite(row, *ends) for row, *ends in zip(rows, *extremes, strict=True)]
+
+
+def _unite(row: LeaderboardRow, worst: LeaderboardRow, best: LeaderboardRow) -> LeaderboardRow:
+    """Return a row with the interval over the worst and the best values of its missing scores."""
+    low = [end.low for end in (worst, best) if end.low is not None]
+    high = [end.high for end in (worst, best) if end.high is not None]
+    return replace(
+        row,
+        low=min(low, default=None),
+        high=max(high, default=None),
+        worst_mean=worst.mean,
+        best_mean=best.mean,
+    )
+
+
+def _prompt_row(scores: PerformanceMatrix, means: WeightedMeans, j: int, *, cluster_field: str) -> LeaderboardRow:
     """Return the row of a column, without a rank."""
     n, n_clusters, mean = int(means.n[j]), int(means.n_clusters[j]), float(means.mean[j])
     stderr = means.plain_error(j)
@@ -109,7 +161,7 @@ def _prompt_row(
         model=scores.models[j],
         run_id=int(scores.run_ids[j]),
         n=n,
-        coverage=coverage,
+        coverage=1.0,
         mean=mean,
         stderr=stderr,
         stderr_clustered=clustered,
@@ -117,7 +169,8 @@ def _prompt_row(
         high=high,
         rank=None,
         unclustered=reason,
-        unranked=_unranked_reason(n, scores.n_prompts, "prompts"),
+        worst_mean=mean,
+        best_mean=mean,
         n_effective=float(means.n_effective[j]),
     )
 
@@ -128,30 +181,44 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
     Raises:
         SelectionError: scores are missing and the policy is ``fail``.
     """
-    options = options or RankingOptions()
+    options = options or _default_options(scores)
     is_ranked = options.is_ranked(scores.run_ids)
-    filled = apply_missing_policy(
+    treated = apply_missing_policy(
         scores.T, options.missing_policy("task", scores.metric), models=scores.models, is_ranked=is_ranked
     )
-    n_measured = (~np.isnan(scores.T)).sum(axis=0)
-    rows = [
-        _task_row(scores, filled.Q, j, coverage=int(n_measured[j]) / scores.n_tasks)
-        for j in np.flatnonzero(is_ranked & ~np.isnan(filled.Q).all(axis=0)).tolist()
-    ]
+    coverage = (~np.isnan(scores.T)).mean(axis=0)
+    kept = replace(scores.columns(treated.columns), T=treated.Q, missing=options.missing)
+    rows = _task_rows(kept, coverage[treated.columns], options)
+    is_apart = is_ranked & ~treated.columns & (coverage > 0)
+    if is_apart.any():
+        apart = _task_rows(scores.columns(is_apart), coverage[is_apart], options)
+        rows += [replace(row, apart=_apart_reason(row.n, scores.n_tasks, "tasks")) for row in apart]
     return Leaderboard(
         benchmark=scores.benchmark,
         metric=scores.metric,
         condition=scores.condition,
         higher_is_better=scores.higher_is_better,
         unit="task",
-        n_units=len(filled.Q),
-        n_tasks=len(filled.Q),
+        n_units=len(treated.Q),
+        n_tasks=len(treated.Q),
         rows=_add_ranks(rows, scores.higher_is_better),
-        warnings=filled.warnings,
-        n_effective=float(len(filled.Q)),
+        warnings=treated.warnings,
+        n_effective=float(len(treated.Q)),
         missing=options.missing,
         cluster=NONE,
     )
+
+
+def _task_rows(scores: TaskMatrix, coverage: NDArray[np.float64], options: RankingOptions) -> list[LeaderboardRow]:
+    """Return the row of each column, without a rank; intervals are united over all values of what is missing."""
+    rows = [_task_row(scores, scores.T, j, coverage=share) for j, share in enumerate(coverage.tolist())]
+    if scores.missing != "bounds" or scores.is_complete or options.worst is None or options.best is None:
+        return rows
+    extremes = [
+        [_task_row(scores, T, j, coverage=share) for j, share in enumerate(coverage.tolist())]
+        for T in fill_bounds(scores.T, (options.worst, options.best))
+    ]
+    return [_unite(row, *ends) for row, *ends in zip(rows, *extremes, strict=True)]
 
 
 def _task_row(scores: TaskMatrix, T: NDArray[np.float64], j: int, *, coverage: float) -> LeaderboardRow:
@@ -172,7 +239,8 @@ def _task_row(scores: TaskMatrix, T: NDArray[np.float64], j: int, *, coverage: f
         high=high,
         rank=None,
         unclustered="scores are of whole tasks",
-        unranked=_unranked_reason(n, len(T), "tasks"),
+        worst_mean=mean,
+        best_mean=mean,
         n_effective=float(n),
     )
 
@@ -194,15 +262,15 @@ def _unclustered_reason(n: int, n_unnamed: int, n_clusters: int, field: str) -> 
     return f"all prompts are in one {field}" if n_clusters < 2 else ""
 
 
-def _unranked_reason(n: int, n_expected: int, units: str) -> str:
-    return f"{n_expected - n:,} of {n_expected:,} {units} are missing" if n < n_expected else ""
+def _apart_reason(n: int, n_expected: int, units: str) -> str:
+    return f"{n_expected - n:,} of {n_expected:,} {units} are missing"
 
 
 def _add_ranks(rows: Sequence[LeaderboardRow], higher_is_better: bool) -> tuple[LeaderboardRow, ...]:
-    """Return the rows in order, ranked if no score is missing; tied models are in the order of their names."""
+    """Return the rows in order, ranked unless listed apart; tied models are in the order of their names."""
     sign = -1.0 if higher_is_better else 1.0
-    complete = sorted((row for row in rows if not row.unranked), key=lambda row: row.model)
-    ranks = mean_ranks(np.array([row.mean for row in complete]), higher_is_better=higher_is_better)
-    ranked = [replace(row, rank=rank) for row, rank in zip(complete, ranks.tolist(), strict=True)]
-    unranked = sorted((row for row in rows if row.unranked), key=lambda row: (sign * row.mean, row.model))
-    return (*sorted(ranked, key=lambda row: (row.rank, row.model)), *unranked)
+    standing = sorted((row for row in rows if not row.apart), key=lambda row: row.model)
+    ranks = mean_ranks(np.array([row.mean for row in standing]), higher_is_better=higher_is_better)
+    ranked = [replace(row, rank=rank) for row, rank in zip(standing, ranks.tolist(), strict=True)]
+    apart = sorted((row for row in rows if row.apart), key=lambda row: (sign * row.mean, row.model))
+    return (*sorted(ranked, key=lambda row: (row.rank, row.model)), *apart)

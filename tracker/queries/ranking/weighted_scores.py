@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,52 +82,3 @@ def select_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = N
         weights_name=weights.name,
         warnings=tuple(warnings),
     )
-
-
-def select_complete_weighted(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
-    """Select the prompts that have a weight and a score from every model that has any, with a warning about the others.
-
-    Args:
-        scores: the matrix.
-        weights: selected weights; None for equal weights.
-
-    Raises:
-        SelectionError: no prompt is left; the message names models to leave out.
-    """
-    is_measured = ~np.isnan(scores.Q)
-    has_scores, answered = np.asarray(is_measured.any(axis=1)), np.asarray(is_measured.any(axis=0))
-    warnings = []
-    if not answered.all():
-        without = [name for name, has in zip(scores.models, answered.tolist(), strict=True) if not has]
-        warnings.append(
-            f"Models without a score here are left out: {', '.join(without[:5])}{' …' if len(without) > 5 else ''}."
-        )
-        scores = replace(
-            scores,
-            Q=scores.Q[:, answered],
-            models=tuple(name for name, has in zip(scores.models, answered.tolist(), strict=True) if has),
-            run_ids=scores.run_ids[answered],
-        )
-        is_measured = is_measured[:, answered]
-    if not is_measured[has_scores].all():
-        warnings.append(_incomplete(scores, is_measured[has_scores]))
-        if not is_measured.all(axis=1).any():
-            raise SelectionError(warnings[-1])
-    chosen = select_weighted(scores.complete(), weights)
-    kept = replace(chosen.scores, Q=np.ascontiguousarray(chosen.scores.Q))
-    return replace(chosen, scores=kept, warnings=(*warnings, *chosen.warnings))
-
-
-def _incomplete(scores: PerformanceMatrix, is_measured: NDArray[np.bool_]) -> str:
-    """Count the prompts that some model lacks, and name the model with the most of them."""
-    n, complete = len(is_measured), int(is_measured.all(axis=1).sum())
-    lacks = (~is_measured).sum(axis=1)
-    alone = (~is_measured[lacks == 1]).sum(axis=0)
-    text = f"{n - complete:,} of {n:,} prompts lack a score from some model"
-    text += ", so that none is left" if complete == 0 else " and are left out"
-    if scores.n_models > 1 and alone.max(initial=0) > 0.05 * n:
-        worst = int(alone.argmax())
-        return f"{text}; {alone[worst]:,} of them only from {scores.models[worst]}: choose --models without it."
-    few = sorted(zip((~is_measured).sum(axis=0).tolist(), scores.models, strict=True), reverse=True)[:3]
-    missing = ", ".join(f"{name} {count:,}" for count, name in few if count)
-    return f"{text}. Most are missing from: {missing}. To keep more prompts, choose --models without these."

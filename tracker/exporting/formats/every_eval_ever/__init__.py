@@ -35,9 +35,9 @@ from tracker.exporting.outputs import FileTree
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
 from tracker.queries.filtering.prompt_filter import load_selected_filter
-from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
+from tracker.queries.resolution import benchmark_label, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
-from tracker.queries.selection import Selection, restricts_split
+from tracker.queries.selection import Selection, Unit, restricts_split
 from tracker.queries.sql import tables
 from tracker.run_fields import RUN_FIELDS
 

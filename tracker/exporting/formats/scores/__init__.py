@@ -24,8 +24,8 @@ from tracker.exporting.formats.scores.task_scores import build_task_score_table
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
-from tracker.queries.resolution import Unit, find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selection import Selection, Unit
 
 UNITS: Mapping[str, Unit] = {"prompts": "prompt", "tasks": "task"}
 
