@@ -56,7 +56,7 @@ def analyze(
     Raises:
         SelectionError: fewer than two models have enough scores, scores are infinite, or an option is out of range.
     """
-    validate(find_problems(scores.Q, len(scores.apart), n_resamples=n_resamples, level=level, seed=seed))
+    validate(find_problems(scores.Q, len(scores.excluded), n_resamples=n_resamples, level=level, seed=seed))
     groups = group_rows(clusters.align(scores.prompt_ids))
     ranks = rank_intervals(
         scores.Q,

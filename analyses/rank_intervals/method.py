@@ -26,7 +26,7 @@ class SeparableRanks(Finding):
         n_prompts: prompts that any model was measured on.
         n_clusters: clusters of these prompts; 0 where errors are not clustered.
         cluster: what makes a cluster.
-        n_apart: models without a rank, since too many scores are missing.
+        n_excluded: models without a rank, since too many scores are missing.
         n_missing: missing scores of the ranked models.
         unclustered_reason: why errors are not clustered; '' where they are.
         ranks: everything ranks.
@@ -36,7 +36,7 @@ class SeparableRanks(Finding):
     n_prompts: int
     n_clusters: int
     cluster: str
-    n_apart: int
+    n_excluded: int
     n_missing: int
     unclustered_reason: str
     ranks: RankIntervals
@@ -52,7 +52,7 @@ class SeparableRanks(Finding):
             drawn = float((ranks.bootstrap_high - ranks.bootstrap_low + 1).mean())
         return {
             "n_models": float(len(self.models)),
-            "n_apart": float(self.n_apart),
+            "n_excluded": float(self.n_excluded),
             "n_missing": float(self.n_missing),
             "n_prompts": float(self.n_prompts),
             "n_clusters": Undefined(self.unclustered_reason) if self.unclustered_reason else float(self.n_clusters),
@@ -97,7 +97,7 @@ def separable_ranks(
         n_prompts=scores.n_prompts,
         n_clusters=groups.n_groups if ranks.is_clustered else 0,
         cluster=clusters.field,
-        n_apart=len(scores.apart),
+        n_excluded=len(scores.excluded),
         n_missing=int(np.isnan(scores.Q).sum()),
         unclustered_reason=explain_unclustered(groups, clusters.field),
         ranks=ranks,

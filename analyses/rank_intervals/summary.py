@@ -59,9 +59,9 @@ def _describe_groups(ranks: RankIntervals) -> str:
 
 def _list_caveats(finding: SeparableRanks) -> Iterator[str]:
     groups = finding.ranks.groups
-    if finding.n_apart:
-        noun = "model is" if finding.n_apart == 1 else "models are"
-        yield f"{finding.n_apart:,} {noun} listed apart because too many scores are missing, and may be better."
+    if finding.n_excluded:
+        noun = "model is" if finding.n_excluded == 1 else "models are"
+        yield f"{finding.n_excluded:,} {noun} listed apart because too many scores are missing, and may be better."
     if sum(map(len, groups)) > len({column for group in groups for column in group}):
         yield "Groups overlap: two models can differ significantly although neither differs from a third."
 

@@ -11,16 +11,16 @@ from tracker.queries.score_validation import check_finite
 
 
 def find_problems(
-    Q: NDArray[np.float64], n_apart: int, *, n_resamples: int, level: float, seed: int
+    Q: NDArray[np.float64], n_excluded: int, *, n_resamples: int, level: float, seed: int
 ) -> ValidationErrors:
     """List the reasons why these ranks have no intervals, with the fix.
 
     Args:
         Q: of the ranked models.
-        n_apart: models with too few scores.
+        n_excluded: models with too few scores.
         n_resamples, level, seed: as the user set them.
     """
-    advice = f" {n_apart} lack too many scores; choose other --tasks or --runs." if n_apart else ""
+    advice = f" {n_excluded} lack too many scores; choose other --tasks or --runs." if n_excluded else ""
     return {
         **check_minimum(0, n_resamples=n_resamples, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,

@@ -92,7 +92,7 @@ def load_benchmark_scores(session: Session, name: str, *, as_of: datetime | None
         board = load_leaderboard(session, selection, with_rank_intervals=False)
     except SelectionError as error:
         raise SelectionError(f"--against {name}: {error}") from error
-    ranked = [row for row in board.rows if not row.apart]
+    ranked = [row for row in board.rows if not row.excluded]
     return BenchmarkScores(
         benchmark=board.benchmark,
         metric=board.metric,

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.filtering.prompt_filter import load_selected_filter
-from tracker.queries.ranking.missing import MissingPolicy, ModelApart, apply_missing_policy, no_participant
+from tracker.queries.ranking.missing import ExcludedModel, MissingPolicy, apply_missing_policy, no_participant
 from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
@@ -45,7 +45,7 @@ class PerformanceMatrix(AnalysisInput):
         worst, best: the metric's bounds in the order of merit; None without bounds.
         missing: policy that was applied to missing scores; None if the scores are as stored. ``Q`` has no NaN under any
             other than ``bounds``.
-        apart: models that take no part, because too many of their scores are missing.
+        excluded: models that take no part, because too many of their scores are missing.
         missing_warnings: what the policy left out, filled in or left open.
     """
 
@@ -64,7 +64,7 @@ class PerformanceMatrix(AnalysisInput):
     worst: float | None = None
     best: float | None = None
     missing: Policy | None = None
-    apart: tuple[ModelApart, ...] = ()
+    excluded: tuple[ExcludedModel, ...] = ()
     missing_warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -140,14 +140,14 @@ class PerformanceMatrix(AnalysisInput):
         )
         treated = apply_missing_policy(self.Q, rule, models=self.models, is_ranked=is_ranked)
         if not treated.columns.any():
-            raise no_participant(treated.apart, rule)
+            raise no_participant(treated.excluded, rule)
         matrix = self if treated.columns.all() else self.columns(treated.columns)
         matrix = matrix if treated.rows.all() else matrix.rows(treated.rows)
         return replace(
             matrix,
             Q=np.ascontiguousarray(treated.Q),
             missing=policy,
-            apart=treated.apart,
+            excluded=treated.excluded,
             missing_warnings=treated.warnings,
         )
 

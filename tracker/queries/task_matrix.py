@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from tracker.errors import SelectionError
 from tracker.queries.filtering.prompt_filter import load_selected_filter, make_task_scores_error
 from tracker.queries.performance import best_models
-from tracker.queries.ranking.missing import MissingPolicy, ModelApart
-from tracker.queries.ranking.task_means import TaskScores, average_treated
+from tracker.queries.ranking.missing import ExcludedModel, MissingPolicy
+from tracker.queries.ranking.task_means import ScoresByTask, average_treated
 from tracker.queries.resolution import (
     MetricKey,
     find_benchmark,
@@ -49,7 +49,7 @@ class TaskMatrix(AnalysisInput):
         coverage: ``(n_tasks, n_models)`` share of the task's prompts with a score behind each cell; 1 for a published
             score, 0 for a missing one; None if unknown.
         missing: policy that was applied to missing scores of prompts; None if the scores are as stored.
-        apart: models that take no part, because too many of their scores are missing.
+        excluded: models that take no part, because too many of their scores are missing.
         missing_warnings: what the policy left out or filled in, and cells that are means over part of a task.
     """
 
@@ -69,7 +69,7 @@ class TaskMatrix(AnalysisInput):
     best: float | None = None
     coverage: NDArray[np.float64] | None = None
     missing: Policy | None = None
-    apart: tuple[ModelApart, ...] = ()
+    excluded: tuple[ExcludedModel, ...] = ()
     missing_warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -165,7 +165,7 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
     published = [] if is_partial else _read_published(session, metric, run_ids, tasks)
     prompt_ids, names = read_prompts(session, tasks, only, chosen.split)
     Q = read_scores(session, metric.id, run_ids, prompt_ids)
-    scores = TaskScores(Q=Q, names=names, tasks=list(tasks.values()), models=models)
+    scores = ScoresByTask(Q=Q, names=names, tasks=list(tasks.values()), models=models)
     if chosen.missing is None:
         means = scores.average()
     else:
@@ -208,7 +208,7 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
         best=metric.best,
         coverage=coverage,
         missing=chosen.missing,
-        apart=means.apart,
+        excluded=means.excluded,
         missing_warnings=means.warnings,
     ).rows(is_measured)
     return matrix if means.takes_part.all() else matrix.columns(means.takes_part)

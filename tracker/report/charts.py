@@ -50,7 +50,7 @@ def _means(contents: Contents) -> Chart:
             else ""
         )
         + f"; {row.n:,} {board.unit}s"
-        + (f"; listed apart: {row.apart}" if row.apart else "")
+        + (f"; listed apart: {row.excluded}" if row.excluded else "")
         for row in rows
     ]
     return {
@@ -59,7 +59,7 @@ def _means(contents: Contents) -> Chart:
         "value": [_plain(row.mean) for row in rows],
         "low": [_plain(row.low) for row in rows],
         "high": [_plain(row.high) for row in rows],
-        "dim": [bool(row.apart) for row in rows],
+        "dim": [bool(row.excluded) for row in rows],
         "hover": hover,
         "axis": f"mean {board.metric}",
     }

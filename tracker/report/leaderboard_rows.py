@@ -33,7 +33,7 @@ def build_leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[st
     return [
         {
             "model": row.model,
-            "apart": row.apart,
+            "excluded": row.excluded,
             "rank": format_number(row.rank),
             "rank_value": _sortable(row.rank),
             "span": _format_rank_span(ranks, row.model),
@@ -78,10 +78,10 @@ def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int,
     sentences = [*_best(board), *_list_possible_leaders(board, ranks)]
     if unverified := [row.model for row in board.rows if row.unverified]:
         sentences.append(f"The harness reports other scores than its rows give for {_join_names(unverified)}.")
-    if apart := [row for row in board.rows if row.apart]:
+    if excluded := [row for row in board.rows if row.excluded]:
         sentences.append(
-            f"{format_count(len(apart), 'model')} {'is' if len(apart) == 1 else 'are'} listed apart, because too many "
-            f"scores are missing: {_join_names([row.model for row in apart])}.{_better_apart(board)}"
+            f"{format_count(len(excluded), 'model')} {'is' if len(excluded) == 1 else 'are'} listed apart, because too "
+            f"many scores are missing: {_join_names([row.model for row in excluded])}.{_better_excluded(board)}"
         )
     stale = f", {n_stale} of them stale" if n_stale else ""
     sentences.append(
@@ -109,7 +109,7 @@ def _best(board: Leaderboard) -> list[str]:
     return [f"{best}: {first[0].model}, {format_score(first[0].mean)}{within}."]
 
 
-def _better_apart(board: Leaderboard) -> str:
+def _better_excluded(board: Leaderboard) -> str:
     """Return a sentence about models listed apart with better means than the first; '' without any."""
     ranked = [row.mean for row in board.rows if row.rank is not None]
     sign = 1 if board.higher_is_better else -1
@@ -125,7 +125,7 @@ def _list_possible_leaders(board: Leaderboard, ranks: RankSpans) -> list[str]:
     if not ranks.low:
         return []
     possible = [row.model for row in board.rows if ranks.low.get(row.model) == 1]
-    ranked = "ranked " if any(row.apart for row in board.rows) else ""
+    ranked = "ranked " if any(row.excluded for row in board.rows) else ""
     if len(possible) <= 1:
         return [f"By the rank intervals, no other {ranked}model could be first."]
     return [f"By the rank intervals, {len(possible)} {ranked}models could be first: {_join_names(possible)}."]

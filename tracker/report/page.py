@@ -89,7 +89,7 @@ def _template_values(
         "board": board,
         "ranks": contents.ranks,
         "rows": rows,
-        "apart": [row for row in rows if row["apart"]],
+        "excluded": [row for row in rows if row["excluded"]],
         "axis": {"low": format_score(low), "high": format_score(high)},
         "counted": f"{format_count(len(rows), 'model')} on {units}"
         + (f" in {format_count(board.n_tasks, 'task')}" if board.unit == "prompt" and board.n_tasks else ""),

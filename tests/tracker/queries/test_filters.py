@@ -235,9 +235,9 @@ class TestKeptPrompts:
         gappy = np.full((N, 1), NAN)
         gappy[KEPT] = 1.0
         add_scores(small, gappy, tasks=TASKS, models=["gappy"])
-        assert "missing" in {row.model: row for row in board(small).rows}["gappy"].apart
+        assert "missing" in {row.model: row for row in board(small).rows}["gappy"].excluded
         row = {row.model: row for row in board(small, filter=add_filter(small, KEPT.tolist())).rows}["gappy"]
-        assert (row.apart, row.rank, row.coverage, row.n) == ("", 1.0, 1.0, KEPT.sum())
+        assert (row.excluded, row.rank, row.coverage, row.n) == ("", 1.0, 1.0, KEPT.sum())
 
     def test_a_model_without_a_score_on_kept_prompts_is_named(self, small: sa.Engine) -> None:
         blind = np.full((N, 1), NAN)

@@ -171,7 +171,7 @@ class TestLaws:
         whole = [j for j in range(5) if not np.isnan(Q[:, j]).any()]
         expected = rankdata(-Q[:, whole].sum(axis=0)) if whole else []
         assert [rows[f"m{j}"].rank for j in whole] == list(expected)
-        assert all(row.rank is None and row.apart for name, row in rows.items() if int(name[1:]) not in whole)
+        assert all(row.rank is None and row.excluded for name, row in rows.items() if int(name[1:]) not in whole)
 
     @given(
         hnp.arrays(
@@ -240,7 +240,7 @@ class TestMissing:
         add_scores(store, Q, tasks=["x", "x", "y"])
         result = board(store)
         assert [(row.model, row.rank) for row in result.rows] == [("m1", 1), ("m0", 2), ("m2", None)]
-        assert result.rows[2].apart == "1 of 3 prompts are missing"
+        assert result.rows[2].excluded == "1 of 3 prompts are missing"
         assert result.rows[2].coverage == pytest.approx(2 / 3)
         assert (result.n_units, result.n_tasks, result.unit) == (3, 2, "prompt")
 
@@ -254,7 +254,7 @@ class TestMissing:
         add_task_scores(store, np.array([[0.5, 0.9], [0.7, NAN]]), tasks=["a", "b"], models=["x", "y"])
         result = board(store)
         assert [(row.model, row.rank) for row in result.rows] == [("x", 1), ("y", None)]
-        assert result.rows[1].apart == "1 of 2 tasks are missing"
+        assert result.rows[1].excluded == "1 of 2 tasks are missing"
         assert result.unit == "task"
         assert result.rows[0].stderr == pytest.approx(0.1)
         assert result.rows[0].stderr_clustered is None
@@ -308,7 +308,7 @@ class TestWeights:
         assert [(row.model, row.rank) for row in result.rows] == [("m2", 1), ("m0", 2), ("m1", None)]
         assert [row.mean for row in result.rows] == pytest.approx([1, 0.75, 0])
         assert (result.n_units, result.weights) == (2, f"{key}:custom")
-        assert result.rows[2].apart == "1 of 2 prompts are missing"
+        assert result.rows[2].excluded == "1 of 2 prompts are missing"
         assert result.n_effective == pytest.approx(1.6)
         assert result.warnings[:3] == (
             f"Prompts are weighted by {key}:custom.",

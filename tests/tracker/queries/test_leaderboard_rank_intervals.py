@@ -100,11 +100,11 @@ def test_a_model_without_a_rank_and_a_better_mean_is_named_beside_the_verdict(
     Q[:60, 0] = np.nan
     put(engine, tmp_path, Q)
     result = board(engine)
-    assert result.describe_better_apart() == (
+    assert result.describe_better_excluded() == (
         "far-ahead is listed apart but has a better mean. To rank all of them: --min-coverage 0.9"
     )
-    assert board(engine, min_coverage=0.9).describe_better_apart() == ""
-    assert replace(result, higher_is_better=False).describe_better_apart() == ""
+    assert board(engine, min_coverage=0.9).describe_better_excluded() == ""
+    assert replace(result, higher_is_better=False).describe_better_excluded() == ""
 
 
 def test_every_interval_holds_its_rank(engine: sa.Engine, tmp_path: object) -> None:

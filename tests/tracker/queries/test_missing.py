@@ -18,7 +18,7 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
 from tracker.queries.ranking.missing import MissingPolicy, TreatedScores, apply_missing_policy
 from tracker.queries.ranking.policy_choice import choose_policy
-from tracker.queries.ranking.task_means import TaskMeans, TaskScores, average_treated
+from tracker.queries.ranking.task_means import ScoresByTask, TaskMeans, average_treated
 from tracker.queries.selection import POLICIES, Policy, Selection
 from tracker.statistics.missing_scores import impute
 
@@ -96,11 +96,11 @@ class TestPolicies:
 
 class TestCoverage:
     @pytest.mark.parametrize("name", ["bounds", "common", "worst", "impute"])
-    def test_a_model_below_it_takes_no_part_and_is_listed_apart(self, name: Policy) -> None:
+    def test_a_model_below_it_takes_no_part_and_is_named(self, name: Policy) -> None:
         treated = apply(Q, name, min_coverage=0.8)
         assert treated.columns.tolist() == [True, False, False]
         assert treated.Q.tolist() == Q[:, :1].tolist()
-        assert [(model.model, model.reason) for model in treated.apart] == [
+        assert [(model.model, model.reason) for model in treated.excluded] == [
             ("b", "1 of 4 prompts are missing"),
             ("c", "1 of 4 prompts are missing"),
         ]
@@ -125,7 +125,7 @@ class TestTaskMeans:
         table[::2, 2] = 0.0
         for cell in gaps:
             table[cell] = NAN
-        scores = TaskScores(Q=table, names=np.array(["s"] * 10 + ["t"] * 10), tasks=["s", "t"], models=MODELS)
+        scores = ScoresByTask(Q=table, names=np.array(["s"] * 10 + ["t"] * 10), tasks=["s", "t"], models=MODELS)
         rule = MissingPolicy(name=policy, min_coverage=min_coverage, worst=0.0, best=1.0)
         return average_treated(scores, rule, np.ones(3, dtype=np.bool_))
 
@@ -195,8 +195,8 @@ class TestLeaderboard:
         return store
 
     def test_every_policy_ranks_as_it_reports(self, gappy: sa.Engine) -> None:
-        apart = {row.model: row for row in self.board(gappy).rows}
-        assert (apart["a"].rank, apart["b"].rank, apart["c"].rank) == (1.0, None, None)
+        excluded = {row.model: row for row in self.board(gappy).rows}
+        assert (excluded["a"].rank, excluded["b"].rank, excluded["c"].rank) == (1.0, None, None)
         common = {row.model: row for row in self.board(gappy, "common", min_coverage=0.5).rows}
         assert {name: row.mean for name, row in common.items()} == {"a": 1.0, "b": 0.5, "c": 0.5}
         assert common["b"].coverage == 0.75

@@ -70,7 +70,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
 def _print_board(board: Leaderboard, *, clustered: bool) -> None:
     """Print the verdict about rank 1, the table, then what else limits the ranking."""
     inform(board.describe_lead())
-    if better := board.describe_better_apart():
+    if better := board.describe_better_excluded():
         warn(better)
     tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
@@ -100,8 +100,8 @@ def _print_board(board: Leaderboard, *, clustered: bool) -> None:
 def _print_warnings(board: Leaderboard, *, clustered: bool) -> None:
     """Print why models are listed apart, why errors are not clustered, and the warnings."""
     for row in board.rows:
-        if row.apart:
-            inform(f"{row.model} is listed apart: {row.apart}.")
+        if row.excluded:
+            inform(f"{row.model} is listed apart: {row.excluded}.")
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and clustered:
         inform(f"Standard errors are not clustered: {reasons.pop()}.")

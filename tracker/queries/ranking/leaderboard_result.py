@@ -30,9 +30,9 @@ class LeaderboardRow:
         low, high: ends of the 95 % interval: of Student's t with G − 1 degrees of freedom around the clustered standard
             error of G tasks, else with n − 1 degrees around the plain one; None without an error. United over the worst
             and the best values of missing scores.
-        rank: by ``mean``, 1 is best, ties share the mean rank; None with the reason in ``apart``.
+        rank: by ``mean``, 1 is best, ties share the mean rank; None with the reason in ``excluded``.
         unclustered: why there is no clustered standard error; '' if there is one.
-        apart: why the model is listed apart, without a rank; '' if it is ranked.
+        excluded: why the model is listed apart, without a rank; '' if it is ranked.
         n_effective: Kish's effective number of prompts (or tasks), (Σw)² / Σw²; ``n`` with equal weights.
         unverified: scores that the run's harness reports and that its rows do not give; '' if there are none.
     """
@@ -48,7 +48,7 @@ class LeaderboardRow:
     high: float | None
     rank: float | None
     unclustered: str = ""
-    apart: str = ""
+    excluded: str = ""
     worst_mean: float | None = None
     best_mean: float | None = None
     n_effective: float = 0.0
@@ -161,7 +161,7 @@ class Leaderboard:
         best = min((row.rank for row in self.rows if row.rank is not None), default=None)
         return tuple(row.model for row in self.rows if best is not None and row.rank == best)
 
-    def describe_better_apart(self) -> str:
+    def describe_better_excluded(self) -> str:
         """Return a warning about models listed apart whose mean is better than the first; '' without any."""
         first = next((row.mean for row in self.rows if row.rank is not None), None)
         sign = 1 if self.higher_is_better else -1

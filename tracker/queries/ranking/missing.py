@@ -52,7 +52,7 @@ class MissingPolicy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelApart:
+class ExcludedModel:
     """A model that takes no part, because too many of its scores are missing.
 
     Attributes:
@@ -84,12 +84,12 @@ class Participants:
 
     Attributes:
         columns: ``(k,)`` whether a column takes part.
-        apart: the models that take no part.
+        excluded: the models that take no part.
         warnings: names them.
     """
 
     columns: NDArray[np.bool_]
-    apart: tuple[ModelApart, ...] = ()
+    excluded: tuple[ExcludedModel, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -101,14 +101,14 @@ class TreatedScores:
         Q: ``(n_kept, k_kept)`` scores; NaN only under ``bounds``.
         rows: ``(n,)`` whether a row stays.
         columns: ``(k,)`` whether a column takes part.
-        apart: the models that take no part.
+        excluded: the models that take no part.
         warnings: what was left out, filled in or left open, and the consequences.
     """
 
     Q: NDArray[np.float64]
     rows: NDArray[np.bool_]
     columns: NDArray[np.bool_]
-    apart: tuple[ModelApart, ...] = ()
+    excluded: tuple[ExcludedModel, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -138,7 +138,7 @@ def apply_missing_policy(
         Q=treated if columns.all() else treated[:, columns],
         rows=rows,
         columns=columns,
-        apart=participants.apart,
+        excluded=participants.excluded,
         warnings=(*participants.warnings, *warnings),
     )
 
@@ -164,11 +164,13 @@ def select_participants(
         )
     n = len(Q) - n_missing
     columns = np.asarray(is_ranked & (n > 0) & (n >= policy.min_coverage * len(Q) - 1e-9))
-    apart = tuple(
-        ModelApart(model=models[j], n=int(n[j]), n_expected=len(Q), unit=policy.unit)
+    excluded = tuple(
+        ExcludedModel(model=models[j], n=int(n[j]), n_expected=len(Q), unit=policy.unit)
         for j in np.flatnonzero(is_ranked & ~columns).tolist()
     )
-    return Participants(columns=columns, apart=apart, warnings=(_describe_apart(apart, policy),) if apart else ())
+    return Participants(
+        columns=columns, excluded=excluded, warnings=(_describe_excluded(excluded, policy),) if excluded else ()
+    )
 
 
 def treat_rows(
@@ -220,9 +222,9 @@ def without_bounds(metric: str) -> SelectionError:
     )
 
 
-def no_participant(apart: Sequence[ModelApart], policy: MissingPolicy) -> SelectionError:
+def no_participant(excluded: Sequence[ExcludedModel], policy: MissingPolicy) -> SelectionError:
     """Return the error of an analysis that no model has enough scores for."""
-    best = max(apart, key=lambda model: model.n)
+    best = max(excluded, key=lambda model: model.n)
     if best.n == 0:
         return SelectionError(f"No selected model has a score for any {policy.unit}. Select other models or runs.")
     return SelectionError(
@@ -262,12 +264,12 @@ def _fill_imputed(
     )
 
 
-def _describe_apart(apart: Sequence[ModelApart], policy: MissingPolicy) -> str:
-    names = sorted(apart, key=lambda model: (model.n, model.model))
-    listed = join_names((f"{model.model} ({model.coverage:.1%})" for model in names), MAX_NAMES, noun="more models")
+def _describe_excluded(excluded: Sequence[ExcludedModel], policy: MissingPolicy) -> str:
+    names = sorted(excluded, key=lambda model: (model.n, model.model))
+    models = join_names((f"{model.model} ({model.coverage:.1%})" for model in names), MAX_NAMES, noun="more models")
     return (
         f"Listed apart, with scores for less than {policy.min_coverage:.4g} (--min-coverage) of the "
-        f"{apart[0].n_expected:,} {policy.unit}s: {listed}."
+        f"{excluded[0].n_expected:,} {policy.unit}s: {models}."
     )
 
 

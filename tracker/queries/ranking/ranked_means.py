@@ -85,10 +85,12 @@ def rank_by_prompts(
     clusters = kept.tasks if options.clusters is None else options.clusters.align(kept.prompt_ids)
     cluster_field = TASK if options.clusters is None else options.clusters.field
     rows = _prompt_rows(kept, w, coverage[treated.columns], options.clusters)
-    is_apart = is_ranked & ~treated.columns & (coverage > 0)
-    if is_apart.any():
-        apart = _prompt_rows(expected.columns(is_apart), weighted.weights, coverage[is_apart], options.clusters)
-        rows += [replace(row, apart=_apart_reason(row.n, expected.n_prompts, "prompts")) for row in apart]
+    is_excluded = is_ranked & ~treated.columns & (coverage > 0)
+    if is_excluded.any():
+        excluded = _prompt_rows(
+            expected.columns(is_excluded), weighted.weights, coverage[is_excluded], options.clusters
+        )
+        rows += [replace(row, excluded=_exclusion_reason(row.n, expected.n_prompts, "prompts")) for row in excluded]
     return Leaderboard(
         benchmark=scores.benchmark,
         metric=scores.metric,
@@ -189,10 +191,10 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
     coverage = (~np.isnan(scores.T)).mean(axis=0)
     kept = replace(scores.columns(treated.columns), T=treated.Q, missing=options.missing)
     rows = _task_rows(kept, coverage[treated.columns], options)
-    is_apart = is_ranked & ~treated.columns & (coverage > 0)
-    if is_apart.any():
-        apart = _task_rows(scores.columns(is_apart), coverage[is_apart], options)
-        rows += [replace(row, apart=_apart_reason(row.n, scores.n_tasks, "tasks")) for row in apart]
+    is_excluded = is_ranked & ~treated.columns & (coverage > 0)
+    if is_excluded.any():
+        excluded = _task_rows(scores.columns(is_excluded), coverage[is_excluded], options)
+        rows += [replace(row, excluded=_exclusion_reason(row.n, scores.n_tasks, "tasks")) for row in excluded]
     return Leaderboard(
         benchmark=scores.benchmark,
         metric=scores.metric,
@@ -262,15 +264,15 @@ def _unclustered_reason(n: int, n_unnamed: int, n_clusters: int, field: str) -> 
     return f"all prompts are in one {field}" if n_clusters < 2 else ""
 
 
-def _apart_reason(n: int, n_expected: int, units: str) -> str:
+def _exclusion_reason(n: int, n_expected: int, units: str) -> str:
     return f"{n_expected - n:,} of {n_expected:,} {units} are missing"
 
 
 def _add_ranks(rows: Sequence[LeaderboardRow], higher_is_better: bool) -> tuple[LeaderboardRow, ...]:
     """Return the rows in order, ranked unless listed apart; tied models are in the order of their names."""
     sign = -1.0 if higher_is_better else 1.0
-    standing = sorted((row for row in rows if not row.apart), key=lambda row: row.model)
+    standing = sorted((row for row in rows if not row.excluded), key=lambda row: row.model)
     ranks = mean_ranks(np.array([row.mean for row in standing]), higher_is_better=higher_is_better)
     ranked = [replace(row, rank=rank) for row, rank in zip(standing, ranks.tolist(), strict=True)]
-    apart = sorted((row for row in rows if row.apart), key=lambda row: (sign * row.mean, row.model))
-    return (*sorted(ranked, key=lambda row: (row.rank, row.model)), *apart)
+    excluded = sorted((row for row in rows if row.excluded), key=lambda row: (sign * row.mean, row.model))
+    return (*sorted(ranked, key=lambda row: (row.rank, row.model)), *excluded)

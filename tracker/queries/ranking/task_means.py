@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tracker.name_lists import join_names
 from tracker.queries.ranking.missing import (
+    ExcludedModel,
     MissingPolicy,
-    ModelApart,
     no_participant,
     select_participants,
     treat_rows,
@@ -30,7 +30,7 @@ class TaskMeans:
         n_prompts: ``(n_tasks, n_runs)`` prompts behind each mean.
         coverage: ``(n_tasks, n_runs)`` share of the prompts scored for any run that have a score.
         takes_part: ``(n_runs,)`` runs with enough scores.
-        apart: the others.
+        excluded: the others.
         warnings: what a policy left out or filled in, and means over part of a task.
     """
 
@@ -38,12 +38,12 @@ class TaskMeans:
     n_prompts: NDArray[np.int64]
     coverage: NDArray[np.float64]
     takes_part: NDArray[np.bool_]
-    apart: tuple[ModelApart, ...] = ()
+    excluded: tuple[ExcludedModel, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskScores:
+class ScoresByTask:
     """Scores of prompts, by task.
 
     Attributes:
@@ -75,7 +75,7 @@ class TaskScores:
         return TaskMeans(T=means, n_prompts=counts, coverage=coverage, takes_part=everyone)
 
 
-def average_treated(scores: TaskScores, policy: MissingPolicy, is_treated: NDArray[np.bool_]) -> TaskMeans:
+def average_treated(scores: ScoresByTask, policy: MissingPolicy, is_treated: NDArray[np.bool_]) -> TaskMeans:
     """Return the means after a policy for missing scores.
 
     A task of which a run has less than the least coverage counts as missing: the run's scores there are not used, and
@@ -95,7 +95,7 @@ def average_treated(scores: TaskScores, policy: MissingPolicy, is_treated: NDArr
         return stored
     participants = select_participants(Q[is_measured], policy, models=scores.models, is_ranked=is_treated)
     if not participants.columns.any() and is_treated.all():
-        raise no_participant(participants.apart, policy)
+        raise no_participant(participants.excluded, policy)
     has_few = (stored.coverage < policy.min_coverage - 1e-12) & (stored.n_prompts > 0) & participants.columns
     treated = Q.copy()
     for i, task in enumerate(scores.tasks):
@@ -112,13 +112,13 @@ def average_treated(scores: TaskScores, policy: MissingPolicy, is_treated: NDArr
         means,
         coverage=stored.coverage,
         takes_part=participants.columns | ~is_treated,
-        apart=participants.apart,
+        excluded=participants.excluded,
         warnings=(*participants.warnings, *_describe_policy(scores, means, policy, participants.columns), *gaps),
     )
 
 
 def _describe_policy(
-    scores: TaskScores, means: TaskMeans, policy: MissingPolicy, columns: NDArray[np.bool_]
+    scores: ScoresByTask, means: TaskMeans, policy: MissingPolicy, columns: NDArray[np.bool_]
 ) -> list[str]:
     """Return what the policy did to means; nothing if no score was missing."""
     if not columns.any() or not np.isnan(scores.Q[:, columns]).any():
@@ -133,7 +133,7 @@ def _describe_policy(
 
 
 def _list_gaps(
-    scores: TaskScores, stored: TaskMeans, has_few: NDArray[np.bool_], columns: NDArray[np.bool_]
+    scores: ScoresByTask, stored: TaskMeans, has_few: NDArray[np.bool_], columns: NDArray[np.bool_]
 ) -> list[str]:
     """Return the cells that are means over part of a task, and those that count as missing."""
     partial = (stored.coverage < 1) & (stored.n_prompts > 0) & columns & ~has_few
