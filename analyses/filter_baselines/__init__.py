@@ -82,6 +82,7 @@ def analyze(
         summary=summarize(finding),
         prompt_values=list_prompt_values(finding, decided_scores.prompt_ids),
         rankings=list_rankings(finding, decided_scores.models),
+        ranked_by="by item-response ability",
         tables=list_tables(finding, higher_is_better=scores.higher_is_better),
         figures=list_figures(finding),
         warnings=list_warnings(finding, recorded, decided_scores.models, n_undecided=int((~is_decided).sum())),

@@ -67,6 +67,7 @@ def analyze(
     return Report(
         finding,
         summary=summarize(finding),
+        ranked_by="by mean over tasks",
         rankings={"mean": RankedModels(models=table.models, score=table.T.mean(axis=0), rank=path.limits.sums.before)},
         tables={
             "sweep": tables.list_changes_by_epsilon(path),

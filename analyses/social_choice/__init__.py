@@ -104,6 +104,7 @@ def analyze(
         summary=summarize(finding),
         task_values=tables.list_task_weights(finding),
         rankings=tables.list_rankings(finding, table.models),
+        ranked_by="by win rate" if system == "ordinal" else "by mean over tasks",
         tables=tables.build_tables(finding),
         figures=figures.build_figures(finding, table),
         warnings=[*field.warnings, *collect_warnings(finding, table, exact, time_limit)],

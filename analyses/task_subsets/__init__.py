@@ -86,6 +86,7 @@ def analyze(
         finding,
         summary=summarize(finding),
         task_values={"greedy_position": tables.list_greedy_positions(finding)},
+        ranked_by="by mean over tasks" if rule == "mean" else "by win rate over tasks",
         rankings={"all_tasks": rank(np.arange(exact.n_tasks)), "greedy_tasks": rank(greedy_tasks)},
         tables={"sizes": tables.list_distances_by_size(finding), "greedy": tables.list_greedy_steps(finding)},
         figures=figures.build_figures(finding),

@@ -57,6 +57,8 @@ def analyze(
         finding,
         summary=summarize(finding),
         rankings=tables.list_rankings(finding, higher_is_better=kept.higher_is_better),
+        ranked_by="by mean over tasks" if finding.display_rule == "mean" else f"by {finding.display_rule} over tasks",
+        leaders=tuple(finding.leaders(finding.display_rule)),
         tables=built_tables,
         figures=figures.build_figures(finding),
         warnings=[

@@ -182,6 +182,9 @@ class Report:
         filter: the kept prompts, for an analysis that is a filter; ``--filter ID`` then selects them in every other
             analysis.
         verdict: its lines in the verdict on the benchmark; not stored.
+        ranked_by: how its first ranking ranks, such as ``by win rate``, for a reader who knows the leaderboard.
+        leaders: names of the models that it ranks first; by default those of its first ranking, else those with the
+            best mean of the scores it uses.
     """
 
     finding: Finding
@@ -194,6 +197,8 @@ class Report:
     warnings: Sequence[str] = ()
     filter: FilterDecisions | None = None
     verdict: Sequence[VerdictLine] = ()
+    ranked_by: str = ""
+    leaders: tuple[str, ...] = ()
 
 
 F = TypeVar("F", bound=Callable[..., Report])

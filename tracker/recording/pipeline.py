@@ -18,6 +18,7 @@ from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.notices import get_default_metric, list_notices
+from tracker.queries.ranking.leaders import find_leaders
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
@@ -25,6 +26,7 @@ from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
+from tracker.recording.leaders import name_leaders
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
 
@@ -226,13 +228,14 @@ def _record_failure(engine: sa.Engine, provenance: Provenance, error: Exception,
 
 @dataclass(frozen=True, kw_only=True)
 class _AnalysisInputs:
-    """The loaded inputs of an analysis; ``warnings`` are about them."""
+    """The loaded inputs of an analysis; ``warnings`` are about them, ``leaders`` those of the leaderboard."""
 
     declaration: Declaration
     values: Sequence[Any]
     parameters: Mapping[str, Any]
     provenance: Provenance
     warnings: Sequence[str]
+    leaders: Sequence[str] = ()
 
     def compute(self, workers: int) -> Report:
         """Run the analysis."""
@@ -244,7 +247,10 @@ class _AnalysisInputs:
             report = self.declaration.function(*self.values, **self.parameters)
         if not isinstance(report, Report):
             raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")
-        return _add_warnings(self.warnings, report)
+        report = _add_warnings(self.warnings, report)
+        if self.provenance.selection is None or not self.declaration.score_units:
+            return report
+        return name_leaders(report, self.values, self.provenance.selection, self.leaders)
 
 
 def _load_inputs(
@@ -276,6 +282,7 @@ def _load_inputs(
         warnings = (*warnings, *list_unverified_warnings(session, {key for _, key in used}))
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))
+        leaders = find_leaders(session, selection) if selection and declaration.score_units else ()
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
     digests = [loaded.digest for loaded in inputs.values() if loaded is not None]
     weights = [loaded for loaded in inputs.values() if isinstance(loaded, PromptWeights)]
@@ -302,6 +309,7 @@ def _load_inputs(
         parameters=parameters,
         provenance=provenance,
         warnings=warnings,
+        leaders=leaders,
     )
 
 

@@ -105,6 +105,7 @@ def record_finding(
     finding.headline, finding.timings = report.summary.headline, dict(timings)
     finding.evidence, finding.caveats = list(report.summary.evidence), list(report.summary.caveats)
     finding.warnings = list(report.warnings)
+    finding.leader = ", ".join(report.leaders) or None
     session.add(finding)
     session.flush()
     assert finding.id is not None

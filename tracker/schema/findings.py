@@ -34,6 +34,9 @@ class StoredFinding(Table, table=True):
     error: str | None = column("the error message; null where it is complete", default=None)
     stale: str | None = column("why it no longer holds, where a run it rests on was deleted", default=None)
     headline: str | None = column("the result in one sentence; null where it failed", default=None)
+    leader: str | None = column(
+        "the models with the best rank or mean, separated by commas; null where none is ranked", default=None
+    )
     evidence: Any = column("list of sentences with the numbers behind the headline", kind=Json, default=None)
     caveats: Any = column("list of sentences on what limits the headline", kind=Json, default=None)
     warnings: Any = column("list of further warnings about the data and the method", kind=Json, default=None)

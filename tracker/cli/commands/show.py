@@ -85,6 +85,8 @@ def command(
         click.echo()
         for warning in record.warnings:
             click.echo(f"Warning: {warning}")
+        if record.leader:
+            click.echo(f"{'leader':<9}{record.leader}")
         for name, value in (("data", record.selection), ("options", record.parameters)):
             options = {part: value for part, value in (value or {}).items() if value not in (None, "", [])}
             click.echo(f"{name:<9}{format_value(options)}")

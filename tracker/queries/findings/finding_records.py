@@ -33,6 +33,7 @@ class FindingRow:
         recorded: time of recording, UTC.
         stale: why it should be run again; '' if its data are still the latest.
         selection: its selection.
+        leader: names of the models that it ranks first, separated by commas; '' without any.
     """
 
     id: int
@@ -45,6 +46,7 @@ class FindingRow:
     recorded: datetime
     stale: str
     selection: Any
+    leader: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +220,7 @@ def _common_fields(row: sa.Row[Any], numbers: Sequence[MetricRecord], stale: str
         "recorded": to_utc(row.recorded),
         "stale": stale,
         "selection": row.selection,
+        "leader": row.leader or "",
     }
 
 

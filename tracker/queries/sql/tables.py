@@ -70,6 +70,7 @@ finding = sa.table(
     sa.column("error", sa.String()),
     sa.column("stale", sa.String()),
     sa.column("headline", sa.String()),
+    sa.column("leader", sa.String()),
     sa.column("evidence", sa.JSON(none_as_null=True)),
     sa.column("caveats", sa.JSON(none_as_null=True)),
     sa.column("warnings", sa.JSON(none_as_null=True)),

@@ -102,10 +102,12 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
 
 
 def _finding_tags(analysis: StoredFinding, undefined: Sequence[sa.Row[*tuple[Any, ...]]], stale: str) -> dict[str, str]:
-    """Return the tags: digest, version, seed, undefined metrics and staleness."""
+    """Return the tags: digest, version, leader, seed, undefined metrics and staleness."""
     tags = {"suffrage.input_digest": analysis.input_digest, "suffrage.version": analysis.code_version}
     if stale:
         tags[STALE_TAG] = stale
+    if analysis.leader:
+        tags["suffrage.leader"] = analysis.leader
     if analysis.seed is not None:
         tags["suffrage.seed"] = str(analysis.seed)
     if undefined:
