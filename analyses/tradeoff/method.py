@@ -20,7 +20,7 @@ OPTIONS = {"cardinal": ("columns", "epsilon", "method"), "ordinal": ("top", "top
 """Parameters of social-choice that decide what a sensitivity means."""
 SIZE_OPTIONS = ("top", "top_models")
 """Of them, those in which simulated fields may differ: a field of thousands has ten that lead."""
-WHOLE_DATA_OPTIONS = ("benchmark", "metric", "condition", "variant")
+WHOLE_DATA_OPTIONS = ("benchmark", "metric", "condition", "variant", "missing", "min_coverage")
 """Choices of data under which a finding is still about the benchmark as a whole."""
 
 

@@ -257,7 +257,6 @@ class Store(StoreQueries):
         Raises:
             SuffrageError: as for `analyze`.
         """
-        options.setdefault("min_coverage", 0.0)
         return self.analyze("comparison", benchmark, model_a=model_a, model_b=model_b, **options)
 
     def report(

@@ -180,8 +180,7 @@ def missing_options(
             type=click.Choice(policies),
             show_default=default,
             help="Treatment of missing scores. "
-            + "; ".join(f"{name}: {text}" for name, text in _POLICIES.items() if name in policies)
-            + ".",
+            + " ".join(f"{name}: {text}." for name, text in _POLICIES.items() if name in policies),
         ),
         click.option(
             "--min-coverage",

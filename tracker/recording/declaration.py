@@ -22,7 +22,7 @@ from tracker.plugins.parameters import (
     unwrap_optional,
 )
 from tracker.queries.findings.latest_findings import Findings
-from tracker.queries.selection import POLICIES, ClaimableOption, Policy, SelectionOption, Unit
+from tracker.queries.selection import MIN_COVERAGE, POLICIES, ClaimableOption, Policy, SelectionOption, Unit
 from tracker.recording.registry import KIND, MARK, find_analysis
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Declaration:
         parameters: the keyword-only parameters.
         missing: default policy for missing scores.
         policies: policies for missing scores that make sense.
+        min_coverage: default share of the prompts that a model must have scores for.
         help: docstring of its module.
         code_version: version of the package, and checksum of the module's source.
     """
@@ -59,6 +60,7 @@ class Declaration:
     parameters: Sequence[Parameter]
     missing: Policy
     policies: Sequence[Policy]
+    min_coverage: float
     help: str
     code_version: str
 
@@ -175,7 +177,7 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
     if not inputs:
         raise error("it has no input; the first parameter declares its data, such as scores: PerformanceMatrix")
     missing: Policy
-    missing, policies = getattr(function, "__suffrage_missing__", ("common", POLICIES))
+    missing, policies, min_coverage = getattr(function, "__suffrage_missing__", ("common", POLICIES, MIN_COVERAGE))
     if missing not in policies or not set(policies) <= set(POLICIES):
         raise error(f"its policies for missing scores are {missing!r} of {list(policies)}; known: {list(POLICIES)}")
     names = [parameter.name for parameter in parameters]
@@ -190,6 +192,7 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
         parameters=tuple(parameters),
         missing=missing,
         policies=policies,
+        min_coverage=min_coverage,
         help=doc,
         code_version=hash_sources(plugin),
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.queries.findings.summary import Summary as Summary
-from tracker.queries.selection import POLICIES, Policy
+from tracker.queries.selection import MIN_COVERAGE, POLICIES, Policy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,6 +212,7 @@ def analysis(
     in_verdict: Mapping[str, Any] | None = None,
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
+    min_coverage: float = MIN_COVERAGE,
 ) -> Callable[[F], F]: ...
 def analysis(
     function: F | None = None,
@@ -219,6 +220,7 @@ def analysis(
     in_verdict: Mapping[str, Any] | None = None,
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
+    min_coverage: float = MIN_COVERAGE,
 ) -> F | Callable[[F], F]:
     """Mark a function as an analysis: its module becomes a command.
 
@@ -232,11 +234,12 @@ def analysis(
         missing: default policy for missing scores; see `tracker.queries.ranking.missing`. Scores are complete under any
             other than ``bounds``.
         policies: policies that make sense.
+        min_coverage: default share of the prompts that a model must have scores for.
     """
 
     def mark(function: F) -> F:
         function.__suffrage_analysis__ = True  # type: ignore[attr-defined]
-        function.__suffrage_missing__ = missing, tuple(policies)  # type: ignore[attr-defined]
+        function.__suffrage_missing__ = missing, tuple(policies), min_coverage  # type: ignore[attr-defined]
         return function
 
     return mark if function is None else mark(function)

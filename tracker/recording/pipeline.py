@@ -21,14 +21,14 @@ from tracker.queries.notices import get_default_metric, list_notices
 from tracker.queries.ranking.leaders import find_leaders
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.resolution import find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.selection import MIN_COVERAGE, Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
-from tracker.recording.leaders import name_leaders
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
+from tracker.recording.verdict.leaders import name_leaders
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -321,6 +321,8 @@ def _choose_policy(session: Session, declaration: Declaration, selection: Select
         if selection.missing is not None:
             raise SelectionError(f"{declaration.name} does not use missing. Leave --missing out.")
         return selection
+    if selection.min_coverage == MIN_COVERAGE:
+        selection = replace(selection, min_coverage=declaration.min_coverage)
     return choose_policy(
         session,
         selection,

@@ -150,20 +150,18 @@ class TestHistory:
 
 class TestLeaderboard:
     def test_ranks_have_intervals_and_indistinguishable_groups_are_listed(self, url: str) -> None:
-        result = call("leaderboard", "b", "--missing", "complete", "--database", url)
+        result = call("leaderboard", "b", "--missing", "common", "--database", url)
         verdict, *below = result.stderr.splitlines()
         assert verdict.startswith("org/a is first by 0.")
         assert verdict.endswith("; no other of the 2 ranked models may be first (95% confidence).")
         assert not any("first" in line or "significant" in line for line in below)
-        rows = json.loads(
-            call("leaderboard", "b", "--missing", "complete", "--format", "json", "--database", url).stdout
-        )
+        rows = json.loads(call("leaderboard", "b", "--missing", "common", "--format", "json", "--database", url).stdout)
         assert [(row["rank"], row["rank_low"], row["rank_high"]) for row in rows] == [(1, 1, 1), (2, 2, 2)]
 
-    def test_a_model_without_a_rank_points_to_missing(self, url: str) -> None:
-        message = call("leaderboard", "b", "--database", url).stderr
-        assert "org/b has no rank: 1 of 240 prompts are missing." in message
-        assert "Choose how to treat missing scores with --missing." in message
+    def test_a_model_with_too_few_scores_is_listed_apart_with_the_reason(self, url: str) -> None:
+        message = call("leaderboard", "b", "--min-coverage", "1", "--database", url).stderr
+        assert "org/b is listed apart: 1 of 240 prompts are missing." in message
+        assert "less than 1 (--min-coverage) of the 240 prompts: org/b (99.6%)." in message
 
     def test_missing_scores_can_be_refused(self, url: str) -> None:
         with pytest.raises(SelectionError, match="org/b 1"):

@@ -349,9 +349,13 @@ class TestCommand:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(checksum="another"))
         again = "toy arithmetic --metric 'accuracy of arithmetic' --tasks 'task 0,task 2' --as-of 2099-01-01T12:30:00"
         assert (
-            f"Run it again: `suffrage analyze {again} --filter {key}`." in invoke(filled_file, "show", str(used)).stderr
+            f"Run it again: `suffrage analyze {again} --filter {key} --missing common`."
+            in invoke(filled_file, "show", str(used)).stderr
         )
-        assert "Run it again: `suffrage analyze sieve arithmetic`." in invoke(filled_file, "show", str(key)).stderr
+        assert (
+            "Run it again: `suffrage analyze sieve arithmetic --missing common`."
+            in invoke(filled_file, "show", str(key)).stderr
+        )
 
     def test_the_leaderboard_counts_prompts_without_decision(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).finding_id

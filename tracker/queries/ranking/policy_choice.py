@@ -70,7 +70,7 @@ def check_policy(selection: Selection, supported: Sequence[Policy], subject: str
         SelectionError: the policy is unknown or not supported, or the least coverage is out of range.
     """
     if selection.missing is not None and selection.missing not in POLICIES:
-        raise SelectionError(f"No policy {selection.missing!r} for missing scores. Known: {', '.join(POLICIES)}.")
+        raise SelectionError(f"No missing-score policy {selection.missing!r}. Known: {', '.join(POLICIES)}.")
     if selection.missing is not None and selection.missing not in supported:
         raise SelectionError(
             f"{subject} does not support --missing {selection.missing}. Choose one of: {', '.join(supported)}."

@@ -18,7 +18,7 @@ from tracker.queries.ranking.missing import (
     treat_rows,
 )
 
-MAX_NAMES = 5
+MAX_NAMES = 3
 
 
 @dataclass(frozen=True, kw_only=True)

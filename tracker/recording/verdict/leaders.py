@@ -20,7 +20,7 @@ MAX_NAMES = 3
 
 
 def name_leaders(report: Report, inputs: Sequence[Any], selection: Selection, expected: Sequence[str]) -> Report:
-    """Return a report with its leaders; its headline says if they differ from those of the leaderboard.
+    """Return a report with its leaders; its headline states if they differ from those of the leaderboard.
 
     Args:
         report: the report.
