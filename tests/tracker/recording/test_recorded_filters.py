@@ -348,14 +348,9 @@ class TestCommand:
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(checksum="another"))
         again = "toy arithmetic --metric 'accuracy of arithmetic' --tasks 'task 0,task 2' --as-of 2099-01-01T12:30:00"
-        assert (
-            f"Run it again: `suffrage analyze {again} --filter {key} --missing common`."
-            in invoke(filled_file, "show", str(used)).stderr
-        )
-        assert (
-            "Run it again: `suffrage analyze sieve arithmetic --missing common`."
-            in invoke(filled_file, "show", str(key)).stderr
-        )
+        for finding, arguments in ((used, f"{again} --filter {key}"), (key, "sieve arithmetic")):
+            advice = f"Run it again: `suffrage analyze {arguments} --missing common`."
+            assert advice in invoke(filled_file, "show", str(finding)).stderr
 
     def test_the_leaderboard_counts_prompts_without_decision(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).finding_id
