@@ -124,14 +124,6 @@ class TestLaws:
         assert same(up, down)
         assert (up.rankings["final"].rank + down.rankings["final"].rank == 9).all()
 
-    def test_missing_scores_leave_prompts_out_with_a_warning(self):
-        table = BINARY.copy()
-        table[3, 2] = np.nan
-        report = analyze(matrix(table), None, None, **FEW)
-        assert report.finding.n_prompts == 119
-        assert 103 not in report.prompt_values["position"].prompt_ids
-        assert any("1 of 120 prompts" in warning for warning in report.warnings)
-
     def test_random_orders_within_the_distance_are_counted_at_each_size(self):
         report = analyze(matrix(BINARY), None, None, within=0.1, **FEW)
         table = report.tables["distance"].to_pydict()

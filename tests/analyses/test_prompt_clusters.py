@@ -273,13 +273,6 @@ class TestWarnings:
         assert "The same score on every prompt: model 2." in warnings
         assert "9 permutations cannot give" in warnings
 
-    def test_prompts_without_a_score_from_some_model_are_left_out(self):
-        table = ONE_SCALE.copy()
-        table[0, 0] = np.nan
-        report = run_analysis(table)
-        assert report.finding.n_prompts == 99
-        assert any("lack a score" in warning for warning in report.warnings)
-
 
 class TestFigures:
     @pytest.mark.usefixtures("full_figures")

@@ -225,14 +225,6 @@ class TestDegenerate:
         metrics = run_analysis(matrix(Q)).finding.metrics
         assert all(isinstance(number, float) and np.isfinite(number) for number in metrics.values())
 
-    def test_incomplete_prompts_are_left_out_with_a_warning(self) -> None:
-        scores = simulated()
-        Q = scores.Q.copy()
-        Q[10:15, 0] = np.nan
-        result = run_analysis(replace(scores, Q=Q))
-        assert result.finding.metrics["n_prompts"] == 145
-        assert result.warnings[0].startswith("5 of 150 prompts lack a score from some model and are left out")
-
     def test_reaching_the_largest_number_of_clusters_is_warned_of(self) -> None:
         result = run_analysis(matrix(np.repeat(np.eye(6), 4, axis=0)), max_clusters=5)
         assert any(warning.startswith("The number of clusters reaches max_clusters (5)") for warning in result.warnings)
@@ -245,7 +237,6 @@ class TestErrors:
             ([[1.0], [0.0]], {}, "A ranking needs at least 2 models, here: 1. Select more models."),
             ([[0.0, 0.0]], {}, "Every score is 0, so prompts cannot be clustered by direction."),
             ([[1.0, np.inf], [0.0, 1.0]], {}, "1 scores are infinite. Leave out their runs, or choose another metric."),
-            ([[1.0, np.nan], [np.nan, 1.0]], {}, "so that none is left"),
             ([[1.0, 0.0]], {"max_clusters": 1}, "max_clusters is 1; it must be at least 2."),
             ([[1.0, 0.0]], {"n_restarts": 0}, "n_restarts is 0; it must be at least 1."),
             ([[1.0, 0.0]], {"n_seeds": 0}, "n_seeds is 0; it must be at least 1."),

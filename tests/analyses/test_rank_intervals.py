@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import matplotlib.image
 import numpy as np
@@ -35,7 +36,9 @@ def requested(
         run_ids=np.arange(k),
         metric="accuracy",
         higher_is_better=higher_is_better,
-    )
+        worst=0.0 if higher_is_better else 1.0,
+        best=1.0 if higher_is_better else 0.0,
+    ).treat_missing("bounds")
     names = np.full(n, "") if field == "none" else tasks[:n]
     return analyze(scores, Clusters(field=field, prompt_ids=ids, names=names), **FEW | options)
 
@@ -77,17 +80,19 @@ class TestAgainstReference:
         assert requested(far[:, :2]).summary.headline == (
             "U is first with 95% confidence: no other of the 2 models may be first."
         )
-        far[3, 2] = np.nan
+        far[3:7, 2] = np.nan
         caveats = requested(far).summary.caveats
-        assert caveats[0] == "1 model has no rank because scores are missing, and may be better."
+        assert caveats[0] == "1 model is listed apart because too many scores are missing, and may be better."
 
     def test_mmlu_pro_can_be_distinguished_in_seconds(self, mmlu_pro_full):
         n = mmlu_pro_full.n_prompts
         names = np.array([f"part {i % 14}" for i in range(n)])
-        report = analyze(mmlu_pro_full, Clusters(field="task", prompt_ids=mmlu_pro_full.prompt_ids, names=names))
-        assert report.finding.metrics["n_models"] == 26
-        assert report.finding.metrics["n_left_out"] == 3
-        assert report.warnings[0].startswith("Without a rank, because scores are missing: DeepSeek-Coder-V2,")
+        scores = replace(mmlu_pro_full, worst=0.0, best=1.0).treat_missing("bounds")
+        report = analyze(scores, Clusters(field="task", prompt_ids=mmlu_pro_full.prompt_ids, names=names))
+        assert report.finding.metrics["n_models"] == 28
+        assert report.finding.metrics["n_excluded"] == 1
+        assert report.finding.metrics["n_missing"] == 32
+        assert report.summary.headline.startswith("gemini-1.5-pro-002 is first with 95% confidence")
 
 
 class TestLaws:
@@ -106,17 +111,14 @@ class TestLaws:
         assert second["n_clusters"] == 12
         assert item["n_clusters"] == Undefined("clusters are disabled")
 
-    def test_models_with_gaps_have_no_rank_and_change_no_other(self):
+    def test_a_gap_is_set_against_each_model_that_would_be_better(self):
         gaps = Q.copy()
         gaps[3, 2] = np.nan
         report = requested(gaps)
-        rest = [0, 1, 3, 4, 5]
-        result = requested(Q[:, rest])
-        assert report.rankings["rank-intervals"].models == tuple(MODELS[j] for j in rest)
-        assert (
-            report.rankings["rank-intervals"].rank_low.tolist() == result.rankings["rank-intervals"].rank_low.tolist()
-        )
-        assert report.warnings[0] == "Without a rank, because scores are missing: W."
+        for value in (0.0, 1.0):
+            whole = requested(np.where(np.isnan(gaps), value, gaps)).finding.ranks
+            assert not (report.finding.ranks.better & ~whole.better).any()
+        assert report.finding.models == MODELS
 
     def test_arrays_are_in_the_order_of_the_models(self):
         report = requested()

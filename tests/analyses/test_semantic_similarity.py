@@ -182,13 +182,6 @@ class TestReport:
         assert "Use at least 39" in " ".join(report.warnings)
         assert "5 permutations are too few to test" in report.summary.headline
 
-    def test_rows_with_missing_scores_are_left_out_with_a_warning(self):
-        gaps = TABLE.copy()
-        gaps[3, 2] = np.nan
-        report = run_analysis(gaps, VECTORS)
-        assert report.finding.n_prompts == N - 1
-        assert "lack a score" in report.warnings[0]
-
     def test_equal_weights_are_no_weights(self, related):
         equal = run_analysis(TABLE, VECTORS, np.full(N, 0.25))
         assert equal.finding.metrics == related.finding.metrics

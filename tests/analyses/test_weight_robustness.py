@@ -232,14 +232,6 @@ class TestDegenerate:
         assert report.tables["pairs"].num_rows == 0
         assert set(report.figures) == {"weighted_performance"}
 
-    def test_prompts_with_gaps_are_left_out_with_a_warning(self):
-        table = BINARY.copy()
-        table[:4, 2] = np.nan
-        report = analyze(matrix(table), None, n_draws=1000)
-        assert report.finding.n_prompts == 146
-        assert any("lack a score" in warning for warning in report.warnings)
-        assert same(report.finding, robustness(BINARY[4:], n_draws=1000))
-
 
 class TestErrors:
     @pytest.mark.parametrize(
@@ -250,7 +242,6 @@ class TestErrors:
             (BINARY, {"method": "guessing"}, "exact, sampling"),
             (BINARY, {"method": "sampling", "n_draws": 10**9}, "Use fewer draws"),
             (np.array([[0.0, np.inf], [1, 1]]), {}, "infinite"),
-            (np.array([[0.0, np.nan], [np.nan, 1]]), {}, "choose --models without"),
         ],
     )
     def test_what_cannot_be_weighed_is_refused_with_words_that_help(self, table, options, words):
