@@ -98,10 +98,7 @@ def _print_board(board: Leaderboard, *, clustered: bool) -> None:
 
 
 def _print_warnings(board: Leaderboard, *, clustered: bool) -> None:
-    """Print why models are listed apart, why errors are not clustered, and the warnings."""
-    for row in board.rows:
-        if row.excluded:
-            inform(f"{row.model} is listed apart: {row.excluded}.")
+    """Print why errors are not clustered, and the warnings."""
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and clustered:
         inform(f"Standard errors are not clustered: {reasons.pop()}.")
