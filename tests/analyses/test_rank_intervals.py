@@ -170,7 +170,7 @@ class TestErrors:
         ("options", "words"),
         [
             ({"Q": Q[:, :1]}, "Choose more models"),
-            ({"Q": np.full((3, 3), np.nan)}, "3 lack scores"),
+            ({"Q": np.where(np.arange(3) > 0, np.nan, np.ones((3, 3)))}, "2 lack too many scores"),
             ({"Q": np.full((3, 3), np.inf)}, "infinite"),
             ({"level": 0.0}, "between 0 and 1"),
             ({"n_resamples": -1}, "at least 0"),
