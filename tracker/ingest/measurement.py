@@ -292,8 +292,13 @@ KNOWN_METRICS = {
 
 
 def metric_description(name: str, options: ReadOptions | None = None) -> MetricDescription:
-    """Return the description of a metric; read options override known properties."""
-    known = KNOWN_METRICS.get(name.split(",")[0], MetricDescription(name=name))
+    """Return the description of a metric; read options override known properties.
+
+    The direction is known in any letter case, bounds are not: ``F1`` may be a percentage.
+    """
+    plain = name.split(",")[0]
+    standard = KNOWN_METRICS.get(plain.lower(), MetricDescription(name=name))
+    known = KNOWN_METRICS.get(plain, MetricDescription(name=name, higher_is_better=standard.higher_is_better))
     explicit = options or ReadOptions()
     return MetricDescription(
         name=name,

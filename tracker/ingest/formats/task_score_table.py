@@ -23,6 +23,7 @@ from tracker.ingest.files.tabular.run_rows import TableRuns, parse_runs
 from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, TaskScores, metric_description
 from tracker.ingest.tables import find_layout
+from tracker.ingest.tables.directions import apply_direction
 from tracker.ingest.tables.layout import TableLayout, metric_of_columns
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
 from tracker.ingest.tables.scales import advise_percentages, check_scales, unify_percentages
@@ -109,12 +110,14 @@ class _TaskScoreReader:
         errors = np.full(len(table), np.nan) if numbers.stderr is None else numbers.stderr
         if "stderr" in role and len(layout.values) == 1:
             errors = parse_numbers(table, role["stderr"], self.problems)
-        for code, metric in enumerate(metrics):
+        for code in range(len(metrics)):
             rows = np.flatnonzero(coded.rows == code)
+            by_task = self._values_by_task(values, rows)
+            metric = metrics[code] = apply_direction(table.path, by_task, metrics[code], options, are_rows=True)
             check_bounds(values[rows], metric, column, self.problems, rows)
             self.advice.append(advise_percentages(table.path, values[rows], metric))
             if not self.problems.count:
-                check_scales(table.path, self._values_by_task(values, rows), options, metric, "tasks")
+                check_scales(table.path, by_task, options, metric, "tasks")
         groups, first = compress_codes(
             self.runs.rows * len(metrics) + coded.rows, len(self.runs.described) * len(metrics)
         )

@@ -25,6 +25,7 @@ def apply_direction(
     options: ReadOptions,
     *,
     are_rows: bool = False,
+    summaries: Sequence[str] = (),
 ) -> MetricDescription:
     """Return the metric with the direction that the headings state; a direction in the options overrides them.
 
@@ -36,14 +37,19 @@ def apply_direction(
         metric: the metric without arrows.
         options: how to read the file.
         are_rows: whether the tasks are rows.
+        summaries: headings of averages of the scores, which state the direction of columns that do not.
 
     Raises:
         BadInputError: the arrows differ, contradict the metric or the signs of the scores.
     """
     up = [name for name in columns if heading_direction(name) is True]
     down = [name for name in columns if heading_direction(name) is False]
-    if options.higher_is_better is not None or not (up or down):
+    if options.higher_is_better is not None:
         return metric
+    if not (up or down):
+        stated = {heading_direction(name) for name in (metric.name, *summaries)}
+        is_lower = metric.higher_is_better is None and False in stated and True not in stated
+        return replace(metric, higher_is_better=False) if is_lower else metric
     if down and len(down) < len(columns):
         rest = [name for name in columns if name not in down]
         raise BadInputError(

@@ -31,10 +31,12 @@ from tracker.ingest.tables.rejections import (
     reject_unread_scores,
 )
 from tracker.ingest.tables.table_columns import ColumnError, ColumnRole, TableColumns, profile_columns
-from tracker.ingest.tables.votes import find_vote_columns
+from tracker.ingest.tables.unsupported_tables import find_vote_columns, find_weight_columns
+from tracker.name_lists import join_names
 
 LONG_FORMATS = ("long-table", "task-score-table")
 MAX_READINGS = 3
+MAX_NAMES = 3
 KEPT_ROLES: Mapping[Orientation, Sequence[str]] = {
     "prompts": ("task", "benchmark", "text", "choices", "answer", "split"),
     "models": ("few_shot", "variant", "condition", "run"),
@@ -114,6 +116,13 @@ def classify_table(
     if (votes := find_vote_columns(head.names)) and not options.columns and format is None:
         return TableRejection(
             f"holds pairwise votes ({', '.join(votes)}); battles cannot be imported yet.", is_final=True
+        )
+    if (weights := find_weight_columns(head.names)) and not options.columns and not options.task_columns:
+        return TableRejection(
+            f"holds weights of a regression ({join_names(weights, MAX_NAMES)}), not scores.",
+            "Ingest the table of scores, such as *_leaderboard.csv of AlpacaEval. If these are scores, name them with "
+            "--task-columns NAME.",
+            is_final=True,
         )
     try:
         table = profile_columns(head, options, is_json=is_json_lines(path))

@@ -10,7 +10,7 @@ from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.tables.evidence import COLUMNS, ROWS
 from tracker.ingest.tables.find_layout import find_layout
 from tracker.ingest.tables.layout import TableLayout, TableRejection
-from tracker.ingest.tables.names.column_headings import is_summary_heading
+from tracker.ingest.tables.names.column_headings import is_summary_heading, mentions_summary
 from tracker.ingest.tables.table_columns import list_names
 from tracker.name_lists import join_names
 
@@ -68,7 +68,7 @@ def describe_layout(path: Path, options: ReadOptions, format: str) -> str | None
 
 def warn_of_columns(layout: TableLayout) -> Iterator[str]:
     """Yield which columns were not read, or only as details."""
-    averages = [name for name in layout.skipped if is_summary_heading(name)]
+    averages = [name for name in layout.skipped if is_summary_heading(name) or mentions_summary(name)]
     if averages:
         yield f"skipped averages: {_join(averages)} (--task-columns stores them)"
     if empty := [name for name in layout.skipped if name not in averages]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import NumberColumn
+from tracker.ingest.files.tabular.cells import NumberColumn, is_missing
+from tracker.ingest.files.tabular.table import FileTable
 from tracker.ingest.measurement import MetricDescription, ReadOptions
 from tracker.ingest.tables.names.name_shapes import name_kind
 from tracker.name_lists import join_names
@@ -25,6 +27,8 @@ MAX_PERCENT = 101.0
 DIGITS = 14
 """Decimals of percentages as fractions: 71.2 / 100 is 0.712, not 0.7120000000000001."""
 MAX_NAMES = 5
+THOUSANDS, HUNDREDS = re.compile(r"[1-9]\d{0,2}\.\d{3}"), re.compile(r"[1-9]\d{2}")
+RATING = re.compile(r"(?:^|[^a-z])(?:elo|ratings?|glicko|trueskill)(?:$|[^a-z])", re.I)
 
 
 def unify_percentages(columns: Sequence[NumberColumn], metric: MetricDescription) -> list[NumberColumn]:
@@ -137,6 +141,35 @@ def check_percent_signs(path: Path, columns: Mapping[str, NumberColumn], options
             advice="Skip columns that hold no scores with --ignore-columns NAME, or state that all are scores: "
             "--bounds 0 100",
         )
+
+
+def check_thousands_points(table: FileTable, names: Sequence[str], options: ReadOptions) -> None:
+    """Check that no column of texts may be read as whole numbers with a thousands point, such as an Elo of 1.200.
+
+    Args:
+        table: the table.
+        names: its columns of scores.
+        options: explicit bounds state that the points are decimal ones.
+
+    Raises:
+        BadInputError: every cell of a column of ratings has three decimals, or some have and others are whole.
+    """
+    if options.lower is not None or options.upper is not None:
+        return
+    for name in names:
+        kind = str(table.arrow[name].type)
+        cells = {cell.strip() for cell in table.arrow[name].unique().to_pylist() if cell} if "string" in kind else set()
+        filled = {cell for cell in cells if not is_missing(cell)}
+        points = sorted(cell for cell in filled if THOUSANDS.fullmatch(cell))
+        whole = [cell for cell in filled if HUNDREDS.fullmatch(cell)]
+        if points and len(points) + len(whole) == len(filled) and (whole or RATING.search(name)):
+            cell, number = points[-1], points[-1].replace(".", "")
+            raise BadInputError(
+                table.path,
+                f"column {name!r} has {cell!r}: {number} with a thousands point, or a decimal. Nothing was stored.",
+                advice=f"Write {number}. If it is a decimal, add the bounds, such as --bounds 0 10, or skip the "
+                f"column: {shlex.join(['--ignore-columns', name])}",
+            )
 
 
 def advise_percentages(path: Path, values: NDArray[np.float64], metric: MetricDescription) -> str:

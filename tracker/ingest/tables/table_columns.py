@@ -17,6 +17,7 @@ from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.tables.names.column_headings import (
     attached_stem,
     clean_heading,
+    find_part_summaries,
     has_summary,
     heading_direction,
     is_model_heading,
@@ -58,12 +59,14 @@ class TableColumn:
         heading: its name without sort marks.
         cells: its cells that are not missing.
         is_explicit: whether the user named it as a column of scores.
+        is_part_summary: whether its heading summarizes other columns.
     """
 
     name: str
     heading: str
     cells: Sequence[str]
     is_explicit: bool = False
+    is_part_summary: bool = False
 
     @cached_property
     def direction(self) -> bool | None:
@@ -100,7 +103,7 @@ class TableColumn:
             return ColumnRole.SIDE if self.heading and is_side_heading(self.heading) else ColumnRole.EMPTY
         if is_row_number(self.name) and self.share_of_numbers == 1:
             return ColumnRole.ROW_NUMBER
-        if is_summary_heading(self.heading):
+        if self.is_part_summary or is_summary_heading(self.heading):
             return ColumnRole.SUMMARY
         if self.share_of_numbers and stderr_stem(self.heading) is not None:
             return ColumnRole.STDERR
@@ -202,12 +205,14 @@ def profile_columns(head: TableHead, options: ReadOptions, *, is_json: bool = Fa
     ignored = {name for column in options.ignore_columns for name in _match(head.names, column, "--ignore-columns")}
     ignored -= set(explicit.values())
     tasks = {name for column in options.task_columns for name in _match(head.names, column, "--task-columns")}
+    part_summaries = find_part_summaries(head.names)
     columns = {
         name: TableColumn(
             name,
             clean_heading(name),
             _filled(head.cells[name]),
             is_explicit=name in tasks,
+            is_part_summary=name in part_summaries,
         )
         for name in head.names
         if name not in ignored

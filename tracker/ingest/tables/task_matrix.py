@@ -22,8 +22,14 @@ from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, TaskScores, metric_description
 from tracker.ingest.tables.directions import apply_direction
 from tracker.ingest.tables.layout import TableLayout
-from tracker.ingest.tables.names.column_headings import clean_heading, mentions_summary
-from tracker.ingest.tables.scales import check_percent_signs, check_row_scales, check_scales, unify_percentages
+from tracker.ingest.tables.names.column_headings import clean_heading, is_summary_heading, mentions_summary
+from tracker.ingest.tables.scales import (
+    check_percent_signs,
+    check_row_scales,
+    check_scales,
+    check_thousands_points,
+    unify_percentages,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,9 +91,14 @@ def read_task_matrix(
     T = np.array([column.values for column in columns]).reshape(len(columns), len(table))
     are_rows = layout.orientation == "tasks"
     by_task = dict(zip(_names_of_rows(table, layout), T.T, strict=True)) if are_rows else by_heading
-    metrics = [apply_direction(table.path, by_task, metric, options, are_rows=are_rows) for metric in metrics]
+    summaries = [name for name in layout.skipped if is_summary_heading(name)]
+    metrics = [
+        apply_direction(table.path, by_task, metric, options, are_rows=are_rows, summaries=summaries)
+        for metric in metrics
+    ]
     if not are_rows:
         check_percent_signs(table.path, dict(zip(layout.values, columns, strict=True)), options)
+        check_thousands_points(table, layout.values, options)
     for number, metric in enumerate(metrics):
         rows = np.flatnonzero(metric_of_row == number)
         for name, values in by_heading.items():

@@ -193,6 +193,35 @@ class TestLeaderboards:
         message = error(tmp_path, "Model,MMLU,GSM8K,Relevance\norg/a,71.5,55,-2\norg/b,61,65,3230.4\n")
         assert "with larger numbers: 'Relevance'" in message
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Model,Metric,FLEURS,AMI\norg/a,WER,2.0,15.9\norg/b,WER,1.5,13.9\n",
+            "model,task,score\norg/a,fleurs_wer,2.0\norg/a,ami_wer,15.9\norg/b,fleurs_wer,1.5\norg/b,ami_wer,9\n",
+            "Model,Average WER,FLEURS,AMI\norg/a,9.1,2.0,15.9\norg/b,7.7,1.5,13.9\n",
+        ],
+    )
+    def test_metrics_in_cells_tasks_and_averages_give_the_direction(self, tmp_path: Path, text: str) -> None:
+        metrics = [block.metric for block in read(tmp_path, text).measurements if isinstance(block, TaskScores)]
+        assert {metric.higher_is_better for metric in metrics} == {False}
+
+    def test_a_rating_with_a_thousands_point_is_an_error_that_bounds_resolve(self, tmp_path: Path) -> None:
+        text = "Model,Elo\norg/a-7b,1.251\norg/b-7b,1.200\norg/c-7b,1.092\n"
+        assert "1251 with a thousands point" in error(tmp_path, text)
+        assert task_scores(read(tmp_path, text, lower=0, upper=2))["org/a-7b"] == {"Elo": 1.251}
+        assert "1200 with a thousands point" in error(tmp_path, "Model,Score\norg/a-7b,1.200\norg/b-7b,987\n")
+        content = task_scores(read(tmp_path, "Model,wikitext,ptb\norg/a,17.483,20.112\norg/b,11.770,13.812\n"))
+        assert content["org/b"] == {"wikitext": 11.77, "ptb": 13.812}
+
+    def test_a_summary_of_some_columns_is_no_task(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, "Model,AST Summary,Simple AST,Parallel AST,Recall\norg/a,88,92,81,75\norg/b,7,8,9,1\n")
+        assert task_scores(parsed)["org/a"] == {"Simple AST": 92, "Parallel AST": 81, "Recall": 75}
+        assert any("skipped averages: AST Summary" in text for text in parsed.warnings)
+
+    def test_weights_of_a_regression_are_no_scores(self, tmp_path: Path) -> None:
+        text = ",np.tanh(std_delta_len),instruction_difficulty\norg/a,-1.5,0.8\norg/b,-1.2,0.4\n"
+        assert "holds weights of a regression" in error(tmp_path, text)
+
 
 class TestManyColumns:
     def test_each_of_3000_columns_is_a_prompt(self, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ ALL_SUMMARIES = SUMMARIES | SUMMARY_WORDS
 SHORTEST_SUMMARIES = (word for word in ALL_SUMMARIES if not any(part in word for part in ALL_SUMMARIES - {word}))
 MAYBE_SUMMARY_ROW = "|".join(["<", ROW_SUMMARY_START, *sorted(map(re.escape, SHORTEST_SUMMARIES))])
 """Matches a part of each name that `is_summary_row` accepts."""
+PART_SUMMARY_WORDS = SUMMARY_WORDS | {"summary"}
 LETTERS = re.compile(r"[^\W\d_]+")
 KEY_WORDS = SUMMARY_WORDS | {name for name in SUMMARIES if SUMMARY_WORDS.isdisjoint(LETTERS.findall(name))}
 """Words of which each name that `is_summary_heading` accepts has one."""
@@ -119,7 +120,15 @@ def has_summary(cells: Sequence[str]) -> bool:
 
 def mentions_summary(name: str) -> bool:
     """Return whether a word of a heading states a summary, perhaps of some columns only, such as ``Maths average``."""
-    return any(word in SUMMARY_WORDS for word in _words(name))
+    return any(word in PART_SUMMARY_WORDS for word in _words(name))
+
+
+def find_part_summaries(names: Sequence[str]) -> set[str]:
+    """Return the headings that summarize others, such as ``AST Summary`` beside ``Simple AST`` and ``Parallel AST``."""
+    candidates = list(filter(mentions_summary, names))
+    words = [set(_words(name)) for name in names if name not in candidates] if candidates else []
+    summarized = {name: set(_words(name)) - PART_SUMMARY_WORDS - SUMMARIZED_WORDS for name in candidates}
+    return {name for name, parts in summarized.items() if parts and sum(parts <= heading for heading in words) > 1}
 
 
 def is_outcome_heading(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Recognition of tables of pairwise votes."""
+"""Recognition of tables that cannot be imported: pairwise votes, and the weights of a regression."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ OUTCOMES = frozenset(
      "label", "win", "tie", "winner_model", "winning_model", "human_preference", "annotation", "score",
      "winner_model_a")
 )  # fmt: skip
+REGRESSION_WEIGHTS = re.compile(
+    r"^(?:\(?intercept\)?|coefs?|coefficients?|(?:instruction|length)_(?:difficulty|coefficient))$|^np\.\w+\(|\.astype\("
+)
+"""Headings of weights, such as those by which AlpacaEval corrects win rates for length."""
+
+
+def find_weight_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns of weights of a regression."""
+    return [name for name in names if REGRESSION_WEIGHTS.search(name.strip().lower())]
 
 
 def find_vote_columns(names: Sequence[str]) -> list[str]:
