@@ -94,9 +94,10 @@ def _summarize(plan: StudyPlan) -> Summary:
         f"{scope}: {_count(first.median.n_prompts)} are needed."
     )
     high = "" if plan.n_pairs == 1 else f"; {first.high.detectable:.4f} for 90% of the pairs"
+    units = f"{plan.n_clusters:,} clusters by {plan.cluster}" if plan.n_clusters else "prompts as independent"
     evidence = [
         f"Smallest difference that {plan.n_prompts:,} prompts detect: {first.median.detectable:.4f}{high}.",
-        f"Test: paired, two-sided, at {1 - plan.level:.2g}; {plan.metric} of {plan.benchmark}.",
+        f"Test: paired, two-sided, at {1 - plan.level:.2g}; {plan.metric} of {plan.benchmark}, {units}.",
     ]
     if plan.n_pairs > 1:
         evidence.insert(0, f"90% of the pairs need at most {_count(first.high.n_prompts)} prompts.")
