@@ -1,7 +1,8 @@
 """Test whether prompts with similar meaning are solved by the same models.
 
 For each prompt, fits a line over all other prompts: similarity of the models' scores on similarity of meaning, the
-cosine of their embeddings. Compares the slopes with permuted tables. A small p-value means that meaning predicts
+cosine of their embeddings. Compares the slopes with those of embeddings permuted among prompts of
+similar difficulty and length. A small p-value means that meaning predicts
 which models fail. Needs vectors from `suffrage embed`.
 
 Source: Ailem et al. 2024, sections 3.4 and 5.3, appendix B.
@@ -40,7 +41,7 @@ from tracker.queries.ranking.weighted_scores import WeightedScores, select_weigh
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 
-DRAWN = {"rows": "vectors permuted", "columns": "shuffled columns"}
+DRAWN = {"strata": "vectors permuted within strata", "rows": "vectors permuted", "columns": "shuffled columns"}
 
 
 @analysis(missing="common", policies=("common", "worst", "fail"))
@@ -54,9 +55,10 @@ def analyze(
         Literal["cosine", "hamming"], "Similarity of score vectors. hamming requires scores of 0 and 1."
     ] = "cosine",
     null: Annotated[
-        Literal["rows", "columns"],
-        "Null hypothesis. rows: permute the embeddings; columns: permute each model's scores.",
-    ] = "rows",
+        Literal["strata", "rows", "columns"],
+        "Null hypothesis. strata: permute the embeddings among prompts of similar difficulty and length; rows: among "
+        "all; columns: permute each model's scores.",
+    ] = "strata",
     intercept: Annotated[
         bool, "Fit lines with an intercept. The paper has none, which makes nearly all slopes significant."
     ] = True,
@@ -71,8 +73,8 @@ def analyze(
         embeddings: a vector for each of them. prompts: their texts, for the table of the strongest relations. weights:
         of the partners: each line is fitted by weighted least squares, with the number of partners as degrees of
             freedom. Counts and distributions over the prompts are not weighted. In the permutations a weight stays with
-            its vector; one computed from scores stays with the scores under `rows`, and there is no p-value under
-            `columns`.
+            its vector; one computed from scores stays with the scores under `strata` and `rows`, and there is no
+            p-value under `columns`.
         similarity: of performance vectors.
         null: what the permutations keep.
         intercept: whether the lines have one.
@@ -94,6 +96,7 @@ def analyze(
         similarity=similarity,
         null=null,
         intercept=intercept,
+        lengths=_measure_lengths(prompts, voters.scores.prompt_ids),
         untested_reason=explain_untested(weights, voters),
         n_permutations=n_permutations,
         seed=seed,
@@ -106,6 +109,11 @@ def analyze(
         figures=_figures(finding),
         warnings=_warnings(finding, voters, weights),
     )
+
+
+def _measure_lengths(prompts: PromptTexts, prompt_ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the number of characters of each text; 0 for an unknown one."""
+    return np.array([len(prompts.texts[row] or "") for row in prompts.find_rows(prompt_ids).tolist()], dtype=np.float64)
 
 
 def _tables(
@@ -125,7 +133,7 @@ def _prompt_values(finding: SemanticSimilarity, prompt_ids: NDArray[np.int64]) -
 
 
 def _warnings(finding: SemanticSimilarity, voters: WeightedScores, weights: PromptWeights | None) -> list[str]:
-    moves_weights = finding.null == "rows" and explain_untested(weights, voters)
+    moves_weights = finding.null != "columns" and explain_untested(weights, voters)
     return [
         *voters.warnings,
         *(

@@ -103,6 +103,7 @@ def semantic_similarity(
     similarity: str,
     null: str,
     intercept: bool,
+    lengths: NDArray[np.float64],
     untested_reason: str,
     n_permutations: int,
     seed: int,
@@ -114,10 +115,11 @@ def semantic_similarity(
         E: ``(n_prompts, d)`` vectors, none of them zero.
         weights: ``(n_prompts,)`` of the partners, positive.
         similarity: of performance vectors, "cosine" or "hamming".
-        null: "rows" or "columns".
+        null: "strata", "rows" or "columns".
         intercept: whether the lines have one.
-        untested_reason: why weights forbid p-values under `columns`, empty if they do not; under `rows` such weights go
-            with the scores.
+        lengths: ``(n_prompts,)`` of the texts.
+        untested_reason: why weights forbid p-values under `columns`, empty if they do not; under the others such
+            weights go with the scores.
         n_permutations: tables drawn under the null.
         seed: of all draws.
 
@@ -131,6 +133,7 @@ def semantic_similarity(
         similarity=similarity,
         intercept=intercept,
         null=null,
+        lengths=lengths,
         weights_follow_scores=bool(untested_reason),
         n_permutations=n_permutations,
         seed=seed,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from analyses.presentation.permutation_warnings import list_few_permutations_warnings
 from analyses.semantic_similarity.method import SemanticSimilarity
 from analyses.semantic_similarity.validation import NULL_TEXTS
 from tracker.queries.findings.summary import Summary
-from tracker.statistics.resampling import ALPHA, PermutationTest
+from tracker.statistics.resampling import ALPHA
 
+SMALL_SHARE = 0.01
+"""Share of the variance below which an effect is smaller than what Cohen 1988 calls small."""
 SIMILARITY_TITLES = {"cosine": "cosine similarity", "hamming": "Hamming similarity"}
 
 
@@ -21,25 +23,35 @@ def summarize(finding: SemanticSimilarity) -> Summary:
     )
     is_tested = not finding.test.comparisons["slope.mean"].reason
     return Summary(
-        _headline(finding.test.comparisons, finding.n_permutations),
+        _headline(finding),
         (*_list_evidence(finding), _describe_data(finding)),
-        (caveat,) if is_tested else (),
+        (caveat, *_list_null_caveats(finding)) if is_tested else (),
     )
 
 
-def _headline(tests: Mapping[str, PermutationTest], n_permutations: int) -> str:
-    mean = tests["slope.mean"]
+def _list_null_caveats(finding: SemanticSimilarity) -> Iterator[str]:
+    if finding.null != "strata":
+        yield (
+            f"The null `{finding.null}` does not keep the difficulty and the length of prompts: texts of similar "
+            "length or difficulty alone can give this result. The null `strata` keeps both."
+        )
+
+
+def _headline(finding: SemanticSimilarity) -> str:
+    mean = finding.test.comparisons["slope.mean"]
     if mean.reason:
         return f"Whether performance is related to meaning is open: there is nothing to test ({mean.reason})."
     slope = f"mean slope {mean.observed:z.3f}"
     if mean.verdict:
         direction = "more" if mean.verdict > 0 else "less"
+        explained = finding.r_squared if isinstance(finding.r_squared, float) else 1.0
+        small = f"Meaning hardly matters: it explains {explained:.1%} of performance similarity. "
         return (
-            f"Models perform {direction} similarly on prompts closer in meaning ({slope}, "
-            f"p = {mean.pvalue_two_sided:.3g})."
+            f"{small * (explained < SMALL_SHARE)}Models perform {direction} similarly on prompts closer in meaning "
+            f"({slope}, p = {mean.pvalue_two_sided:.3g})."
         )
     if not mean.can_reject:
-        return f"{n_permutations:,} permutations are too few to test whether performance is related to meaning."
+        return f"{finding.n_permutations:,} permutations are too few to test whether performance is related to meaning."
     return f"Chance can explain how performance is related to meaning ({slope}, p = {mean.pvalue_two_sided:.3g})."
 
 

@@ -12,6 +12,7 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.score_validation import check_finite
 
 NULL_TEXTS = {
+    "strata": "random pairings of vectors and scores among prompts of similar difficulty and length",
     "rows": "random pairings of vectors and scores",
     "columns": "tables with every model's scores shuffled",
 }
@@ -37,7 +38,7 @@ def validate_table(
     validate(
         {
             f"No similarity {similarity!r}. Known: cosine, hamming.": similarity not in ("cosine", "hamming"),
-            f"No null {null!r}. Known: rows, columns.": null not in NULL_TEXTS,
+            f"No null {null!r}. Known: strata, rows, columns.": null not in NULL_TEXTS,
             **check_minimum(1, n_permutations=n_permutations),
             **check_minimum(0, seed=seed),
             **check_finite(Q),

@@ -19,9 +19,39 @@ def vectors(rng: np.random.Generator) -> np.ndarray:
     return topics[rng.integers(0, 4, N_PROMPTS)] + rng.normal(0, 0.7, (N_PROMPTS, N_DIMENSIONS))
 
 
+def confounded(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores, vectors and lengths: length drives difficulty, both drive the meaning, which does nothing else."""
+    lengths = rng.normal(size=60)
+    difficulty = 0.7 * lengths + 0.7 * rng.normal(size=60)
+    meaning = rng.normal(size=(60, 6))
+    meaning[:, :2] += 1.5 * np.column_stack([lengths, difficulty])
+    odds = rng.normal(0, 0.7, 10) - 1.2 * difficulty[:, None]
+    return (rng.random((60, 10)) < 1 / (1 + np.exp(-odds))).astype(float), meaning, lengths
+
+
+def rejected(n_tables: int, null: str) -> float:
+    """Share of the tables with a verdict about the mean slope."""
+    rng, n = np.random.default_rng(9), 0
+    for seed in range(n_tables):
+        table, meaning, lengths = confounded(rng)
+        options = {"similarity": "cosine", "intercept": True, "n_permutations": 199, "seed": seed}
+        result = semantic_test(table, meaning, np.ones(60), null=null, lengths=lengths, **options)
+        n += result.comparisons["slope.mean"].verdict != 0
+    return n / n_tables
+
+
+@pytest.mark.parametrize("n_tables", [30, pytest.param(N_TABLES, marks=pytest.mark.soak)])
+def test_difficulty_and_length_alone_are_no_relation_within_strata(n_tables):
+    rates = {"strata": rejected(n_tables, "strata"), "rows": rejected(min(n_tables, 200), "rows")}
+    print(f"\ndifficulty and length drive the meaning: {rates}")
+    assert rates["strata"] <= (0.07 if n_tables == N_TABLES else 0.2)
+    assert rates["strata"] >= 0.032 or n_tables < N_TABLES
+    assert rates["rows"] >= 0.3
+
+
 def scores(rng: np.random.Generator, null: str, *, binary: bool) -> np.ndarray:
     """For `rows` easy and hard prompts, which have nothing to do with the vectors; for `columns` independent models."""
-    easiness = rng.normal(0, 1, (N_PROMPTS, 1)) if null == "rows" else 0.0
+    easiness = rng.normal(0, 1, (N_PROMPTS, 1)) if null != "columns" else 0.0
     odds = easiness + rng.normal(0, 0.7, (1, N_MODELS))
     if binary:
         return (rng.random((N_PROMPTS, N_MODELS)) < 1 / (1 + np.exp(-odds))).astype(float)
@@ -35,6 +65,8 @@ def scores(rng: np.random.Generator, null: str, *, binary: bool) -> np.ndarray:
         ("rows", "cosine", True, False, True),
         ("rows", "cosine", False, True, True),
         ("rows", "hamming", True, False, False),
+        ("strata", "cosine", True, False, True),
+        ("strata", "hamming", True, False, True),
         ("columns", "cosine", True, False, True),
         ("columns", "cosine", False, True, True),
         ("columns", "hamming", True, False, True),

@@ -80,7 +80,7 @@ def related():
 
 class TestPlantedTruth:
     @pytest.mark.parametrize(
-        "options", [{}, {"similarity": "hamming"}, {"null": "columns"}, {"null": "rows", "seed": 5}]
+        "options", [{"null": "rows"}, {"similarity": "hamming", "null": "rows"}, {"null": "columns"}]
     )
     def test_models_that_fail_by_topic_are_found_out(self, options):
         result = run_analysis(TABLE, VECTORS, **options).finding
@@ -89,6 +89,18 @@ class TestPlantedTruth:
         assert result.metrics["n_discoveries"] > 30
         assert result.metrics["n_familywise"] > 10
         assert "Models perform more similarly on prompts closer in meaning" in summarize(result).headline
+
+    @pytest.mark.parametrize("similarity", ["cosine", "hamming"])
+    def test_they_are_found_beyond_difficulty_and_length(self, similarity):
+        report = run_analysis(TABLE, VECTORS, similarity=similarity)
+        assert report.finding.null == "strata"
+        assert report.finding.metrics["slope.mean.pvalue_two_sided"] == pytest.approx(0.02)
+        assert "does not keep" not in str(report.summary)
+        assert "does not keep the difficulty" in str(run_analysis(TABLE, VECTORS, null="rows").summary)
+
+    def test_a_significant_relation_without_size_is_announced_as_small(self):
+        finding = replace(run_analysis(TABLE, VECTORS).finding, r_squared=0.003)
+        assert summarize(finding).headline.startswith("Meaning hardly matters: it explains 0.3% of performance")
 
     def test_unrelated_vectors_are_left_in_peace(self):
         result = run_analysis(TABLE, UNRELATED).finding
@@ -193,7 +205,7 @@ class TestReport:
     def test_weights_are_those_of_the_partners(self):
         chosen = RNG.uniform(0.2, 2, N)
         chosen[11] = 0
-        report = run_analysis(TABLE, VECTORS, chosen)
+        report = run_analysis(TABLE, VECTORS, chosen, null="rows")
         assert "weight 0 and are left out" in " ".join(report.warnings)
         present = np.array([i for i in range(N) if i not in (7, 11)])
         u = TABLE[present] / np.sqrt(TABLE[present].sum(axis=1, keepdims=True))
@@ -237,7 +249,7 @@ class TestDegenerateInput:
     @given(
         table=st.one_of(binary_tables(), continuous_tables()),
         seed=st.integers(0, 99),
-        null=st.sampled_from(["rows", "columns"]),
+        null=st.sampled_from(["strata", "rows", "columns"]),
         intercept=st.booleans(),
     )
     def test_every_table_is_analyzed_or_rejected(self, table, seed, null, intercept):
@@ -268,7 +280,7 @@ class TestDegenerateInput:
         vectors = np.zeros((N, 17))
         vectors[: N - 1, :16] = VECTORS[: N - 1]
         vectors[N - 1, 16] = 1
-        report = run_analysis(TABLE, vectors)
+        report = run_analysis(TABLE, vectors, null="rows")
         assert report.finding.metrics["n_without_line"] == 1
         assert np.isnan(report.prompt_values["slope"].values[-1])
         assert np.isnan(report.prompt_values["slope_familywise"].values[-1])
@@ -299,7 +311,7 @@ class TestErrors:
         [
             ({"n_permutations": 0}, "at least 1"),
             ({"seed": -1}, "at least 0"),
-            ({"null": "margins"}, "Known: rows, columns"),
+            ({"null": "margins"}, "Known: strata, rows, columns"),
             ({"similarity": "jaccard"}, "Known: cosine, hamming"),
         ],
     )

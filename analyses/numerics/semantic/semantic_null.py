@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from analyses.numerics.null_tables import shuffle_table
 from analyses.numerics.pooled_distance import compute_pooled_distances
-from analyses.numerics.semantic.semantic_regression import Floats, Lines, Meaning, fit_lines, performance_rows
+from analyses.numerics.semantic.semantic_regression import (
+    Floats,
+    Lines,
+    Meaning,
+    fit_lines,
+    performance_rows,
+    unit_rows,
+)
+from analyses.numerics.semantic.strata import difficulty_length_strata, permute_within, remove_difficulty_length
 from tracker.statistics.multiple_testing import ascending_fdr_values, fdr_values
 from tracker.statistics.resampling import ALPHA, PermutationTest, build_permutation_test, map_blocks, split_blocks
 from tracker.statistics.rng_streams import ROWS, generator, stream_key
@@ -114,24 +122,34 @@ class _NullTables:
         Q: ``(n, k)`` scores without gaps.
         weights: ``(n,)`` positive.
         similarity, null, weights_follow_scores, seed: as in `semantic_test`.
+        strata: ``(n,)`` of the rows.
     """
 
     def __init__(
-        self, Q: Floats, weights: Floats, *, similarity: str, null: str, weights_follow_scores: bool, seed: int
+        self,
+        Q: Floats,
+        weights: Floats,
+        *,
+        similarity: str,
+        null: str,
+        strata: NDArray[np.int64],
+        weights_follow_scores: bool,
+        seed: int,
     ) -> None:
-        self.Q, self.similarity, self.null, self.seed = Q, similarity, null, seed
-        self.moves_weights = null == "rows" and weights_follow_scores and bool((weights != weights[0]).any())
+        self.Q, self.similarity, self.null, self.strata, self.seed = Q, similarity, null, strata, seed
+        self.moves_weights = null != "columns" and weights_follow_scores and bool((weights != weights[0]).any())
         self.rows = performance_rows(Q, similarity)
         self.weights = weights
         self.partners = weights * self.rows.any(axis=1)
         self.key = stream_key(seed)
 
     def order(self, draw: int) -> NDArray[np.int64]:
-        return generator(self.seed, ROWS, draw).permutation(len(self.Q))
+        random = generator(self.seed, ROWS, draw)
+        return random.permutation(len(self.Q)) if self.null == "rows" else permute_within(self.strata, random)
 
     def performance(self, draw: int) -> Floats:
         """``(n, k)`` performance rows."""
-        if self.null == "rows":
+        if self.null != "columns":
             return self.rows[self.order(draw)]
         return performance_rows(shuffle_table(self.Q, self.key, draw), self.similarity)
 
@@ -152,6 +170,7 @@ def semantic_test(
     similarity: str,
     intercept: bool,
     null: str,
+    lengths: Floats | None = None,
     weights_follow_scores: bool = False,
     n_permutations: int,
     seed: int,
@@ -164,18 +183,30 @@ def semantic_test(
         weights: ``(n,)`` of partners, positive.
         similarity: "cosine" or "hamming".
         intercept: whether the lines have one.
-        null: "rows" pairs each vector with the scores of a prompt drawn without replacement; "columns" shuffles each
-            model's scores over the prompts.
-        weights_follow_scores: whether under `rows` a weight goes with the scores, as it must where it was computed from
-            them; else it stays with the vector, as it must where it knows of the texts but not of the scores.
+        null: "strata" pairs each vector with the scores of a prompt of similar difficulty and length, drawn without
+            replacement; "rows" of any prompt; "columns" shuffles each model's scores over the prompts.
+        lengths: ``(n,)`` of the texts; None if all are equal.
+        weights_follow_scores: whether under `strata` and `rows` a weight goes with the scores, as it must where it was
+            computed from them; else it stays with the vector, as it must where it knows of the texts but not of
+            the scores.
         n_permutations: tables drawn.
         seed: of all draws.
     """
     kept = np.asarray(performance_rows(Q, similarity).any(axis=1))
-    if null == "rows":
-        Q, E, weights = Q[kept], E[kept], weights[kept]
+    lengths = np.zeros(len(Q)) if lengths is None else lengths
+    if null != "columns":
+        Q, E, weights, lengths = Q[kept], E[kept], weights[kept], lengths[kept]
+    difficulty = Q.mean(axis=1)
+    if null == "strata":
+        E = remove_difficulty_length(unit_rows(E), difficulty, lengths)
     draws = _NullTables(
-        Q, weights, similarity=similarity, null=null, weights_follow_scores=weights_follow_scores, seed=seed
+        Q,
+        weights,
+        similarity=similarity,
+        null=null,
+        strata=difficulty_length_strata(difficulty, lengths),
+        weights_follow_scores=weights_follow_scores,
+        seed=seed,
     )
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
     partners = draws.partners[:, None]
