@@ -196,29 +196,26 @@ def semantic_test(
     lengths = np.zeros(len(Q)) if lengths is None else lengths
     if null != "columns":
         Q, E, weights, lengths = Q[kept], E[kept], weights[kept], lengths[kept]
-    difficulty = Q.mean(axis=1)
     if null == "strata":
-        E = remove_difficulty_length(unit_rows(E), difficulty, lengths)
+        E = remove_difficulty_length(unit_rows(E), Q.mean(axis=1), lengths)
     draws = _NullTables(
         Q,
         weights,
         similarity=similarity,
         null=null,
-        strata=difficulty_length_strata(difficulty, lengths),
+        strata=difficulty_length_strata(Q.mean(axis=1), lengths),
         weights_follow_scores=weights_follow_scores,
         seed=seed,
     )
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
     partners = draws.partners[:, None]
     observed = fit_lines(meaning, draws.rows[:, None, :], partners, meaning.squares_under(partners))
-    spread = observed.spread[~np.isnan(observed.spread)]
-    scale = float(np.median(spread)) if spread.size else 1.0
+    scale = _typical_spread(observed)
     drawn = _describe_draws(draws, meaning, scale, n_permutations)
     statistics = _LineStatistics.join([_LineStatistics.describe(observed, scale), *drawn])
     is_partner = draws.partners > 0
-    slope, stderr, t, pvalue = (
-        values[is_partner, 0] for values in (observed.slope, observed.stderr, observed.t, observed.pvalue)
-    )
+    columns = (observed.slope, observed.stderr, observed.t, observed.pvalue)
+    slope, stderr, t, pvalue = (values[is_partner, 0] for values in columns)
     return SemanticTest(
         kept=kept,
         slope=slope,
@@ -231,6 +228,12 @@ def semantic_test(
         slope_bars=_bars(statistics.slopes, _slope_edges(statistics.slopes), scale),
         fdr_bars=_bars(statistics.fdr, np.linspace(0, 1, BINS // 3 * 2 + 1), 1.0),
     )
+
+
+def _typical_spread(lines: Lines) -> float:
+    """Return the median spread of the lines; 1 without any."""
+    spread = lines.spread[~np.isnan(lines.spread)]
+    return float(np.median(spread)) if spread.size else 1.0
 
 
 def _describe_draws(draws: _NullTables, meaning: Meaning, scale: float, n_permutations: int) -> list[_LineStatistics]:
