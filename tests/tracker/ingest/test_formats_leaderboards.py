@@ -245,6 +245,15 @@ class TestSweBenchExperiments:
         assert (block.run.model, block.tasks, block.n_prompts) == ("RAG + Model 2", ["swe-bench-lite"], [300])
         assert block.values.tolist() == [2 / 300]
 
+    def test_details_of_instances_have_a_score_each(self, tmp_path: Path) -> None:
+        path = tmp_path / "bash-only" / "20250720_mini_x" / "per_instance_details.json"
+        path.parent.mkdir(parents=True)
+        path.write_text('{"org__tool-1": {"cost": 1, "resolved": true}, "org__tool-2": {"cost": 2, "resolved": false}}')
+        (block,) = parse_file(path, ReadOptions()).measurements
+        assert isinstance(block, Scores)
+        assert dict(zip(block.prompts.keys, block.values.tolist(), strict=True)) == {"org__tool-1": 1, "org__tool-2": 0}
+        assert (block.run.model, block.run.benchmark) == ("mini_x", "swe-bench-bash-only")
+
     def test_an_unknown_number_of_instances_is_an_error_that_names_the_missing_file(self, tmp_path: Path) -> None:
         data = json.dumps(swe_bench_experiments.RESULTS).encode()
         with pytest.raises(BadInputError, match=r"Add all_preds\.jsonl"):

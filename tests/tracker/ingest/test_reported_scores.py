@@ -294,7 +294,9 @@ class TestPerplexity:
 
     def test_of_a_model_with_random_weights_is_beyond_all_exact_integers(self, tmp_path: Path) -> None:
         rows = [sample(n, perplexity=value, acc=0) for n, value in enumerate([-60.0, -70.0, -80.0])]
-        path = write_run(tmp_path, "org/random", rows, {"perplexity,none": math.exp(70), "perplexity_stderr,none": 1e30})
+        path = write_run(
+            tmp_path, "org/random", rows, {"perplexity,none": math.exp(70), "perplexity_stderr,none": 1e30}
+        )
         assert of_tasks(parse_file(path, ReadOptions()))["perplexity"] == (pytest.approx(math.exp(70)), 1e30)
 
     def test_rolling_perplexities_are_weighted(self, tmp_path: Path) -> None:

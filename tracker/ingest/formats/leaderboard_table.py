@@ -18,7 +18,7 @@ from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.model_details import clean_model_name, read_model_details
 from tracker.ingest.tables.names.column_headings import clean_heading
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
-from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
+from tracker.ingest.tables.table_rows import describe_rows, drop_settings, drop_summaries, select_splits
 from tracker.ingest.tables.task_matrix import drop_averages, read_task_matrix
 from tracker.name_lists import join_names
 
@@ -47,6 +47,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if options.model:
         raise BadInputError(path, "holds several models; --model applies to files with a single model.")
     table = select_splits(read_table(path), layout.roles, options, is_single=True)
+    table, settings = drop_settings(table, layout.values)
+    if settings:
+        yield f"skipped rows with settings instead of scores: {join_names(settings, MAX_NAMES)}"
     table, summaries = drop_summaries(table, layout.key)
     yield from warn_of_columns(layout)
     if summaries:

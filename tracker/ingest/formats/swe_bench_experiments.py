@@ -1,4 +1,4 @@
-"""Submissions of SWE-bench/experiments: results/results.json, with the resolved instances.
+"""Submissions of SWE-bench/experiments: results/results.json or per_instance_details.json, with the resolved instances.
 
 The file lists no unresolved instances: all_preds.jsonl or preds.json of the submission names them. Without it, the
 resolved share of the split is a task score. As on the leaderboard, instances without a patch or without logs are 0.
@@ -25,7 +25,7 @@ from tracker.ingest.formats.swe_bench import BENCHMARK, NAMESPACE, repository
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, RunDescription, TaskScores
 
 SPECIFICITY = 30
-RECOGNIZED_BY = "results.json with lists resolved, no_generation and no_logs"
+RECOGNIZED_BY = "results.json with lists resolved, no_generation and no_logs; per_instance_details.json"
 TOTALS = {"lite": 300, "verified": 500, "test": 2294, "multimodal": 517, "bash-only": 500}
 """Number of instances of each split, which is the folder of the submission."""
 PREDICTIONS = ("all_preds.jsonl", "preds.json", "preds.jsonl")
@@ -34,6 +34,8 @@ FIELDS = (b'"resolved"', b'"no_generation"', b'"no_logs"')
 BY_REPOSITORY = re.compile(rb'\s*\{\s*"[^"]+/[^"]+"\s*:\s*\{\s*"(?:resolved|total)"\s*:\s*\d')
 EMPTY_LISTS, FAILED_LISTS = ("no_generation",), ("no_logs", "install_fail", "reset_failed", "no_apply", "test_errored",
                                                   "test_timeout")  # fmt: skip
+DETAILS = re.compile(rb'\s*\{\s*"[^\s"/]+__[^\s"]+"\s*:\s*\{[^{}]*"resolved"\s*:\s*(?:true|false)')
+DETAILS_FILE = "per_instance_details.json"
 LISTS = ("resolved", *EMPTY_LISTS, *FAILED_LISTS, "generated", "with_logs", "applied")
 INSTANCE = re.compile(r"[^\s/]+__[^\s/]+-[^-\s/]+")
 DATE = re.compile(r"(?P<date>\d{8})_(?P<name>.+)")
@@ -47,6 +49,8 @@ def mismatch_reason(path: Path, options: ReadOptions) -> str | None:
         return data
     if BY_REPOSITORY.match(data):
         return Mismatch("it counts instances by repository; ingest results.json beside it", 0.9)
+    if path.name == DETAILS_FILE and DETAILS.match(data):
+        return None
     is_object = data.lstrip().startswith(b"{")
     return first_missing([(is_object and field in data, f"no list {field.decode()}") for field in FIELDS])
 
@@ -125,6 +129,8 @@ def _scores(
 
 def _lists(path: Path) -> dict[str, set[str]]:
     data = mapping(read_json(path))
+    if path.name == DETAILS_FILE:
+        return _read_details(path, data)
     lists: dict[str, set[str]] = {}
     for name in LISTS:
         ids = data.get(name)
@@ -134,6 +140,14 @@ def _lists(path: Path) -> dict[str, set[str]]:
             raise BadInputError(path, f"{name} is not a list of instances, such as django__django-11099.")
         lists[name] = set(ids)
     return lists
+
+
+def _read_details(path: Path, data: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return all instances and the resolved ones, of a file with an object for each instance."""
+    flags = {name: mapping(details).get("resolved") for name, details in data.items()}
+    if wrong := [name for name, flag in flags.items() if not isinstance(flag, bool) or not INSTANCE.fullmatch(name)]:
+        raise BadInputError(path, f"{wrong[0]!r} is not an instance with a field resolved, true or false.")
+    return {"resolved": {name for name, flag in flags.items() if flag}, "generated": set(flags)}
 
 
 def _submission(path: Path) -> Path:

@@ -33,7 +33,7 @@ QUANTITY = re.compile(
     r"^[$€£]\s*[\d.,]+.*$|^~?[\d.,]+\s*[kmbt](?:illion)?\+?$|^\d+(?:st|nd|rd|th)$|^\d{4}-\d\d?(?:-\d\d?)?.*$", re.I
 )
 MARKUP = re.compile(r"</?[a-z]+>|\\[a-z]+\{?|[{}$]", re.I)
-SCORE_LIKE = re.compile(r"^[^\w]*\d+(?:[.,]\d+)?(?:[^A-Za-z:]*|\s*(?:points|pts|pp)\.?)$")
+SCORE_LIKE = re.compile(r"^[^\w]*\d+(?:[.,]\d+)?(?:[^A-Za-z:]*|\s*(?:points|pts|pp)\.?|\s*[(\[]\d+[\s\-]shots?[)\]])$")
 DATE_LIKE = re.compile(r"^\s*\d{1,4}([/.\-])\d{1,2}\1\d{1,4}\s*$")
 YEARS = range(1990, 2100)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +17,8 @@ from tracker.ingest.tables.names.column_headings import find_summary_rows
 from tracker.name_lists import join_names
 
 MAX_NAMES = 5
+SETTING = re.compile(r"^\W*(?:\d+|zero|one|few)[\s\-]?shots?\b|^\W*(?:CoT|pass@\d+|maj@\d+)\W*$", re.I)
+"""Cells that state how a task was evaluated."""
 
 
 def select_rows(table: FileTable, rows: NDArray[np.bool_]) -> FileTable:
@@ -71,6 +74,22 @@ def drop_summaries(table: FileTable, column: str) -> tuple[FileTable, list[str]]
     is_kept = np.ones(len(names), dtype=bool)
     is_kept[summaries] = False
     return select_rows(table, is_kept), names.take(summaries).to_pylist()
+
+
+def drop_settings(table: FileTable, columns: Sequence[str]) -> tuple[FileTable, list[str]]:
+    """Return a table without rows that state the setting of each column, such as ``25-shot``, and where they are."""
+    import pyarrow as pa
+
+    texts = [name for name in columns if "string" in str(table.arrow[name].type)]
+    if not texts or not isinstance(table.arrow[texts[0]], pa.ChunkedArray):
+        return table, []
+    first = [row for row, cell in enumerate(table.arrow[texts[0]].to_pylist()) if cell and SETTING.match(cell)]
+    chosen = [row for row in first if all(SETTING.match(table.arrow[name][row].as_py() or "0-shot") for name in texts)]
+    if not chosen or len(texts) < len(columns) or len(chosen) == len(table):
+        return table, []
+    is_kept = np.ones(len(table), dtype=bool)
+    is_kept[chosen] = False
+    return select_rows(table, is_kept), [table.place(row) for row in chosen]
 
 
 def describe_rows(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import make_storable
+from tracker.ingest.tables.names.vocabulary import BASELINES
 from tracker.ingest.write.answer_columns import ReferenceScorer
 from tracker.ingest.write.answer_texts import write_answers
 from tracker.ingest.write.bulk_rows import insert_scores, load_scores
@@ -111,6 +112,7 @@ def _store_new(
     session.flush()
     problems = _describe_problems(prompts, catalogue)
     warnings = (*parsed.warnings, *prompts.warnings, *prompts.details.warnings, *prompts.describe_matches(), *problems)
+    warnings += tuple(_describe_baselines(updates))
     warnings += (*catalogue.describe_similar_models(), *catalogue.describe_similar_tasks())
     return replace(
         _count_changes(updates, catalogue),
@@ -178,6 +180,15 @@ def _describe_problems(prompts: PromptResolver, catalogue: CatalogueResolver) ->
                 f"{len(names):,} new prompt{'s' * (len(names) != 1)}: {problem}: {join_names(names, MAX_NAMES)}. "
                 f"List them: {commands[0]}"
             )
+
+
+def _describe_baselines(updates: Sequence[RunUpdate]) -> Iterator[str]:
+    """Return the warning about new runs that are not of models, such as of ``Human expert``."""
+    baselines = [update for update in updates if update.is_new and BASELINES.match(update.parsed.model)]
+    if baselines:
+        names = join_names(dict.fromkeys(repr(update.parsed.model) for update in baselines), MAX_NAMES)
+        keys = " ".join(str(_key(update.run)) for update in baselines)
+        yield f"ranked like models: {names}. To leave baselines out: suffrage runs hide {keys}"
 
 
 def _lost_runs(session: Session, source: Source, parsed: ParsedFile, options: ReadOptions) -> bool:

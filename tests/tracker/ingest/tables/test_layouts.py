@@ -218,6 +218,22 @@ class TestLeaderboards:
         assert task_scores(parsed)["org/a"] == {"Simple AST": 92, "Parallel AST": 81, "Recall": 75}
         assert any("skipped averages: AST Summary" in text for text in parsed.warnings)
 
+    def test_rows_of_settings_are_skipped(self, tmp_path: Path) -> None:
+        parsed = read(tmp_path, "Model,ARC,MMLU\n,25-shot,5-shot\norg/a-7b,45.3,14.2\norg/b-7b,62.5,37.8\n")
+        assert task_scores(parsed) == {"org/a-7b": {"ARC": 45.3, "MMLU": 14.2}, "org/b-7b": {"ARC": 62.5, "MMLU": 37.8}}
+        assert "skipped rows with settings instead of scores: line 2" in parsed.warnings
+        text = "Model,ARC,MMLU\norg/a-7b,45.3 (25-shot),14.2 (5-shot)\norg/b-7b,62.5 (25-shot),37.8 (5-shot)\n"
+        assert "'45.3 (25-shot)', which is not a number" in error(tmp_path, text)
+        assert task_scores(read(tmp_path, "Task,Setting,org/a-7b,org/b-7b\nARC,25-shot,45,14\nMMLU,5-shot,62,37\n"))
+
+    @pytest.mark.parametrize(("title", "n"), [("Results\n", 1), ("Results,,\n,,\n", 2), ("# 2024\n", 1)])
+    def test_a_title_above_the_names_is_an_error_with_the_command_to_delete_it(
+        self, tmp_path: Path, title: str, n: int
+    ) -> None:
+        message = error(tmp_path, f"{title}Model,ARC,MMLU\norg/a-7b,45.3,14.2\norg/b-7b,62.5,37.8\n")
+        assert "begins with a title" in message
+        assert f"tail -n +{n + 1}" in message
+
     def test_weights_of_a_regression_are_no_scores(self, tmp_path: Path) -> None:
         text = ",np.tanh(std_delta_len),instruction_difficulty\norg/a,-1.5,0.8\norg/b,-1.2,0.4\n"
         assert "holds weights of a regression" in error(tmp_path, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.file_contents import (
+    DELIMITERS,
     GZIP,
     HEAD_BYTES,
     PARQUET,
@@ -20,6 +22,9 @@ from tracker.ingest.files.file_contents import (
     read_bytes,
     read_first_records,
 )
+
+MAX_TITLES = 10
+"""Lines in which the names of the columns are looked for."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +96,32 @@ def _csv_head(data: bytes, whole: bool) -> TableHead | str:
     records = read_first_records(data, whole)
     if isinstance(records, str):
         return records
+    if (n_titles := _count_titles(data, records)) is not None:
+        return (
+            f"begins with a title, not with the names of the columns; delete {n_titles} line{'s' * (n_titles > 1)}, "
+            f"such as with: tail -n +{n_titles + 1} FILE > NEW_FILE"
+        )
     names = tuple(name.strip() for name in records[0])
     rows = [(*(cell or None for cell in row), *[None] * len(names))[: len(names)] for row in records[1:]]
     text = data[: HEAD_BYTES >> 4].decode("utf-8-sig", errors="ignore")
     is_whole = whole and len(rows) < count_head_rows(len(names))
     return TableHead(names, tuple(rows), is_whole, detect_delimiter(text))
+
+
+def _count_titles(data: bytes, records: Sequence[Sequence[str]]) -> int | None:
+    """Return the number of lines above the names of the columns; None if the first line has them.
+
+    A title fills only the first cell, while the names below it fill most cells of as many columns as the rows have.
+    """
+    if any(cell.strip() for cell in records[0][1:]) or not records[0][0].strip():
+        return None
+    lines = data[: HEAD_BYTES >> 4].decode("utf-8-sig", errors="ignore").splitlines()
+    delimiter = max(DELIMITERS, key=lambda mark: sum(line.count(mark) for line in lines[:MAX_TITLES]))
+    rows = list(csv.reader(lines, delimiter=delimiter))
+    filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+    names = next((place for place, n in enumerate(filled[:MAX_TITLES]) if n > 1), 0)
+    is_table = names and len(rows) > names + 1 and len(rows[names]) == len(rows[names + 1]) > 2
+    return names if is_table and filled[names + 1] > 2 else None
 
 
 def _parquet_head(path: Path) -> TableHead | str:

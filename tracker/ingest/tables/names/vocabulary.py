@@ -16,6 +16,14 @@ MODEL_PLACEHOLDERS = re.compile(
     re.I,
 )
 
+BASELINES = re.compile(
+    r"^(?:average|avg\.?|non-expert|expert)?[\s_\-]*(?:random|majority|chance|oracle|humans?)(?:[\s_\-(]+(?:baselines?|"
+    r"guess\w*|choice|chance|class|voting|levels?|experts?|performance|average|avg|annotators?|score|agreement|rate|best|"
+    r"mean|n\s*=|\d)\b.*)?$",
+    re.I,
+)
+"""Names of rows beside models that are no models, such as ``Random baseline`` and ``Human expert``."""
+
 TASK_NAMES = re.compile(
     r"(?:^|[^a-z])(?:"
     r"mmlu|gsm|arc(?=[\s_\-(]|$)|hellaswag|truthful_?qa|wino\w*|bool_?q|piqa|siqa|social_?iqa|"
