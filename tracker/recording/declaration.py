@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
@@ -96,7 +96,11 @@ class Declaration:
 
     def selection_for(self, kind: Any, selection: Selection) -> Selection:
         """Return the selection for which an input of this type is loaded."""
-        claimed_elsewhere = set(self.claimed_options) - {getattr(kind, "CLAIMED_OPTION", None)}
+        return self.unclaimed(selection, {getattr(kind, "CLAIMED_OPTION", None)})
+
+    def unclaimed(self, selection: Selection, kept: Collection[str | None] = ()) -> Selection:
+        """Return a selection without the options that inputs reserve, except some."""
+        claimed_elsewhere = set(self.claimed_options) - set(kept)
         defaults: dict[str, Any] = {
             field.name: field.default for field in fields(selection) if field.name in claimed_elsewhere
         }

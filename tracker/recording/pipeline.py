@@ -282,7 +282,9 @@ def _load_inputs(
         warnings = (*warnings, *list_unverified_warnings(session, {key for _, key in used}))
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))
-        leaders = find_leaders(session, selection) if selection and declaration.score_units else ()
+        leaders = (
+            find_leaders(session, declaration.unclaimed(selection)) if selection and declaration.score_units else ()
+        )
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
     digests = [loaded.digest for loaded in inputs.values() if loaded is not None]
     weights = [loaded for loaded in inputs.values() if isinstance(loaded, PromptWeights)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracker.name_lists import join_names
+from tracker.queries.findings.summary import MAX_EVIDENCE, MAX_HEADLINE_WORDS, Summary
 from tracker.queries.selection import Selection
 from tracker.queries.task_matrix import TaskMatrix
 
@@ -34,11 +35,24 @@ def name_leaders(report: Report, inputs: Sequence[Any], selection: Selection, ex
     report = replace(report, leaders=leaders)
     if not expected or set(leaders) == set(expected):
         return report
-    headline = report.summary.headline.rstrip(".")
-    ranked = f"{join_names(leaders, MAX_NAMES)} {'leads' if len(leaders) == 1 else 'lead'}"
-    first = f"the leaderboard has {join_names(expected, MAX_NAMES)} first"
-    headline = f"{headline}. {ranked} {_describe_rule(report, inputs, selection)}; {first}."
-    return replace(report, summary=replace(report.summary, headline=headline))
+    rule, first = _describe_rule(report, inputs, selection), join_names(expected, MAX_NAMES)
+    return replace(report, summary=_add_to_headline(report.summary, join_names(leaders, MAX_NAMES), rule, first))
+
+
+def _add_to_headline(summary: Summary, leaders: str, rule: str, expected: str) -> Summary:
+    """Return a summary whose headline names both leaders, in few words if it is long.
+
+    Args:
+        summary: the summary.
+        leaders: of the finding.
+        rule: why they lead.
+        expected: leaders of the leaderboard.
+    """
+    headline, sentence = summary.headline.rstrip("."), f"{leaders}: first {rule}; on the leaderboard: {expected}."
+    for text in (f"{headline}. {sentence}", f"{headline} ({leaders} {rule}; leaderboard: {expected})."):
+        if len(text.split()) <= MAX_HEADLINE_WORDS:
+            return replace(summary, headline=text)
+    return replace(summary, headline=sentence, evidence=(f"{headline}.", *summary.evidence)[:MAX_EVIDENCE])
 
 
 def _find_leaders(report: Report, inputs: Sequence[Any]) -> tuple[str, ...]:
@@ -54,6 +68,8 @@ def _find_leaders(report: Report, inputs: Sequence[Any]) -> tuple[str, ...]:
 
 def _describe_rule(report: Report, inputs: Sequence[Any], selection: Selection) -> str:
     """Return why the leaders may differ from those of the leaderboard."""
+    if selection.missing is None and any(isinstance(item, TaskMatrix) and not item.is_complete for item in inputs):
+        return "over the tasks that each model has"
     if report.ranked_by:
         return report.ranked_by
     if selection.weights is not None:
