@@ -24,6 +24,7 @@ from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, add_vectors, find_or_add_encoder, ingest_vectors
 from tracker.ingest.write.writer import store_file
 from tracker.queries.findings.summary import MAX_CAVEATS, MAX_EVIDENCE, MAX_HEADLINE_WORDS, Summary
+from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
@@ -41,6 +42,16 @@ MAX_WORDS = 30
 ANALYSES = tuple(discover_analyses())
 OF_TASKS = ("sensitivity-sweep", "social-choice", "task-subsets", "tradeoff", "voting-rules")
 """Analyses of task scores, which is all that a leaderboard has."""
+LED_BY_GEMINI = (
+    "prompt-weighting",
+    "rank-intervals",
+    "sensitivity-sweep",
+    "social-choice",
+    "task-subsets",
+    "voting-rules",
+    "weight-robustness",
+)
+"""Analyses that rank the models of MMLU-Pro by rules that agree on the first."""
 MANY_PROMPTS: Mapping[str, object] = SCORES_ONLY | {"n_permutations": 5, "n_orders": 2, "max_clusters": 3}
 """The same for thousands of prompts: the numbers are rough, the text is as long as with more resamples."""
 NO_EXACT_SEARCH: Mapping[str, object] = CHEAP | {"time_limit": 0.0}
@@ -193,7 +204,21 @@ def test_every_summary_of_the_demo_follows_the_rules(simulated: sa.Engine, name:
 
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_summary_of_mmlu_pro_follows_the_rules(mmlu_pro: sa.Engine, name: str) -> None:
-    check(compute(mmlu_pro, name, Selection(benchmark="mmlu_pro"), MANY_PROMPTS))
+    report = compute(mmlu_pro, name, Selection(benchmark="mmlu_pro"), MANY_PROMPTS)
+    check(report)
+    if name in LED_BY_GEMINI:
+        assert report.leaders == ("gemini-1.5-pro-002",)
+        assert "leaderboard" not in report.summary.headline
+        assert sum("DeepSeek-Coder-V2 (86.0%)" in text for text in (*report.summary.caveats, *report.warnings)) == 1
+
+
+def test_the_leaderboard_of_mmlu_pro_has_the_leader_of_the_analyses(mmlu_pro: sa.Engine) -> None:
+    with transaction(mmlu_pro, write=False) as session:
+        board = load_leaderboard(session, Selection(benchmark="mmlu_pro"), n_resamples=0)
+    assert board.leaders == ("gemini-1.5-pro-002",)
+    assert [row.model for row in board.rows if row.excluded] == ["DeepSeek-Coder-V2"]
+    first = board.rows[0]
+    assert (first.worst_mean, first.best_mean) == pytest.approx((8427 / 12032, 8439 / 12032))
 
 
 @pytest.mark.parametrize("benchmark", ["cardinal_vtab", "ordinal_helm_accuracy"])
