@@ -79,4 +79,5 @@ def analyze(
             *list_clustering_warnings(group_rows(clusters.align(scores.prompt_ids)), clusters.field),
             *collect_warnings(finding, trials),
         ],
+        leaders=scores.leaders,
     )

@@ -51,7 +51,10 @@ def draw_rates(finding: Trials) -> Figure:
             axes.errorbar(
                 [rate.k for rate in rates],
                 [rate.estimate.mean for rate in rates],
-                yerr=[rate.estimate.high - rate.estimate.mean for rate in rates],
+                yerr=[
+                    [rate.estimate.mean - rate.estimate.low for rate in rates],
+                    [rate.estimate.high - rate.estimate.mean for rate in rates],
+                ],
                 fmt=style,
                 color=color,
                 markersize=4,

@@ -13,12 +13,27 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.recording.finding import Finding, Metric, finite_or_undefined
 from tracker.statistics.grouping import Grouping, group_rows
-from tracker.statistics.paired_differences import MeanDifference, estimate_clustered_mean, estimate_mean
+from tracker.statistics.intervals.means import Bounds, estimate_means
 from tracker.statistics.planning.trials import TrialVariance, pass_at_k, pass_hat_k, split_variance
-from tracker.statistics.standard_errors import Correction
 
 MEASURES = ("pass@k", "pass^k")
 SINGLE = "no prompt has two trials"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanInterval:
+    """A mean over prompts.
+
+    Attributes:
+        mean: in the unit of the scores.
+        stderr: clustered, if prompts have clusters; NaN below two prompts or clusters.
+        low, high: ends of the interval, within the bounds of the scores; NaN without one.
+    """
+
+    mean: float
+    stderr: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +53,7 @@ class ModelTrials:
     fewest: int
     most: int
     n_trials: float
-    mean: MeanDifference
+    mean: MeanInterval
     variance: TrialVariance
     sufficient: float
 
@@ -59,7 +74,7 @@ class PassRate:
     measure: str
     k: int
     n: int
-    estimate: MeanDifference
+    estimate: MeanInterval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +149,8 @@ def analyze_trials(
     """
     scores = trials.scores
     groups = group_rows(clusters.align(scores.prompt_ids))
-    scale = float(np.nanmax(np.abs(scores.Q)))
+    ends = [scores.worst, scores.best] if scores.higher_is_better else [scores.best, scores.worst]
+    bounds: Bounds = (ends[0], ends[1])
     sign = 1.0 if scores.higher_is_better else -1.0
     models, rates = [], []
     most = int(trials.count.max())
@@ -142,7 +158,7 @@ def analyze_trials(
     for column, name in enumerate(scores.models):
         count = trials.count[:, column]
         seen = count > 0
-        mean = _estimate(scores.Q[seen, column], groups.rows(seen), scale, level)
+        mean = _estimate(scores.Q[seen, column], groups.rows(seen), bounds, level)
         variance = split_variance(scores.Q[seen, column], trials.squares[seen, column], count[seen], mean.stderr)
         models.append(
             ModelTrials(
@@ -181,13 +197,17 @@ def _rates(
         if not kept.any():
             continue
         for measure, formula in zip(MEASURES, (pass_at_k, pass_hat_k), strict=True):
-            estimate = _estimate(formula(passed[kept], count[kept], k), groups.rows(kept), 1.0, level)
+            estimate = _estimate(formula(passed[kept], count[kept], k), groups.rows(kept), (0.0, 1.0), level)
             rates.append(PassRate(model=name, measure=measure, k=k, n=int(kept.sum()), estimate=estimate))
     return rates
 
 
-def _estimate(values: NDArray[np.float64], groups: Grouping, scale: float, level: float) -> MeanDifference:
-    if groups.problem:
-        return estimate_mean(values, scale=scale, level=level)
-    correction: Correction = "CR1" if groups.is_even else "CR2"
-    return estimate_clustered_mean(values, groups, scale=scale, level=level, correction=correction)
+def _estimate(values: NDArray[np.float64], groups: Grouping, bounds: Bounds, level: float) -> MeanInterval:
+    units = groups.without_clusters() if groups.problem else groups
+    result = estimate_means(values[:, None], units, None, bounds, level)
+    return MeanInterval(
+        mean=float(result.mean[0]),
+        stderr=float(result.stderr_design[0]),
+        low=float(result.low[0]),
+        high=float(result.high[0]),
+    )

@@ -78,6 +78,7 @@ class TestAgainstReference:
             solved = table.max(axis=1) if row["measure"] == "pass@k" else table.min(axis=1)
             assert row["rate"] == pytest.approx(solved.mean())
             assert row["stderr"] == pytest.approx(scipy.stats.sem(solved))
+            assert 0 <= row["low"] < row["rate"] < row["high"] <= 1
 
     def test_clusters_widen_errors_and_leave_variances(self, url: str) -> None:
         plain, clustered = report(url), report(url, cluster="task")
