@@ -119,7 +119,7 @@ def filter_prompts(
 
     def choose(some: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return the prompts kept if only the best of these models filter."""
-        best = data.choose_best(complete[some], options, with_answer_only=needs_answer_only(skipped))
+        best = data.choose_best(complete[some], options, with_answer_only=needs_answer_only(results))
         if not len(best):
             return flag_nothing(scores.n_prompts).flagged  # nothing is kept: the split has no error
         by_models = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -46,9 +46,9 @@ def needs_vectors(options: FilterOptions) -> bool:
     return any(step.needs_vectors(options) for step in STEPS)
 
 
-def needs_answer_only(skipped: Collection[str]) -> bool:
-    """Return whether any applied step needs runs without the question."""
-    return any(step.needs_answer_only and step.name not in skipped for step in STEPS)
+def needs_answer_only(results: Mapping[str, StepResult]) -> bool:
+    """Return whether any applied step needs runs without the question from whatever models filter."""
+    return any(step.needs_answer_only and results[step.name].flag_by_models is not None for step in STEPS)
 
 
 def apply_steps(data: FilterData, options: FilterOptions) -> tuple[dict[str, StepResult], dict[str, str]]:

@@ -143,6 +143,10 @@ class _NullTables:
         self.partners = weights * self.rows.any(axis=1)
         self.key = stream_key(seed)
 
+    def fit_observed(self, meaning: Meaning) -> Lines:
+        partners = self.partners[:, None]
+        return fit_lines(meaning, self.rows[:, None, :], partners, meaning.squares_under(partners))
+
     def order(self, draw: int) -> NDArray[np.int64]:
         random = generator(self.seed, ROWS, draw)
         return random.permutation(len(self.Q)) if self.null == "rows" else permute_within(self.strata, random)
@@ -208,8 +212,7 @@ def semantic_test(
         seed=seed,
     )
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
-    partners = draws.partners[:, None]
-    observed = fit_lines(meaning, draws.rows[:, None, :], partners, meaning.squares_under(partners))
+    observed = draws.fit_observed(meaning)
     scale = _typical_spread(observed)
     drawn = _describe_draws(draws, meaning, scale, n_permutations)
     statistics = _LineStatistics.join([_LineStatistics.describe(observed, scale), *drawn])

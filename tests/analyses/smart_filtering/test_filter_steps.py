@@ -56,7 +56,7 @@ class TestLaws:
     def test_options_come_in_the_order_of_the_steps_and_the_draws_last(self) -> None:
         names = [parameter.name for parameter in load_declaration("smart-filtering").parameters]
         assert names[:3] == ["duplicates", "exclude_task", "n_models"]
-        assert names[8:10] == ["retain", "without_similar"]
+        assert names[8:11] == ["retain", "contaminated_models", "without_similar"]
         assert names[-4:] == ["n_subsets", "n_splits", "n_draws", "seed"]
         assert len(names) == 21
         assert analyze.__module__ == "analyses.smart_filtering"

@@ -79,6 +79,22 @@ class TestWords:
         for name in ("share_flagged", "n_removed", "share_removed"):
             assert metrics[f"contaminated.{name}"] == Undefined("the step was skipped")
 
+    def test_the_step_contaminated_accepts_its_models(self, complete: SmallBenchmark) -> None:
+        first, *others = complete.run(**USUAL).finding.filter_models
+        stored = complete.blind.copy()
+        stored[:, complete.models.index(first)] = np.nan
+        without = complete.but(blind=stored)
+        assert "contaminated" in without.run(**USUAL).finding.skipped
+        report = without.run(**USUAL, contaminated_models=tuple(others))
+        expected = complete.run(**USUAL, contaminated_models=tuple(others))
+        assert "contaminated" not in report.finding.skipped
+        flags = report.finding.results["contaminated"].flags.flagged
+        np.testing.assert_array_equal(flags, expected.finding.results["contaminated"].flags.flagged)
+        assert flags.sum() >= complete.run(**USUAL).finding.results["contaminated"].flags.flagged.sum()
+        assert "all get them right without the question" in str(report.summary)
+        with pytest.raises(SelectionError, match="no scores of nobody"):
+            complete.run(**USUAL, contaminated_models=("nobody",))
+
     @pytest.mark.parametrize(
         ("model", "changes", "pattern"),
         [
