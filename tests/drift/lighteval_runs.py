@@ -1,4 +1,4 @@
-"""lighteval with a stub model: all kinds of tasks, with a limit, and without details."""
+"""lighteval with stub and tiny models: all kinds of tasks, with a limit, and without details."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from drift.environments import Environment
 from drift.harness import Harness, Release, Reported, mean_stderr, perplexity
 from drift.lm_eval_tasks import documents
 
-PROGRAM = Path(__file__).parent / "programs/lighteval_offline.py"
-STUB = Path(__file__).parent / "programs/lighteval_stub.py"
-MODELS = ("org/alpha-2", "org/beta-3")
+PROGRAMS = Path(__file__).parent / "programs"
+STUBS = ("org/alpha-2", "org/beta-3")
 """The stub models, with the logarithm of their perplexity per word."""
+TINY = ("org/tiny-1", "org/tiny-2")
+"""The models of two layers with random weights."""
+TINY_TASKS = ("drift_choice", "drift_few_shot", "drift_generation", "drift_corpus", "drift_last_word")
 TASKS = {
     "drift_choice": 12, "drift_generation": 12, "drift_repeats": 8, "drift_corpus": 12, "drift_text": 12,
-    "drift_last_word": 12, "drift_parts:a": 5, "drift_parts:b": 9,
+    "drift_last_word": 12, "drift_few_shot": 12, "drift_parts:a": 5, "drift_parts:b": 9,
 }  # fmt: skip
 """Tasks with their numbers of prompts; the last two are parts of a benchmark."""
+N_EXAMPLES = 3
 CASES: Mapping[str, Sequence[str]] = {
     "all": ["--save-details"],
     "limit": ["--save-details", "--max-samples", "4"],
@@ -28,27 +31,44 @@ CASES: Mapping[str, Sequence[str]] = {
 
 
 def run(environment: Environment, folder: Path) -> list[Path]:
-    """Evaluate every task with both models, once for each case."""
-    for name, n_prompts in TASKS.items():
-        data = folder / "data" / name.replace(":", "_")
-        data.mkdir(parents=True)
-        rows = documents(name, n_prompts, 2 if name == "drift_choice" else 4)
-        (data / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    prefix = "" if _version(environment) >= (0, 13) else "custom|"
-    suffix = "|0" if _version(environment) >= (0, 11) else "|0|0"
-    tasks = ",".join(f"{prefix}{name}{suffix}" for name in TASKS)
+    """Evaluate every task with two stub models, once for each case, and some with two tiny models.
+
+    The tiny models stand in for the stubs where a release has no custom models.
+    """
+    _write_data(folder / "data")
+    version = tuple(int(part) for part in environment.version.split(".")[:2])
+    has_stubs = version >= (0, 9)  # earlier ones have no custom models
+    prefix = "" if version >= (0, 13) else "custom|"
+    suffix = "" if version >= (0, 11) else "|0"
+    tasks = {name: f"{prefix}{name}|{N_EXAMPLES if name == 'drift_few_shot' else 0}{suffix}" for name in TASKS}
     variables = {"DRIFT_DATA": str(folder / "data"), "HF_HOME": str(folder / "hub")}
-    for case, options in CASES.items():
-        for model in MODELS:
+    environment.run(environment.python, PROGRAMS / "tiny_model.py", *TINY, cwd=folder)
+    argument = "model_name" if has_stubs else "pretrained"
+    tiny: list[list[str | Path]] = [["accelerate", f"{argument}={name},batch_size=4"] for name in TINY]
+    stubs: list[list[str | Path]] = [["custom", name, PROGRAMS / "lighteval_stub.py"] for name in STUBS]
+    cases = [(case, stubs if has_stubs else tiny, options, list(tasks.values())) for case, options in CASES.items()]
+    if has_stubs:
+        cases.append(("tiny", tiny, CASES["all"], [tasks[name] for name in TINY_TASKS]))
+    for case, models, options, chosen in cases:
+        for model in models:
             environment.run(
-                environment.python, PROGRAM, "custom", model, STUB, tasks, "--custom-tasks", STUB,
-                "--output-dir", folder / case, *options, cwd=folder, variables=variables,
+                environment.python, PROGRAMS / "lighteval_offline.py", *model, ",".join(chosen),
+                "--custom-tasks", PROGRAMS / "lighteval_tasks.py", "--output-dir", folder / case, *options,
+                cwd=folder, variables=variables,
             )  # fmt: skip
-    return [folder / case for case in CASES]
+    return [folder / case for case, *_ in cases]
 
 
-def _version(environment: Environment) -> tuple[int, ...]:
-    return tuple(int(part) for part in environment.version.split(".")[:2])
+def _write_data(folder: Path) -> None:
+    for name, n_prompts in TASKS.items():
+        data = folder / name.replace(":", "_")
+        data.mkdir(parents=True)
+        n_choices = 2 if name == "drift_choice" else 4
+        for split, rows in (
+            ("test", documents(name, n_prompts, n_choices)),
+            ("validation", documents(f"examples of {name}", N_EXAMPLES, n_choices)),
+        ):
+            (data / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def reported(folder: Path) -> Iterator[Reported]:
@@ -80,10 +100,14 @@ HARNESS = Harness(
     name="lighteval",
     package="lighteval",
     releases=(
-        Release(requirements=("lighteval", XXHASH), min_compared=412),
+        Release(requirements=("lighteval", XXHASH), min_compared=550),
         Release(
             requirements=("lighteval[math]==0.11.0", "transformers<5", "datasets<5", "emoji", "syllapy", XXHASH),
-            min_compared=364,
+            min_compared=412,
+        ),
+        Release(
+            requirements=("lighteval[math]==0.8.1", "transformers<5", "datasets<4", "pyarrow<21", XXHASH),
+            min_compared=412,
         ),
         Release(requirements=("lighteval==0.6.2", "transformers<5")),
     ),

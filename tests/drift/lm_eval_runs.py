@@ -1,4 +1,4 @@
-"""lm-evaluation-harness with a stub model: all kinds of tasks, with a limit, and without samples."""
+"""lm-evaluation-harness with stub and tiny models: all kinds of tasks, with a limit, and without samples."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from drift.harness import Harness, Release, Reported, Rows, mean, mean_stderr, n
 from drift.lm_eval_tasks import documents, write_tasks
 
 PROGRAMS = Path(__file__).parent / "programs"
-MODELS = {"org/alpha": 2.0, "org/beta": 3.0}
+STUBS = {"org/alpha": 2.0, "org/beta": 3.0}
 """The stub models and the logarithm of their perplexity per word."""
+TINY = ("org/tiny-1", "org/tiny-2")
+"""The models of two layers with random weights."""
+TINY_TASKS = ("drift_choice", "drift_few_shot", "drift_filters", "drift_text", "drift_last_word")
 LIMIT = 4
 CASES: Mapping[str, Sequence[str]] = {
     "all": ["--log_samples"],
@@ -38,22 +41,33 @@ CORPUS = (
 
 
 def run(environment: Environment, folder: Path) -> list[Path]:
-    """Evaluate every task with both models, once for each case."""
+    """Evaluate every task with two stub models, once for each case, and some with two tiny models."""
     version = tuple(int(part) for part in environment.version.split(".")[:3])
     if version < (0, 4, 0):
         return _run_version_3(environment, folder)
     tasks = folder / "tasks"
     names = write_tasks(tasks, has_groups=version >= (0, 4, 3))
-    for case, options in CASES.items():
-        for model, cost in MODELS.items():
-            output = folder / case / model.replace("/", "__")
+    stubs = {
+        name: ["--model", "stub", "--model_args", f"pretrained={name},cost={cost}"] for name, cost in STUBS.items()
+    }
+    tiny = {
+        name: ["--model", "hf", "--model_args", f"pretrained={name}", "--device", "cpu", "--batch_size", "4"]
+        for name in TINY
+    }
+    environment.run(environment.python, PROGRAMS / "tiny_model.py", *TINY, cwd=folder)
+    cases = [
+        *((case, stubs, options, names) for case, options in CASES.items()),
+        ("tiny", tiny, CASES["all"], TINY_TASKS),
+    ]
+    for case, models, options, chosen in cases:
+        for name, model in models.items():
+            output = folder / case / name.replace("/", "__")
             environment.run(
-                environment.python, PROGRAMS / "lm_eval_stub.py", "--model", "stub",
-                "--model_args", f"pretrained={model},cost={cost}", "--tasks", ",".join(names),
+                environment.python, PROGRAMS / "lm_eval_stub.py", *model, "--tasks", ",".join(chosen),
                 "--include_path", tasks, "--output_path", output, *options,
                 cwd=folder, variables={"HF_HOME": str(folder / "hub")},
             )  # fmt: skip
-    return [folder / case for case in CASES]
+    return [folder / case for case, *_ in cases]
 
 
 def _run_version_3(environment: Environment, folder: Path) -> list[Path]:
@@ -63,7 +77,7 @@ def _run_version_3(environment: Environment, folder: Path) -> list[Path]:
     cases = {"no_samples": 0, "limit": LIMIT}
     for case, limit in cases.items():
         (folder / case).mkdir()
-        for model, cost in MODELS.items():
+        for model, cost in STUBS.items():
             results = folder / case / f"results_{model.replace('/', '__')}.json"
             program = PROGRAMS / "lm_eval_03_stub.py"
             environment.run(
@@ -138,10 +152,10 @@ HARNESS = Harness(
     name="lm-eval",
     package="lm_eval",
     releases=(
-        Release(requirements=("lm-eval[hf]",), min_compared=500),
-        Release(requirements=("lm-eval==0.4.2", "transformers<5", "datasets<4"), min_compared=450),
-        Release(requirements=("lm-eval==0.4.0", "transformers<5", "datasets<3"), min_compared=450),
-        Release(requirements=("lm-eval==0.3.0", "requests", "transformers<5", "datasets<3"), min_compared=90),
+        Release(requirements=("lm-eval[hf]",), min_compared=700),
+        Release(requirements=("lm-eval==0.4.2", "transformers<5", "datasets<4"), min_compared=600),
+        Release(requirements=("lm-eval==0.4.0", "transformers<5", "datasets<3"), min_compared=600),
+        Release(requirements=("lm-eval==0.3.0", "requests", "transformers<5", "datasets<3"), min_compared=100),
     ),
     run=run,
     reported=reported,

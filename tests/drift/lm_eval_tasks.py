@@ -9,6 +9,7 @@ from typing import Any
 
 WORDS = ("river", "stone", "lamp", "garden", "winter", "paper", "orange", "signal", "harbour", "copper", "window")
 N_PROMPTS = 12
+N_EXAMPLES = 3
 GROUP = "drift_group"
 """Tasks of different sizes."""
 PARTS = {"drift_part_a": 5, "drift_part_b": 9}
@@ -61,6 +62,10 @@ def configurations(*, has_groups: bool) -> dict[str, dict[str, Any]]:
     return {
         "drift_choice": choice | {"metric_list": metrics("acc", "acc_norm", "acc_mutual_info")},
         "drift_binary": choice | {"metric_list": metrics("acc", "f1", "mcc")},
+        "drift_few_shot": choice | {
+            "metric_list": metrics("acc", "acc_norm"), "num_fewshot": N_EXAMPLES, "fewshot_split": "validation",
+            "fewshot_config": {"sampler": "first_n"},
+        },
         "drift_median": choice | {"metric_list": [MEDIAN]},
         "drift_filters": generation | {
             "filter_list": [
@@ -103,11 +108,16 @@ def write_tasks(folder: Path, *, has_groups: bool) -> list[str]:
     """Write the tasks and their data; return what to evaluate."""
     folder.mkdir(parents=True)
     for name, configuration in configurations(has_groups=has_groups).items():
-        data = folder / f"{name}.json"
-        rows = documents(name, PARTS.get(name, N_PROMPTS), 2 if name == "drift_binary" else 4)
-        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        files = {}
+        for split, of, n_prompts in (
+            ("test", name, PARTS.get(name, N_PROMPTS)),
+            ("validation", f"examples of {name}", N_EXAMPLES),
+        ):
+            rows = documents(of, n_prompts, 2 if name == "drift_binary" else 4)
+            files[split] = str(folder / f"{name}.{split}.json")
+            Path(files[split]).write_text("".join(json.dumps(row) + "\n" for row in rows))
         source = {
-            "task": name, "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}},
+            "task": name, "dataset_path": "json", "dataset_kwargs": {"data_files": files},
             "test_split": "test", "num_fewshot": 0,
         }  # fmt: skip
         (folder / f"{name}.yaml").write_text(json.dumps(source | configuration, indent=1))

@@ -128,7 +128,7 @@ HARNESS = Harness(
             installer="npm",
             min_compared=56,
         ),
-        Release(requirements=("promptfoo@0.118.0", "--omit=optional"), installer="npm"),
+        Release(requirements=("promptfoo@0.118.0", "--omit=optional"), installer="npm", min_compared=48),
         Release(requirements=("promptfoo@0.81.5", "--omit=optional"), installer="npm", min_compared=34),
     ),
     run=run,

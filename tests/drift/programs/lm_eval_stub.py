@@ -27,6 +27,7 @@ class _ExactMatch:
 _load = evaluate.load
 evaluate.load = lambda name, *rest, **options: _ExactMatch() if name == "exact_match" else _load(name, *rest, **options)
 
+import lm_eval.models  # noqa: E402, F401 - newer releases register the other models only where there is none yet
 from lm_eval.__main__ import cli_evaluate  # noqa: E402
 from lm_eval.api import metrics  # noqa: E402
 from lm_eval.api.model import LM  # noqa: E402
