@@ -95,6 +95,48 @@ class TestVerdict:
         assert {check.line.topic for check in verdict.checks} >= {"voting rule", "weights of prompts"}
 
 
+def missing_scores(
+    engine: sa.Engine, folder: Path, *, right: int, n_first: int, n_second: int
+) -> dict[str, bool | None]:
+    """Which topics about missing scores change the first place; `first` has that many of 100 prompts, all right."""
+    rows = ["model,prompt_id,task,correct"]
+    rows += [f"first,{i},all,1" for i in range(n_first)]
+    rows += [f"second,{i},all,{int(i < right)}" for i in range(n_second)]
+    rows += [f"third,{i},all,0" for i in range(100)]
+    run(engine, "ingest", written(folder / "scores.csv", "\n".join(rows)), "--benchmark", "gaps", "--no-mlflow")
+    return {
+        check.line.topic: check.line.leader_changes
+        for check in load_verdict(engine, Selection(benchmark="gaps")).checks
+        if check.line.topic in ("missing scores", "models listed apart")
+    }
+
+
+class TestMissingScores:
+    @pytest.mark.parametrize(
+        ("right", "n_first", "n_second", "expected"),
+        [
+            (90, 100, 100, {}),
+            (90, 98, 100, {"missing scores": False}),
+            (99, 98, 100, {"missing scores": True}),
+            (90, 96, 97, {"missing scores": False}),
+            (70, 100, 80, {"models listed apart": False}),
+            (80, 100, 80, {"models listed apart": None}),
+        ],
+    )
+    def test_a_line_states_whether_they_decide_the_first_place(
+        self,
+        sqlite_url: str,
+        tmp_path: Path,
+        right: int,
+        n_first: int,
+        n_second: int,
+        expected: dict[str, bool | None],
+    ) -> None:
+        engine = sa.create_engine(sqlite_url)
+        changes = missing_scores(engine, tmp_path, right=right, n_first=n_first, n_second=n_second)
+        assert changes == expected
+
+
 class TestHook:
     def test_an_installed_analysis_adds_its_line_with_its_parameters(
         self, filled_file: sa.Engine, install: Callable[..., None]

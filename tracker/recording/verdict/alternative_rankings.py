@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
@@ -10,7 +11,7 @@ from sqlalchemy.orm import Session
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names
 from tracker.queries.ranking.leaderboard import load_leaderboard
-from tracker.queries.ranking.leaderboard_result import Leaderboard
+from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.selection import Selection
 from tracker.queries.weights import TASK_EQUAL
 from tracker.recording.finding import VerdictLine
@@ -31,8 +32,56 @@ def compare_alternatives(
     Raises:
         SuffrageError: as for `load_leaderboard`.
     """
+    if any(row.coverage < 1 for row in board.rows if row.rank is not None):
+        yield _vary_missing_scores(board), ""
+    if apart := [row for row in board.rows if row.excluded]:
+        coverage = math.floor(100 * min(row.coverage for row in apart)) / 100
+        yield _rank_models_apart(board, apart), f"--min-coverage {coverage:g}"
     if board.unit == "prompt" and board.n_tasks > 1 and selection.weights is None:
         yield _weigh_tasks_equally(session, selection, board), f"--weights {TASK_EQUAL}"
+
+
+def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
+    topic, leaders = "missing scores", join_names(board.leaders, MAX_NAMES)
+    if board.missing != "bounds":
+        text = f"Missing scores are treated by the policy {board.missing}; their true values are not known."
+        return VerdictLine(topic=topic, text=text, leader_changes=None)
+    first = [row for row in board.rows if row.model in board.leaders]
+    n_missing = sum(board.n_units - row.n for row in first)
+    worst = min(_merit(board, row.worst_mean) for row in first)
+    rivals = [
+        row.model
+        for row in board.rows
+        if row.rank is not None and row.model not in board.leaders and _merit(board, row.best_mean) >= worst
+    ]
+    if rivals:
+        text = f"{join_names(rivals, MAX_NAMES)} can have the best mean, depending on the missing scores."
+        return VerdictLine(topic=topic, text=text, leader_changes=True)
+    own = f"{leaders} lacks {n_missing:,} of {board.n_units:,} {board.unit}s and" if n_missing else leaders
+    text = f"{own} has the best mean whatever the missing scores are."
+    return VerdictLine(topic=topic, text=text, leader_changes=False)
+
+
+def _rank_models_apart(board: Leaderboard, apart: Sequence[LeaderboardRow]) -> VerdictLine:
+    topic = "models listed apart"
+    first = [row for row in board.rows if row.model in board.leaders]
+    best = min((_merit(board, row.mean) for row in first), default=-math.inf)
+    names = [row.model for row in apart if _merit(board, row.mean) > best]
+    if names:
+        verb = "has" if len(names) == 1 else "have"
+        text = f"{join_names(names, MAX_NAMES)} {verb} a better mean, over fewer {board.unit}s."
+        return VerdictLine(topic=topic, text=text, leader_changes=True)
+    possible = [row.model for row in apart if row.best_mean is None or _merit(board, row.best_mean) >= best]
+    if possible:
+        text = f"{join_names(possible, MAX_NAMES)} can be first: too many scores are missing."
+        return VerdictLine(topic=topic, text=text, leader_changes=None)
+    text = f"{join_names([row.model for row in apart], MAX_NAMES)} cannot be first, whatever the missing scores are."
+    return VerdictLine(topic=topic, text=text, leader_changes=False)
+
+
+def _merit(board: Leaderboard, mean: float | None) -> float:
+    """Return a mean such that larger is better; NaN, which no comparison prefers, without one."""
+    return math.nan if mean is None else mean if board.higher_is_better else -mean
 
 
 def _weigh_tasks_equally(session: Session, selection: Selection, board: Leaderboard) -> VerdictLine:
@@ -41,15 +90,10 @@ def _weigh_tasks_equally(session: Session, selection: Selection, board: Leaderbo
         equal = load_leaderboard(session, replace(selection, weights=TASK_EQUAL), with_rank_intervals=False)
     except SelectionError as error:
         return VerdictLine(topic=topic, text=f"Equal weights of tasks cannot be applied: {error}", leader_changes=None)
-    leaders = _leaders(equal)
-    if leaders == _leaders(board):
+    leaders = equal.leaders
+    if leaders == board.leaders:
         text = f"With equal weights of the {board.n_tasks} tasks the first place stays."
         return VerdictLine(topic=topic, text=text, leader_changes=False)
     verb = "is" if len(leaders) == 1 else "are"
     text = f"With equal weights of the {board.n_tasks} tasks {join_names(leaders, MAX_NAMES)} {verb} first."
     return VerdictLine(topic=topic, text=text, leader_changes=True)
-
-
-def _leaders(board: Leaderboard) -> list[str]:
-    best = min((row.rank for row in board.rows if row.rank is not None), default=None)
-    return [row.model for row in board.rows if row.rank is not None and row.rank == best]

@@ -111,12 +111,11 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
             continue
         checks += [VerdictCheck(line=line, command=_command(f"analyze {name}", selection)) for line in report.verdict]
     order = {True: 0, None: 1, False: 2}
-    leaders = tuple(row.model for row in ranked if row.rank == ranked[0].rank)
     return Verdict(
         benchmark=board.benchmark,
         metric=board.metric,
         headline=board.describe_lead(),
-        leaders=leaders,
+        leaders=board.leaders,
         margin=abs(ranked[0].mean - ranked[1].mean) if len(ranked) > 1 else None,
         contenders=board.contenders,
         checks=tuple(sorted(checks, key=lambda check: order[check.line.leader_changes])),
