@@ -1,9 +1,9 @@
 """Test whether prompts agree more than chance allows.
 
 Means and standard errors treat prompts as independent. This analysis measures how similar prompts are by the models
-that solve them, and compares that with permuted tables. A small p-value means that prompts are dependent, so that
-the effective number of prompts is smaller than their count. It does not show which prompts are dependent: see
-prompt-clusters.
+that solve them, and compares that with permuted tables. A small p-value means that prompts or models are dependent.
+Related models share errors and look like dependent prompts, so that the test is repeated with one model per family.
+`--null margins` names the pairs of models that carry the excess. For groups of prompts see prompt-clusters.
 
 Source: Ailem et al. 2024, section 3.2.
 Definitions: docs/reference/statistics/prompt-correlation.md.
@@ -17,23 +17,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from analyses.numerics.null_tables import Null
 from analyses.numerics.similarity.score_table import ScoreTable
-from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES
+from analyses.numerics.similarity.similarities import BY_NAME, CHOICES, DEFAULT_CHOICES
+from analyses.presentation.one_per_family import repeat_per_family
 from analyses.presentation.permutation_test_table import list_statistics
 from analyses.presentation.permutation_warnings import explain_untested, list_weight_warnings
 from analyses.prompt_correlation import figures
 from analyses.prompt_correlation.method import PVALUES, PromptCorrelation, permutation_test
+from analyses.prompt_correlation.model_pairs import list_model_pairs
 from analyses.prompt_correlation.summary import list_table_warnings, summarize
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
+from tracker.queries.related_models.family_labels import FamilyLabels
+from tracker.queries.related_models.related import relate_models
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
+from tracker.statistics.resampling import PermutationTest
 
 
 def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> WeightedScores:
@@ -60,6 +67,7 @@ def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> 
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None = None,
+    families: FamilyLabels | None = None,
     *,
     n_permutations: Annotated[int, "Number of permuted tables."] = 1000,
     null: Annotated[
@@ -82,6 +90,7 @@ def analyze(
         weights: a pair of prompts has the product of their weights, which stay in place in every permutation; prompts
             without a weight, or of weight 0, are left out, with a warning. With weights computed from scores there is
             no p-value.
+        families: stored families of the models; the test is repeated with one model per family.
         n_permutations: permuted tables.
         null: what the permutations keep.
         similarities: which to compute.
@@ -102,6 +111,7 @@ def analyze(
     )
     if reason := explain_untested(weights, voters):
         finding = replace(finding, similarities=finding.similarities.without_pvalues(reason))
+    finding = _repeat_per_family(finding, voters, families, similarities=similarities, seed=seed)
     constant_models = [models[column] for column in np.flatnonzero(ScoreTable(Q).constant_columns)]
     values = {f"{name}.mean_to_others": mean for name, mean in finding.similarities.mean_to_others.items()}
     if finding.is_binary:
@@ -111,13 +121,48 @@ def analyze(
         finding,
         summary=summarize(finding),
         prompt_values={name: PromptValues(prompt_ids=prompt_ids, values=v) for name, v in values.items()},
-        tables={"statistics": list_statistics(finding.comparisons, ("similarity", "statistic"), PVALUES)},
+        tables=_tables(finding),
         figures=_figures(finding),
         warnings=[
             *voters.warnings,
             *list_table_warnings(finding, constant_models),
         ],
     )
+
+
+def _repeat_per_family(
+    finding: PromptCorrelation,
+    voters: WeightedScores,
+    families: FamilyLabels | None,
+    *,
+    similarities: tuple[str, ...],
+    seed: int,
+) -> PromptCorrelation:
+    """Add the families of the models, and the test of the main statistic with one model per family."""
+    related = relate_models(voters.scores, families)
+    name = finding.main_test
+    choice = BY_NAME[name.split(".")[0]].choice
+
+    def run(columns: NDArray[np.int64]) -> PermutationTest:
+        Q = np.ascontiguousarray(voters.scores.Q[:, columns])
+        rows = ~np.isnan(Q).all(axis=1)
+        reduced = permutation_test(
+            Q[rows],
+            n_permutations=finding.n_permutations,
+            null=cast(Null, finding.null),
+            similarities=(choice,) if choice in similarities else similarities,
+            seed=seed,
+            weights=voters.weights[rows],
+        )
+        return replace(reduced.comparisons[name], reason=finding.comparisons[name].reason)
+
+    return replace(finding, related=related, one_per_family=repeat_per_family(related, run))
+
+
+def _tables(finding: PromptCorrelation) -> dict[str, pa.Table]:
+    tables = {"statistics": list_statistics(finding.comparisons, ("similarity", "statistic"), PVALUES)}
+    pairs = list_model_pairs(finding.related) if finding.related and finding.null == "margins" else None
+    return tables if pairs is None else tables | {"model_pairs": pairs}
 
 
 def _figures(finding: PromptCorrelation) -> Mapping[str, Callable[[], Any]]:

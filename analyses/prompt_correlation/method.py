@@ -18,7 +18,9 @@ from analyses.numerics.similarity.continuous import compare_continuous
 from analyses.numerics.similarity.score_table import ScoreTable
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
 from analyses.numerics.similarity.similarity_test import SimilarityTests
+from analyses.presentation.one_per_family import FamilyTest
 from analyses.prompt_correlation.validation import validate_test
+from tracker.queries.related_models.related import RelatedModels
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.resampling import PermutationTest
 from tracker.statistics.standard_errors import effective_sample_size
@@ -43,6 +45,8 @@ class PromptCorrelation(Finding):
             binary and complete.
         similarities: the tests, by similarity.
         n_effective: (Σw)² / Σw² of the prompts' weights w; None where all count the same.
+        related: families of the models, and how far their pairs agree; None where they are not compared.
+        one_per_family: the test of the main statistic with one model per family; None where it was not repeated.
     """
 
     n_prompts: int
@@ -57,6 +61,14 @@ class PromptCorrelation(Finding):
     kr20: Metric
     similarities: SimilarityTests
     n_effective: float | None = None
+    related: RelatedModels | None = None
+    one_per_family: FamilyTest | None = None
+
+    @property
+    def main_test(self) -> str:
+        """Name of the statistic that decides the verdict."""
+        name = "hamming.variance"
+        return name if name in self.comparisons else f"{self.similarities.tests[0].name}.mean"
 
     @property
     def is_binary(self) -> bool:
@@ -88,6 +100,8 @@ class PromptCorrelation(Finding):
             metrics["n_effective"] = self.n_effective
         for name, comparison in self.comparisons.items():
             metrics |= _test_metrics(name, comparison)
+        if self.one_per_family is not None:
+            metrics |= self.one_per_family.metrics
         return metrics
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -14,9 +14,12 @@ from analyses.presentation.permutation_warnings import (
     list_few_permutations_warnings,
 )
 from analyses.prompt_correlation.method import PromptCorrelation
-from tracker.queries.findings.summary import Summary
+from analyses.prompt_correlation.model_pairs import describe_model_pairs
+from tracker.queries.findings.summary import MAX_EVIDENCE, Summary
 from tracker.statistics.resampling import PermutationTest
 
+MIN_EVIDENCE = 3
+"""The statistic, its test, and the data."""
 VERDICTS = {
     "variance": (
         "Some prompts agree more, others less, than chance allows",
@@ -35,22 +38,23 @@ VERDICTS = {
 def summarize(finding: PromptCorrelation) -> Summary:
     """Summarize whether prompts agree more than chance allows."""
     names = finding.comparisons
-    name = "hamming.variance" if "hamming.variance" in names else f"{finding.similarities.tests[0].name}.mean"
+    name = finding.main_test
     test = names[name]
+    qualifier = finding.one_per_family.qualify(test) if finding.one_per_family else ""
     return Summary(
-        _headline(name, test, is_testable=not all(test.reason for test in names.values())),
+        _headline(name, test, qualifier, is_testable=not all(test.reason for test in names.values())),
         tuple(_list_evidence(finding, name, test)),
         tuple(_list_caveats(finding)),
     )
 
 
-def _headline(name: str, test: PermutationTest, *, is_testable: bool) -> str:
+def _headline(name: str, test: PermutationTest, qualifier: str, *, is_testable: bool) -> str:
     if test.reason:
         scope = "the main statistic has no test" if is_testable else "there is nothing to test"
         return f"Whether prompts agree more than chance allows is open: {scope} ({test.reason})."
     more, less, chance = VERDICTS[name.split(".")[1]]
     if test.verdict:
-        return f"{more if test.verdict > 0 else less} (p = {test.pvalue_two_sided:.3g})."
+        return f"{more if test.verdict > 0 else less} (p = {test.pvalue_two_sided:.3g}){qualifier}."
     if not test.can_reject:
         return (
             f"{test.n_permutations:,} permutations are too few to test whether prompts agree more than chance allows."
@@ -75,11 +79,26 @@ def _list_evidence(finding: PromptCorrelation, name: str, test: PermutationTest)
         if min(test.pvalue, test.pvalue_lower) <= test.smallest_pvalue:
             smallest = f"; {2 * test.smallest_pvalue:.3g} is the smallest possible p-value"
         yield f"Permutation test: {_tails(test)}{smallest}."
-    for first, second in combinations(SIMILARITIES, 2):
-        if first.choice == second.choice:
-            yield from _describe_disagreement(finding, first, second)
+    models = list(_describe_models(finding, test))
+    yield from models
+    if len(models) < MAX_EVIDENCE - MIN_EVIDENCE:
+        disagreements = (
+            text
+            for first, second in combinations(SIMILARITIES, 2)
+            if first.choice == second.choice
+            for text in _describe_disagreement(finding, first, second)
+        )
+        yield from islice(disagreements, MAX_EVIDENCE - MIN_EVIDENCE - len(models))
     weighted = "" if finding.n_effective is None else f" (weighted, worth {finding.n_effective:,.0f})"
     yield f"Data: {finding.n_prompts:,} prompts{weighted} and {finding.n_models} models."
+
+
+def _describe_models(finding: PromptCorrelation, test: PermutationTest) -> Iterator[str]:
+    """Describe the pairs of models that carry an excess, and the test with one model per family."""
+    if finding.null == "margins" and finding.related and not test.reason and test.verdict > 0:
+        yield from filter(None, [describe_model_pairs(finding.related)])
+    if finding.one_per_family:
+        yield from filter(None, [finding.one_per_family.describe("the statistic is")])
 
 
 def _list_caveats(finding: PromptCorrelation) -> Iterator[str]:
