@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.queries.related_models.related import RelatedModels
-from tracker.recording.finding import Metric, Undefined
-from tracker.statistics.resampling import ALPHA, PermutationTest
+from tracker.recording.finding import Metric, finite_or_undefined
+from tracker.statistics.resampling import PermutationTest
 
 MIN_FAMILIES = 2
 NO_FAMILIES = "every model is a separate family, so the result is that with all models"
@@ -27,8 +27,8 @@ class FamilyTest:
     Attributes:
         n_models: models of the full test.
         n_families: models of this one.
-        test: its main statistic; None if there is no test.
-        reason: why there is none; '' if there is.
+        test: its main statistic; None if it was not repeated.
+        reason: why it has no p-value; '' if it has one.
     """
 
     n_models: int
@@ -39,39 +39,32 @@ class FamilyTest:
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """The number of models, the statistic with its null mean, and the p-values."""
-        names = ("observed", "null_mean", "pvalue", "pvalue_two_sided")
-        test = self.test
-        return {"one_per_family.n_models": float(self.n_families)} | {
-            f"one_per_family.{name}": Undefined(self.reason) if test is None else float(getattr(test, name))
-            for name in names
-        }
+        metrics: dict[str, Metric] = {"one_per_family.n_models": float(self.n_families)}
+        for name in ("observed", "null_mean", "pvalue", "pvalue_two_sided"):
+            is_defined = self.test is not None and not (name.startswith("pvalue") and self.reason)
+            value = float(getattr(self.test, name)) if is_defined else np.nan
+            metrics[f"one_per_family.{name}"] = finite_or_undefined(value, self.reason or "no draw has a value")
+        return metrics
 
-    def keeps(self, test: PermutationTest) -> bool | None:
-        """Whether this test agrees that a statistic is too large; None if there is nothing to compare."""
-        if self.test is None or test.reason or test.pvalue > ALPHA:
-            return None
-        return self.test.pvalue <= ALPHA
-
-    def qualify(self, test: PermutationTest) -> str:
-        """Return what to add to the verdict that a statistic is too large; '' if there is nothing to compare."""
-        is_kept = self.keeps(test)
-        if is_kept is None or self.test is None:
+    def qualify(self, full: PermutationTest) -> str:
+        """Return what to add to the verdict of the full test; '' if there is no verdict, or nothing to compare."""
+        if self.test is None or self.reason or not full.verdict:
             return ""
-        if is_kept:
+        if self.test.verdict == full.verdict:
             return ", with one model per family too"
-        return f", but not with one model per family (p = {self.test.pvalue:.3g})"
+        return f", but not with one model per family (p = {self.test.pvalue_two_sided:.3g})"
 
-    def describe(self, statistic: str) -> str:
-        """Return a sentence with the result; '' where every model is a separate family.
-
-        Args:
-            statistic: its name within a sentence.
-        """
+    def describe(self, full: PermutationTest) -> str:
+        """Return a sentence with the result beside that of the full test; '' where every model is a separate family."""
         models = f"One model per family ({self.n_families} of {self.n_models} models)"
-        if self.test is None:
-            return "" if self.reason == NO_FAMILIES else f"{models}: no test ({self.reason})."
-        drawn = f"{self.test.observed:.4g}, against {self.test.null_mean:.4g} in permuted tables"
-        return f"{models}: {statistic} {drawn} (p = {self.test.pvalue:.3g})."
+        if self.test is None or self.reason or full.reason:
+            return "" if self.reason == NO_FAMILIES or full.reason else f"{models}: no test ({self.reason})."
+        if min(self.test.null_mean, full.null_mean) > 0:
+            excess, full_excess = (test.observed / test.null_mean - 1 for test in (self.test, full))
+            compared = f"{excess:+.1%} from the mean of permuted tables, {full_excess:+.1%} with all"
+        else:
+            compared = f"{self.test.observed:.3g}, {full.observed:.3g} with all"
+        return f"{models}: {compared} (p = {self.test.pvalue_two_sided:.3g} and {full.pvalue_two_sided:.3g})."
 
 
 def repeat_per_family(related: RelatedModels, run: Callable[[NDArray[np.int64]], PermutationTest]) -> FamilyTest:
@@ -95,4 +88,4 @@ def repeat_per_family(related: RelatedModels, run: Callable[[NDArray[np.int64]],
         test = run(kept)
     except SelectionError as error:
         return untested(str(error).partition(". ")[0].removesuffix("."))
-    return untested(test.reason) if test.reason else FamilyTest(n_models=n_models, n_families=kept.size, test=test)
+    return FamilyTest(n_models=n_models, n_families=kept.size, test=test, reason=test.reason)

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from analyses.presentation.one_per_family import repeat_per_family
 from analyses.presentation.permutation_warnings import NULL_TEXTS, explain_untested, list_weight_warnings
 from analyses.prompt_clusters import figures, tables
 from analyses.prompt_clusters.method import PromptClusters, cluster_test
@@ -28,6 +29,8 @@ from analyses.prompt_clusters.summary import list_table_warnings, summarize
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
+from tracker.queries.related_models.family_labels import FamilyLabels
+from tracker.queries.related_models.related import relate_models
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 from tracker.statistics.ranking import mean_ranks
@@ -38,6 +41,7 @@ def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,
     weights: PromptWeights | None = None,
+    families: FamilyLabels | None = None,
     *,
     max_clusters: Annotated[int, "Largest number of clusters to try."] = 50,
     n_restarts: Annotated[int, "Number of random starts for each number of clusters; the best is kept."] = 5,
@@ -59,6 +63,7 @@ def analyze(
         it, in the centres, the silhouettes and all means; weights stay
             with the prompts in every permutation. Counts of prompts are not weighted. With weights computed from scores
             there is no p-value.
+        families: stored families of the models; the test is repeated with one model per family.
         max_clusters: largest number of clusters to try.
         n_restarts: starts at each number of clusters.
         n_permutations: permuted tables.
@@ -70,8 +75,8 @@ def analyze(
     """
     voters = select_weighted(scores, weights)
     table = voters.scores
-    finding = cluster_test(
-        table.Q,
+    run = partial(
+        cluster_test,
         weights=voters.weights if voters.is_weighted else None,
         n_effective=voters.n_effective,
         max_clusters=max_clusters,
@@ -80,7 +85,13 @@ def analyze(
         null=null,
         seed=seed,
     )
+    finding = run(table.Q)
     finding = replace(finding, test=replace(finding.test, reason=explain_untested(weights, voters)))
+    reduced = repeat_per_family(
+        relate_models(table, families, representative="typical"),
+        lambda columns: replace(run(np.ascontiguousarray(table.Q[:, columns])).test, reason=finding.test.reason).best,
+    )
+    finding = replace(finding, one_per_family=reduced)
     labels = np.where(finding.clustering.labels < 0, np.nan, finding.clustering.labels)
     return Report(
         finding,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from analyses.numerics.clustering.best_clustering import Clustering
 from analyses.numerics.clustering.cluster_profile import ClusterProfile, describe_clusters
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest, silhouette_test
+from analyses.presentation.one_per_family import FamilyTest
 from analyses.prompt_clusters.validation import validate_clustering
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 
@@ -43,6 +44,7 @@ class PromptClusters(Finding):
     null: str
     profile: ClusterProfile
     test: SilhouetteTest
+    one_per_family: FamilyTest | None = None
 
     @property
     def clustering(self) -> Clustering:
@@ -93,7 +95,7 @@ class PromptClusters(Finding):
             metrics[f"cap_{cap}.silhouette.pvalue_two_sided"] = (
                 Undefined(capped.reason) if capped.reason else capped.pvalue_two_sided
             )
-        return metrics
+        return metrics if self.one_per_family is None else {**metrics, **self.one_per_family.metrics}
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:

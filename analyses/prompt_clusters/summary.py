@@ -24,24 +24,29 @@ def summarize(finding: PromptClusters) -> Summary:
     test, profile = finding.test, finding.profile
     n_zero = int((test.observed.labels < 0).sum())
     n_clustered = test.observed.labels.size - n_zero
+    models = finding.one_per_family
+    family = models.describe(test.best) if models else ""
     evidence = [
         f"Best number of clusters: {test.observed.n_clusters}, with a mean silhouette of {test.best.observed:.3f}.",
         _describe_test(test.best, finding.null),
         _describe_caps(test),
-        _describe_identical(profile, n_clustered) if profile.n_directions.sum() < n_clustered else "",
+        _describe_identical(profile, n_clustered) if profile.n_directions.sum() < n_clustered and not family else "",
+        family,
         f"Data: {n_clustered:,} prompts and {profile.means.shape[1]} models.",
     ]
     return Summary(
-        _headline(test.best), tuple(item for item in evidence if item), tuple(_list_caveats(finding, n_zero))
+        _headline(test.best, models.qualify(test.best) if models else ""),
+        tuple(item for item in evidence if item),
+        tuple(_list_caveats(finding, n_zero)),
     )
 
 
-def _headline(best: PermutationTest) -> str:
+def _headline(best: PermutationTest, qualifier: str) -> str:
     if best.reason:
         return f"Whether prompts form clusters is open: there is nothing to test ({best.reason})."
     if best.verdict:
         verdict = "clearer clusters than chance allows" if best.verdict > 0 else "less clear clusters than chance"
-        return f"Prompts form {verdict} (p = {best.pvalue_two_sided:.3g})."
+        return f"Prompts form {verdict} (p = {best.pvalue_two_sided:.3g}){qualifier}."
     if not best.can_reject:
         return f"{best.n_permutations:,} permutations are too few to test whether prompts form clusters."
     return f"Chance can explain the clusters of prompts (p = {best.pvalue_two_sided:.3g})."

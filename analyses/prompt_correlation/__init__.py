@@ -139,7 +139,7 @@ def _repeat_per_family(
     seed: int,
 ) -> PromptCorrelation:
     """Add the families of the models, and the test of the main statistic with one model per family."""
-    related = relate_models(voters.scores, families)
+    related = relate_models(voters.scores, families, representative="typical")
     name = finding.main_test
     choice = BY_NAME[name.split(".")[0]].choice
 

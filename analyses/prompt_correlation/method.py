@@ -114,6 +114,8 @@ class PromptCorrelation(Finding):
             if name.split(".")[0] in CHOICES or name in ("cosine_nonzero.mean", "row_sum.variance")
         ]
         suffixes = {name: "pvalue" if name.endswith("ks_d") else "pvalue_two_sided" for name in names}
+        if self.one_per_family is not None:
+            counts.append("one_per_family.pvalue_two_sided")
         return [*counts, *(key for name in names for key in (name, f"{name}.{suffixes[name]}"))]
 
     @property

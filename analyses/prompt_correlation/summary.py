@@ -98,7 +98,7 @@ def _describe_models(finding: PromptCorrelation, test: PermutationTest) -> Itera
     if finding.null == "margins" and finding.related and not test.reason and test.verdict > 0:
         yield from filter(None, [describe_model_pairs(finding.related)])
     if finding.one_per_family:
-        yield from filter(None, [finding.one_per_family.describe("the statistic is")])
+        yield from filter(None, [finding.one_per_family.describe(test)])
 
 
 def _list_caveats(finding: PromptCorrelation) -> Iterator[str]:

@@ -14,16 +14,20 @@ Examples:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
 from analyses.presentation.validation import validate
 from analyses.rank_intervals import figures, tables
+from analyses.rank_intervals.families import rank_per_family
 from analyses.rank_intervals.method import separable_ranks
 from analyses.rank_intervals.summary import collect_warnings, summarize
 from analyses.rank_intervals.validation import find_problems
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.related_models.family_labels import FamilyLabels
+from tracker.queries.related_models.related import relate_models
 from tracker.recording.finding import Report, analysis
 from tracker.statistics.grouping import group_rows
 from tracker.statistics.rank_intervals import rank_intervals
@@ -35,6 +39,7 @@ SCHEME = "rank-intervals"
 def analyze(
     scores: PerformanceMatrix,
     clusters: Clusters,
+    families: FamilyLabels | None = None,
     *,
     level: Annotated[
         float, "Confidence level at which all rank intervals hold together, and of each bootstrap interval."
@@ -49,6 +54,7 @@ def analyze(
     Args:
         scores: at least 2 models; missing scores can have any value within the bounds of the metric.
         clusters: which prompts depend on each other.
+        families: stored families of the models; the ranks are repeated with one model per family.
         level: of the intervals.
         n_resamples: for bootstrap ranks.
         seed: the same seed gives the same bytes, whatever the number of workers.
@@ -58,16 +64,19 @@ def analyze(
     """
     validate(find_problems(scores.Q, len(scores.excluded), n_resamples=n_resamples, level=level, seed=seed))
     groups = group_rows(clusters.align(scores.prompt_ids))
-    ranks = rank_intervals(
-        scores.Q,
-        groups,
+    run = partial(
+        rank_intervals,
+        groups=groups,
         bounds=scores.bounds,
         higher_is_better=scores.higher_is_better,
         level=level,
-        n_resamples=n_resamples,
         seed=seed,
     )
-    finding = separable_ranks(scores, clusters, groups, ranks)
+    ranks = run(scores.Q, n_resamples=n_resamples)
+    reduced = rank_per_family(
+        relate_models(scores, families), lambda columns: run(scores.Q[:, columns], n_resamples=0)
+    )
+    finding = replace(separable_ranks(scores, clusters, groups, ranks), one_per_family=reduced)
     return Report(
         finding,
         summary=summarize(finding),

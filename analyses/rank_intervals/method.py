@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.rank_intervals.families import FamilyRanks
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import explain_unclustered
@@ -30,6 +31,7 @@ class SeparableRanks(Finding):
         n_missing: missing scores of the ranked models.
         unclustered_reason: why errors are not clustered; '' where they are.
         ranks: everything ranks.
+        one_per_family: the ranks with one model per family; None where they were not computed.
     """
 
     models: tuple[str, ...]
@@ -40,6 +42,7 @@ class SeparableRanks(Finding):
     n_missing: int
     unclustered_reason: str
     ranks: RankIntervals
+    one_per_family: FamilyRanks | None = None
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -66,6 +69,7 @@ class SeparableRanks(Finding):
             "width.bootstrap": drawn,
             "n_groups": float(len(grouped)),
             "largest_group": float(max(grouped, default=1)),
+            **({} if self.one_per_family is None else self.one_per_family.metrics),
         }
 
     @property

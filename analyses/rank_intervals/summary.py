@@ -32,6 +32,7 @@ def summarize(finding: SeparableRanks) -> Summary:
             f"All {k} rank intervals hold together with probability {ranks.level:.0%}; the widest spans "
             f"{widest} rank{'s' * (widest != 1)}.",
             f"Standard errors are {error}.",
+            *filter(None, [finding.one_per_family.describe() if finding.one_per_family else ""]),
         ),
         caveats=tuple(_list_caveats(finding)),
     )

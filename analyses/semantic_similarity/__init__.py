@@ -16,12 +16,15 @@ Examples:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from analyses.presentation.one_per_family import repeat_per_family
 from analyses.presentation.permutation_test_table import list_statistics
 from analyses.presentation.permutation_warnings import explain_untested, list_weight_warnings
 from analyses.semantic_similarity import figures
@@ -38,6 +41,8 @@ from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
+from tracker.queries.related_models.family_labels import FamilyLabels
+from tracker.queries.related_models.related import relate_models
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 
@@ -50,6 +55,7 @@ def analyze(
     embeddings: Embeddings,
     prompts: PromptTexts,
     weights: PromptWeights | None,
+    families: FamilyLabels | None = None,
     *,
     similarity: Annotated[
         Literal["cosine", "hamming"], "Similarity of score vectors. hamming requires scores of 0 and 1."
@@ -75,6 +81,7 @@ def analyze(
             freedom. Counts and distributions over the prompts are not weighted. In the permutations a weight stays with
             its vector; one computed from scores stays with the scores under `strata` and `rows`, and there is no
             p-value under `columns`.
+        families: stored families of the models; the test is repeated with one model per family.
         similarity: of performance vectors.
         null: what the permutations keep.
         intercept: whether the lines have one.
@@ -89,10 +96,10 @@ def analyze(
     voters = select_weighted(scores, weights)
     E = embeddings.align(voters.scores.prompt_ids)
     validate_table(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
-    finding = semantic_similarity(
-        voters.scores.Q,
-        E,
-        voters.weights,
+    run = partial(
+        semantic_similarity,
+        E=E,
+        weights=voters.weights,
         similarity=similarity,
         null=null,
         intercept=intercept,
@@ -101,6 +108,12 @@ def analyze(
         n_permutations=n_permutations,
         seed=seed,
     )
+    finding = run(voters.scores.Q)
+    reduced = repeat_per_family(
+        relate_models(voters.scores, families, representative="typical"),
+        lambda columns: run(np.ascontiguousarray(voters.scores.Q[:, columns])).test.comparisons["slope.mean"],
+    )
+    finding = replace(finding, one_per_family=reduced)
     return Report(
         finding,
         summary=summarize(finding),

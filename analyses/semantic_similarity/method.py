@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from analyses.numerics.semantic.semantic_null import SemanticTest, semantic_test
 from analyses.numerics.semantic.semantic_partners import Curve, bin_similarities
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
+from analyses.presentation.one_per_family import FamilyTest
 from analyses.presentation.validation import validate
 from analyses.semantic_similarity.validation import NO_LINE
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
@@ -44,6 +45,7 @@ class SemanticSimilarity(Finding):
         r_squared: mean over prompts of the share of the variance of performance similarity that the line explains.
         test: lines, statistics and their draws.
         curve: performance similarity by semantic similarity.
+        one_per_family: the test of the mean slope with one model per family; None where it was not repeated.
     """
 
     n_prompts: int
@@ -57,6 +59,7 @@ class SemanticSimilarity(Finding):
     r_squared: Metric
     test: SemanticTest
     curve: Curve
+    one_per_family: FamilyTest | None = None
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -77,7 +80,7 @@ class SemanticSimilarity(Finding):
                 metrics[f"{name}.{tail}"] = (
                     Undefined(comparison.reason) if comparison.reason else float(getattr(comparison, tail))
                 )
-        return metrics
+        return metrics if self.one_per_family is None else {**metrics, **self.one_per_family.metrics}
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyses.presentation.permutation_warnings import list_few_permutations_warnings
 from analyses.semantic_similarity.method import SemanticSimilarity
 from analyses.semantic_similarity.validation import NULL_TEXTS
-from tracker.queries.findings.summary import Summary
+from tracker.queries.findings.summary import MAX_EVIDENCE, Summary
 from tracker.statistics.resampling import ALPHA
 
 SMALL_SHARE = 0.01
@@ -21,10 +21,12 @@ def summarize(finding: SemanticSimilarity) -> Summary:
         "Only p-values from permutations are tests. The p and FDR values of single prompts treat dependent pairs as "
         "independent."
     )
+    mean, models = finding.test.comparisons["slope.mean"], finding.one_per_family
+    qualifier, family = (models.qualify(mean), models.describe(mean)) if models else ("", "")
     is_tested = not finding.test.comparisons["slope.mean"].reason
     return Summary(
-        _headline(finding),
-        (*_list_evidence(finding), _describe_data(finding)),
+        _headline(finding, qualifier),
+        (*_insert_family(list(_list_evidence(finding)), family), _describe_data(finding)),
         (caveat, *_list_null_caveats(finding)) if is_tested else (),
     )
 
@@ -37,7 +39,12 @@ def _list_null_caveats(finding: SemanticSimilarity) -> Iterator[str]:
         )
 
 
-def _headline(finding: SemanticSimilarity) -> str:
+def _insert_family(evidence: list[str], family: str) -> list[str]:
+    """Return the evidence with the result with one model per family after the main statistic, at most as many items."""
+    return [*evidence[:1], *filter(None, [family]), *evidence[1:]][: MAX_EVIDENCE - 1]
+
+
+def _headline(finding: SemanticSimilarity, qualifier: str) -> str:
     mean = finding.test.comparisons["slope.mean"]
     if mean.reason:
         return f"Whether performance is related to meaning is open: there is nothing to test ({mean.reason})."
@@ -48,7 +55,7 @@ def _headline(finding: SemanticSimilarity) -> str:
         small = f"Meaning hardly matters: it explains {explained:.1%} of performance similarity. "
         return (
             f"{small * (explained < SMALL_SHARE)}Models perform {direction} similarly on prompts closer in meaning "
-            f"({slope}, p = {mean.pvalue_two_sided:.3g})."
+            f"({slope}, p = {mean.pvalue_two_sided:.3g}){qualifier}."
         )
     if not mean.can_reject:
         return f"{finding.n_permutations:,} permutations are too few to test whether performance is related to meaning."

@@ -331,7 +331,10 @@ class TestErrors:
 
 
 def test_scores_that_are_better_when_lower_have_the_same_lines(related):
-    """Nothing is ranked."""
+    """Nothing is ranked, except the models that stand for their families."""
     lower: PerformanceMatrix = replace(matrix(TABLE), higher_is_better=False)
     result = analyze(lower, embeddings(VECTORS), prompts(N), None, n_permutations=99).finding
-    assert result.metrics == related.finding.metrics
+    for metrics in (full := dict(result.metrics), expected := dict(related.finding.metrics)):
+        for name in [name for name in metrics if name.startswith("one_per_family.")]:
+            del metrics[name]
+    assert full == expected

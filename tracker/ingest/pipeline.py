@@ -14,6 +14,7 @@ from tracker.database import current_version, ensure_current, transaction
 from tracker.errors import BadInputError, SelectionError
 from tracker.ingest.archives.store_archive import store_archive
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
+from tracker.ingest.near_copies import describe_near_copies
 from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.resolve.catalogue_resolver import make_unknown_benchmark_error
 from tracker.ingest.resolve.store_names import StoreNames
@@ -127,6 +128,8 @@ def ingest_file(
                     session, parsed, options, on_conflict=on_conflict, partial=partial, new_metric=new_metric,
                     progress=position.store,
                 )  # fmt: skip
+            if copies := describe_near_copies(session, changes.runs_new):
+                changes = replace(changes, warnings=(*changes.warnings, *copies))
             if dry_run:
                 raise _RollBackDryRunError
         position.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.statistics.related.answer_agreement import AnswerAgreement, compare_answers
 from tracker.statistics.related.error_agreement import MIN_MODELS, ErrorAgreement, compare_errors
-from tracker.statistics.related.families import ModelFamilies, compute_priority, group_models
+from tracker.statistics.related.families import ModelFamilies, compute_priority, compute_typicality, group_models
+
+Representative = Literal["best", "typical"]
 
 MAX_MODELS = 2000
 """Models whose pairs are compared."""
@@ -68,16 +71,20 @@ class RelatedModels:
 
 
 def relate_models(
-    scores: PerformanceMatrix, labels: FamilyLabels | None = None, answers: AnswerMatrix | None = None
+    scores: PerformanceMatrix,
+    labels: FamilyLabels | None = None,
+    answers: AnswerMatrix | None = None,
+    *,
+    representative: Representative = "best",
 ) -> RelatedModels:
     """Compare all pairs of models, and group them.
-
-    The best model of a family stands for it.
 
     Args:
         scores: of the models; pairs are compared where all scores are 0 or 1.
         labels: stored families; None for names only.
         answers: of the same models; None to compare scores only.
+        representative: the model that stands for a family: the one with the best mean, or the most typical one, whose
+            scores correlate most with those of the other models.
     """
     labels = labels or FamilyLabels()
     names = tuple(labels.find(model) for model in scores.models)
@@ -101,7 +108,9 @@ def relate_models(
         names,
         np.zeros((k, k)) if errors is None else errors.excess,
         related.near_copies,
-        compute_priority(scores.Q, higher_is_better=scores.higher_is_better),
+        compute_typicality(scores.Q)
+        if representative == "typical"
+        else compute_priority(scores.Q, higher_is_better=scores.higher_is_better),
     )
     return replace(related, families=families)
 

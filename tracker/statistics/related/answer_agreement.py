@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.related.error_agreement import LEVEL, MIN_MODELS, adjust_pairs, divide_pairs
+from tracker.statistics.related.error_agreement import divide_pairs, find_near_copies
 
 Floats = NDArray[np.float64]
 
@@ -51,8 +51,7 @@ class AnswerAgreement:
         """Pairs whose equal answers are significantly more, by at least `NEAR_COPY_ANSWERS` of what is possible."""
         more = self.same - self.expected_same
         excess, z = divide_pairs(more, self.n - self.expected_same), divide_pairs(more, np.sqrt(self.variance))
-        is_copy = (excess >= NEAR_COPY_ANSWERS) & (adjust_pairs(z) <= LEVEL)
-        return np.asarray(is_copy & (len(is_copy) >= MIN_MODELS))
+        return find_near_copies(excess >= NEAR_COPY_ANSWERS, z)
 
 
 def compare_answers(codes: NDArray[np.int32], is_wrong: NDArray[np.bool_]) -> AnswerAgreement:

@@ -11,10 +11,10 @@ corrected for accuracy. The null is that of the fixed margins in Ailem et al. 20
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from tracker.statistics.multiple_testing import holm_values
 from tracker.statistics.related.fitted_margins import FittedMargins, fit_margins
@@ -75,8 +75,7 @@ class ErrorAgreement:
     @property
     def near_copies(self) -> NDArray[np.bool_]:
         """Pairs whose excess is significant and at least `NEAR_COPY_EXCESS`."""
-        is_copy = (self.excess >= NEAR_COPY_EXCESS) & (self.holm <= LEVEL)
-        return np.asarray(is_copy & (len(is_copy) >= MIN_MODELS))
+        return find_near_copies(self.excess >= NEAR_COPY_EXCESS, self.z)
 
     @property
     def excess_variance(self) -> Floats:
@@ -147,12 +146,29 @@ def _expect_disagreements(fit: FittedMargins) -> tuple[Floats, Floats]:
     return np.maximum(mean, 0.0), np.maximum(mean - square, 0.0)
 
 
+def find_near_copies(is_large: NDArray[np.bool_], z: Floats) -> NDArray[np.bool_]:
+    """Return the pairs whose excess is large and, by Holm at `LEVEL`, significant; none among fewer than three models.
+
+    Args:
+        is_large: ``(k, k)`` whether the excess of a pair is large.
+        z: ``(k, k)`` symmetric standardized excesses.
+    """
+    n_tests = np.count_nonzero(~np.isnan(z[np.triu_indices(len(z), 1)]))
+    if len(z) < MIN_MODELS or not is_large.any() or not n_tests:
+        return np.zeros(z.shape, dtype=np.bool_)
+    if np.nanmax(z) < NormalDist().inv_cdf(1 - LEVEL / n_tests):  # Holm rejects nothing
+        return np.zeros(z.shape, dtype=np.bool_)
+    return np.asarray(is_large & (adjust_pairs(z) <= LEVEL))
+
+
 def adjust_pairs(z: Floats) -> Floats:
     """Return one-sided normal p-values of all pairs, adjusted by Holm; NaN on the diagonal and without a test.
 
     Args:
         z: ``(k, k)`` symmetric standardized excesses.
     """
+    from scipy.special import ndtr  # imports run this module, and few of them get here
+
     i, j = np.triu_indices(len(z), 1)
     adjusted = np.full(z.shape, np.nan)
     adjusted[i, j] = adjusted[j, i] = holm_values(ndtr(-z[i, j]))

@@ -68,6 +68,31 @@ def group_models(
     return ModelFamilies(representative=representative)
 
 
+def compute_typicality(Q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far the scores of each model correlate with the mean scores of the other models.
+
+    Of near-copies the one with added noise has the smaller correlation.
+
+    Args:
+        Q: ``(n, k)`` scores, NaN = missing.
+
+    Returns:
+        ``(k,)`` in [-1, 1]; NaN for constant scores.
+    """
+    is_measured = ~np.isnan(Q)
+    n, total = is_measured.sum(axis=1), np.where(is_measured, Q, 0.0).sum(axis=1)
+    typicality = np.full(Q.shape[1], np.nan)
+    for column in range(Q.shape[1]):
+        rows = is_measured[:, column] & (n > 1)
+        x = Q[rows, column]
+        rest = (total[rows] - x) / (n[rows] - 1)
+        x, rest = x - x.mean() if x.size else x, rest - rest.mean() if x.size else rest
+        scale = np.sqrt((x @ x) * (rest @ rest))
+        if scale > 0:
+            typicality[column] = (x @ rest) / scale
+    return typicality
+
+
 def compute_priority(Q: NDArray[np.float64], *, higher_is_better: bool) -> NDArray[np.float64]:
     """Return the order in which models may represent a family: the best mean first, of those that are measured enough.
 
