@@ -17,6 +17,8 @@ from tracker.recording.finding import Metric, finite_or_undefined
 from tracker.statistics.resampling import PermutationTest
 
 MIN_FAMILIES = 2
+MIN_PRECISION = 10
+"""Means of permuted tables that are at least as many standard deviations above 0 are the unit of an excess."""
 NO_FAMILIES = "every model is a separate family, so the result is that with all models"
 
 
@@ -59,7 +61,7 @@ class FamilyTest:
         models = f"One model per family ({self.n_families} of {self.n_models} models)"
         if self.test is None or self.reason or full.reason:
             return "" if self.reason == NO_FAMILIES or full.reason else f"{models}: no test ({self.reason})."
-        if min(self.test.null_mean, full.null_mean) > 0:
+        if min(test.null_mean - MIN_PRECISION * test.null_sd for test in (self.test, full)) > 0:
             excess, full_excess = (test.observed / test.null_mean - 1 for test in (self.test, full))
             compared = f"{excess:+.1%} from the mean of permuted tables, {full_excess:+.1%} with all"
         else:

@@ -73,9 +73,7 @@ def analyze(
         seed=seed,
     )
     ranks = run(scores.Q, n_resamples=n_resamples)
-    reduced = rank_per_family(
-        relate_models(scores, families), lambda columns: run(scores.Q[:, columns], n_resamples=0)
-    )
+    reduced = rank_per_family(relate_models(scores, families), lambda columns: run(scores.Q[:, columns], n_resamples=0))
     finding = replace(separable_ranks(scores, clusters, groups, ranks), one_per_family=reduced)
     return Report(
         finding,

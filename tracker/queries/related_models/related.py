@@ -123,14 +123,3 @@ def _explain_uncompared(scores: PerformanceMatrix) -> str:
     if scores.n_models > MAX_MODELS:
         return f"pairs of at most {MAX_MODELS:,} models are compared"
     return ""
-
-
-def select_one_per_family(scores: PerformanceMatrix, related: RelatedModels) -> PerformanceMatrix:
-    """Return the columns of one model per family."""
-    kept = related.families.kept
-    return replace(
-        scores,
-        Q=np.ascontiguousarray(scores.Q[:, kept]),
-        models=tuple(scores.models[column] for column in kept.tolist()),
-        run_ids=scores.run_ids[kept],
-    )
