@@ -34,9 +34,9 @@ def compare_alternatives(
     """
     if any(row.coverage < 1 for row in board.rows if row.rank is not None):
         yield _vary_missing_scores(board), ""
-    if apart := [row for row in board.rows if row.excluded]:
-        coverage = math.floor(100 * min(row.coverage for row in apart)) / 100
-        yield _rank_models_apart(board, apart), f"--min-coverage {coverage:g}"
+    if excluded := [row for row in board.rows if row.excluded]:
+        coverage = math.floor(100 * min(row.coverage for row in excluded)) / 100
+        yield _rank_excluded_models(board, excluded), f"--min-coverage {coverage:g}"
     if board.unit == "prompt" and board.n_tasks > 1 and selection.weights is None:
         yield _weigh_tasks_equally(session, selection, board), f"--weights {TASK_EQUAL}"
 
@@ -57,25 +57,26 @@ def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
     if rivals:
         text = f"{join_names(rivals, MAX_NAMES)} can have the best mean, depending on the missing scores."
         return VerdictLine(topic=topic, text=text, leader_changes=True)
-    own = f"{leaders} lacks {n_missing:,} of {board.n_units:,} {board.unit}s and" if n_missing else leaders
-    text = f"{own} has the best mean whatever the missing scores are."
+    subject = f"{leaders} lacks {n_missing:,} of {board.n_units:,} {board.unit}s and" if n_missing else leaders
+    text = f"{subject} has the best mean whatever the missing scores are."
     return VerdictLine(topic=topic, text=text, leader_changes=False)
 
 
-def _rank_models_apart(board: Leaderboard, apart: Sequence[LeaderboardRow]) -> VerdictLine:
+def _rank_excluded_models(board: Leaderboard, excluded: Sequence[LeaderboardRow]) -> VerdictLine:
     topic = "models listed apart"
     first = [row for row in board.rows if row.model in board.leaders]
     best = min((_merit(board, row.mean) for row in first), default=-math.inf)
-    names = [row.model for row in apart if _merit(board, row.mean) > best]
+    names = [row.model for row in excluded if _merit(board, row.mean) > best]
     if names:
         verb = "has" if len(names) == 1 else "have"
         text = f"{join_names(names, MAX_NAMES)} {verb} a better mean, over fewer {board.unit}s."
         return VerdictLine(topic=topic, text=text, leader_changes=True)
-    possible = [row.model for row in apart if row.best_mean is None or _merit(board, row.best_mean) >= best]
+    worst = min((_merit(board, row.worst_mean) for row in first), default=math.nan)
+    possible = [row.model for row in excluded if not _merit(board, row.best_mean) < worst]
     if possible:
         text = f"{join_names(possible, MAX_NAMES)} can be first: too many scores are missing."
         return VerdictLine(topic=topic, text=text, leader_changes=None)
-    text = f"{join_names([row.model for row in apart], MAX_NAMES)} cannot be first, whatever the missing scores are."
+    text = f"{join_names([row.model for row in excluded], MAX_NAMES)} cannot be first, whatever the missing scores are."
     return VerdictLine(topic=topic, text=text, leader_changes=False)
 
 
