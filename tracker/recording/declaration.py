@@ -58,11 +58,11 @@ class Declaration:
     inputs: Mapping[str, Any]
     optional: frozenset[str]
     parameters: Sequence[Parameter]
-    missing: Policy
-    policies: Sequence[Policy]
-    min_coverage: float
     help: str
     code_version: str
+    missing: Policy = "common"
+    policies: Sequence[Policy] = POLICIES
+    min_coverage: float = MIN_COVERAGE
 
     def has_option(self, choice: str) -> bool:
         """Return whether an input uses a selection option that only such inputs use, so that the command has the

@@ -87,10 +87,9 @@ def compare_all_pairs(
     if not is_binary:  # differences are unchanged, sums of squares become small
         counted = np.maximum(M.sum(axis=1, keepdims=True), 1)
         values = np.where(seen, values - values.sum(axis=1, keepdims=True) / counted, 0.0)
-    n = M.T @ M
-    right = values.T @ M
+    n, right, squares = (_sum_common(table, M) for table in (M, values, values**2))
     total = right - right.T
-    squares, products = (values**2).T @ M, values.T @ values
+    products = values.T @ values
     whole = squares + squares.T
     squared_differences = whole - 2 * products  # sum of squared differences
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -132,6 +131,18 @@ def compare_all_pairs(
         pvalues=pvalues[0],
         pvalues_clustered=pvalues[1],
     )
+
+
+def _sum_common(values: Square, M: Square) -> Square:
+    """Return the sum of each column over the rows that it has in common with each column, ``(k, k)``.
+
+    Args:
+        values: ``(n, k)``, 0 where missing.
+        M: ``(n, k)``, 1 where there is a score, else 0.
+    """
+    if M.all():
+        return np.repeat(values.sum(axis=0)[:, None], values.shape[1], axis=1)
+    return np.asarray(values.T @ M)
 
 
 def compare_worst_cases(

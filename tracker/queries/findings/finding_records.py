@@ -46,7 +46,7 @@ class FindingRow:
     recorded: datetime
     stale: str
     selection: Any
-    leader: str
+    leader: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
