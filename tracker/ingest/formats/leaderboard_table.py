@@ -18,7 +18,7 @@ from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.model_details import clean_model_name, read_model_details
 from tracker.ingest.tables.names.column_headings import clean_heading
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
-from tracker.ingest.tables.table_rows import describe_rows, drop_settings, drop_summaries, select_splits
+from tracker.ingest.tables.table_rows import describe_rows, drop_settings, drop_side_rows, drop_summaries, select_splits
 from tracker.ingest.tables.task_matrix import drop_averages, read_task_matrix
 from tracker.name_lists import join_names
 
@@ -52,9 +52,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield f"skipped rows with settings instead of scores: {join_names(settings, MAX_NAMES)}"
     table, summaries = drop_summaries(table, layout.key)
     yield from warn_of_columns(layout)
+    sides: list[str] = []
+    if layout.orientation == "tasks":
+        table, of_parts, sides = drop_side_rows(table, layout.key)
+        summaries += of_parts
     if summaries:
         yield f"skipped rows that summarize the others: {describe_rows(summaries)}"
-    yield from (_models_in_columns if layout.orientation == "tasks" else _models_in_rows)(table, layout, options)
+    if sides:
+        yield f"skipped rows that describe the models: {describe_rows(sides)}"
+    if layout.orientation == "tasks":
+        yield from _models_in_columns(table, layout, options, beside=[*summaries, *sides])
+    else:
+        yield from _models_in_rows(table, layout, options)
 
 
 def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions) -> Iterator[Measurement | str]:
@@ -93,9 +102,11 @@ def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions)
         yield f"skipped duplicate rows of models: {_places(table, models, repeated)}"
 
 
-def _models_in_columns(table: FileTable, layout: TableLayout, options: ReadOptions) -> Iterator[Measurement | str]:
+def _models_in_columns(
+    table: FileTable, layout: TableLayout, options: ReadOptions, *, beside: Sequence[str]
+) -> Iterator[Measurement | str]:
     problems = TableProblems(table)
-    matrix = read_task_matrix(table, layout, options, problems)
+    matrix = read_task_matrix(table, layout, options, problems, beside=beside)
     tasks = factorize(table, layout.key)
     if "" in tasks.names:
         problems.add(np.flatnonzero(tasks.rows == tasks.names.index("")), layout.key, ["the task has no name"])

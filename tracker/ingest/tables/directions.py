@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tracker.errors import BadInputError
 from tracker.ingest.measurement import MetricDescription, ReadOptions
 from tracker.ingest.tables.names.column_headings import DOWN, heading_direction
+from tracker.ingest.tables.names.vocabulary import SPEECH_SIDES
 from tracker.name_lists import join_names
 
 MAX_NAMES = 3
@@ -25,7 +26,7 @@ def apply_direction(
     options: ReadOptions,
     *,
     are_rows: bool = False,
-    summaries: Sequence[str] = (),
+    beside: Sequence[str] = (),
 ) -> MetricDescription:
     """Return the metric with the direction that the headings state; a direction in the options overrides them.
 
@@ -37,7 +38,8 @@ def apply_direction(
         metric: the metric without arrows.
         options: how to read the file.
         are_rows: whether the tasks are rows.
-        summaries: headings of averages of the scores, which state the direction of columns that do not.
+        beside: headings of averages of the scores and of side columns, which state the direction of columns that do
+            not.
 
     Raises:
         BadInputError: the arrows differ, contradict the metric or the signs of the scores.
@@ -47,7 +49,8 @@ def apply_direction(
     if options.higher_is_better is not None:
         return metric
     if not (up or down):
-        stated = {heading_direction(name) for name in (metric.name, *summaries)}
+        stated = {heading_direction(name) for name in (metric.name, *beside)}
+        stated |= {False for name in beside if SPEECH_SIDES.match(name)}
         is_lower = metric.higher_is_better is None and False in stated and True not in stated
         return replace(metric, higher_is_better=False) if is_lower else metric
     if down and len(down) < len(columns):

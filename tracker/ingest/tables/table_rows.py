@@ -13,7 +13,8 @@ from tracker.errors import BadInputError, NotFoundError
 from tracker.ingest.files.tabular.cells import factorize, read_strings
 from tracker.ingest.files.tabular.table import FileTable
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.tables.names.column_headings import find_summary_rows
+from tracker.ingest.tables.names.column_headings import find_part_summaries, find_summary_rows, is_side_heading
+from tracker.ingest.tables.names.name_shapes import name_kind
 from tracker.name_lists import join_names
 
 MAX_NAMES = 5
@@ -74,6 +75,21 @@ def drop_summaries(table: FileTable, column: str) -> tuple[FileTable, list[str]]
     is_kept = np.ones(len(names), dtype=bool)
     is_kept[summaries] = False
     return select_rows(table, is_kept), names.take(summaries).to_pylist()
+
+
+def drop_side_rows(table: FileTable, column: str) -> tuple[FileTable, list[str], list[str]]:
+    """Return a table of tasks without rows that summarize some tasks or describe the models, and the names of both."""
+    names = [str(name or "") for name in read_strings(table, column).to_pylist()]
+    summaries = find_part_summaries(names)
+    sides = [name for name in names if name not in summaries and name_kind(name) != "task" and is_side_heading(name)]
+    is_dropped = np.array([bool(name) and (name in summaries or name in sides) for name in names], dtype=bool)
+    if is_dropped.all() or not is_dropped.any():
+        return table, [], []
+    return (
+        select_rows(table, ~is_dropped),
+        [name for name in names if name in summaries],
+        [name for name in sides if name],
+    )
 
 
 def drop_settings(table: FileTable, columns: Sequence[str]) -> tuple[FileTable, list[str]]:

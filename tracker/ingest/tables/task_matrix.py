@@ -64,7 +64,12 @@ class TaskScoreMatrix:
 
 
 def read_task_matrix(
-    table: FileTable, layout: TableLayout, options: ReadOptions, problems: TableProblems
+    table: FileTable,
+    layout: TableLayout,
+    options: ReadOptions,
+    problems: TableProblems,
+    *,
+    beside: Sequence[str] = (),
 ) -> TaskScoreMatrix:
     """Return the scores of a leaderboard.
 
@@ -73,6 +78,7 @@ def read_task_matrix(
         layout: its columns.
         options: how to read it.
         problems: collects cells that are not numbers, or out of bounds.
+        beside: names of rows that were skipped, which may state the direction.
 
     Raises:
         BadInputError: the columns differ in scale or direction, or have equal headings.
@@ -91,10 +97,9 @@ def read_task_matrix(
     T = np.array([column.values for column in columns]).reshape(len(columns), len(table))
     are_rows = layout.orientation == "tasks"
     by_task = dict(zip(_names_of_rows(table, layout), T.T, strict=True)) if are_rows else by_heading
-    summaries = [name for name in layout.skipped if is_summary_heading(name)]
+    beside = [*beside, *layout.details, *(name for name in layout.skipped if is_summary_heading(name))]
     metrics = [
-        apply_direction(table.path, by_task, metric, options, are_rows=are_rows, summaries=summaries)
-        for metric in metrics
+        apply_direction(table.path, by_task, metric, options, are_rows=are_rows, beside=beside) for metric in metrics
     ]
     if not are_rows:
         check_percent_signs(table.path, dict(zip(layout.values, columns, strict=True)), options)

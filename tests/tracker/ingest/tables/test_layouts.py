@@ -218,6 +218,18 @@ class TestLeaderboards:
         assert task_scores(parsed)["org/a"] == {"Simple AST": 92, "Parallel AST": 81, "Recall": 75}
         assert any("skipped averages: AST Summary" in text for text in parsed.warnings)
 
+    def test_rows_that_describe_the_models_are_no_tasks(self, tmp_path: Path) -> None:
+        text = "Task,org/a-7b,org/b-7b\nParameters,7,13\nRTFx,145,235\nAMI,15.9,13.9\nEarnings22,11.3,12.2\n"
+        parsed = read(tmp_path, text)
+        assert task_scores(parsed)["org/a-7b"] == {"AMI": 15.9, "Earnings22": 11.3}
+        assert "skipped rows that describe the models: 'Parameters', 'RTFx'" in parsed.warnings
+        assert {block.metric.higher_is_better for block in parsed.measurements if isinstance(block, TaskScores)} == {
+            False
+        }
+        turned = "Model,RTFx,AMI,Earnings22\norg/a-7b,145,15.9,11.3\norg/b-7b,235,13.9,12.2\n"
+        metrics = [block.metric for block in read(tmp_path, turned).measurements if isinstance(block, TaskScores)]
+        assert {metric.higher_is_better for metric in metrics} == {False}
+
     def test_rows_of_settings_are_skipped(self, tmp_path: Path) -> None:
         parsed = read(tmp_path, "Model,ARC,MMLU\n,25-shot,5-shot\norg/a-7b,45.3,14.2\norg/b-7b,62.5,37.8\n")
         assert task_scores(parsed) == {"org/a-7b": {"ARC": 45.3, "MMLU": 14.2}, "org/b-7b": {"ARC": 62.5, "MMLU": 37.8}}

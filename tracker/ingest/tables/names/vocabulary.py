@@ -131,6 +131,8 @@ SMALLER_IS_BETTER = re.compile(
     r"(?=$|[\s_)(%/,])",
     re.I,
 )
+SPEECH_SIDES = re.compile(r"^(?:inverse )?(?:rtfx?|real[\s_\-]time[\s_\-]factor)\b", re.I)
+"""Side columns of speech recognition, whose scores are word error rates."""
 STDERR_WORDS = frozenset(("stderr", "se", "sem", "±", "+/-", "+-", "stderror"))
 SIDE_WORDS = frozenset(
     ("params", "parameters", "param", "size", "sizes", "cost", "costs", "price", "prices", "pricing", "tokens", "token",
