@@ -31,7 +31,7 @@ from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import PromptValues, Report, analysis
 
 
-@analysis(missing="bounds", policies=("bounds", "common", "worst", "fail"), min_coverage=0.0)
+@analysis(test=("pvalue",), missing="bounds", policies=("bounds", "common", "worst", "fail"), min_coverage=0.0)
 def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,

@@ -36,7 +36,7 @@ from tracker.recording.finding import PromptValues, Report, analysis
 from tracker.statistics.ranking import mean_ranks
 
 
-@analysis(missing="common", policies=("common", "worst", "fail"))
+@analysis(test=("silhouette.pvalue_two_sided",), missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,

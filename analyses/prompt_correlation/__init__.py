@@ -63,7 +63,11 @@ def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> 
     return replace(chosen, scores=kept, warnings=tuple(warnings))
 
 
-@analysis(missing="common", policies=("common", "worst", "fail"))
+@analysis(
+    test=("hamming.variance.pvalue_two_sided", "cosine.mean.pvalue_two_sided", "jaccard.mean.pvalue_two_sided"),
+    missing="common",
+    policies=("common", "worst", "fail"),
+)
 def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None = None,

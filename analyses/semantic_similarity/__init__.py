@@ -49,7 +49,7 @@ from tracker.recording.finding import PromptValues, Report, analysis
 DRAWN = {"strata": "vectors permuted within strata", "rows": "vectors permuted", "columns": "shuffled columns"}
 
 
-@analysis(missing="common", policies=("common", "worst", "fail"))
+@analysis(test=("slope.mean.pvalue_two_sided",), missing="common", policies=("common", "worst", "fail"))
 def analyze(
     scores: PerformanceMatrix,
     embeddings: Embeddings,

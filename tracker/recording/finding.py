@@ -210,6 +210,7 @@ def analysis(function: F) -> F: ...
 def analysis(
     *,
     in_verdict: Mapping[str, Any] | None = None,
+    test: Sequence[str] = (),
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
     min_coverage: float = MIN_COVERAGE,
@@ -218,6 +219,7 @@ def analysis(
     function: F | None = None,
     *,
     in_verdict: Mapping[str, Any] | None = None,
+    test: Sequence[str] = (),
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
     min_coverage: float = MIN_COVERAGE,
@@ -231,6 +233,8 @@ def analysis(
         function: the analysis.
         in_verdict: a literal mapping, if `suffrage verdict` is to run the analysis and show its `Report.verdict`: the
             parameters that differ from the defaults there, such as a shorter time limit. It is read from the source.
+        test: a literal sequence of names of metrics, of which the first that is defined is the p-value of the verdict;
+            empty if the analysis has no test. It is read from the source.
         missing: default policy for missing scores; see `tracker.queries.ranking.missing`. Scores are complete under any
             other than ``bounds``.
         policies: policies that make sense.

@@ -14,6 +14,13 @@ def discover_analyses() -> dict[str, PluginModule]:
     return discover(GROUP, MARK)
 
 
+def discover_tests() -> dict[str, tuple[str, ...]]:
+    """Return, by analysis, the metrics that can be the p-value of its verdict, as `@analysis(test=...)` declares."""
+    return {
+        name: tuple(plugin.options["test"]) for name, plugin in discover_analyses().items() if "test" in plugin.options
+    }
+
+
 def find_analysis(name: str) -> PluginModule:
     """Return the analysis of that name.
 

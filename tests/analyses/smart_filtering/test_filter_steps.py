@@ -58,7 +58,7 @@ class TestLaws:
         assert names[:3] == ["duplicates", "exclude_task", "n_models"]
         assert names[8:11] == ["retain", "contaminated_models", "without_similar"]
         assert names[-4:] == ["n_subsets", "n_splits", "n_draws", "seed"]
-        assert len(names) == 21
+        assert len(names) == 22
         assert analyze.__module__ == "analyses.smart_filtering"
 
     def test_a_new_module_among_the_steps_is_a_step(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
