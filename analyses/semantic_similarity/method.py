@@ -21,6 +21,7 @@ from analyses.semantic_similarity.validation import NO_LINE
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.resampling import ALPHA
 
+WITH_INTERCEPT = "defined for lines with intercept"
 TAILS = {
     "slope.mean": ("pvalue", "pvalue_lower", "pvalue_two_sided"),
     "n_discoveries": ("pvalue",),
@@ -145,7 +146,6 @@ def semantic_similarity(
         test = test.without_pvalues(untested_reason)
     validate({NO_LINE: bool(np.isnan(test.slope).all())})
     n_zero = int((~test.kept).sum())
-    no_share = Undefined("defined for lines with intercept")
     return SemanticSimilarity(
         n_prompts=len(Q),
         n_models=Q.shape[1],
@@ -155,7 +155,7 @@ def semantic_similarity(
         similarity=similarity,
         null=null,
         intercept=intercept,
-        r_squared=_r_squared(test.t, len(Q) - n_zero - 3) if intercept else no_share,
+        r_squared=_r_squared(test.t, len(Q) - n_zero - 3) if intercept else Undefined(WITH_INTERCEPT),
         test=test,
         curve=bin_similarities(unit_rows(E[test.kept]), performance_rows(Q[test.kept], similarity), weights[test.kept]),
     )

@@ -106,12 +106,7 @@ def compare_all_pairs(
         close |= between < CANCELLATION * squared_differences
     i, j = np.nonzero(np.triu(close & (n > 0), 1))
     _one_by_one(scores, M, groups, (i, j), (mean, spread, between), exact=is_binary, correction=correction)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        stderr = np.where(n >= 2, np.sqrt(spread / (n - 1) / n), np.nan)
-        clustered = np.where(n_clusters >= 2, np.sqrt(between) / n, np.nan)
-    for error in (stderr, clustered):
-        error[error <= TIE_TOLERANCE * scale] = 0.0
-        np.fill_diagonal(error, np.where(np.isnan(np.diag(error)), np.nan, 0.0))
+    stderr, clustered = _errors(spread, between, n, n_clusters, TIE_TOLERANCE * scale)
     np.fill_diagonal(mean, np.where(np.diag(n) > 0, 0.0, np.nan))
     only = np.rint(right - products).astype(np.int64) if is_binary else None
     degrees = np.where(n_clusters >= 2, degrees, 0.0)
@@ -143,6 +138,17 @@ def _sum_common(values: Square, M: Square) -> Square:
     if M.all():
         return np.repeat(values.sum(axis=0)[:, None], values.shape[1], axis=1)
     return np.asarray(values.T @ M)
+
+
+def _errors(spread: Square, between: Square, n: Square, n_clusters: Square, slack: float) -> tuple[Square, Square]:
+    """Return plain and clustered standard errors; those up to ``slack`` are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stderr = np.where(n >= 2, np.sqrt(spread / (n - 1) / n), np.nan)
+        clustered = np.where(n_clusters >= 2, np.sqrt(between) / n, np.nan)
+    for error in (stderr, clustered):
+        error[error <= slack] = 0.0
+        np.fill_diagonal(error, np.where(np.isnan(np.diag(error)), np.nan, 0.0))
+    return stderr, clustered
 
 
 def compare_worst_cases(

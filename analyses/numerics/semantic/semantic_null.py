@@ -187,8 +187,8 @@ def semantic_test(
         weights: ``(n,)`` of partners, positive.
         similarity: "cosine" or "hamming".
         intercept: whether the lines have one.
-        null: "strata" pairs each vector with the scores of a prompt of similar difficulty and length, drawn without
-            replacement; "rows" of any prompt; "columns" shuffles each model's scores over the prompts.
+        null: "strata" permutes vectors among prompts of similar difficulty and length, "rows" among all; "columns"
+            shuffles each model's scores over the prompts.
         lengths: ``(n,)`` of the texts; None if all are equal.
         weights_follow_scores: whether under `strata` and `rows` a weight goes with the scores, as it must where it was
             computed from them; else it stays with the vector, as it must where it knows of the texts but not of
@@ -197,11 +197,9 @@ def semantic_test(
         seed: of all draws.
     """
     kept = np.asarray(performance_rows(Q, similarity).any(axis=1))
-    lengths = np.zeros(len(Q)) if lengths is None else lengths
-    if null != "columns":
-        Q, E, weights, lengths = Q[kept], E[kept], weights[kept], lengths[kept]
-    if null == "strata":
-        E = remove_difficulty_length(unit_rows(E), Q.mean(axis=1), lengths)
+    rows = kept if null != "columns" else np.ones(len(Q), dtype=np.bool_)
+    lengths = np.zeros(rows.sum()) if lengths is None else lengths[rows]
+    Q, weights, E = Q[rows], weights[rows], _adjust_vectors(E[rows], Q[rows], lengths, null)
     draws = _NullTables(
         Q,
         weights,
@@ -214,11 +212,10 @@ def semantic_test(
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
     observed = draws.fit_observed(meaning)
     scale = _typical_spread(observed)
-    drawn = _describe_draws(draws, meaning, scale, n_permutations)
-    statistics = _LineStatistics.join([_LineStatistics.describe(observed, scale), *drawn])
-    is_partner = draws.partners > 0
+    first = _LineStatistics.describe(observed, scale)
+    statistics = _LineStatistics.join([first, *_describe_draws(draws, meaning, scale, n_permutations)])
     columns = (observed.slope, observed.stderr, observed.t, observed.pvalue)
-    slope, stderr, t, pvalue = (values[is_partner, 0] for values in columns)
+    slope, stderr, t, pvalue = (values[draws.partners > 0, 0] for values in columns)
     return SemanticTest(
         kept=kept,
         slope=slope,
@@ -231,6 +228,11 @@ def semantic_test(
         slope_bars=_bars(statistics.slopes, _slope_edges(statistics.slopes), scale),
         fdr_bars=_bars(statistics.fdr, np.linspace(0, 1, BINS // 3 * 2 + 1), 1.0),
     )
+
+
+def _adjust_vectors(E: NDArray[Any], Q: Floats, lengths: Floats, null: str) -> NDArray[Any]:
+    """Return the vectors less what difficulty and length predict of them, if the null keeps these."""
+    return remove_difficulty_length(unit_rows(E), Q.mean(axis=1), lengths) if null == "strata" else E
 
 
 def _typical_spread(lines: Lines) -> float:

@@ -52,13 +52,13 @@ def list_recorded_tests(
         NotFoundError: the benchmark does not exist.
     """
     key = find_benchmark(session, benchmark).id
-    found = []
+    tests = []
     for record in load_finding_records(session, tables.finding.c.benchmark_id == key):
         values = {number.name: number.value for number in record.numbers}
         defined = [name for name in declared.get(record.name, ()) if values.get(name) is not None]
         if defined:
-            found.append((record, defined[0], float(values[defined[0]] or 0.0)))
-    adjusted = holm_values(np.array([pvalue for *_, pvalue in found], dtype=np.float64)).tolist()
+            tests.append((record, defined[0], float(values[defined[0]] or 0.0)))
+    adjusted = holm_values(np.array([pvalue for *_, pvalue in tests], dtype=np.float64)).tolist()
     return tuple(
         RecordedTest(
             finding=record.id,
@@ -66,8 +66,8 @@ def list_recorded_tests(
             test=name,
             pvalue=pvalue,
             holm=holm,
-            n_before=len(found) - 1 - place,
+            n_before=len(tests) - 1 - place,
             recorded=record.recorded,
         )
-        for place, ((record, name, pvalue), holm) in enumerate(zip(found, adjusted, strict=True))
+        for place, ((record, name, pvalue), holm) in enumerate(zip(tests, adjusted, strict=True))
     )
