@@ -95,6 +95,7 @@ def _summarize(plan: StudyPlan) -> Summary:
     )
     high = "" if plan.n_pairs == 1 else f"; {first.high.detectable:.4f} for 90% of the pairs"
     units = f"{plan.n_clusters:,} clusters by {plan.cluster}" if plan.n_clusters else "prompts as independent"
+    units += f" within {plan.n_strata} tasks" if plan.n_strata > 1 else ""
     evidence = [
         f"Smallest difference that {plan.n_prompts:,} prompts detect: {first.median.detectable:.4f}{high}.",
         f"Test: paired, two-sided, at {1 - plan.level:.2g}; {plan.metric} of {plan.benchmark}, {units}.",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
-from tracker.queries.clusters import NONE, Clusters
+from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.queries.selection import Selection
@@ -56,6 +56,7 @@ class StudyPlan:
         n_excluded: pairs without one: fewer than two common prompts or clusters, or equal differences.
         cluster: field of the clusters; '' if prompts are independent.
         n_clusters: clusters; 0 if prompts are independent.
+        n_strata: tasks that are fixed; 1 without such tasks.
         rows: one per number of trials; the first one is the answer.
     """
 
@@ -69,6 +70,7 @@ class StudyPlan:
     n_excluded: int
     cluster: str
     n_clusters: int
+    n_strata: int
     rows: tuple[PlannedTrials, ...]
 
 
@@ -110,6 +112,7 @@ def plan_comparison(
             f"No two of {n_models} models of {trials.scores.benchmark} have differences with a variance. A plan needs "
             "two models with scores for the same prompts."
         )
+    is_clustered = not groups.problem and groups.n_groups < len(groups.codes)
     numbers = _choose_trials(pairs, trials, n_trials)
     return StudyPlan(
         benchmark=trials.scores.benchmark,
@@ -120,8 +123,9 @@ def plan_comparison(
         n_prompts=trials.scores.n_prompts,
         n_pairs=len(pairs),
         n_excluded=n_models * (n_models - 1) // 2 - len(pairs),
-        cluster="" if groups.problem or clusters.field == NONE else clusters.field,
-        n_clusters=0 if groups.problem else groups.n_groups,
+        cluster=clusters.field if is_clustered else "",
+        n_clusters=groups.n_groups if is_clustered else 0,
+        n_strata=groups.n_strata,
         rows=tuple(_plan(pairs, number, effect, power, 1 - level) for number in numbers),
     )
 
