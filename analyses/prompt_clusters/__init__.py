@@ -2,7 +2,8 @@
 
 Selects the number of clusters with the largest silhouette, and tests whether the clusters are clearer than those of
 permuted tables, since clustering always finds clusters. A small p-value means that groups of prompts exist which the
-same models solve.
+same models solve. Related models share errors and form such groups too, so that the test is repeated with one model per
+family.
 
 Source: Ailem et al. 2024, sections 3.2 and 5.1, table 3.
 Definitions: docs/reference/statistics/prompt-clusters.md.

@@ -106,12 +106,7 @@ def analyze(
     voters = _drop_unscored(scores, weights)
     Q, models = voters.scores.Q, voters.scores.models
     finding = permutation_test(
-        Q,
-        n_permutations=n_permutations,
-        null=null,
-        similarities=similarities,
-        seed=seed,
-        weights=voters.weights,
+        Q, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed, weights=voters.weights
     )
     if reason := explain_untested(weights, voters):
         finding = replace(finding, similarities=finding.similarities.without_pvalues(reason))
@@ -127,10 +122,7 @@ def analyze(
         prompt_values={name: PromptValues(prompt_ids=prompt_ids, values=v) for name, v in values.items()},
         tables=_tables(finding),
         figures=_figures(finding),
-        warnings=[
-            *voters.warnings,
-            *list_table_warnings(finding, constant_models),
-        ],
+        warnings=[*voters.warnings, *list_table_warnings(finding, constant_models)],
     )
 
 
