@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr
+from scipy.special import expit, stdtr
 
 from analyses.numerics.mixed.elimination import MODEL_TASK, PROMPT, TASK, sum_by_component
 from analyses.numerics.mixed.fit import MixedFit
@@ -68,7 +68,7 @@ def effects_on_tasks(
     centering = np.eye(k) - 1 / k
     stderr = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centering, cov, centering), 0.0))
     rank = mean_ranks(value, higher_is_better=higher_is_better)
-    better = significantly_better(value if higher_is_better else -value, cov, level)
+    better = significantly_better(value if higher_is_better else -value, cov, level, fit.error_degrees)
     return ModelEffects(
         effect=value - value.mean(),
         stderr=stderr,
@@ -79,20 +79,23 @@ def effects_on_tasks(
     )
 
 
-def significantly_better(value: NDArray[np.float64], cov: NDArray[np.float64], level: float) -> NDArray[np.bool_]:
-    """Return ``(k, k)``: whether the row is better than the column, by normal tests of all pairs with Holm.
+def significantly_better(
+    value: NDArray[np.float64], cov: NDArray[np.float64], level: float, degrees: float
+) -> NDArray[np.bool_]:
+    """Return ``(k, k)``: whether the row is better than the column, by tests of all pairs with Holm.
 
     Args:
         value: ``(k,)`` large is good.
         cov: ``(k, k)`` covariance of the values.
         level: 1 − family-wise error rate.
+        degrees: of Student's t; infinite for the normal distribution.
     """
     difference = value[:, None] - value
     variance = np.diagonal(cov)[:, None] + np.diagonal(cov) - 2 * cov
     floor = 1e-12 * float(np.abs(np.diagonal(cov)).max(initial=0.0))
     known = variance > floor
     z = np.divide(difference, np.sqrt(np.where(known, variance, 1.0)), out=np.zeros_like(difference), where=known)
-    pvalues = 2 * ndtr(-np.abs(z))
+    pvalues = 2 * stdtr(degrees, -np.abs(z))
     i, j = np.triu_indices(len(value), 1)
     holm = np.ones_like(cov)
     holm[i, j] = holm[j, i] = holm_values(pvalues[i, j])
@@ -108,7 +111,7 @@ class TaskEffects:
         deviation: ``(n_tasks, k)`` of each model on each task, beyond the effects of both.
         deviation_stderr: ``(n_tasks, k)`` standard errors of the deviations.
         raw_mean: ``(n_tasks, k)`` mean of the scores; NaN without one.
-        mean: ``(n_tasks, k)`` expected score on a new prompt of the task.
+        mean: ``(n_tasks, k)`` expected score on a new prompt of the task, with the mean covariates of its prompts.
     """
 
     effect: NDArray[np.float64]
@@ -129,7 +132,9 @@ def task_effects(fit: MixedFit) -> TaskEffects:
     information = np.einsum("tii->ti", (B - B @ equations.cov @ B)[:, :k, :k])
     left = variance[MODEL_TASK] * (1 - variance[MODEL_TASK] * information)
     counts = design.sum_by_task(design.observed)
-    level = fit.center + fit.scale * (fit.solution.phi[:k] + fit.solution.h)
+    covariates = np.add.reduceat(design.W, design.starts[:-1], axis=0) / np.diff(design.starts)[:, None]
+    shift = (covariates @ fit.solution.phi[k:])[:, None]
+    level = fit.center + fit.scale * (fit.solution.phi[:k] + fit.solution.h + shift)
     return TaskEffects(
         effect=fit.scale * variance[TASK] * by_component[TASK],
         deviation=deviation,
@@ -142,7 +147,8 @@ def task_effects(fit: MixedFit) -> TaskEffects:
 def _means(fit: MixedFit, counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean score of each model on each task, in the unit of the table."""
     design = fit.design
-    return np.divide(design.sum_by_task(design.Y), counts, out=np.full(counts.shape, np.nan), where=counts > 0)
+    blank = np.full(counts.shape, np.nan)
+    return np.asarray(np.divide(design.sum_by_task(design.Y), counts, out=blank, where=counts > 0))
 
 
 def _weighted_residual(fit: MixedFit) -> NDArray[np.float64]:
@@ -161,7 +167,7 @@ def expected_scores(fit: MixedFit, level: NDArray[np.float64]) -> NDArray[np.flo
         level: linear predictor without the prompt's effect.
     """
     if fit.response == "gaussian":
-        return level
+        return np.asarray(level)
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     shifted = level[..., None] + fit.effect_sd[PROMPT] * nodes
     return np.asarray(expit(shifted) @ (weights / weights.sum()))
@@ -199,4 +205,4 @@ def share_intervals(fit: MixedFit, z: float) -> tuple[NDArray[np.float64], NDArr
     has_error = (spread > 0) & (variance > 0)
     error = np.divide(np.sqrt(np.maximum(variance, 0)), spread, out=np.full(6, np.nan), where=has_error)
     logit = np.log(np.divide(shares, 1 - shares, out=np.full(6, np.nan), where=has_error))
-    return 1 / (1 + np.exp(-(logit - z * error))), 1 / (1 + np.exp(-(logit + z * error)))
+    return expit(logit - z * error), expit(logit + z * error)

@@ -1,8 +1,8 @@
 """Exact elimination of random effects: prompts, then models within tasks, then models and families.
 
-Given the effects of models and tasks, prompts are independent; given those of models, tasks are. The mixed-model equations
-therefore shrink from one unknown for each prompt, task, and model within a task to one for each model, in three steps.
-Each is a few products of matrices with at most as many columns as there are models. Missing cells have weight 0, so they
+Given the effects of models and tasks, prompts are independent; given those of models, tasks are. The mixed-model
+equations therefore shrink from an unknown for each prompt, task, and model within a task to one for each model. A step
+is a few products of matrices with at most as many columns as there are models. Missing cells have weight 0, so they
 change nothing. A component with variance 0 is exact too: no variance is inverted.
 
 Notation: a cell (p, j) is a prompt and a model, w its weight (the precision of its residual). ``g`` of a task is the

@@ -109,6 +109,14 @@ class MixedFit:
         return np.asarray(expit(self.eta)) if self.response == "logistic" else self.eta
 
     @property
+    def error_degrees(self) -> float:
+        """Degrees of freedom of the residual variance behind errors of effects; infinite for ``logistic``."""
+        if self.response == "logistic":
+            return np.inf
+        n, k = self.design.Y.shape
+        return float(max(self.design.n_scores - n - k + 1, 1))
+
+    @property
     def fixed(self) -> NDArray[np.float64]:
         """``(q + r,)`` fixed effects: the intercept, covariates of models, covariates of prompts."""
         values = self.scale * self.solution.fixed

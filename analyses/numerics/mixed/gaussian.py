@@ -21,8 +21,11 @@ from analyses.numerics.mixed.elimination import (
 from analyses.numerics.mixed.fit import Evaluation, MixedFit, differentiate
 from analyses.numerics.mixed.optimization import maximize, maximize_off_zero
 
-MAX_RATIO = 1e5
+MAX_RATIO = 1e4
 """Largest standard deviation of an effect in units of the residual's; beyond it nothing is left for the residual."""
+
+NO_RESIDUAL = 1e-24
+"""Least sum of squares of the residual, relative to that of the scores."""
 
 
 def gaussian_likelihood(design: Design, ratios: NDArray[np.float64], *, restricted: bool) -> Evaluation:
@@ -37,7 +40,7 @@ def gaussian_likelihood(design: Design, ratios: NDArray[np.float64], *, restrict
     solution = solve(equations, design.Y)
     residual = design.Y - design.observed * solution.eta
     degrees = design.n_scores - (design.n_fixed if restricted else 0)
-    variance = max(float((design.Y * residual).sum()), np.finfo(float).tiny) / degrees
+    variance = max(float((design.Y * residual).sum()), NO_RESIDUAL * float((design.Y**2).sum())) / degrees
     log_determinant = equations.log_random + (equations.log_fixed if restricted else 0.0)
     value = -0.5 * (log_determinant + degrees * (1 + np.log(2 * np.pi * variance)))
     cov = equations.cov if restricted else random_part(equations)
@@ -83,7 +86,7 @@ def fit_gaussian(design: Design, *, restricted: bool = True) -> MixedFit:
         sd=optimum.sd * residual_sd,
         effect_sd=effect_sd,
         residual_sd=residual_sd,
-        log_likelihood=optimum.value - degrees * float(np.log(scale)),
+        log_likelihood=float(optimum.value - degrees * np.log(scale)),
         log_cov=log_cov,
         at_limit=optimum.at_limit,
         has_converged=optimum.has_converged,

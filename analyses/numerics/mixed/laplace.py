@@ -197,7 +197,7 @@ def fit_logistic(design: Design) -> MixedFit:
         sd=optimum.sd,
         effect_sd=effect_sd,
         residual_sd=LOGISTIC_SD,
-        log_likelihood=optimum.value,
+        log_likelihood=float(optimum.value),
         log_cov=log_cov,
         at_limit=optimum.at_limit,
         has_converged=optimum.has_converged,

@@ -1,0 +1,131 @@
+"""Variances, models, tasks and covariates of a mixed model as tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from analyses.mixed_model.covariates import UNITS
+from analyses.mixed_model.method import METRIC_NAMES, MixedModel
+from analyses.numerics.mixed.effects import share_intervals
+from analyses.presentation.table_columns import number_column
+from tracker.recording.finding import RankedModels
+
+
+def list_rankings(finding: MixedModel) -> RankedModels:
+    """The models with their effects on these tasks, ranks and intervals."""
+    effects = finding.on_tasks
+    reach = finding.reach * effects.stderr
+    return RankedModels(
+        models=finding.models,
+        score=effects.effect,
+        rank=effects.rank,
+        low=effects.effect - reach,
+        high=effects.effect + reach,
+        rank_low=effects.rank_low.astype(np.float64),
+        rank_high=effects.rank_high.astype(np.float64),
+    )
+
+
+def list_variances(finding: MixedModel) -> pa.Table:
+    """One row for each component, then the residual."""
+    fit = finding.fit
+    names = (*METRIC_NAMES, "residual")
+    inactive = np.array([name in finding.inactive_reasons for name in names])
+    low, high = share_intervals(fit, float(ndtri((1 + finding.level) / 2)))
+    variance = np.append(fit.sd, fit.residual_sd) ** 2
+    blank = np.where(inactive, np.nan, 1.0)
+    return pa.table(
+        {
+            "component": pa.array(names, pa.string()),
+            "variance": number_column(variance * blank),
+            "sd": number_column(np.sqrt(variance) * blank),
+            "share": number_column(fit.shares * blank),
+            "share_low": number_column(low),
+            "share_high": number_column(high),
+        }
+    )
+
+
+def list_models(finding: MixedModel, Q: NDArray[np.float64]) -> pa.Table:
+    """One row for each model, the best first.
+
+    Args:
+        finding: the result.
+        Q: ``(n, k)`` scores; NaN = missing.
+    """
+    here, other = finding.on_tasks, finding.other_tasks or finding.on_tasks
+    order = np.argsort(here.rank, kind="stable")
+    reach = finding.reach * here.stderr
+    return pa.table(
+        {
+            "model": pa.array([finding.models[column] for column in order], pa.string()),
+            "rank": here.rank[order],
+            "rank_low": here.rank_low[order],
+            "rank_high": here.rank_high[order],
+            "effect": here.effect[order],
+            "stderr": here.stderr[order],
+            "low": (here.effect - reach)[order],
+            "high": (here.effect + reach)[order],
+            "other_tasks_effect": other.effect[order],
+            "other_tasks_stderr": other.stderr[order],
+            "other_tasks_rank_low": other.rank_low[order],
+            "other_tasks_rank_high": other.rank_high[order],
+            "n_scores": (~np.isnan(Q)).sum(axis=0)[order],
+            "mean": np.nanmean(Q, axis=0)[order],
+            "completed_mean": finding.completed[order],
+        }
+    )
+
+
+def list_tasks(finding: MixedModel) -> pa.Table:
+    """One row for each task: its mean over the models, as measured and shrunken."""
+    by_task, sizes = finding.by_task, np.diff(finding.fit.design.starts)
+    counts = finding.fit.design.sum_by_task(finding.fit.design.observed).sum(axis=1)
+    sums = finding.fit.design.sum_by_task(finding.fit.design.Y).sum(axis=1)
+    return pa.table(
+        {
+            "task": pa.array(finding.tasks, pa.string()),
+            "n_prompts": sizes,
+            "mean": number_column(sums / counts),
+            "shrunken_mean": by_task.mean.mean(axis=1),
+            "effect": by_task.effect,
+        }
+    )
+
+
+def list_deviations(finding: MixedModel) -> pa.Table:
+    """One row for each model on each task."""
+    by_task, k = finding.by_task, len(finding.models)
+    return pa.table(
+        {
+            "task": pa.array([task for task in finding.tasks for _ in range(k)], pa.string()),
+            "model": pa.array(list(finding.models) * len(finding.tasks), pa.string()),
+            "mean": number_column(by_task.raw_mean.ravel()),
+            "shrunken_mean": by_task.mean.ravel(),
+            "deviation": by_task.deviation.ravel(),
+            "stderr": by_task.deviation_stderr.ravel(),
+        }
+    )
+
+
+def list_covariates(finding: MixedModel) -> pa.Table:
+    """One row for each covariate: its test, or why it is left out."""
+    tests = finding.tests
+    left_out = finding.coded.left_out
+    blank = [None] * len(left_out)
+    return pa.table(
+        {
+            "covariate": pa.array([*(test.name for test in tests), *left_out], pa.string()),
+            "unit": pa.array(
+                [*(test.unit for test in tests), *(UNITS.get(name, "") for name in left_out)], pa.string()
+            ),
+            **{
+                field: number_column([*(getattr(test, field) for test in tests), *blank])
+                for field in ("estimate", "stderr", "degrees", "pvalue", "holm")
+            },
+            "left_out": pa.array([*([None] * len(tests)), *left_out.values()], pa.string()),
+        }
+    )

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import matplotlib.image
+import numpy as np
+import pytest
+from performance_matrices import matrix
+from scipy.stats import norm
+
+from analyses.mixed_model import analyze
+from analyses.numerics.mixed.design import build_design
+from analyses.numerics.mixed.effects import effects_on_tasks
+from analyses.numerics.mixed.gaussian import fit_gaussian
+from analyses.numerics.mixed.laplace import fit_logistic
+from tracker.errors import SelectionError
+from tracker.queries.catalogue.covariates import Covariates
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Report, Undefined
+
+N, K = 60, 6
+ABILITY = np.array([1.6, 1.3, 0.2, 0.0, -0.9, -1.2])
+RNG = np.random.default_rng(5)
+REAL = ABILITY + RNG.normal(0, 1, (N, 1)) + RNG.normal(0, 1, (N, K))
+BINARY = (REAL > 0).astype(float)
+TASKS = np.array(list("abcde") * (N // 5))
+
+
+def requested(Q: np.ndarray = REAL, tasks: np.ndarray = TASKS, stored: dict | None = None, **options) -> Report:
+    """The report on a table; rows are sorted by task as the store returns them."""
+    n, k = Q.shape
+    scores = replace(matrix(Q), tasks=tasks[:n])
+    return analyze(scores, covariates_of(scores, **(stored or {})), **options)
+
+
+def covariates_of(scores: PerformanceMatrix, few_shot=None, families=None, lengths=None) -> Covariates:
+    n, k = scores.Q.shape
+    return Covariates(
+        run_ids=scores.run_ids,
+        few_shot=np.full(k, np.nan) if few_shot is None else np.array(few_shot, dtype=float),
+        families=np.array(families or [""] * k),
+        prompt_ids=scores.prompt_ids,
+        lengths=np.full(n, np.nan) if lengths is None else np.array(lengths, dtype=float),
+    )
+
+
+class TestRanks:
+    @pytest.mark.parametrize("table", [REAL, BINARY])
+    def test_planted_models_are_ranked_and_close_ones_are_not_distinguished(self, table):
+        report = requested(table)
+        ranking = report.rankings["mixed-model"]
+        assert sorted(ranking.rank[:2]) == [1, 2]
+        assert ranking.rank_high[:2].max() <= 3
+        assert ranking.rank_low[4:].min() >= 4
+        assert ((ranking.low < ranking.score) & (ranking.score < ranking.high)).all()
+        assert report.summary.headline.startswith("model ")
+        assert report.summary.headline.endswith("on other tasks like these.")
+
+    def test_an_incomplete_model_is_ranked_by_what_its_prompts_are_worth(self):
+        hard_first = np.argsort(REAL.mean(axis=1))
+        gaps = REAL.copy()
+        gaps[hard_first[N // 2 :], 0] = np.nan  # the best model, scored on hard prompts alone
+        report = requested(gaps)
+        means = np.nanmean(gaps, axis=0)
+        assert means[0] < means[1]
+        assert report.rankings["mixed-model"].rank[0] <= 2
+        table = report.tables["models"].to_pandas().set_index("model")
+        assert table.loc["model 0", "completed_mean"] > table.loc["model 0", "mean"] + 0.3
+        assert report.finding.metrics["n_missing"] == N // 2
+        assert any("missing at random" in text for text in report.summary.evidence)
+
+    def test_where_lower_is_better_the_ranks_are_turned_round(self):
+        scores = replace(matrix(REAL), tasks=TASKS)
+        first = analyze(scores, covariates_of(scores)).rankings["mixed-model"]
+        turned = replace(scores, Q=-REAL, higher_is_better=False)
+        second = analyze(turned, covariates_of(turned)).rankings["mixed-model"]
+        assert second.rank.tolist() == first.rank.tolist()
+        assert second.rank_low.tolist() == first.rank_low.tolist()
+        assert second.score == pytest.approx(-first.score, abs=1e-6)
+
+    def test_mmlu_pro_ranks_the_incomplete_models_and_keeps_its_leader(self, mmlu_pro_full):
+        parts = np.array([f"part {i % 14}" for i in range(mmlu_pro_full.n_prompts)])
+        scores = replace(mmlu_pro_full, tasks=parts)
+        report = analyze(scores, covariates_of(scores), response="gaussian")
+        assert report.finding.metrics["n_models"] == 29
+        assert report.summary.headline.startswith("gemini-1.5-pro-002 is first by the mixed model: rank 1 on these")
+
+
+class TestCovariates:
+    STORED = {"few_shot": [5, 5, 0, 5, 0, 0], "families": list("xxyyzz"), "lengths": np.arange(N) + 20.0}
+
+    def test_those_that_are_stored_are_tested_with_holm(self):
+        report = requested(REAL - 0.8 * np.log2(self.STORED["lengths"])[:, None], stored=self.STORED)
+        rows = {row["covariate"]: row for row in report.tables["covariates"].to_pylist()}
+        assert rows.keys() == {"few_shot", "prompt_length", "family"}
+        assert all(row["holm"] >= row["pvalue"] for row in rows.values())
+        length = rows["prompt_length"]
+        assert length["estimate"] == pytest.approx(-0.8, abs=3 * length["stderr"])
+        assert length["degrees"] > 10
+        assert 0 < rows["few_shot"]["degrees"] < 10
+        assert report.finding.metrics["share.family"] >= 0
+
+    def test_what_is_unknown_for_some_is_left_out_with_the_reason(self):
+        report = requested(stored={"few_shot": [5] * K, "lengths": [np.nan, *range(1, N)], "families": ["x"] * K})
+        assert report.finding.tests == ()
+        assert report.finding.coded.left_out == {
+            "few_shot": "it is equal for all models",
+            "prompt_length": "it is unknown for 1 of 60 prompts",
+            "family": "all models are of one family",
+        }
+        assert report.finding.metrics["variance.family"] == Undefined("all models are of one family")
+
+    def test_none_leaves_them_out(self):
+        assert requested(stored=self.STORED, covariates="none").finding.tests == ()
+
+    def test_one_that_separates_the_scores_is_left_out(self):
+        Q = np.repeat([[1.0, 1, 1, 0, 0, 0]], 20, axis=0)
+        report = requested(Q, stored={"few_shot": [5, 5, 5, 0, 0, 0]})
+        assert "it separates the scores" in report.finding.coded.left_out["few_shot"]
+
+    def test_families_have_a_variance_where_their_models_are_similar(self):
+        shift = np.array([2.0, 2.1, -2.0, -2.2, 0.1, 0.0])
+        report = requested(RNG.normal(0, 1, (N, K)) + shift, stored={"families": list("xxyyzz")})
+        metrics = report.finding.metrics
+        assert metrics["variance.family"] > metrics["variance.model"]
+        assert metrics["family.pvalue"] < 0.05
+
+
+class TestDegenerate:
+    def test_one_task_has_no_variance_of_tasks(self):
+        report = requested(tasks=np.full(N, ""))
+        assert report.finding.metrics["variance.task"] == Undefined("there is only one task")
+        assert report.finding.metrics["other_tasks.n_may_lead"] == Undefined("there is only one task")
+        assert "other tasks" not in report.summary.headline
+
+    def test_tasks_of_one_prompt_have_no_variance_of_prompts(self):
+        report = requested(tasks=np.array([f"{i:02}" for i in range(N)]))
+        assert report.finding.metrics["variance.prompt"] == Undefined("no task has two prompts")
+        assert report.finding.metrics["variance.model_task"] == Undefined("no task has two prompts")
+
+    def test_a_model_without_scores_is_left_out(self):
+        report = requested(np.column_stack([REAL, np.full(N, np.nan)]))
+        assert report.finding.metrics["n_models"] == K
+        assert report.warnings[0] == "Models without a score are left out: model 6."
+
+    def test_perfect_separation_gives_finite_effects_and_a_warning(self):
+        report = requested(np.repeat([[1.0, 0, 1, 0, 0, 1]], 20, axis=0))
+        assert np.isfinite(report.rankings["mixed-model"].score).all()
+        assert any("grows without bound" in warning for warning in report.warnings)
+
+    def test_two_models_on_two_prompts_are_not_distinguished(self):
+        report = requested(np.array([[1.0, 0.3], [0.2, 0.1]]))
+        assert report.rankings["mixed-model"].rank_high.tolist() == [2, 2]
+
+    @pytest.mark.usefixtures("full_figures")
+    @pytest.mark.parametrize("table", [REAL, BINARY[:, :2]])
+    def test_pictures_are_drawn_with_labelled_axes(self, table):
+        for draw in requested(table).figures.values():
+            figure, written = draw(), io.BytesIO()
+            figure.savefig(written, format="png", dpi=40)
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            assert figure.axes[0].get_xlabel()
+            assert figure.axes[0].get_ylabel()
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"Q": REAL[:, :1]}, "needs 2 models"),
+            ({"Q": REAL[:1]}, "needs 2 prompts"),
+            ({"Q": np.full((4, 3), 0.5)}, "Every score is the same"),
+            ({"Q": np.full((4, 3), np.inf)}, "infinite"),
+            ({"Q": np.add.outer(np.arange(9.0), np.arange(4.0))}, "explain every score"),
+            ({"response": "logistic"}, "scores of 0 and 1"),
+            ({"Q": BINARY, "likelihood": "full"}, "available for the linear model"),
+            ({"level": 1.0}, "between 0 and 1"),
+        ],
+    )
+    def test_what_has_no_mixed_model_is_rejected(self, options, words):
+        with pytest.raises(SelectionError, match=words):
+            requested(**options)
+
+
+class Coverage:
+    """Shares of intervals that hold the truth, over simulated tables."""
+
+    def __init__(self) -> None:
+        self.effects: dict[str, list[float]] = {"these": [], "other": []}
+        self.ranks: dict[str, list[bool]] = {"these": [], "other": []}
+
+    def add(self, place: str, result, truth: np.ndarray) -> None:
+        truth = truth - truth.mean()
+        reach = norm.ppf(0.975) * result.stderr
+        self.effects[place].append(float((np.abs(truth - result.effect) <= reach).mean()))
+        rank = 1 + (truth[:, None] < truth).sum(axis=1)
+        self.ranks[place].append(bool(((result.rank_low <= rank) & (rank <= result.rank_high)).all()))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("shape", [(120, 10, 6), (60, 5, 4), (300, 20, 14)])
+def test_intervals_of_effects_hold_on_500_tables(shape, binary):
+    from mixed_tables import draw_table
+
+    n, k, n_tasks = shape
+    coverage = Coverage()
+    for seed in range(500):
+        table = draw_table(seed, shape, (0.5, 0.5, 0.3, 1.0, 1.0), missing=0.1, binary=binary)
+        fit = (fit_logistic if binary else fit_gaussian)(build_design(table.Q, table.tasks))
+        weights = np.bincount(table.tasks) / n
+        for place, part, truth in (("these", weights, weights @ table.level), ("other", None, table.model)):
+            coverage.add(place, effects_on_tasks(fit, part, higher_is_better=True, level=0.95), truth)
+    figures = {
+        place: (round(float(np.mean(coverage.effects[place])), 4), round(float(np.mean(coverage.ranks[place])), 3))
+        for place in ("these", "other")
+    }
+    print(
+        f"\n{'logistic' if binary else 'gaussian'} {n} x {k}, {n_tasks} tasks: coverage of effects, of all ranks: {figures}"
+    )
+    for effects, ranks in figures.values():
+        assert effects >= 0.92
+        assert ranks >= 0.945
+
+
+@pytest.mark.soak
+def test_the_level_of_the_test_of_few_shot_examples():
+    from mixed_tables import draw_table
+
+    rng = np.random.default_rng(0)
+    rejected = {"few-shot": 0, "length": 0}
+    for seed in range(2000):
+        table = draw_table(seed, (40, 10, 4), (0.6, 0.4, 0.3, 0.8, 1.0), missing=0.1)
+        design = build_design(
+            table.Q,
+            table.tasks,
+            model_covariates=rng.normal(size=(10, 1)),
+            prompt_covariates=rng.normal(size=(40, 1)),
+        )
+        fit = fit_gaussian(design)
+        t = np.abs(fit.fixed[1:]) / fit.fixed_error[1:]
+        from scipy.special import stdtr
+
+        pvalues = 2 * stdtr(np.maximum(fit.fixed_degrees[1:], 1), -t)
+        for name, pvalue in zip(rejected, pvalues, strict=True):
+            rejected[name] += pvalue <= 0.05
+    levels = {name: count / 2000 for name, count in rejected.items()}
+    print(f"\nlevel of Wald tests at 5 % on 2,000 null tables: {levels}")
+    for level in levels.values():
+        assert 0.032 <= level <= 0.07
