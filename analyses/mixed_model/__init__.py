@@ -1,4 +1,4 @@
-"""Model scores by models, tasks, prompts and families as crossed random effects.
+"""Model scores by crossed effects of models, tasks and prompts.
 
 Splits the variance of the scores into these effects, and ranks all models, also those with missing scores. Effects of
 models within tasks are pooled: a task with few prompts shrinks towards the model's overall level. Few-shot examples and

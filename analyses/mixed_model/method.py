@@ -17,7 +17,7 @@ from analyses.mixed_model.covariates import (
     drop_separating,
 )
 from analyses.mixed_model.validation import chosen_response
-from analyses.numerics.mixed.design import COMPONENTS, Design, build_design
+from analyses.numerics.mixed.design import COMPONENTS, CrossedDesign, build_design
 from analyses.numerics.mixed.effects import (
     ModelEffects,
     TaskEffects,
@@ -157,7 +157,7 @@ def fit_scores(
     names, tasks = np.unique(scores.tasks, return_inverse=True)
     is_logistic = chosen_response(scores, response) == "logistic"
 
-    def fit(design: Design) -> MixedFit:
+    def fit(design: CrossedDesign) -> MixedFit:
         return fit_logistic(design) if is_logistic else fit_gaussian(design, restricted=likelihood == "restricted")
 
     coded = code_covariates(scores, covariates)
@@ -190,7 +190,7 @@ def fit_scores(
     )
 
 
-def _design(Q: NDArray[np.float64], tasks: NDArray[np.int64], coded: CodedCovariates) -> Design:
+def _design(Q: NDArray[np.float64], tasks: NDArray[np.int64], coded: CodedCovariates) -> CrossedDesign:
     return build_design(
         Q,
         tasks,

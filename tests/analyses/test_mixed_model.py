@@ -7,13 +7,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 from performance_matrices import matrix
-from scipy.stats import norm
 
 from analyses.mixed_model import analyze
-from analyses.numerics.mixed.design import build_design
-from analyses.numerics.mixed.effects import effects_on_tasks
-from analyses.numerics.mixed.gaussian import fit_gaussian
-from analyses.numerics.mixed.laplace import fit_logistic
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.covariates import Covariates
 from tracker.queries.performance import PerformanceMatrix
@@ -29,8 +24,7 @@ TASKS = np.array(list("abcde") * (N // 5))
 
 def requested(Q: np.ndarray = REAL, tasks: np.ndarray = TASKS, stored: dict | None = None, **options) -> Report:
     """The report on a table; rows are sorted by task as the store returns them."""
-    n, k = Q.shape
-    scores = replace(matrix(Q), tasks=tasks[:n])
+    scores = replace(matrix(Q), tasks=tasks[: len(Q)])
     return analyze(scores, covariates_of(scores, **(stored or {})), **options)
 
 
@@ -87,11 +81,12 @@ class TestRanks:
         assert report.summary.headline.startswith("gemini-1.5-pro-002 is first by the mixed model: rank 1 on these")
 
 
-class TestCovariates:
-    STORED = {"few_shot": [5, 5, 0, 5, 0, 0], "families": list("xxyyzz"), "lengths": np.arange(N) + 20.0}
+STORED = {"few_shot": [5, 5, 0, 5, 0, 0], "families": list("xxyyzz"), "lengths": np.arange(N) + 20.0}
 
+
+class TestCovariates:
     def test_those_that_are_stored_are_tested_with_holm(self):
-        report = requested(REAL - 0.8 * np.log2(self.STORED["lengths"])[:, None], stored=self.STORED)
+        report = requested(REAL - 0.8 * np.log2(STORED["lengths"])[:, None], stored=STORED)
         rows = {row["covariate"]: row for row in report.tables["covariates"].to_pylist()}
         assert rows.keys() == {"few_shot", "prompt_length", "family"}
         assert all(row["holm"] >= row["pvalue"] for row in rows.values())
@@ -112,7 +107,7 @@ class TestCovariates:
         assert report.finding.metrics["variance.family"] == Undefined("all models are of one family")
 
     def test_none_leaves_them_out(self):
-        assert requested(stored=self.STORED, covariates="none").finding.tests == ()
+        assert requested(stored=STORED, covariates="none").finding.tests == ()
 
     def test_one_that_separates_the_scores_is_left_out(self):
         Q = np.repeat([[1.0, 1, 1, 0, 0, 0]], 20, axis=0)
@@ -182,71 +177,3 @@ class TestErrors:
     def test_what_has_no_mixed_model_is_rejected(self, options, words):
         with pytest.raises(SelectionError, match=words):
             requested(**options)
-
-
-class Coverage:
-    """Shares of intervals that hold the truth, over simulated tables."""
-
-    def __init__(self) -> None:
-        self.effects: dict[str, list[float]] = {"these": [], "other": []}
-        self.ranks: dict[str, list[bool]] = {"these": [], "other": []}
-
-    def add(self, place: str, result, truth: np.ndarray) -> None:
-        truth = truth - truth.mean()
-        reach = norm.ppf(0.975) * result.stderr
-        self.effects[place].append(float((np.abs(truth - result.effect) <= reach).mean()))
-        rank = 1 + (truth[:, None] < truth).sum(axis=1)
-        self.ranks[place].append(bool(((result.rank_low <= rank) & (rank <= result.rank_high)).all()))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("binary", [False, True])
-@pytest.mark.parametrize("shape", [(120, 10, 6), (60, 5, 4), (300, 20, 14)])
-def test_intervals_of_effects_hold_on_500_tables(shape, binary):
-    from mixed_tables import draw_table
-
-    n, k, n_tasks = shape
-    coverage = Coverage()
-    for seed in range(500):
-        table = draw_table(seed, shape, (0.5, 0.5, 0.3, 1.0, 1.0), missing=0.1, binary=binary)
-        fit = (fit_logistic if binary else fit_gaussian)(build_design(table.Q, table.tasks))
-        weights = np.bincount(table.tasks) / n
-        for place, part, truth in (("these", weights, weights @ table.level), ("other", None, table.model)):
-            coverage.add(place, effects_on_tasks(fit, part, higher_is_better=True, level=0.95), truth)
-    figures = {
-        place: (round(float(np.mean(coverage.effects[place])), 4), round(float(np.mean(coverage.ranks[place])), 3))
-        for place in ("these", "other")
-    }
-    print(
-        f"\n{'logistic' if binary else 'gaussian'} {n} x {k}, {n_tasks} tasks: coverage of effects, of all ranks: {figures}"
-    )
-    for effects, ranks in figures.values():
-        assert effects >= 0.92
-        assert ranks >= 0.945
-
-
-@pytest.mark.soak
-def test_the_level_of_the_test_of_few_shot_examples():
-    from mixed_tables import draw_table
-
-    rng = np.random.default_rng(0)
-    rejected = {"few-shot": 0, "length": 0}
-    for seed in range(2000):
-        table = draw_table(seed, (40, 10, 4), (0.6, 0.4, 0.3, 0.8, 1.0), missing=0.1)
-        design = build_design(
-            table.Q,
-            table.tasks,
-            model_covariates=rng.normal(size=(10, 1)),
-            prompt_covariates=rng.normal(size=(40, 1)),
-        )
-        fit = fit_gaussian(design)
-        t = np.abs(fit.fixed[1:]) / fit.fixed_error[1:]
-        from scipy.special import stdtr
-
-        pvalues = 2 * stdtr(np.maximum(fit.fixed_degrees[1:], 1), -t)
-        for name, pvalue in zip(rejected, pvalues, strict=True):
-            rejected[name] += pvalue <= 0.05
-    levels = {name: count / 2000 for name, count in rejected.items()}
-    print(f"\nlevel of Wald tests at 5 % on 2,000 null tables: {levels}")
-    for level in levels.values():
-        assert 0.032 <= level <= 0.07

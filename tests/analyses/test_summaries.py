@@ -43,6 +43,7 @@ ANALYSES = tuple(discover_analyses())
 OF_TASKS = ("sensitivity-sweep", "social-choice", "task-subsets", "tradeoff", "voting-rules")
 """Analyses of task scores, which is all that a leaderboard has."""
 LED_BY_GEMINI = (
+    "mixed-model",
     "prompt-weighting",
     "rank-intervals",
     "sensitivity-sweep",
@@ -52,7 +53,12 @@ LED_BY_GEMINI = (
     "weight-robustness",
 )
 """Analyses that rank the models of MMLU-Pro by rules that agree on the first."""
-MANY_PROMPTS: Mapping[str, object] = SCORES_ONLY | {"n_permutations": 5, "n_orders": 2, "max_clusters": 3}
+MANY_PROMPTS: Mapping[str, object] = SCORES_ONLY | {
+    "n_permutations": 5,
+    "n_orders": 2,
+    "max_clusters": 3,
+    "response": "gaussian",
+}
 """The same for thousands of prompts: the numbers are rough, the text is as long as with more resamples."""
 NO_EXACT_SEARCH: Mapping[str, object] = CHEAP | {"time_limit": 0.0}
 """The same for many models or tasks; a search that a time limit ends would depend on the load."""

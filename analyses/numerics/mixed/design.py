@@ -14,7 +14,7 @@ COMPONENTS: tuple[Component, ...] = ("model", "family", "task", "model:task", "p
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Design:
+class CrossedDesign:
     """Scores with their effects; rows are sorted by task.
 
     Attributes:
@@ -67,7 +67,7 @@ class Design:
         """Whether each of `COMPONENTS` is estimated."""
         return np.array([name in self.active for name in COMPONENTS])
 
-    def with_scores(self, Y: NDArray[np.float64]) -> Design:
+    def with_scores(self, Y: NDArray[np.float64]) -> CrossedDesign:
         """Return the same design with other scores; 0 where missing."""
         return replace(self, Y=Y)
 
@@ -87,7 +87,7 @@ def build_design(
     families: NDArray[np.int64] | None = None,
     model_covariates: NDArray[np.float64] | None = None,
     prompt_covariates: NDArray[np.float64] | None = None,
-) -> Design:
+) -> CrossedDesign:
     """Sort the rows by task and decide which effects the scores can determine.
 
     Args:
@@ -113,7 +113,7 @@ def build_design(
         "prompt": has_repeats,
     }
     ones = np.ones((k, 1))
-    return Design(
+    return CrossedDesign(
         Y=np.where(observed, Q[order], 0.0),
         observed=observed.astype(np.float64),
         starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),

@@ -107,7 +107,7 @@ class TaskEffects:
     """Effects of tasks, and of models within them, pooled over all tasks.
 
     Attributes:
-        effect: ``(n_tasks,)`` effect of each task, for all models alike.
+        effect: ``(n_tasks,)`` effect of each task, the same for all models.
         deviation: ``(n_tasks, k)`` of each model on each task, beyond the effects of both.
         deviation_stderr: ``(n_tasks, k)`` standard errors of the deviations.
         raw_mean: ``(n_tasks, k)`` mean of the scores; NaN without one.

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.mixed.design import COMPONENTS, Design
+from analyses.numerics.mixed.design import COMPONENTS, CrossedDesign
 
 MODEL, FAMILY, TASK, MODEL_TASK, PROMPT = range(len(COMPONENTS))
 
@@ -46,7 +46,7 @@ class Elimination:
         log_fixed: log determinant of the information on the fixed effects.
     """
 
-    design: Design
+    design: CrossedDesign
     sd: NDArray[np.float64]
     w: NDArray[np.float64]
     row_weight: NDArray[np.float64]
@@ -81,7 +81,7 @@ class Solution:
     eta: NDArray[np.float64]
 
 
-def eliminate(design: Design, w: NDArray[np.float64], sd: NDArray[np.float64]) -> Elimination:
+def eliminate(design: CrossedDesign, w: NDArray[np.float64], sd: NDArray[np.float64]) -> Elimination:
     """Eliminate the effects of prompts, of tasks and of models.
 
     Args:
@@ -134,7 +134,7 @@ def eliminate(design: Design, w: NDArray[np.float64], sd: NDArray[np.float64]) -
 
 
 def _task_information(
-    design: Design,
+    design: CrossedDesign,
     w: NDArray[np.float64],
     row_weight: NDArray[np.float64],
     omega: NDArray[np.float64],
@@ -197,7 +197,7 @@ def solve(equations: Elimination, r: NDArray[np.float64]) -> Solution:
     return Solution(phi, fixed, h, u, level + (shift + u)[:, None])
 
 
-def sum_by_component(design: Design, r: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def sum_by_component(design: CrossedDesign, r: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Return the sums of cells for each effect, in the order of `COMPONENTS`.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from analyses.numerics.mixed.design import Design
+from analyses.numerics.mixed.design import CrossedDesign
 from analyses.numerics.mixed.elimination import Elimination, Solution
 from analyses.numerics.mixed.optimization import invert_information
 
@@ -81,7 +81,7 @@ class MixedFit:
         center, scale, error_scale: units.
     """
 
-    design: Design
+    design: CrossedDesign
     response: Response
     is_restricted: bool
     sd: NDArray[np.float64]

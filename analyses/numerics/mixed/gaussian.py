@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.mixed.design import Design
+from analyses.numerics.mixed.design import CrossedDesign
 from analyses.numerics.mixed.elimination import (
     eliminate,
     random_part,
@@ -28,7 +28,7 @@ NO_RESIDUAL = 1e-24
 """Least sum of squares of the residual, relative to that of the scores."""
 
 
-def gaussian_likelihood(design: Design, ratios: NDArray[np.float64], *, restricted: bool) -> Evaluation:
+def gaussian_likelihood(design: CrossedDesign, ratios: NDArray[np.float64], *, restricted: bool) -> Evaluation:
     """Evaluate the log-likelihood with the best residual variance.
 
     Args:
@@ -49,7 +49,7 @@ def gaussian_likelihood(design: Design, ratios: NDArray[np.float64], *, restrict
     return Evaluation(value, squares / variance - traced, variance, equations, solution)
 
 
-def fit_gaussian(design: Design, *, restricted: bool = True) -> MixedFit:
+def fit_gaussian(design: CrossedDesign, *, restricted: bool = True) -> MixedFit:
     """Fit a linear mixed model.
 
     Args:

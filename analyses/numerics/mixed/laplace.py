@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from analyses.numerics.mixed.design import Design
+from analyses.numerics.mixed.design import CrossedDesign
 from analyses.numerics.mixed.elimination import (
     Elimination,
     Solution,
@@ -60,7 +60,7 @@ class Mode:
 class LaplaceLikelihood:
     """The likelihood as a function of the standard deviations; it starts each search at the last mode."""
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, design: CrossedDesign) -> None:
         """Start at effects of 0.
 
         Args:
@@ -175,7 +175,7 @@ def _cell_variances(equations: Elimination, S: NDArray[np.float64]) -> NDArray[n
     return out
 
 
-def fit_logistic(design: Design) -> MixedFit:
+def fit_logistic(design: CrossedDesign) -> MixedFit:
     """Fit a logistic mixed model; fixed effects are integrated out with a flat prior.
 
     Args:

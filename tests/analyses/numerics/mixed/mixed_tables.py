@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from analyses.numerics.mixed.design import Design, build_design
+from analyses.numerics.mixed.design import CrossedDesign, build_design
 
 
 @dataclass(frozen=True)
-class Table:
+class SimulatedTable:
     """Scores with the truth behind them."""
 
     Q: NDArray[np.float64]
@@ -29,7 +29,7 @@ def draw_table(
     *,
     missing: float = 0.0,
     binary: bool = False,
-) -> Table:
+) -> SimulatedTable:
     """Draw scores of n prompts and k models in some tasks.
 
     Args:
@@ -50,10 +50,10 @@ def draw_table(
     Q[rng.random((n, k)) < missing] = np.nan
     empty = np.isnan(Q).all(axis=1)
     Q[empty, 0] = float(binary)
-    return Table(Q, tasks, level, model)
+    return SimulatedTable(Q, tasks, level, model)
 
 
-def draw_design(seed: int, *, binary: bool = False) -> Design:
+def draw_design(seed: int, *, binary: bool = False) -> CrossedDesign:
     """A design with missing scores, unequal tasks, families and all kinds of covariates."""
     rng = np.random.default_rng(seed)
     table = draw_table(seed, (23, 6, 4), missing=0.2, binary=binary)
@@ -66,7 +66,7 @@ def draw_design(seed: int, *, binary: bool = False) -> Design:
     )
 
 
-def dense_columns(design: Design) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+def dense_columns(design: CrossedDesign) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
     """One matrix of indicators for each component, the fixed effects' columns, and the scores, by observed cell."""
     k, n = design.n_models, len(design.Y)
     p, j = np.nonzero(design.observed)
@@ -81,7 +81,7 @@ def dense_columns(design: Design) -> tuple[list[NDArray[np.float64]], NDArray[np
     return Z, np.hstack([design.X[j], design.W[p]]), design.Y[p, j]
 
 
-def dense_gaussian(design: Design, sd: NDArray[np.float64], residual: float, *, restricted: bool) -> float:
+def dense_gaussian(design: CrossedDesign, sd: NDArray[np.float64], residual: float, *, restricted: bool) -> float:
     """The log-likelihood from the covariance of all scores."""
     Z, F, y = dense_columns(design)
     V = residual**2 * np.eye(len(y)) + sum(s**2 * z @ z.T for s, z in zip(sd, Z, strict=True))
@@ -93,7 +93,7 @@ def dense_gaussian(design: Design, sd: NDArray[np.float64], residual: float, *, 
     return -0.5 * (value + (np.linalg.slogdet(information)[1] if restricted else 0.0))
 
 
-def dense_laplace(design: Design, sd: NDArray[np.float64]) -> float:
+def dense_laplace(design: CrossedDesign, sd: NDArray[np.float64]) -> float:
     """Laplace's approximation from the Hessian of all effects, fixed ones with a flat prior."""
     Z, F, y = dense_columns(design)
     columns = np.hstack([F, *(z for s, z in zip(sd, Z, strict=True) if s > 0)])

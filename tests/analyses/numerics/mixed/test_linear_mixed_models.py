@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from mixed_tables import Table, dense_columns, dense_gaussian, draw_design, draw_table
+from mixed_tables import SimulatedTable, dense_columns, dense_gaussian, draw_design, draw_table
 from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
 from analyses.numerics.mixed.design import build_design
@@ -20,12 +20,12 @@ TABLES = range(20)
 RELATIVE = 1e-6
 
 
-def small_table(seed: int) -> Table:
+def small_table(seed: int) -> SimulatedTable:
     """Complete, with 10 % or with 30 % missing; every fourth with scores of 0 and 1."""
     return draw_table(seed, missing=(0, 0.1, 0.3)[seed % 3], binary=seed % 4 == 3)
 
 
-def statsmodels_of(table: Table) -> MixedLM:
+def statsmodels_of(table: SimulatedTable) -> MixedLM:
     """The same model as one group with crossed variance components."""
     p, j = np.nonzero(~np.isnan(table.Q))
     frame = pd.DataFrame(
