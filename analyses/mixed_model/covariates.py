@@ -30,7 +30,7 @@ class CodedCovariates:
         families: ``(k,)`` number of each model's family; None if they are not used.
         family_names: of the families.
         spreads: standard deviation that each covariate was divided by.
-        left_out: why a covariate is not used.
+        excluded: why a covariate is not used.
     """
 
     few_shot: NDArray[np.float64] | None
@@ -38,7 +38,7 @@ class CodedCovariates:
     families: NDArray[np.int64] | None
     family_names: tuple[str, ...]
     spreads: Mapping[str, float]
-    left_out: Mapping[str, str]
+    excluded: Mapping[str, str]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class CodedCovariates:
 
     def without(self, name: str, reason: str) -> CodedCovariates:
         """Return the covariates without one of those with a coefficient."""
-        dropped = replace(self, left_out={**self.left_out, name: reason})
+        dropped = replace(self, excluded={**self.excluded, name: reason})
         return replace(dropped, few_shot=None) if name == FEW_SHOT else replace(dropped, length=None)
 
 
@@ -84,16 +84,16 @@ def code_covariates(scores: PerformanceMatrix, covariates: Covariates | None) ->
     """
     if covariates is None:
         off = dict.fromkeys((FEW_SHOT, LENGTH, FAMILY), "covariates are disabled")
-        return CodedCovariates(few_shot=None, length=None, families=None, family_names=(), spreads={}, left_out=off)
+        return CodedCovariates(few_shot=None, length=None, families=None, family_names=(), spreads={}, excluded=off)
     runs = covariates.rows_of_runs(scores.run_ids)
     few_shot, lengths = covariates.few_shot[runs], covariates.lengths[covariates.rows_of_prompts(scores.prompt_ids)]
-    left_out = {
+    excluded = {
         FEW_SHOT: _find_problem(few_shot, "model") or _too_few(len(runs)),
         LENGTH: _find_problem(lengths, "prompt"),
     }
     coded, spreads = {}, {}
     for name, values in ((FEW_SHOT, few_shot), (LENGTH, np.log2(np.maximum(lengths, 1.0)))):
-        if not left_out[name]:
+        if not excluded[name]:
             spreads[name] = float(values.std())
             coded[name] = (values - values.mean()) / spreads[name]
     names = covariates.families[runs]
@@ -103,16 +103,16 @@ def code_covariates(scores: PerformanceMatrix, covariates: Covariates | None) ->
     labels, families = np.unique(keys, return_inverse=True)
     has_families = len(known) > 0 and 1 < len(labels) < len(names)
     if not has_families:
-        left_out[FAMILY] = "no family with two models is stored" if known or not len(names) else "no family is stored"
+        excluded[FAMILY] = "no family with two models is stored" if known or not len(names) else "no family is stored"
         if len(known) == 1 and is_named.all():
-            left_out[FAMILY] = "all models are of one family"
+            excluded[FAMILY] = "all models are of one family"
     return CodedCovariates(
         few_shot=coded.get(FEW_SHOT),
         length=coded.get(LENGTH),
         families=families.astype(np.int64) if has_families else None,
         family_names=tuple(str(label) for label in labels) if has_families else (),
         spreads=spreads,
-        left_out={name: reason for name, reason in left_out.items() if reason},
+        excluded={name: reason for name, reason in excluded.items() if reason},
     )
 
 

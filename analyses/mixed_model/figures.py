@@ -31,20 +31,20 @@ LABELS = {"model_task": "model × task"}
 
 def draw_effects(finding: MixedModel) -> Figure:
     """The effect of each model with its interval, on these tasks and on others like them."""
-    here, other = finding.on_tasks, finding.other_tasks
-    order = np.argsort(here.rank, kind="stable")[:MAX_ROWS]
+    on_these, elsewhere = finding.on_tasks, finding.other_tasks
+    order = np.argsort(on_these.rank, kind="stable")[:MAX_ROWS]
     n = len(order)
     figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
     axes = figure.subplots()
     rows, z = np.arange(n), finding.reach
     axes.axvline(0, color=FAINT, linewidth=0.8)
-    if other is not None:
-        low, high = other.effect - z * other.stderr, other.effect + z * other.stderr
+    if elsewhere is not None:
+        low, high = elsewhere.effect - z * elsewhere.stderr, elsewhere.effect + z * elsewhere.stderr
         label = f"other tasks like these ({finding.level:.0%})"
         axes.hlines(rows, low[order], high[order], color=DRAWN, linewidth=4 if n <= 40 else 2.5, label=label)
-    low, high = here.effect - z * here.stderr, here.effect + z * here.stderr
+    low, high = on_these.effect - z * on_these.stderr, on_these.effect + z * on_these.stderr
     axes.hlines(rows, low[order], high[order], color=INK, linewidth=1.2, label=f"these tasks ({finding.level:.0%})")
-    axes.plot(here.effect[order], rows, "o", markersize=5 if n <= 40 else 3, color=OBSERVED, label="effect")
+    axes.plot(on_these.effect[order], rows, "o", markersize=5 if n <= 40 else 3, color=OBSERVED, label="effect")
     axes.set_yticks(rows, shorten([finding.models[column] for column in order]), fontsize=label_font_size(n))
     axes.set_ylim(n - 0.4, -0.6)
     unit = "logits" if finding.fit.response == "logistic" else "unit of the scores"
@@ -62,15 +62,15 @@ def draw_variances(finding: MixedModel) -> Figure:
     names = (*METRIC_NAMES, "residual")
     shares = finding.fit.shares
     low, high = share_intervals(finding.fit, float(ndtri((1 + finding.level) / 2)))
-    shown = [row for row, name in enumerate(names) if name not in finding.inactive_reasons]
-    figure = create_figure(6.0, 1.2 + 0.36 * len(shown))
+    rows_drawn = [row for row, name in enumerate(names) if name not in finding.inactive_reasons]
+    figure = create_figure(6.0, 1.2 + 0.36 * len(rows_drawn))
     axes = figure.subplots()
-    rows = np.arange(len(shown))
-    axes.barh(rows, shares[shown], color=DRAWN, height=0.62)
-    known = [place for place, row in enumerate(shown) if np.isfinite(low[row])]
-    axes.hlines(known, low[shown][known], high[shown][known], color=INK, linewidth=1.2)
-    axes.set_yticks(rows, [LABELS.get(names[row], names[row]) for row in shown])
-    axes.set_ylim(len(shown) - 0.4, -0.6)
+    rows = np.arange(len(rows_drawn))
+    axes.barh(rows, shares[rows_drawn], color=DRAWN, height=0.62)
+    known = [place for place, row in enumerate(rows_drawn) if np.isfinite(low[row])]
+    axes.hlines(known, low[rows_drawn][known], high[rows_drawn][known], color=INK, linewidth=1.2)
+    axes.set_yticks(rows, [LABELS.get(names[row], names[row]) for row in rows_drawn])
+    axes.set_ylim(len(rows_drawn) - 0.4, -0.6)
     axes.set_xlim(0, 1)
     axes.set_xlabel(f"share of the variance, with {finding.level:.0%} intervals", fontsize=9)
     axes.set_ylabel("effect", fontsize=9)

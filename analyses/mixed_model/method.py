@@ -83,7 +83,7 @@ class MixedModel(Finding):
         design = self.fit.design
         one_task = "there is only one task"
         reasons = {
-            "family": self.coded.left_out.get("family", ""),
+            "family": self.coded.excluded.get("family", ""),
             "task": one_task,
             "model_task": one_task if design.n_tasks < 2 else "no task has two prompts",
             "prompt": "no task has two prompts",
@@ -112,9 +112,12 @@ class MixedModel(Finding):
             "n_may_lead": float((self.on_tasks.rank_low == 1).sum()),
             "width.mean": float((self.on_tasks.rank_high - self.on_tasks.rank_low + 1).mean()),
         }
-        other, reason = self.other_tasks, Undefined("there is only one task")
-        metrics["other_tasks.n_may_lead"] = float((other.rank_low == 1).sum()) if other else reason
-        metrics["other_tasks.width.mean"] = float((other.rank_high - other.rank_low + 1).mean()) if other else reason
+        elsewhere = self.other_tasks
+        for name in ("n_may_lead", "width.mean"):
+            metrics[f"other_tasks.{name}"] = Undefined("there is only one task")
+        if elsewhere is not None:
+            metrics["other_tasks.n_may_lead"] = float((elsewhere.rank_low == 1).sum())
+            metrics["other_tasks.width.mean"] = float((elsewhere.rank_high - elsewhere.rank_low + 1).mean())
         for test in self.tests:
             metrics |= {f"{test.name}.estimate": test.estimate, f"{test.name}.pvalue": test.pvalue}
             metrics[f"{test.name}.holm"] = test.holm
@@ -168,8 +171,8 @@ def fit_scores(
     _check_residual(fitted)
     without_family = None
     if "family" in design.active:
-        others = tuple(name for name in design.active if name != "family")
-        without_family = fit(replace(design, active=others)).log_likelihood
+        without_it = tuple(name for name in design.active if name != "family")
+        without_family = fit(replace(design, active=without_it)).log_likelihood
     better = scores.higher_is_better
     weights = np.diff(design.starts) / scores.n_prompts
     several = design.n_tasks > 1

@@ -76,12 +76,12 @@ def _list_evidence(finding: MixedModel) -> Iterator[str]:
 
 def _describe_tests(finding: MixedModel) -> str:
     level = 1 - finding.level
-    found = [test for test in finding.tests if test.holm <= level]
+    significant = [test for test in finding.tests if test.holm <= level]
     names = join_names([test.name for test in finding.tests])
-    if not found:
+    if not significant:
         return f"No covariate is significant ({names}; Holm, level {level:.3g})."
-    parts = [f"{test.name} {test.estimate:+.3g} for {test.unit}" for test in found if np.isfinite(test.stderr)]
-    parts += [f"{test.name}" for test in found if not np.isfinite(test.stderr)]
+    parts = [f"{test.name} {test.estimate:+.3g} for {test.unit}" for test in significant if np.isfinite(test.stderr)]
+    parts += [f"{test.name}" for test in significant if not np.isfinite(test.stderr)]
     return f"Significant covariates, of {names}: {join_names(parts, separator='; ')} (Holm, level {level:.3g})."
 
 
@@ -123,7 +123,7 @@ def list_warnings(finding: MixedModel, dropped: Sequence[str]) -> list[str]:
     if zero:
         labels = join_names([LABELS.get(name, name) for name in zero])
         warnings.append(f"The estimated variance is 0 for {labels}. Errors of effects allow for a small variance.")
-    reasons = [f"{name} ({reason})" for name, reason in finding.coded.left_out.items() if "disabled" not in reason]
+    reasons = [f"{name} ({reason})" for name, reason in finding.coded.excluded.items() if "disabled" not in reason]
     if reasons:
         warnings.append(f"Covariates that are not used: {'; '.join(reasons)}.")
     return warnings

@@ -56,23 +56,23 @@ def list_models(finding: MixedModel, Q: NDArray[np.float64]) -> pa.Table:
         finding: the result.
         Q: ``(n, k)`` scores; NaN = missing.
     """
-    here, other = finding.on_tasks, finding.other_tasks or finding.on_tasks
-    order = np.argsort(here.rank, kind="stable")
-    reach = finding.reach * here.stderr
+    on_these, elsewhere = finding.on_tasks, finding.other_tasks or finding.on_tasks
+    order = np.argsort(on_these.rank, kind="stable")
+    reach = finding.reach * on_these.stderr
     return pa.table(
         {
             "model": pa.array([finding.models[column] for column in order], pa.string()),
-            "rank": here.rank[order],
-            "rank_low": here.rank_low[order],
-            "rank_high": here.rank_high[order],
-            "effect": here.effect[order],
-            "stderr": here.stderr[order],
-            "low": (here.effect - reach)[order],
-            "high": (here.effect + reach)[order],
-            "other_tasks_effect": other.effect[order],
-            "other_tasks_stderr": other.stderr[order],
-            "other_tasks_rank_low": other.rank_low[order],
-            "other_tasks_rank_high": other.rank_high[order],
+            "rank": on_these.rank[order],
+            "rank_low": on_these.rank_low[order],
+            "rank_high": on_these.rank_high[order],
+            "effect": on_these.effect[order],
+            "stderr": on_these.stderr[order],
+            "low": (on_these.effect - reach)[order],
+            "high": (on_these.effect + reach)[order],
+            "other_tasks_effect": elsewhere.effect[order],
+            "other_tasks_stderr": elsewhere.stderr[order],
+            "other_tasks_rank_low": elsewhere.rank_low[order],
+            "other_tasks_rank_high": elsewhere.rank_high[order],
             "n_scores": (~np.isnan(Q)).sum(axis=0)[order],
             "mean": np.nanmean(Q, axis=0)[order],
             "completed_mean": finding.completed[order],
@@ -114,18 +114,18 @@ def list_deviations(finding: MixedModel) -> pa.Table:
 def list_covariates(finding: MixedModel) -> pa.Table:
     """One row for each covariate: its test, or why it is left out."""
     tests = finding.tests
-    left_out = finding.coded.left_out
-    blank = [None] * len(left_out)
+    excluded = finding.coded.excluded
+    blank = [None] * len(excluded)
     return pa.table(
         {
-            "covariate": pa.array([*(test.name for test in tests), *left_out], pa.string()),
+            "covariate": pa.array([*(test.name for test in tests), *excluded], pa.string()),
             "unit": pa.array(
-                [*(test.unit for test in tests), *(UNITS.get(name, "") for name in left_out)], pa.string()
+                [*(test.unit for test in tests), *(UNITS.get(name, "") for name in excluded)], pa.string()
             ),
             **{
                 field: number_column([*(getattr(test, field) for test in tests), *blank])
                 for field in ("estimate", "stderr", "degrees", "pvalue", "holm")
             },
-            "left_out": pa.array([*([None] * len(tests)), *left_out.values()], pa.string()),
+            "excluded": pa.array([*([None] * len(tests)), *excluded.values()], pa.string()),
         }
     )

@@ -96,10 +96,10 @@ class TestCovariates:
         assert 0 < rows["few_shot"]["degrees"] < 10
         assert report.finding.metrics["share.family"] >= 0
 
-    def test_what_is_unknown_for_some_is_left_out_with_the_reason(self):
+    def test_what_is_unknown_for_some_is_excluded_with_the_reason(self):
         report = requested(stored={"few_shot": [5] * K, "lengths": [np.nan, *range(1, N)], "families": ["x"] * K})
         assert report.finding.tests == ()
-        assert report.finding.coded.left_out == {
+        assert report.finding.coded.excluded == {
             "few_shot": "it is equal for all models",
             "prompt_length": "it is unknown for 1 of 60 prompts",
             "family": "all models are of one family",
@@ -109,10 +109,10 @@ class TestCovariates:
     def test_none_leaves_them_out(self):
         assert requested(stored=STORED, covariates="none").finding.tests == ()
 
-    def test_one_that_separates_the_scores_is_left_out(self):
+    def test_one_that_separates_the_scores_is_excluded(self):
         Q = np.repeat([[1.0, 1, 1, 0, 0, 0]], 20, axis=0)
         report = requested(Q, stored={"few_shot": [5, 5, 5, 0, 0, 0]})
-        assert "it separates the scores" in report.finding.coded.left_out["few_shot"]
+        assert "it separates the scores" in report.finding.coded.excluded["few_shot"]
 
     def test_families_have_a_variance_where_their_models_are_similar(self):
         shift = np.array([2.0, 2.1, -2.0, -2.2, 0.1, 0.0])
@@ -134,7 +134,7 @@ class TestDegenerate:
         assert report.finding.metrics["variance.prompt"] == Undefined("no task has two prompts")
         assert report.finding.metrics["variance.model_task"] == Undefined("no task has two prompts")
 
-    def test_a_model_without_scores_is_left_out(self):
+    def test_a_model_without_scores_is_excluded(self):
         report = requested(np.column_stack([REAL, np.full(N, np.nan)]))
         assert report.finding.metrics["n_models"] == K
         assert report.warnings[0] == "Models without a score are left out: model 6."

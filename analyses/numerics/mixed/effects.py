@@ -54,15 +54,15 @@ def effects_on_tasks(
     equations, k = fit.equations, fit.design.n_models
     reach = np.eye(k, equations.cov.shape[0])
     value = fit.solution.phi[:k].copy()
-    own = np.zeros((k, k))
+    within = np.zeros((k, k))
     if weights is not None:
         reach -= np.einsum("t,tij->ij", weights, equations.P @ equations.A[:, :k, :])
-        own = np.einsum("t,tij->ij", weights**2, equations.P)
+        within = np.einsum("t,tij->ij", weights**2, equations.P)
         value += weights @ fit.solution.h
     moves = fit.sensitivity.phi[:, :k].copy()
     if weights is not None:
         moves += np.einsum("t,itj->ij", weights, fit.sensitivity.h)
-    cov = fit.error_scale**2 * (reach @ equations.cov @ reach.T + own)
+    cov = fit.error_scale**2 * (reach @ equations.cov @ reach.T + within)
     cov += fit.scale**2 * moves.T @ fit.sensitivity.log_cov @ moves
     value *= fit.scale
     centering = np.eye(k) - 1 / k

@@ -182,8 +182,8 @@ def solve(equations: Elimination, r: NDArray[np.float64]) -> Solution:
     b[:, :k] = design.sum_by_task(r - equations.w * (variance * omega * row_sums)[:, None])
     b[:, k:] = design.sum_by_task((omega * row_sums)[:, None] * design.W)
     A, P = equations.A, equations.P
-    own = np.einsum("tij,tj->ti", P, b[:, :k])
-    c = (b - np.einsum("tij,tj->ti", A[:, :, :k], own)).sum(axis=0)
+    within = np.einsum("tij,tj->ti", P, b[:, :k])
+    c = (b - np.einsum("tij,tj->ti", A[:, :, :k], within)).sum(axis=0)
     total = equations.B.sum(axis=0)
     left = c - total[:, :k] @ (equations.prior @ c[:k])
     fixed = equations.fixed_cov @ (equations.F.T @ left)
@@ -237,7 +237,7 @@ def traces(equations: Elimination, cov: NDArray[np.float64], S: NDArray[np.float
     B = equations.B
     total = B.sum(axis=0)
     of_models = (total - total @ cov @ total)[:k, :k]
-    own = (B - B @ cov @ B)[:, :k, :k]
+    within = (B - B @ cov @ B)[:, :k, :k]
     members = np.eye(design.n_families)[design.families]
     weighted = np.hstack([equations.w, equations.row_weight[:, None] * design.W])
     spread = np.empty(len(weighted))
@@ -248,8 +248,8 @@ def traces(equations: Elimination, cov: NDArray[np.float64], S: NDArray[np.float
         [
             np.trace(of_models),
             np.trace(members.T @ of_models @ members),
-            own.sum(),
-            np.einsum("tii->", own),
+            within.sum(),
+            np.einsum("tii->", within),
             (equations.row_weight * omega - omega**2 * spread).sum(),
         ]
     )

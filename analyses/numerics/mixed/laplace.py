@@ -170,8 +170,8 @@ def _cell_variances(equations: Elimination, S: NDArray[np.float64]) -> NDArray[n
         rest = -through
         rest[:, k:] += covariates
         spread = rest @ S[task]
-        own = (spread * rest).sum(axis=1)
-        out[rows] = np.diagonal(S[task])[:k] + 2 * spread[:, :k] + own[:, None] + variance * omega
+        within = (spread * rest).sum(axis=1)
+        out[rows] = np.diagonal(S[task])[:k] + 2 * spread[:, :k] + within[:, None] + variance * omega
     return out
 
 

@@ -67,7 +67,7 @@ class TestAgainstStatsmodels:
         for restricted in (True, False):
             differences = [best_of_statsmodels(seed, restricted, ("lbfgs", "bfgs", "powell")) for seed in TABLES]
             print(
-                f"\nlog-likelihood of statsmodels' best fit minus ours, relative, "
+                f"\nlog-likelihood of statsmodels' best fit minus that of this fit, relative, "
                 f"{'REML' if restricted else 'ML'}: {min(differences):.1e} to {max(differences):.1e}; "
                 f"{sum(abs(d) <= RELATIVE for d in differences)} of 20 within 1e-6"
             )
@@ -81,8 +81,8 @@ def best_of_statsmodels(seed: int, restricted: bool, methods: tuple[str, ...]) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             best = max(best, model.fit(reml=restricted, method=[method], maxiter=2000).llf)
-    ours = fitted(seed, restricted).log_likelihood
-    return (best - ours) / abs(ours)
+    reached = fitted(seed, restricted).log_likelihood
+    return (best - reached) / abs(reached)
 
 
 class TestAgainstReference:
@@ -127,8 +127,8 @@ class TestAgainstReference:
         total[np.arange(k), q + k + design.families] = 1
         assert result.solution.phi[:k] == pytest.approx(total @ b, abs=1e-10)
         assert result.equations.cov[:k, :k] == pytest.approx(total @ inverse @ total.T, abs=1e-10)
-        own = b[q + k + n_families : -len(design.Y)]
-        h = own[: design.n_tasks, None] + own[design.n_tasks :].reshape(-1, k)
+        within = b[q + k + n_families : -len(design.Y)]
+        h = within[: design.n_tasks, None] + within[design.n_tasks :].reshape(-1, k)
         assert result.solution.h == pytest.approx(h, abs=1e-10)
 
     def test_effects_on_tasks_have_the_covariance_of_the_dense_equations(self):
