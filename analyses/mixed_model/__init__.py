@@ -24,7 +24,7 @@ from analyses.mixed_model.validation import find_problems
 from analyses.numerics.mixed.effects import prompt_effects
 from analyses.presentation.validation import validate
 from tracker.queries.catalogue.covariates import Covariates
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.performance import StoredScores
 from tracker.recording.finding import PromptValues, Report, analysis
 
 SCHEME = "mixed-model"
@@ -32,7 +32,7 @@ SCHEME = "mixed-model"
 
 @analysis
 def analyze(
-    scores: PerformanceMatrix,
+    scores: StoredScores,
     stored: Covariates,
     *,
     response: Annotated[

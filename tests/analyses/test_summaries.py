@@ -43,7 +43,6 @@ ANALYSES = tuple(discover_analyses())
 OF_TASKS = ("sensitivity-sweep", "social-choice", "task-subsets", "tradeoff", "voting-rules")
 """Analyses of task scores, which is all that a leaderboard has."""
 LED_BY_GEMINI = (
-    "mixed-model",
     "prompt-weighting",
     "rank-intervals",
     "sensitivity-sweep",

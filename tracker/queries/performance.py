@@ -152,6 +152,12 @@ class PerformanceMatrix(AnalysisInput):
         )
 
 
+class StoredScores(PerformanceMatrix):
+    """The performance matrix as stored, for analyses that model missing scores: every model takes part."""
+
+    SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ()
+
+
 def load_performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
     """Load the performance matrix of a selection.
 
