@@ -15,13 +15,14 @@ from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import explain_unclustered
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
-from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.grouping import Grouping
 from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
 
 FEW_SHARED = "fewer than two prompts are shared"
 CONSTANT = "the difference is the same on all prompts"
 CONSTANT_MODEL = "one of the two has the same score on all prompts"
 CONSTANT_MODELS = "both have the same score on all prompts"
+UNSTRATIFIED = "tasks are not strata, or prompts are in clusters"
 ESTIMATES = ("stderr", "low", "high", "pvalue")
 
 
@@ -138,6 +139,9 @@ class ModelComparison(Finding):
         for name in ("stderr", "degrees", "low", "high", "pvalue"):
             value = getattr(comparison.uneven, name) if comparison.uneven else None
             metrics[f"cr2.{name}"] = undefined if value is None else float(value)
+        for name in ("stderr", "low", "high"):
+            value = getattr(comparison.stratified, name) if comparison.stratified else None
+            metrics[f"stratified.{name}"] = Undefined(UNSTRATIFIED) if value is None else float(value)
         flips = comparison.flips_clustered
         metrics["clustered.flips.pvalue"] = undefined if flips is None else flips.pvalue
         return metrics
@@ -177,7 +181,7 @@ def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[s
         scores=kept,
         a=a,
         b=b,
-        groups=group_rows(clusters.align(kept.prompt_ids)),
+        groups=clusters.group(kept.prompt_ids),
         cluster=clusters.field,
         n_only=(int((is_measured[:, 0] & ~is_shared).sum()), int((is_measured[:, 1] & ~is_shared).sum())),
     )

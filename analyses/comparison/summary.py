@@ -94,7 +94,9 @@ def _describe_means(pair: PairedComparison, names: tuple[str, str], cluster: str
     means = f"Means on {n}: {names[0]} {pair.mean_a:.4f}, {names[1]} {pair.mean_b:.4f}."
     if np.isnan(best.stderr) or not pair.advantage.any():
         return means
-    if pair.clustered is None:
+    if pair.stratified is not None:
+        kind = "stratified by task"
+    elif pair.clustered is None:
         kind = "prompts as independent"
     else:
         kind = f"clustered by {cluster}: {best.n_units} clusters{'' if pair.is_even else ' of very unequal sizes'}"

@@ -1,8 +1,10 @@
 """Test whether the scores of a model changed between runs.
 
-Compares each run of a model with its previous run on the prompts that both have scores for, with clustered errors and
-Holm's correction. A significant step means that model, harness or settings changed; it does not show which of them.
-The table `changed` lists the prompts whose scores differ.
+Compares each run of a model with its previous run on the prompts that both have scores for. The test is McNemar's exact
+one for scores of 0 and 1, else the paired t-test, with Holm's correction. The result holds for these prompts. With
+`--task-effects random` it holds for other tasks like these, with errors clustered by task. A significant step means
+that model, harness or settings changed; it does not show which of them. The table `changed` lists the prompts whose
+scores differ.
 
 Source: Miller 2024, "Adding Error Bars to Evals".
 Definitions: docs/reference/statistics/drift.md.
@@ -44,7 +46,7 @@ def analyze(
     Args:
         history: the runs; at least one model must have two.
         prompts: their texts.
-        clusters: which prompts depend on each other.
+        clusters: which prompts depend on each other; strata do not matter, since the prompts are fixed.
         level: of intervals and tests.
 
     Raises:

@@ -29,7 +29,6 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import relate_models
 from tracker.recording.finding import Report, analysis
-from tracker.statistics.grouping import group_rows
 from tracker.statistics.rank_intervals import rank_intervals
 
 SCHEME = "rank-intervals"
@@ -63,11 +62,11 @@ def analyze(
         SelectionError: fewer than two models have enough scores, scores are infinite, or an option is out of range.
     """
     validate(find_problems(scores.Q, len(scores.excluded), n_resamples=n_resamples, level=level, seed=seed))
-    groups = group_rows(clusters.align(scores.prompt_ids))
+    groups = clusters.group(scores.prompt_ids)
     run = partial(
         rank_intervals,
         groups=groups,
-        bounds=scores.bounds,
+        bounds=scores.metric_bounds,
         higher_is_better=scores.higher_is_better,
         level=level,
         seed=seed,

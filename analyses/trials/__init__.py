@@ -27,7 +27,6 @@ from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.ranking.interval_warnings import list_clustering_warnings
 from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import Report, analysis
-from tracker.statistics.grouping import group_rows
 
 
 @analysis
@@ -76,7 +75,7 @@ def analyze(
         },
         figures=drawings,
         warnings=[
-            *list_clustering_warnings(group_rows(clusters.align(scores.prompt_ids)), clusters.field),
+            *list_clustering_warnings(clusters.group(scores.prompt_ids), clusters.field),
             *collect_warnings(finding, trials),
         ],
         leaders=scores.leaders,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.recording.finding import Finding, Metric, finite_or_undefined
-from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.grouping import Grouping
 from tracker.statistics.intervals.means import Bounds, estimate_means
 from tracker.statistics.planning.trials import TrialVariance, pass_at_k, pass_hat_k, split_variance
 
@@ -148,7 +148,7 @@ def analyze_trials(
         level: of the intervals.
     """
     scores = trials.scores
-    groups = group_rows(clusters.align(scores.prompt_ids))
+    groups = clusters.group(scores.prompt_ids)
     ends = [scores.worst, scores.best] if scores.higher_is_better else [scores.best, scores.worst]
     bounds: Bounds = (ends[0], ends[1])
     sign = 1.0 if scores.higher_is_better else -1.0

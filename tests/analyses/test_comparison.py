@@ -177,7 +177,7 @@ class TestLaws:
         report = requested(tasks=tasks)
         assert report.finding.comparison.best is report.finding.comparison.uneven
         assert "of very unequal sizes" in str(report.summary)
-        assert any("CR2" in warning for warning in report.warnings)
+        assert any("the largest has 75% of the prompts" in warning for warning in report.warnings)
         result = requested().finding.comparison
         assert result.best is result.clustered
 
@@ -235,7 +235,7 @@ class TestWords:
     @pytest.mark.parametrize(
         ("field", "tasks", "reason"),
         [
-            ("none", TASKS, "clusters are disabled"),
+            ("none", TASKS, "prompts are not in clusters"),
             ("task", np.full(N, ""), "no prompt has a cluster"),
             ("task", np.full(N, "art"), "all prompts are in one cluster"),
         ],

@@ -109,7 +109,7 @@ class TestLaws:
         item, second = (requested(scores, field).finding.metrics for field in ("none", "task"))
         assert second["width.mean"] > item["width.mean"]
         assert second["n_clusters"] == 12
-        assert item["n_clusters"] == Undefined("clusters are disabled")
+        assert item["n_clusters"] == Undefined("prompts are not in clusters")
 
     def test_a_gap_is_set_against_each_model_that_would_be_better(self):
         gaps = Q.copy()
@@ -153,8 +153,7 @@ class TestDegenerate:
     def test_few_or_unequal_clusters_are_reported(self):
         tasks = np.array(["a"] * 200 + ["b", "c", "d", "e"] * 25)
         output = " ".join(requested(field="task", tasks=tasks).warnings)
-        assert "only 5 clusters" in output
-        assert "differ greatly in size; the largest has 67% of the prompts" in output
+        assert "The 5 clusters (task) weigh as 2.1 of equal size (the largest has 67% of the prompts)" in output
 
     def test_scores_other_than_0_and_1_have_no_mcnemar(self):
         assert "mcnemar_pvalue" not in requested(RNG.random((30, 3))).tables["pairs"].column_names

@@ -129,7 +129,8 @@ def _ranks(board: Leaderboard) -> RankSpans:
 
     if board.no_rank_intervals:
         return RankSpans(text=f"There are no rank intervals: {board.no_rank_intervals}.")
-    by = f" with errors clustered by {board.cluster}" if board.is_clustered else ""
+    by = " with errors stratified by task" if board.task_effects == "fixed" else ""
+    by = f" with errors clustered by {board.cluster}" if board.is_clustered else by
     return RankSpans(
         low={model: interval.low for model, interval in board.rank_intervals.items()},
         high={model: interval.high for model, interval in board.rank_intervals.items()},

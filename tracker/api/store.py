@@ -226,7 +226,7 @@ class Store(StoreQueries):
             >>> store = tracker.open("sqlite:///quiz.db")
             >>> result = store.analyze("rank-intervals", "quiz", seed=0, n_resamples=100)
             >>> result.metrics["n_models"], result.undefined["n_clusters"]
-            (2.0, 'no prompt has a cluster')
+            (2.0, 'prompts are not in clusters')
         """
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from tracker.queries.selection import MIN_COVERAGE, POLICIES, Policy, Selection
+from tracker.queries.selection import MIN_COVERAGE, POLICIES, TASK_EFFECTS, Policy, Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -153,15 +153,27 @@ against_option = click.option(
     help="Another benchmark, such as an Elo table, to correlate the scores of the same models with.",
 )
 
-cluster_option = click.option(
-    "--cluster",
-    metavar="FIELD",
-    show_default="task",
-    help=(
-        "Field by which prompts depend on each other, for clustered standard errors: task, split, "
-        "another stored field, or none."
+cluster_option = combine_options(
+    click.option(
+        "--task-effects",
+        type=click.Choice(TASK_EFFECTS),
+        show_default="fixed for two named tasks or more, else none",
+        help=(
+            "What errors and intervals are about. fixed: these tasks; random: other tasks like these, of which these "
+            "are a sample; none: prompts, whatever their task."
+        ),
+    ),
+    click.option(
+        "--cluster",
+        metavar="FIELD",
+        show_default="task for random task effects, else none",
+        help=(
+            "Field by which prompts depend on each other, such as a passage, for clustered standard errors: split, "
+            "another stored field, or none. With fixed task effects, clusters lie within tasks."
+        ),
     ),
 )
+"""Options of the sampling design."""
 
 
 def missing_options(
@@ -257,6 +269,7 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         cluster=options.pop("cluster", None),
         missing=options.pop("missing", None),
         min_coverage=options.pop("min_coverage", MIN_COVERAGE),
+        task_effects=options.pop("task_effects", None),
     )
 
 

@@ -116,6 +116,11 @@ class PerformanceMatrix(AnalysisInput):
         return self.worst, self.best
 
     @property
+    def metric_bounds(self) -> tuple[float, float] | None:
+        """Worst and best value that the metric allows; None without bounds."""
+        return None if self.worst is None or self.best is None else (self.worst, self.best)
+
+    @property
     def leaders(self) -> tuple[str, ...]:
         """Models with the best mean over their scores."""
         return best_models(self.models, np.nanmean(self.Q, axis=0), higher_is_better=self.higher_is_better)

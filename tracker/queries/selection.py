@@ -25,6 +25,12 @@ WHOLE: Mapping[str, Any] = {"condition": "full", "variant": "", "min_coverage": 
 """Recorded fields that equal the defaults of every command."""
 
 Unit = Literal["prompt", "task"]
+
+TaskEffects = Literal["random", "fixed", "none"]
+"""What a mean stands for: other tasks like these (``random``), these tasks (``fixed``), or prompts alone (``none``)."""
+
+TASK_EFFECTS: tuple[TaskEffects, ...] = get_args(TaskEffects)
+
 SelectionOption = Literal["weights", "encoder", "against", "cluster"]
 ClaimableOption = Literal["filter", "models"]
 
@@ -52,11 +58,14 @@ class Selection:
         against: another benchmark to compare scores of the same models with: its name or name@revision, with
             ``:metric`` if it has several.
         cluster: field of the prompts whose equal values define a cluster, such as ``passage``; ``task`` is their task,
-            ``none`` makes each prompt a separate cluster. None leaves it to the analysis.
+            ``none`` makes each prompt a separate cluster. None is ``task`` if task effects are random, else ``none``.
         missing: policy for missing scores; see `tracker.queries.ranking.missing`. None is the default of the command or
             analysis, see `choose_policy`; matrices loaded with it have the scores as stored.
         min_coverage: share of the prompts, in [0, 1], that a model must have scores for; others take no part. A task of
             which a model has a smaller share counts as missing. Not used without a policy.
+        task_effects: ``random``: tasks are a sample of others like them, and clusters of prompts; ``fixed``: these
+            tasks are meant, as strata; ``none``: tasks are ignored. None is ``fixed`` for two named tasks or more, else
+            ``none``; ``random`` if ``cluster`` is ``task``.
     """
 
     benchmark: str
@@ -75,6 +84,7 @@ class Selection:
     cluster: str | None = None
     missing: Policy | None = None
     min_coverage: float = MIN_COVERAGE
+    task_effects: TaskEffects | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The fields that differ from the defaults, in JSON types; with a policy also the least coverage."""

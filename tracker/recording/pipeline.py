@@ -350,6 +350,8 @@ def _check_selection(declaration: Declaration, selection: Selection | None) -> N
     for choice in SELECTION_OPTIONS:
         if getattr(selection, choice) is not None and not declaration.has_option(choice):
             raise SelectionError(f"{declaration.name} does not use {choice}. Leave --{choice} out.")
+    if selection.task_effects is not None and not declaration.has_option("cluster"):
+        raise SelectionError(f"{declaration.name} does not use task effects. Leave --task-effects out.")
 
 
 def _add_warnings(warnings: Sequence[str], report: Report) -> Report:

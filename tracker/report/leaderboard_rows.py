@@ -56,21 +56,26 @@ def build_leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[st
 def describe_intervals(board: Leaderboard) -> str:
     """Return what the intervals account for."""
     reasons = {row.unclustered for row in board.rows}
+    if board.unit == "task":
+        return "Intervals generalize to other tasks like these."
+    if reasons != {""} and "" in reasons:
+        return "Some intervals treat prompts as independent, because the model's prompts are in fewer than two groups."
+    about = "are about these tasks, and about other prompts like these" if board.task_effects == "fixed" else ""
+    if reasons == {""} and board.cluster != "task":
+        about = about or f"generalize to other groups of {board.unit}s like these"
+        return f"Intervals {about}. They account for dependence between prompts of one group."
     if reasons == {""}:
-        return (
-            f"Intervals account for dependence between {board.unit}s of one group. They generalize to other groups "
-            "like these, and are therefore wide."
-            if board.cluster != "task"
-            else (
-                "Intervals generalize to other tasks like these. Prompts of one task resemble each other, so many "
-                "prompts in few tasks leave much uncertainty."
+        return " ".join(
+            filter(
+                None,
+                (
+                    "Intervals generalize to other tasks like these. Prompts of one task resemble each other, so many "
+                    "prompts in few tasks leave much uncertainty.",
+                    board.describe_task_spread(),
+                ),
             )
         )
-    if "" not in reasons and board.unit == "task":
-        return "Intervals generalize to other tasks like these."
-    if "" not in reasons:
-        return "Intervals treat prompts as independent."
-    return "Some intervals treat prompts as independent, because the model's prompts are in fewer than two groups."
+    return f"Intervals {about}." if about else "Intervals treat prompts as independent."
 
 
 def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int, n_stale: int) -> list[str]:

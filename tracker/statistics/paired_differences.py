@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
+from tracker.statistics.intervals.means import design_variance
 from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.standard_errors import Correction, cluster_correction
-from tracker.statistics.student_t import t_pvalues, t_quantile
+from tracker.statistics.student_t import student_interval, t_pvalues
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,17 +64,21 @@ def estimate_clustered_mean(
     """Estimate the mean with a clustered error, from S, the sum of deviations in each cluster.
 
     CR1 is √(G/(G − 1) Σ S²) / n with G − 1 degrees of freedom, for clusters of similar size. CR2 is √(Σ S² / (1 − w)) /
-    n with w the cluster's share of the prompts, and Satterthwaite's degrees; for equal w it is the same.
+    n with w the cluster's share of the prompts, and Satterthwaite's degrees; for equal w it is the same. With strata
+    the error is that of `design_variance`.
 
     Args:
         differences: ``(n,)`` finite, at least one.
-        groups: their clusters; below two there is no error.
+        groups: their clusters and strata; below two clusters there is no error.
         scale: largest absolute score; an error below `TIE_TOLERANCE` of it is 0.
         level: of the interval.
         correction: small-sample correction for few clusters.
     """
     n, G, mean = len(differences), groups.n_groups, float(differences.mean())
     error = np.nan
+    if groups.n_strata > 1:
+        variance = design_variance(differences[:, None], groups, np.full(n, 1 / n))
+        return _estimate(mean, float(np.sqrt(variance[0])), G, groups.degrees, scale, level)
     if G > 1:
         sums = np.bincount(groups.codes, weights=differences - mean, minlength=G)
         factor = cluster_correction(groups.sizes, G, n, correction)
@@ -86,14 +91,14 @@ def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: fl
         error = 0.0
     if abs(mean) <= TIE_TOLERANCE * scale:
         mean = 0.0
-    reach = float(t_quantile(level, degrees)) * error
+    low, high = student_interval(mean, error, degrees, level)
     return MeanDifference(
         mean=mean,
         stderr=error,
         n_units=n_units,
         degrees=float(degrees),
-        low=mean - reach,
-        high=mean + reach,
+        low=float(low),
+        high=float(high),
         pvalue=float(t_pvalues(mean, error, n_units, scale, degrees)),
     )
 

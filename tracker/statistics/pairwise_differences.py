@@ -94,13 +94,9 @@ def compare_all_pairs(
     squared_differences = whole - 2 * products  # sum of squared differences
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
-        spread = np.maximum(
-            (n * squared_differences - total**2) / n, 0.0
-        )  # exact integers until divided, if scores are 0 and 1
-    if groups is not None and groups.n_strata > 1:
-        between, n_clusters, degrees = _between_in_strata(values, M, spread, groups)
-    else:
-        between, n_clusters, degrees = _between(values, M, mean, groups, correction)
+        # exact integers until divided, if scores are 0 and 1
+        spread = np.maximum((n * squared_differences - total**2) / n, 0.0)
+    between, n_clusters, degrees = _between(values, M, (mean, spread), groups, correction)
     close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < CANCELLATION * whole
     if groups is not None:
         close |= between < CANCELLATION * squared_differences
@@ -193,7 +189,7 @@ def compare_worst_cases(
 
 
 def _between(
-    values: Square, M: Square, mean: Square, groups: Grouping | None, correction: Correction
+    values: Square, M: Square, moments: tuple[Square, Square], groups: Grouping | None, correction: Correction
 ) -> tuple[Square, Square, Square]:
     """For every two columns, return n² times the squared clustered error, the number of clusters, and degrees of
     freedom.
@@ -201,6 +197,8 @@ def _between(
     k = values.shape[1]
     if groups is None:
         return np.full((k, k), np.nan), np.zeros((k, k)), np.zeros((k, k))
+    if groups.n_strata > 1:
+        return _between_in_strata(values, M, moments[1], groups)
     order, starts = _in_clusters(groups)
     if M.all():
         S = np.add.reduceat((values - values.mean(axis=0))[order], starts, axis=0)
@@ -211,7 +209,7 @@ def _between(
         degrees = groups.n_groups - 1.0 if correction == "CR1" else groups.degrees
         ends = np.full((k, k), float(groups.n_groups)), np.full((k, k), degrees)
         return np.maximum(variances[:, None] + variances[None, :] - 2 * H, 0.0), *ends
-    return _between_with_gaps(values, M, mean, np.split(order, starts[1:]), correction)
+    return _between_with_gaps(values, M, moments[0], np.split(order, starts[1:]), correction)
 
 
 def _between_in_strata(values: Square, M: Square, spread: Square, groups: Grouping) -> tuple[Square, Square, Square]:

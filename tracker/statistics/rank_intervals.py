@@ -8,7 +8,6 @@ error rate give intervals that hold all ranks simultaneously. Missing scores ent
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +84,7 @@ def rank_intervals(
     level: float = 0.95,
     n_resamples: int = 2000,
     seed: int = 0,
+    with_means: bool = True,
 ) -> RankIntervals:
     """Compute rank intervals from tests of all pairs, adjusted by Holm.
 
@@ -97,23 +97,19 @@ def rank_intervals(
         level: of all intervals, in (0, 1).
         n_resamples: number of bootstrap resamples; 0 for none.
         seed: seed of the resamples; the same seed gives the same bytes, for any number of workers.
+        with_means: whether to compute the intervals of the means; NaN if not.
     """
     k = Q.shape[1]
+    tests = _test_pairs(Q, groups, bounds, higher_is_better=higher_is_better, level=level)
     worst, best = fill_bounds(Q, bounds)
-    clustered = not groups.problem
-    by = groups if clustered else None
-    if worst is Q:
-        pairs = compare_all_pairs(Q, by, "CR2")
-    else:
-        assert bounds is not None
-        pairs = compare_worst_cases(Q, by, "CR2", worst=bounds[0], best=bounds[1])
-    ahead = np.asarray(pairs.difference > 0 if higher_is_better else pairs.difference < 0)
-    pvalues = _directed_pvalues(
-        pairs.pvalues_clustered if clustered else pairs.pvalues, ahead, np.asarray(np.isnan(Q).any(axis=0))
-    )
-    holm = _adjust_pairs(pvalues)
-    better = np.asarray((np.nan_to_num(holm, nan=1.0) <= 1 - level) & ahead)
-    mean, low, high = _mean_intervals(Q, by or group_rows(np.full(len(Q), "")), bounds, level)
+    independent = group_rows(np.full(len(Q), ""))
+    ordered = NO_BOUNDS if bounds is None else (min(bounds), max(bounds))
+    by = None if groups.problem else groups
+    exponent = scale_exponent(Q)
+    mean = np.ldexp(np.nanmean(np.ldexp(Q, -exponent), axis=0), exponent)
+    low = high = np.full(k, np.nan)
+    if with_means:
+        low, high = united_intervals(Q, by or independent, bounds=ordered, level=level)
     rank = mean_ranks(mean, higher_is_better=higher_is_better)
     sign = 1 if higher_is_better else -1
     drawn_low, drawn_high = _bootstrap(sign * worst, sign * best, by, level, n_resamples, seed)
@@ -122,18 +118,68 @@ def rank_intervals(
         low=low,
         high=high,
         rank=rank,
-        rank_low=1 + better.sum(axis=0),
-        rank_high=k - better.sum(axis=1),
+        rank_low=1 + tests.better.sum(axis=0),
+        rank_high=k - tests.better.sum(axis=1),
         bootstrap_low=drawn_low,
         bootstrap_high=drawn_high,
-        pairs=pairs,
-        pvalues=pvalues,
-        holm=holm,
-        better=better,
-        groups=tie_groups(rank, better),
-        is_clustered=clustered,
+        pairs=tests.pairs,
+        pvalues=tests.pvalues,
+        holm=tests.holm,
+        better=tests.better,
+        groups=tie_groups(rank, tests.better),
+        is_clustered=by is not None,
         level=level,
     )
+
+
+def rank_spans(
+    Q: NDArray[np.float64],
+    groups: Grouping,
+    *,
+    bounds: tuple[float, float] | None = None,
+    higher_is_better: bool = True,
+    level: float = 0.95,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return ``rank_low`` and ``rank_high`` of `rank_intervals` alone.
+
+    Args:
+        Q, groups, bounds, higher_is_better, level: as for `rank_intervals`.
+    """
+    better = _test_pairs(Q, groups, bounds, higher_is_better=higher_is_better, level=level).better
+    return 1 + better.sum(axis=0), Q.shape[1] - better.sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _PairTests:
+    """Tests of all pairs; see `RankIntervals`."""
+
+    pairs: PairwiseDifferences
+    pvalues: NDArray[np.float64]
+    holm: NDArray[np.float64]
+    better: NDArray[np.bool_]
+
+
+def _test_pairs(
+    Q: NDArray[np.float64],
+    groups: Grouping,
+    bounds: tuple[float, float] | None,
+    *,
+    higher_is_better: bool,
+    level: float,
+) -> _PairTests:
+    """Test all pairs, with all that is missing set against the row's model."""
+    by = None if groups.problem else groups
+    if bounds is None or not np.isnan(Q).any():
+        pairs = compare_all_pairs(Q, by, "CR2")
+    else:
+        pairs = compare_worst_cases(Q, by, "CR2", worst=bounds[0], best=bounds[1])
+    ahead = np.asarray(pairs.difference > 0 if higher_is_better else pairs.difference < 0)
+    pvalues = _directed_pvalues(
+        pairs.pvalues if by is None else pairs.pvalues_clustered, ahead, np.asarray(np.isnan(Q).any(axis=0))
+    )
+    holm = _adjust_pairs(pvalues)
+    better = np.asarray((np.nan_to_num(holm, nan=1.0) <= 1 - level) & ahead)
+    return _PairTests(pairs=pairs, pvalues=pvalues, holm=holm, better=better)
 
 
 def fill_bounds(
@@ -195,19 +241,6 @@ def tie_groups(rank: NDArray[np.float64], better: NDArray[np.bool_]) -> tuple[tu
             groups.append(tuple(order[start:reached].tolist()))
         end = max(end, reached)
     return tuple(groups)
-
-
-def _mean_intervals(
-    Q: NDArray[np.float64], groups: Grouping, bounds: tuple[float, float] | None, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean of each column over its scores, and its interval whatever is missing."""
-    exponent = scale_exponent(np.append(Q, bounds or ()))
-    scaled, ordered = np.ldexp(Q, -exponent), NO_BOUNDS
-    if bounds is not None:
-        ordered = (math.ldexp(min(bounds), -exponent), math.ldexp(max(bounds), -exponent))
-    ends = united_intervals(scaled, groups, bounds=ordered, level=level)
-    with np.errstate(over="ignore"):
-        return np.ldexp(np.nanmean(scaled, axis=0), exponent), *np.ldexp(ends, exponent)
 
 
 def _bootstrap(

@@ -25,6 +25,19 @@ def t_quantile(level: float, degrees: Any) -> Any:
     return np.where(np.asarray(degrees) > 0, special.stdtrit(known, (1 + level) / 2), np.nan)[()]
 
 
+def student_interval(mean: Any, error: Any, degrees: Any, level: float) -> tuple[Any, Any]:
+    """Return mean ± t · error, for numbers without bounds and for differences; NaN without an error.
+
+    Means of bounded scores have `tracker.statistics.intervals`.
+
+    Args:
+        mean, error, degrees: numbers or arrays.
+        level: in (0, 1).
+    """
+    reach = t_quantile(level, degrees) * error
+    return mean - reach, mean + reach
+
+
 def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float, degrees: Any = None) -> NDArray[np.float64]:
     """Return two-sided p-values of Student's t.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracker.statistics.paired_differences import MeanDifference
-from tracker.statistics.student_t import t_quantile
+from tracker.statistics.student_t import student_interval
 
 SCORE, STUDENT = "Tango's score test", "Student's t"
 N_HALVINGS = 60
@@ -62,12 +62,12 @@ def t_equivalence(estimate: MeanDifference, *, margin: float, alpha: float = 0.0
 
     if not estimate.stderr > 0:
         return Equivalence(margin=margin, low=np.nan, high=np.nan, pvalue=1.0, alpha=alpha, test=STUDENT)
-    reach = float(t_quantile(1 - 2 * alpha, estimate.degrees)) * estimate.stderr
+    low, high = student_interval(estimate.mean, estimate.stderr, estimate.degrees, 1 - 2 * alpha)
     pvalue = float(stdtr(estimate.degrees, (abs(estimate.mean) - margin) / estimate.stderr))
     return Equivalence(
         margin=margin,
-        low=estimate.mean - reach,
-        high=estimate.mean + reach,
+        low=float(low),
+        high=float(high),
         pvalue=pvalue,
         alpha=alpha,
         test=STUDENT,

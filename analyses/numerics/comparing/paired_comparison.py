@@ -34,6 +34,7 @@ class PairedComparison:
         clustered: by CR1; None where errors are not clustered.
         uneven: by CR2, for clusters of unequal sizes; None where errors are not clustered.
         is_even: whether CR1 will do.
+        stratified: of prompts within strata; None without strata, or where errors are clustered.
         mcnemar: p-value; NaN where scores are not all 0 and 1.
         flips: signs of prompts flipped.
         flips_clustered: signs of whole clusters flipped; None where errors are not clustered.
@@ -52,6 +53,7 @@ class PairedComparison:
     clustered: MeanDifference | None
     uneven: MeanDifference | None
     is_even: bool
+    stratified: MeanDifference | None
     mcnemar: float
     flips: SignFlips
     flips_clustered: SignFlips | None
@@ -68,8 +70,8 @@ class PairedComparison:
 
     @property
     def best(self) -> MeanDifference:
-        """The standard error of the test: CR1, or CR2 where clusters are very unequal; naive without clusters."""
-        return (self.clustered if self.is_even else self.uneven) or self.naive
+        """The estimate: CR1, or CR2 where clusters are very unequal; without clusters stratified, else naive."""
+        return (self.clustered if self.is_even else self.uneven) or self.stratified or self.naive
 
     @property
     def pvalue(self) -> float:
@@ -93,8 +95,8 @@ def compare_models(
 
     Args:
         a, b: ``(n,)`` finite scores on the same prompts, at least one.
-        groups: clusters of the prompts; where there are not two of them, or none has a name, prompts count as
-            independent.
+        groups: clusters and strata of the prompts; without strata, where there are not two clusters, or none has a
+            name, prompts count as independent.
         higher_is_better: whether large scores are good.
         level: of the intervals.
         n_resamples: of the bootstrap, and of signs where they are not all counted; at least 1.
@@ -106,7 +108,10 @@ def compare_models(
     ones = np.ones(len(d))
     naive = estimate_mean(d, scale=scale, level=level)
     clustered, uneven, flips_clustered, bca_clustered = None, None, None, (np.nan, np.nan)
-    if not groups.problem:
+    stratified = None
+    if groups.n_strata > 1 and groups.n_groups == len(d):
+        stratified = estimate_clustered_mean(d, groups, scale=scale, level=level)
+    elif not groups.problem:
         clustered = estimate_clustered_mean(d, groups, scale=scale, level=level)
         uneven = estimate_clustered_mean(d, groups, scale=scale, level=level, correction="CR2")
         sums: NDArray[np.float64] = np.bincount(groups.codes, weights=d).astype(np.float64)
@@ -114,7 +119,7 @@ def compare_models(
         flips_clustered = sign_flip_test(sums, n_draws=n_resamples, seed=seed)
         bca_clustered = _bca(sums, sizes, level, n_resamples, seed)
     is_binary = bool((((a == 0) | (a == 1)) & ((b == 0) | (b == 1))).all())
-    best = (clustered if groups.is_even else uneven) or naive
+    best = (clustered if groups.is_even else uneven) or stratified or naive
     return PairedComparison(
         advantage=d,
         mean_a=float(a.mean()),
@@ -124,6 +129,7 @@ def compare_models(
         clustered=clustered,
         uneven=uneven,
         is_even=groups.is_even,
+        stratified=stratified,
         mcnemar=float(mcnemar_pvalues((d > 0).sum(), (d < 0).sum())) if is_binary else np.nan,
         flips=sign_flip_test(d, n_draws=n_resamples, seed=seed),
         flips_clustered=flips_clustered,

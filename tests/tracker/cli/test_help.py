@@ -169,7 +169,7 @@ class TestOverview:
     def test_defaults_are_shown(self) -> None:
         printed = " ".join(CliRunner().invoke(suffrage, ["compare", "--help"]).output.split())
         assert "[default: 9999" in printed
-        assert "[default: (task)]" in printed
+        assert "[default: (task for random task effects, else none)]" in printed
 
 
 def write_scores(path: Path, simulation: Simulation, models: Sequence[str], **columns: str) -> None:

@@ -18,7 +18,7 @@ from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
 from tracker.queries.ranking import leaderboard_intervals
 from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard
-from tracker.queries.ranking.ranked_means import rank_by_prompts
+from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts
 from tracker.queries.selection import Selection
 
 MODELS = ("far-ahead", "close-a", "close-b", "far-behind")
@@ -66,7 +66,8 @@ def test_ranks_that_can_be_distinguished_are_single_and_the_others_share_an_inte
     assert result.contenders == ("far-ahead",)
     assert re.fullmatch(
         r"far-ahead is first by 0\.\d{4}; "
-        r"no other of the 4 ranked models may be first \(95% confidence\)\.",
+        r"no other of the 4 ranked models may be first \(95% confidence\)\. "
+        r"On these tasks its rank is 1; on other tasks like these it is 1\.",
         result.describe_lead(),
     )
     item = result.rank_intervals["far-ahead"]
@@ -85,7 +86,8 @@ def test_the_verdict_names_the_rivals_ties_and_why_a_lead_is_not_tested(engine: 
     ahead = replace(shared, rows=(replace(shared.rows[0], rank=1.0, mean=0.75), *shared.rows[1:]))
     gap = 0.75 - shared.rows[1].mean
     assert ahead.describe_lead() == (
-        f"close-a is first by {gap:.4f}, but close-b, far-ahead may be first too: the difference is not significant."
+        f"close-a is first by {gap:.4f}, but close-b, far-ahead may be first too: the difference is not significant. "
+        "On these tasks its rank is 1–3; on other tasks like these it is 1–3."
     )
     untested = replace(ahead, rank_intervals={}, no_rank_intervals="prompts are weighted")
     assert untested.describe_lead().endswith(". Its significance is not tested: prompts are weighted.")
@@ -160,11 +162,12 @@ def test_the_same_prompts_depend_on_each_other_in_means_and_in_ranks(
     tasks[nameless] = ""
     requested = replace(board.scores, tasks=tasks)
     order = np.argsort(requested.prompt_ids)
-    clusters = Clusters(field="task", prompt_ids=requested.prompt_ids[order], names=tasks[order])
+    ids, names = requested.prompt_ids[order], tasks[order]
+    clusters = Clusters(field="task", prompt_ids=ids, names=names, tasks=names)
     rows = {row["model"]: row for row in analyze(requested, clusters, n_resamples=0).tables["models"].to_pylist()}
-    for row in rank_by_prompts(requested).rows:
+    for row in rank_by_prompts(requested, options=RankingOptions(missing="common", clusters=clusters)).rows:
         assert row.stderr_clustered is not None
-        assert row.mean == pytest.approx(rows[row.model]["mean"], abs=1e-12)
+        assert (row.low, row.high) == pytest.approx((rows[row.model]["low"], rows[row.model]["high"]), abs=1e-12)
 
 
 def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engine, tmp_path: object) -> None:
@@ -172,9 +175,8 @@ def test_few_and_unequal_clusters_are_reported_beside_the_ranks(engine: sa.Engin
     lines = [f"{'big' if i < 300 else f't{i % 5}'},q{i},{i % 2},{i % 3 // 2}" for i in range(400)]
     path.write_text("\n".join(["task,prompt_id,a,b", *lines]) + "\n")
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
-    output = " ".join(board(engine).cluster_warnings)
-    assert "Clusters (task) differ greatly in size" in output
-    assert "There are only 6 clusters (task)" in output
+    output = " ".join(board(engine, task_effects="random").cluster_warnings)
+    assert "The 6 clusters (task) weigh as 1.7 of equal size" in output
     assert board(engine, cluster="none").cluster_warnings == ()
 
 

@@ -57,7 +57,7 @@ class TestFile:
         query(store, "quiz", "-o", "r.html", "--no-mlflow", "--missing", "worst", "--cluster", "none")
         message = Path("r.html").read_text()
         assert "Selection: cluster none; missing worst." in message
-        assert "Intervals treat prompts as independent." in message
+        assert "Intervals are about these tasks, and about other prompts like these." in message
 
     def test_an_unknown_benchmark_is_an_error_that_lists_the_known_ones(self, store: Store) -> None:
         with pytest.raises(NotFoundError, match="Did you mean 'quiz'"):

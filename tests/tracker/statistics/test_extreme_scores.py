@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tracker.statistics.grouping import group_rows
+from tracker.statistics.intervals.means import estimate_means
 from tracker.statistics.rank_intervals import rank_intervals
 from tracker.statistics.ranking import mean_ranks, scale_exponent
-from tracker.statistics.standard_errors import weighted_means
 
 RNG = np.random.default_rng(3)
 TABLE = np.hstack([RNG.uniform(0.1, 1, (24, 3)), RNG.uniform(0.3, 1, (24, 2))])
@@ -33,13 +33,10 @@ class TestUnits:
         )
 
     def test_means_and_errors(self, unit):
-        weights = np.ones(len(TABLE))
-        expected, result = (weighted_means(Q, TASKS, weights) for Q in (TABLE, TABLE * unit))
+        expected, result = (estimate_means(Q, group_rows(TASKS)) for Q in (TABLE, TABLE * unit))
         np.testing.assert_allclose(result.mean / unit, expected.mean, rtol=1e-12)
-        for column in range(TABLE.shape[1]):
-            for error in ("plain_error", "clustered_error"):
-                value = getattr(result, error)(column) / abs(unit)
-                assert value == pytest.approx(getattr(expected, error)(column), rel=1e-9)
+        for error in ("stderr", "stderr_design"):
+            np.testing.assert_allclose(getattr(result, error) / abs(unit), getattr(expected, error), rtol=1e-9)
 
 
 class TestRanks:

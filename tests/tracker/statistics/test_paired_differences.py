@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from statsmodels.regression.linear_model import OLS
 
 from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.intervals.means import estimate_means
 from tracker.statistics.paired_differences import estimate_clustered_mean, estimate_mean, unpaired_z_test
 from tracker.statistics.student_t import t_pvalues, t_quantile
 
@@ -69,17 +70,13 @@ class TestAgainstReference:
         assert t_quantile(0.95, degrees) == pytest.approx(scipy.stats.t.ppf(0.975, degrees), rel=1e-10)
 
     def test_the_error_is_that_of_the_leaderboard(self):
-        from tracker.statistics.standard_errors import confidence_interval, weighted_means
-
-        x, tasks = (RNG.random(60) < 0.4).astype(float), np.array(list("abcdef") * 10)
-        result, expected = (
-            estimate_clustered_mean(x, group_rows(tasks), scale=1.0),
-            weighted_means(x[:, None], tasks, np.ones(60)),
-        )
-        assert result.stderr == pytest.approx(expected.clustered_error(0), rel=1e-12)
-        ends = confidence_interval(result.mean, expected.clustered_error(0), 5)
-        assert (result.low, result.high) == pytest.approx(ends, rel=1e-10)
-        assert estimate_mean(x, scale=1.0).stderr == pytest.approx(expected.plain_error(0), rel=1e-12)
+        x, tasks = RNG.random(60) * 2, np.array(list("abcdef") * 10)
+        for groups in (group_rows(tasks), group_rows(np.full(60, ""), tasks)):
+            result = estimate_clustered_mean(x, groups, scale=1.0, correction="CR2")
+            expected = estimate_means(x[:, None], groups)
+            assert result.stderr == pytest.approx(expected.stderr_design[0], rel=1e-12)
+            assert (result.low, result.high) == pytest.approx((expected.low[0], expected.high[0]), rel=1e-10)
+        assert estimate_mean(x, scale=1.0).stderr == pytest.approx(expected.stderr[0], rel=1e-12)
 
 
 class TestLaws:

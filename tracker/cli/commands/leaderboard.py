@@ -24,8 +24,10 @@ from tracker.queries.selection import Selection
 if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 
-DROP_ORDER = ("run", "stderr", "n", "clustered", "95 % low", "95 % high")
+DROP_ORDER = ("run", "stderr", "n", "stratified", "clustered", "95 % low", "95 % high")
 MAX_NAMES, MAX_GROUPS = 8, 6
+N_RESAMPLES = 1000
+"""Resamples of bootstrap ranks, which only JSON and CSV show."""
 
 
 @click.command(cls=Command)
@@ -40,21 +42,21 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     """Rank models by their mean score.
 
     The column `ranks` is an interval of ranks. All intervals hold together with 95 % probability: each pair of models
-    is tested on the prompts both have scores for, with Holm's correction. Intervals use standard errors clustered by
-    task, or by --cluster, where possible. Prompts are assumed to be a sample of those that matter. With --weights,
-    means and errors are weighted and there are no rank intervals. Intervals hold for every value of missing scores that
-    the metric allows.
+    is tested on the prompts both have scores for, with Holm's correction. Errors and intervals are about these tasks.
+    With --task-effects random they are about other tasks like these; the first line gives the leader's ranks for both.
+    Prompts are assumed to be a sample of those that matter. With --weights, means and errors are weighted and there are
+    no rank intervals. Intervals hold for every value of missing scores that the metric allows.
 
     Examples:
         suffrage leaderboard mmlu_pro
-        suffrage leaderboard mmlu_pro --missing common
+        suffrage leaderboard mmlu_pro --missing common --task-effects random
         suffrage leaderboard mmlu_pro --weights task-equal --format json
     """
     from tracker.database import connect, transaction
     from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, load_leaderboard
 
     with transaction(connect(database, create=False), write=False) as session:
-        board = load_leaderboard(session, selection)
+        board = load_leaderboard(session, selection, n_resamples=0 if output_format == "table" else N_RESAMPLES)
     if output_format != "table":
         names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
         ranks = [f"rank_{field.name}" for field in fields(RankInterval)]
@@ -64,10 +66,10 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
         for warning in (*board.warnings, *board.cluster_warnings):
             warn(warning)
         return
-    _print_board(board, clustered=selection.cluster != "none")
+    _print_board(board)
 
 
-def _print_board(board: Leaderboard, *, clustered: bool) -> None:
+def _print_board(board: Leaderboard) -> None:
     """Print the verdict about rank 1, the table, then what else limits the ranking."""
     inform(board.describe_lead())
     if better := board.describe_better_excluded():
@@ -83,7 +85,7 @@ def _print_board(board: Leaderboard, *, clustered: bool) -> None:
         "table",
         drop_order=DROP_ORDER,
     )
-    _print_warnings(board, clustered=clustered)
+    _print_warnings(board)
     groups = [
         sentence
         for group, sentence in zip(board.groups, board.describe_groups(), strict=True)
@@ -97,11 +99,13 @@ def _print_board(board: Leaderboard, *, clustered: bool) -> None:
         inform("All differences between neighbouring ranks are significant.")
 
 
-def _print_warnings(board: Leaderboard, *, clustered: bool) -> None:
+def _print_warnings(board: Leaderboard) -> None:
     """Print why errors are not clustered, and the warnings."""
     reasons = {row.unclustered for row in board.rows if row.unclustered}
-    if len(reasons) == 1 and clustered:
+    if len(reasons) == 1 and board.cluster != "none":
         inform(f"Standard errors are not clustered: {reasons.pop()}.")
+    if spread := board.describe_task_spread():
+        inform(spread)
     if trials := board.describe_trials():
         inform(trials)
     for warning in (*board.warnings, *board.cluster_warnings):
@@ -124,7 +128,8 @@ def _columns(row: LeaderboardRow, interval: RankInterval | None, board: Leaderbo
         "95 % low": row.low,
         "95 % high": row.high,
         "stderr": row.stderr,
-        "clustered": row.stderr_clustered,
+        **({"stratified": row.stderr_stratified} if board.is_stratified else {}),
+        **({"clustered": row.stderr_clustered} if board.is_clustered else {}),
         "n": row.n,
         "coverage": row.coverage,
         "run": row.run_id,

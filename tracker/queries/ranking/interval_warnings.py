@@ -7,19 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracker.name_lists import join_names
-from tracker.queries.clusters import NONE
+from tracker.queries.clusters import NONE, TASK
 from tracker.statistics.grouping import Grouping
+from tracker.statistics.intervals.task_spread import MIN_CLUSTERS
 from tracker.statistics.rank_intervals import RankIntervals
 
-MIN_CLUSTERS = 10
-"""Below this number of clusters, a clustered error is itself imprecise."""
 MAX_NAMES = 3
 """Number of names that a message lists."""
 
 
 def explain_unclustered(groups: Grouping, by: str) -> str:
     """Return why errors are not clustered; '' if they are."""
-    return "clusters are disabled" if by == NONE else groups.problem
+    return "prompts are not in clusters" if by == NONE else groups.problem
 
 
 def list_clustering_warnings(groups: Grouping, by: str) -> list[str]:
@@ -38,18 +37,21 @@ def list_clustering_warnings(groups: Grouping, by: str) -> list[str]:
         warnings.append(
             f"{groups.n_alone:,} of {len(groups.codes):,} prompts have no {by}; each of them is a separate cluster."
         )
-    if not groups.is_even:
-        warnings.append(
-            f"Clusters ({by}) differ greatly in size; the largest has {groups.sizes.max() / groups.sizes.sum():.0%} "
-            f"of the prompts. Errors of differences are therefore CR2 with {groups.degrees:.1f} degrees of freedom. "
-            f"CR1 with {groups.n_groups - 1} would be too small."
-        )
-    if groups.n_groups < MIN_CLUSTERS:
-        warnings.append(
-            f"There are only {groups.n_groups} clusters ({by}): errors clustered by them are imprecise, and "
-            "intervals wide. `--cluster none` treats prompts as independent."
-        )
+    if groups.n_effective < MIN_CLUSTERS:
+        warnings.append(_describe_few(groups, by))
     return warnings
+
+
+def _describe_few(groups: Grouping, by: str) -> str:
+    """Return a warning about few effective clusters."""
+    number = f"{groups.n_groups} clusters ({by})"
+    if groups.n_effective < groups.n_groups - 0.5:
+        largest = groups.sizes.max() / groups.sizes.sum()
+        number += f" weigh as {groups.n_effective:.1f} of equal size (the largest has {largest:.0%} of the prompts)"
+        text = f"The {number}: errors clustered by them are imprecise, and intervals wide."
+    else:
+        text = f"There are only {number}: errors clustered by them are imprecise, and intervals wide."
+    return f"{text} `--task-effects fixed` is about these tasks alone." if by == TASK else text
 
 
 def list_rank_interval_warnings(ranks: RankIntervals, models: Sequence[str], groups: Grouping, by: str) -> list[str]:

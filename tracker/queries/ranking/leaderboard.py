@@ -79,7 +79,7 @@ def load_leaderboard(
         missing=selection.missing or "bounds",
         min_coverage=selection.min_coverage,
         run_ids=frozenset(models) if selection.models else None,
-        clusters=Clusters.load(session, selection) if selection.cluster and unit == "prompt" else None,
+        clusters=Clusters.load(session, selection) if unit == "prompt" else None,
         worst=metric.worst,
         best=metric.best,
     )

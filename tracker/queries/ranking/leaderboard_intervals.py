@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracker.queries.clusters import TASK, Clusters
+from tracker.queries.clusters import Clusters
+from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.interval_warnings import list_rank_interval_warnings
 from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
-from tracker.statistics.grouping import group_rows
-from tracker.statistics.rank_intervals import rank_intervals
+from tracker.statistics.intervals.task_spread import measure_spread
+from tracker.statistics.rank_intervals import rank_intervals, rank_spans
 
 MAX_TESTED_MODELS = 2000
 """Models whose pairs are tested: twenty matrices of all pairs take about 600 MB."""
@@ -29,7 +32,7 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
 
     Args:
         board: means, errors and ranks.
-        clusters: clusters of the prompts; None for their tasks.
+        clusters: clusters and strata of the prompts; None for the default task effects.
         n_resamples: number of resamples of prompts, or of whole clusters, for bootstrap ranks; 0 for none.
         seed: seed of the resamples.
     """
@@ -39,15 +42,16 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
     scores = board.scores
     if np.isinf(scores.Q).any():
         return replace(board, no_rank_intervals="some scores are infinite")
-    groups = group_rows(scores.tasks if clusters is None else clusters.align(scores.prompt_ids))
-    by = TASK if clusters is None else clusters.field
+    clusters = clusters or Clusters.of_tasks(scores.prompt_ids, scores.tasks)
+    groups = clusters.group(scores.prompt_ids)
     ranks = rank_intervals(
         scores.Q,
         groups,
-        bounds=scores.bounds,
+        bounds=scores.metric_bounds,
         higher_is_better=scores.higher_is_better,
         n_resamples=n_resamples,
         seed=seed,
+        with_means=False,
     )
     ends = zip(ranks.rank_low, ranks.rank_high, ranks.bootstrap_low, ranks.bootstrap_high, strict=True)
     return replace(
@@ -62,8 +66,39 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
             for model, (low, high, drawn_low, drawn_high) in zip(scores.models, ends, strict=True)
         },
         groups=tuple(tuple(scores.models[column] for column in group) for group in ranks.groups),
-        rank_interval_warnings=tuple(list_rank_interval_warnings(ranks, scores.models, groups, by)),
+        rank_interval_warnings=tuple(list_rank_interval_warnings(ranks, scores.models, groups, clusters.field)),
+        **_describe_tasks(scores, clusters, (ranks.rank_low, ranks.rank_high)),
     )
+
+
+def _describe_tasks(
+    scores: PerformanceMatrix, clusters: Clusters, ends: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> dict[str, Any]:
+    """Return how much tasks differ, and the ranks on these and on other tasks; empty without two named tasks.
+
+    Args:
+        scores: of the ranked models.
+        clusters: clusters and strata of the prompts.
+        ends: the rank intervals under the task effects of the leaderboard.
+    """
+    if clusters.task_effects == "none" or clusters.n_named_tasks < 2:
+        return {}
+    is_fixed = clusters.task_effects == "fixed"
+    second = clusters.with_task_effects("random" if is_fixed else "fixed").group(scores.prompt_ids)
+    spans = rank_spans(scores.Q, second, bounds=scores.metric_bounds, higher_is_better=scores.higher_is_better)
+    fixed, random = (ends, spans) if is_fixed else (spans, ends)
+    by_task = clusters.with_task_effects("random").group(scores.prompt_ids)
+    return {
+        "ranks_on_these_tasks": _spans_by_model(scores, fixed),
+        "ranks_on_other_tasks": _spans_by_model(scores, random),
+        "task_spread": measure_spread(scores.Q, by_task),
+    }
+
+
+def _spans_by_model(
+    scores: PerformanceMatrix, ends: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> dict[str, tuple[int, int]]:
+    return {model: (int(low), int(high)) for model, low, high in zip(scores.models, *ends, strict=True)}
 
 
 def _unavailable(board: Leaderboard) -> str:

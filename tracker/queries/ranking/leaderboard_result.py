@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from tracker.name_lists import join_names
 from tracker.queries.clusters import TASK
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.selection import Policy
+from tracker.queries.selection import Policy, TaskEffects
+from tracker.statistics.intervals.task_spread import MIN_CLUSTERS, ClusterSpread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,18 +24,19 @@ class LeaderboardRow:
         coverage: share of the prompts (or tasks) scored for any model that are scored for this one, in (0, 1].
         mean: mean score, weighted if weights are selected, in the metric's unit.
         stderr: standard error assuming independent prompts; None with fewer than two.
-        stderr_clustered: standard error clustered by task, or by the selected field; None with the reason in
-            ``unclustered``.
+        stderr_clustered: standard error (CR2) clustered by task under random task effects, or by the selected field;
+            None with the reason in ``unclustered``.
         worst_mean, best_mean: mean if every missing score is the worst, or the best, that the metric allows; equal to
             ``mean`` without missing scores, and under other policies than ``bounds``.
-        low, high: ends of the 95 % interval: of Student's t with G − 1 degrees of freedom around the clustered standard
-            error of G tasks, else with n − 1 degrees around the plain one; None without an error. United over the worst
-            and the best values of missing scores.
+        low, high: ends of the 95 % interval, see `estimate_means`; None without one. United over the worst and the best
+            values of missing scores.
         rank: by ``mean``, 1 is best, ties share the mean rank; None with the reason in ``excluded``.
         unclustered: why there is no clustered standard error; '' if there is one.
         excluded: why the model is listed apart, without a rank; '' if it is ranked.
         n_effective: Kish's effective number of prompts (or tasks), (Σw)² / Σw²; ``n`` with equal weights.
         unverified: scores that the run's harness reports and that its rows do not give; '' if there are none.
+        stderr_stratified: standard error of prompts within tasks under fixed task effects; None without strata, or with
+            clusters.
     """
 
     model: str
@@ -53,6 +55,7 @@ class LeaderboardRow:
     best_mean: float | None = None
     n_effective: float = 0.0
     unverified: str = ""
+    stderr_stratified: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +91,16 @@ class Leaderboard:
         filter_id: the finding whose kept prompts are used; None for all prompts.
         missing: policy for missing scores.
         cluster: field whose equal values define a cluster; ``none`` without clusters.
+        task_effects: what errors and intervals are about: these tasks, other tasks like these, or prompts alone.
         scores: the ranked matrix, after the policy for missing scores; None for scores of whole tasks.
         rank_intervals: by model, of the ranked models; empty without any.
         no_rank_intervals: why there are no rank intervals; '' if there are.
         groups: names of models of which no two differ significantly, in the order of their ranks, best first; a model
             may be in several groups.
         rank_interval_warnings: warnings about the rank intervals.
+        ranks_on_these_tasks, ranks_on_other_tasks: by model, the ends of the rank interval under fixed and under random
+            task effects; empty for fewer than two named tasks, or if task effects are none.
+        task_spread: how much tasks differ; None if it is not known.
     """
 
     benchmark: str
@@ -110,16 +117,25 @@ class Leaderboard:
     filter_id: int | None = None
     missing: Policy = "bounds"
     cluster: str = TASK
+    task_effects: TaskEffects = "none"
     scores: PerformanceMatrix | None = field(default=None, repr=False, compare=False)
     rank_intervals: Mapping[str, RankInterval] = field(default_factory=dict)
     no_rank_intervals: str = ""
     groups: tuple[tuple[str, ...], ...] = ()
     rank_interval_warnings: tuple[str, ...] = ()
+    ranks_on_these_tasks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    ranks_on_other_tasks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    task_spread: ClusterSpread | None = None
 
     @property
     def is_clustered(self) -> bool:
         """Whether errors are clustered."""
         return any(row.stderr_clustered is not None for row in self.rows)
+
+    @property
+    def is_stratified(self) -> bool:
+        """Whether errors are stratified by task."""
+        return any(row.stderr_stratified is not None for row in self.rows)
 
     @property
     def cluster_warnings(self) -> tuple[str, ...]:
@@ -152,8 +168,31 @@ class Leaderboard:
             return f"{lead}. Its significance is not tested: {self.no_rank_intervals}."
         rivals = [name for name in self.contenders if name not in leaders]
         if rivals:
-            return f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
-        return f"{lead}; no other of the {len(ranked):,} ranked models may be first (95% confidence)."
+            lead = f"{lead}, but {join_names(rivals)} may be first too: the difference is not significant."
+        else:
+            lead = f"{lead}; no other of the {len(ranked):,} ranked models may be first (95% confidence)."
+        estimands = self.describe_estimands(leaders[0]) if len(leaders) == 1 else ""
+        return f"{lead} {estimands}" if estimands else lead
+
+    def describe_estimands(self, model: str) -> str:
+        """Return the ranks of a model on these tasks and on other tasks like these; '' if they are not known."""
+        if model not in self.ranks_on_these_tasks:
+            return ""
+        fixed, random = self.ranks_on_these_tasks[model], self.ranks_on_other_tasks[model]
+        return f"On these tasks its rank is {_span(fixed)}; on other tasks like these it is {_span(random)}."
+
+    def describe_task_spread(self) -> str:
+        """Return how much tasks differ, and what that means for other tasks; '' if it is not known."""
+        spread = self.task_spread
+        if spread is None:
+            return ""
+        text = (
+            f"Tasks: intraclass correlation {spread.correlation:.3f}, design effect {spread.design_effect:.1f}, "
+            f"{spread.n_effective:.1f} effective of {spread.n_clusters} tasks."
+        )
+        if spread.n_effective >= MIN_CLUSTERS:
+            return text
+        return f"{text} With fewer than {MIN_CLUSTERS}, ranks on other tasks like these are imprecise."
 
     @property
     def leaders(self) -> tuple[str, ...]:
@@ -190,3 +229,7 @@ class Leaderboard:
             else f"Rank {ranks[names[0]]:g} is shared: {', '.join(names)}."
             for names in self.groups
         ]
+
+
+def _span(ends: tuple[int, int]) -> str:
+    return f"{ends[0]}" if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.queries.clusters import NONE, TASK, Clusters
+from tracker.queries.clusters import NONE, Clusters
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.interval_warnings import explain_unclustered
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy
 from tracker.queries.ranking.weighted_scores import select_weighted
 from tracker.queries.selection import MIN_COVERAGE, Policy
 from tracker.queries.task_matrix import TaskMatrix
 from tracker.queries.weights import PromptWeights
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.intervals.means import NO_BOUNDS, Bounds, estimate_means, united_intervals
 from tracker.statistics.rank_intervals import fill_bounds
 from tracker.statistics.ranking import mean_ranks
-from tracker.statistics.standard_errors import WeightedMeans, confidence_interval, scale_to_mean_one, weighted_means
+from tracker.statistics.standard_errors import scale_to_mean_one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,7 @@ class RankingOptions:
         missing: policy for missing scores.
         min_coverage: share of the prompts (or tasks) that a model must have scores for to be ranked.
         run_ids: keys of the runs to rank; None ranks all. The other runs define the expected prompts.
-        clusters: clusters of the prompts; None for their tasks.
+        clusters: clusters and strata of the prompts; None for the default task effects.
         worst, best: the metric's bounds in the order of merit; None without bounds.
     """
 
@@ -82,15 +84,13 @@ def rank_by_prompts(
         kept, w = kept.rows(treated.rows), scale_to_mean_one(w[treated.rows])
     kept = replace(kept, Q=np.ascontiguousarray(treated.Q), missing=options.missing)
     coverage = (~np.isnan(expected.Q)).mean(axis=0)
-    clusters = kept.tasks if options.clusters is None else options.clusters.align(kept.prompt_ids)
-    cluster_field = TASK if options.clusters is None else options.clusters.field
-    rows = _prompt_rows(kept, w, coverage[treated.columns], options.clusters)
+    clusters = options.clusters or Clusters.of_tasks(expected.prompt_ids, expected.tasks)
+    rows = _prompt_rows(kept, w, coverage[treated.columns], clusters)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
-        excluded = _prompt_rows(
-            expected.columns(is_excluded), weighted.weights, coverage[is_excluded], options.clusters
-        )
+        excluded = _prompt_rows(expected.columns(is_excluded), weighted.weights, coverage[is_excluded], clusters)
         rows += [replace(row, excluded=_exclusion_reason(row.n, expected.n_prompts, "prompts")) for row in excluded]
+    unnamed = _unnamed_clusters(clusters.align(kept.prompt_ids), clusters.field)
     return Leaderboard(
         benchmark=scores.benchmark,
         metric=scores.metric,
@@ -100,11 +100,12 @@ def rank_by_prompts(
         n_units=kept.n_prompts,
         n_tasks=len(set(kept.tasks.tolist()) - {""}),
         rows=_add_ranks(rows, scores.higher_is_better),
-        warnings=(*weighted.warnings, *treated.warnings, *_unnamed_clusters(clusters, cluster_field)),
+        warnings=(*weighted.warnings, *treated.warnings, *unnamed),
         weights=weighted.weights_name,
         n_effective=float(w.sum() ** 2 / (w**2).sum()) if weighted.weights_name else float(kept.n_prompts),
         missing=options.missing,
-        cluster=cluster_field,
+        cluster=clusters.field,
+        task_effects=clusters.task_effects,
         scores=kept,
     )
 
@@ -116,7 +117,7 @@ def _default_options(scores: PerformanceMatrix | TaskMatrix) -> RankingOptions:
 
 
 def _prompt_rows(
-    scores: PerformanceMatrix, weights: NDArray[np.float64], coverage: NDArray[np.float64], by: Clusters | None
+    scores: PerformanceMatrix, weights: NDArray[np.float64], coverage: NDArray[np.float64], clusters: Clusters
 ) -> list[LeaderboardRow]:
     """Return the row of each column, without a rank; intervals are united over all values of what is missing.
 
@@ -124,57 +125,47 @@ def _prompt_rows(
         scores: the columns.
         weights: ``(n_prompts,)`` of the prompts.
         coverage: ``(n_models,)`` shares of the expected prompts with a score.
-        by: clusters of the prompts; None for their tasks.
+        clusters: clusters and strata of the prompts.
     """
-    clusters = scores.tasks if by is None else by.align(scores.prompt_ids)
-    field = TASK if by is None else by.field
-    means = weighted_means(scores.Q, clusters, weights)
-    rows = [_prompt_row(scores, means, j, cluster_field=field) for j in range(scores.n_models)]
-    rows = [replace(row, coverage=share) for row, share in zip(rows, coverage.tolist(), strict=True)]
-    if scores.bounds is None or scores.is_complete:
-        return rows
-    bounds = [replace(scores, Q=filled, missing=None) for filled in fill_bounds(scores.Q, scores.bounds)]
-    extremes = [_prompt_rows(filled, weights, coverage, by) for filled in bounds]
-    return [_unite(row, *ends) for row, *ends in zip(rows, *extremes, strict=True)]
+    groups, bounds = clusters.group(scores.prompt_ids), _ordered(scores.metric_bounds)
+    means = estimate_means(scores.Q, groups, weights, bounds)
+    low, high, worst, best = means.low, means.high, means.mean, means.mean
+    if scores.bounds is not None and not scores.is_complete:
+        low, high = united_intervals(scores.Q, groups, weights, bounds)
+        worst, best = (weights @ filled / weights.sum() for filled in fill_bounds(scores.Q, scores.bounds))
+    is_clustered = clusters.field != NONE
+    rows = []
+    for j in range(scores.n_models):
+        reason = _unclustered_reason(groups, ~np.isnan(scores.Q[:, j]), clusters.field)
+        error = _number(means.stderr_design[j])
+        rows.append(
+            LeaderboardRow(
+                model=scores.models[j],
+                run_id=int(scores.run_ids[j]),
+                n=int(means.n[j]),
+                coverage=float(coverage[j]),
+                mean=float(means.mean[j]),
+                stderr=_number(means.stderr[j]),
+                stderr_clustered=error if is_clustered and not reason else None,
+                stderr_stratified=error if groups.n_strata > 1 and not is_clustered else None,
+                low=_number(low[j]),
+                high=_number(high[j]),
+                rank=None,
+                unclustered=reason,
+                worst_mean=float(worst[j]),
+                best_mean=float(best[j]),
+                n_effective=float(means.n_effective[j]),
+            )
+        )
+    return rows
 
 
-def _unite(row: LeaderboardRow, worst: LeaderboardRow, best: LeaderboardRow) -> LeaderboardRow:
-    """Return a row with the interval over the worst and the best values of its missing scores."""
-    low = [end.low for end in (worst, best) if end.low is not None]
-    high = [end.high for end in (worst, best) if end.high is not None]
-    return replace(
-        row,
-        low=min(low, default=None),
-        high=max(high, default=None),
-        worst_mean=worst.mean,
-        best_mean=best.mean,
-    )
+def _ordered(bounds: tuple[float, float] | None) -> Bounds:
+    return NO_BOUNDS if bounds is None else (min(bounds), max(bounds))
 
 
-def _prompt_row(scores: PerformanceMatrix, means: WeightedMeans, j: int, *, cluster_field: str) -> LeaderboardRow:
-    """Return the row of a column, without a rank."""
-    n, n_clusters, mean = int(means.n[j]), int(means.n_clusters[j]), float(means.mean[j])
-    stderr = means.plain_error(j)
-    reason = _unclustered_reason(n, int(means.n_without_task[j]), n_clusters, cluster_field)
-    clustered = None if reason or stderr is None else means.clustered_error(j)
-    error, degrees = (stderr, n - 1) if clustered is None else (clustered, n_clusters - 1)
-    low, high = confidence_interval(mean, error, degrees)
-    return LeaderboardRow(
-        model=scores.models[j],
-        run_id=int(scores.run_ids[j]),
-        n=n,
-        coverage=1.0,
-        mean=mean,
-        stderr=stderr,
-        stderr_clustered=clustered,
-        low=low,
-        high=high,
-        rank=None,
-        unclustered=reason,
-        worst_mean=mean,
-        best_mean=mean,
-        n_effective=float(means.n_effective[j]),
-    )
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> Leaderboard:
@@ -208,43 +199,38 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
         n_effective=float(len(treated.Q)),
         missing=options.missing,
         cluster=NONE,
+        task_effects="random",
     )
 
 
 def _task_rows(scores: TaskMatrix, coverage: NDArray[np.float64], options: RankingOptions) -> list[LeaderboardRow]:
     """Return the row of each column, without a rank; intervals are united over all values of what is missing."""
-    rows = [_task_row(scores, scores.T, j, coverage=share) for j, share in enumerate(coverage.tolist())]
-    if scores.missing != "bounds" or scores.is_complete or options.worst is None or options.best is None:
-        return rows
-    extremes = [
-        [_task_row(scores, T, j, coverage=share) for j, share in enumerate(coverage.tolist())]
-        for T in fill_bounds(scores.T, (options.worst, options.best))
+    groups = group_rows(np.full(scores.n_tasks, ""))
+    bounds = None if options.worst is None or options.best is None else (options.worst, options.best)
+    means = estimate_means(scores.T, groups, bounds=_ordered(bounds))
+    low, high, worst, best = means.low, means.high, means.mean, means.mean
+    if scores.missing == "bounds" and bounds is not None and not scores.is_complete:
+        low, high = united_intervals(scores.T, groups, bounds=_ordered(bounds))
+        worst, best = (filled.mean(axis=0) for filled in fill_bounds(scores.T, bounds))
+    return [
+        LeaderboardRow(
+            model=scores.models[j],
+            run_id=int(scores.run_ids[j]),
+            n=int(means.n[j]),
+            coverage=share,
+            mean=float(means.mean[j]),
+            stderr=_number(means.stderr[j]),
+            stderr_clustered=None,
+            low=_number(low[j]),
+            high=_number(high[j]),
+            rank=None,
+            unclustered="scores are of whole tasks",
+            worst_mean=float(worst[j]),
+            best_mean=float(best[j]),
+            n_effective=float(means.n[j]),
+        )
+        for j, share in enumerate(coverage.tolist())
     ]
-    return [_unite(row, *ends) for row, *ends in zip(rows, *extremes, strict=True)]
-
-
-def _task_row(scores: TaskMatrix, T: NDArray[np.float64], j: int, *, coverage: float) -> LeaderboardRow:
-    """Return the row of a column, without a rank."""
-    values = T[:, j][~np.isnan(T[:, j])]
-    n, mean = len(values), float(values.mean())
-    stderr = float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None
-    low, high = confidence_interval(mean, stderr, n - 1)
-    return LeaderboardRow(
-        model=scores.models[j],
-        run_id=int(scores.run_ids[j]),
-        n=n,
-        coverage=coverage,
-        mean=mean,
-        stderr=stderr,
-        stderr_clustered=None,
-        low=low,
-        high=high,
-        rank=None,
-        unclustered="scores are of whole tasks",
-        worst_mean=mean,
-        best_mean=mean,
-        n_effective=float(n),
-    )
 
 
 def _unnamed_clusters(clusters: NDArray[np.str_], field: str) -> tuple[str, ...]:
@@ -255,13 +241,10 @@ def _unnamed_clusters(clusters: NDArray[np.str_], field: str) -> tuple[str, ...]
     return (f"{n_unnamed:,} of {len(clusters):,} prompts have no {field}; each of them is a separate cluster.",)
 
 
-def _unclustered_reason(n: int, n_unnamed: int, n_clusters: int, field: str) -> str:
-    if field == NONE:
-        return "clustering is disabled"
-    lack = "have no task" if field == TASK else f"have no {field}"
-    if n_unnamed == n:
-        return f"prompts {lack}"
-    return f"all prompts are in one {field}" if n_clusters < 2 else ""
+def _unclustered_reason(groups: Grouping, seen: NDArray[np.bool_], field: str) -> str:
+    """Return why the error of a column is not clustered; '' if it is."""
+    problem = explain_unclustered(groups, field)
+    return problem if problem or seen.all() or not seen.any() else explain_unclustered(groups.rows(seen), field)
 
 
 def _exclusion_reason(n: int, n_expected: int, units: str) -> str:

@@ -8,6 +8,7 @@ Source: Korn and Graubard 1998 (effective number of scores); Bell and McCaffrey 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -18,7 +19,8 @@ from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
 from tracker.statistics.intervals.bounded import bounded_intervals
 from tracker.statistics.intervals.skewed import skewed_intervals
-from tracker.statistics.student_t import t_quantile
+from tracker.statistics.ranking import scale_exponent
+from tracker.statistics.student_t import student_interval, t_quantile
 
 LEVEL = 0.95
 NEGLIGIBLE = 1e-14
@@ -40,7 +42,7 @@ class MeanEstimates:
         mean: Σwx / Σw over the scores; NaN for a column without one.
         n: scores.
         n_effective: Kish's effective number of scores, (Σw)² / Σw².
-        stderr: of independent prompts; NaN below two scores, or for scores too large to be squared.
+        stderr: of independent prompts; NaN below two scores.
         stderr_design: of prompts in these clusters and strata; NaN below two clusters.
         degrees: degrees of freedom of ``stderr_design``.
         low, high: the interval; NaN without one.
@@ -66,14 +68,16 @@ def estimate_means(
     """Estimate the mean of each column over its scores.
 
     Args:
-        Q: ``(n, k)`` scores, NaN = missing.
-        groups: clusters and strata of the rows.
+        Q: ``(n, k)`` scores of any size, NaN = missing; an infinite score leaves its column without errors.
+        groups: clusters and strata of the rows; rows of a column with scores in a single cluster count as independent.
         weights: ``(n,)`` positive; None for equal weights.
         bounds: of the metric; None where it has none.
         level: of the intervals.
     """
     weights = np.ones(len(Q)) if weights is None else weights
-    seen = ~np.isnan(Q)
+    exponent = scale_exponent(Q)
+    Q, seen = np.ldexp(Q, -exponent), ~np.isnan(Q)
+    scaled = tuple(None if bound is None else math.ldexp(bound, -exponent) for bound in bounds)
     result = {field.name: np.full(Q.shape[1], np.nan) for field in fields(MeanEstimates)}
     result["n"], result["n_effective"] = np.zeros(Q.shape[1]), np.zeros(Q.shape[1])
     for columns in _equal_patterns(seen):
@@ -82,8 +86,11 @@ def estimate_means(
             continue
         part = groups if keep.all() else groups.rows(keep)
         values = Q[:, columns] if keep.all() else Q[np.ix_(keep, columns)]
-        for name, column in _estimate(values, part, weights[keep], bounds, level).items():
+        for name, column in _estimate(values, part, weights[keep], (scaled[0], scaled[1]), level).items():
             result[name][columns] = column
+    with np.errstate(over="ignore"):
+        for name in ("mean", "stderr", "stderr_design", "low", "high"):
+            result[name] = np.ldexp(result[name], exponent)
     return MeanEstimates(**result)
 
 
@@ -130,28 +137,28 @@ def _estimate(
 ) -> dict[str, Vector | float | int]:
     """Return the estimates of columns without a missing score."""
     n, w = len(Q), weights / weights.sum()
+    groups = group_rows(np.full(n, "")) if groups.problem else groups
     is_equal = bool((weights == weights[0]).all())
-    mean = Q.mean(axis=0) if is_equal else w @ Q
-    with np.errstate(over="ignore", invalid="ignore"):
-        plain = design_variance(Q, group_rows(np.full(n, "")), w)
-        variance = plain if groups.is_independent else design_variance(Q, groups, w)
     degrees = groups.weighted_degrees(None if is_equal else w)
-    low, high = _intervals(Q, mean, variance, _SamplingDesign(groups, w, is_equal, degrees, level), bounds)
+    with np.errstate(invalid="ignore"):  # an infinite score has no deviation
+        mean = Q.mean(axis=0) if is_equal else w @ Q
+        plain = np.asarray((w**2 / (1 - w)) @ (Q - mean) ** 2) if n > 1 else np.full(Q.shape[1], np.nan)
+        variance = plain if groups.is_independent else design_variance(Q, groups, w)
+    is_finite = np.isfinite(mean)
+    low, high = np.full(len(mean), np.nan), np.full(len(mean), np.nan)
+    design = _SamplingDesign(groups, w, is_equal, degrees, level)
+    columns = Q if is_finite.all() else Q[:, is_finite]
+    low[is_finite], high[is_finite] = _intervals(columns, mean[is_finite], variance[is_finite], design, bounds)
     return {
         "mean": mean,
         "n": n,
         "n_effective": float(1 / (w**2).sum()),
-        "stderr": _root(plain),
-        "stderr_design": _root(variance),
+        "stderr": np.sqrt(plain),
+        "stderr_design": np.sqrt(variance),
         "degrees": degrees,
         "low": low,
         "high": high,
     }
-
-
-def _root(variance: Vector) -> Vector:
-    """Return standard errors; NaN for scores too large to be squared."""
-    return np.sqrt(np.where(np.isinf(variance), np.nan, variance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,25 +239,25 @@ def _intervals(
     if low is None and high is None and bool(((Q == 0) | (Q == 1)).all()):
         low, high = 0.0, 1.0
     if low is not None and high is not None:
-        ends = _bounded((Q - low) / (high - low), design)
+        ends = _bounded((Q - low) / (high - low), variance / (high - low) ** 2, design)
         return low + (high - low) * ends[0], low + (high - low) * ends[1]
     if design.groups.is_independent and design.is_equal:
         ends = skewed_intervals(Q, design.level)
     else:
         with np.errstate(invalid="ignore"):
-            reach = t_quantile(design.level, design.degrees) * np.sqrt(np.where(variance > 0, variance, np.nan))
-        ends = mean - reach, mean + reach
+            errors = np.sqrt(np.where(variance > 0, variance, np.nan))
+        ends = student_interval(mean, errors, design.degrees, design.level)
     return np.clip(ends[0], low, None), np.clip(ends[1], None, high)
 
 
-def _bounded(Y: NDArray[np.float64], design: _SamplingDesign) -> tuple[Vector, Vector]:
-    """Return the interval of each column of scores in [0, 1]."""
+def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) -> tuple[Vector, Vector]:
+    """Return the interval of each column of scores in [0, 1] with the squared standard errors ``variance``."""
     n, w, binary = len(Y), design.w, ((Y == 0) | (Y == 1)).all(axis=0)
     size = np.full(Y.shape[1], float(n) if design.is_equal else float(1 / (w**2).sum()))
     low, high = np.empty(Y.shape[1]), np.empty(Y.shape[1])
     is_exact = design.groups.is_independent and design.is_equal
     if not design.groups.is_independent:
-        size = _effective_sizes(Y, size, design)
+        size = _effective_sizes(Y, variance, size, design)
     if is_exact:
         counts = np.rint(Y[:, binary].sum(axis=0)).astype(np.int64)
         low[binary], high[binary] = blaker_interval(counts, n, design.level)
@@ -261,7 +268,7 @@ def _bounded(Y: NDArray[np.float64], design: _SamplingDesign) -> tuple[Vector, V
     return low, high
 
 
-def _effective_sizes(Y: NDArray[np.float64], size: Vector, design: _SamplingDesign) -> Vector:
+def _effective_sizes(Y: NDArray[np.float64], variance: Vector, size: Vector, design: _SamplingDesign) -> Vector:
     """Return the effective number of scores of each column of scores in [0, 1].
 
     Clusters do not increase it. Without strata, the variance between clusters is averaged with that of as many clusters
@@ -274,10 +281,10 @@ def _effective_sizes(Y: NDArray[np.float64], size: Vector, design: _SamplingDesi
         is_known = (variance > NEGLIGIBLE) & (pooled > NEGLIGIBLE)
         return np.divide(pooled, variance, out=size.copy(), where=is_known)
 
+    is_clustered = groups.n_groups < len(w)
     if groups.n_strata > 1:
-        size = number(design_variance(Y, groups.without_clusters(), w))
-    if groups.n_groups < len(w):
-        variance = design_variance(Y, groups, w)
+        size = number(design_variance(Y, groups.without_clusters(), w) if is_clustered else variance)
+    if is_clustered:
         if groups.n_strata == 1:
             expected = PRIOR_CORRELATION / groups.n_groups + (1 - PRIOR_CORRELATION) * float((w**2).sum())
             prior = min(design.degrees / 10, PRIOR_DEGREES)

@@ -141,9 +141,15 @@ class TestDegenerate:
         result = estimate_means(np.full((5, 1), 3.0), independent(5))
         assert np.isnan([result.low[0], result.high[0]]).all()
 
-    def test_scores_too_large_to_be_squared_have_no_error(self):
-        result = estimate_means(np.array([[1e200], [-1e200], [3.0]]), independent(3))
-        assert np.isnan(result.stderr[0])
+    def test_scores_too_large_to_be_squared_have_an_error(self):
+        result = estimate_means(np.array([[1e200], [-1e200], [0.0]]), independent(3))
+        assert result.stderr[0] == pytest.approx(1e200 / np.sqrt(3))
+
+    def test_an_infinite_score_leaves_its_column_without_an_interval(self):
+        result = estimate_means(np.array([[np.inf, 1.0], [1.0, 2.0], [3.0, 2.5]]), independent(3))
+        assert result.mean[0] == np.inf
+        assert np.isnan([result.stderr[0], result.low[0], result.high[0]]).all()
+        assert result.low[1] < 1.8 < result.high[1]
 
     def test_one_score_has_no_error(self):
         result = estimate_means(np.array([[1.0]]), independent(1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import uuid
 from array import array
@@ -29,7 +28,8 @@ from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.sql import tables
 from tracker.run_fields import run_values
-from tracker.statistics.standard_errors import LEVEL, confidence_interval
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.intervals.means import LEVEL, estimate_means
 
 MAX_NAME_LENGTH = 100
 GENERATION = ("temperature", "top_p")
@@ -206,16 +206,23 @@ def _result(run: RunFile, metric: ExportedMetric, task: int | None, prompt_means
     n = len(means)
     mean = float(means.mean())
     doubt: dict[str, Any] = {"num_samples": n}
-    if n > 1:
-        spread = float(means.std(ddof=1))
-        error = spread / math.sqrt(n)
-        low, high = confidence_interval(mean, error, n - 1)
-        doubt |= {
-            "standard_error": {"value": error, "method": "analytic"},
-            "confidence_interval": {"lower": low, "upper": high, "confidence_level": LEVEL, "method": "Student's t"},
-            "standard_deviation": spread,
-        }
     binary = prompt_means.only_binary and (metric.lower, metric.upper) == (0.0, 1.0)
+    if n > 1:
+        bounds = metric.lower, metric.upper
+        estimate = estimate_means(means[:, None], group_rows(np.full(n, "")), bounds=bounds)
+        doubt |= {
+            "standard_error": {"value": float(estimate.stderr[0]), "method": "analytic"},
+            "standard_deviation": float(means.std(ddof=1)),
+        }
+        if np.isfinite([estimate.low[0], estimate.high[0]]).all():
+            bounded = None not in bounds
+            method = "Blaker" if binary else "Dirichlet shares (Gaffke 2005)" if bounded else "Hall 1992"
+            doubt["confidence_interval"] = {
+                "lower": float(estimate.low[0]),
+                "upper": float(estimate.high[0]),
+                "confidence_level": LEVEL,
+                "method": method,
+            }
     return _build_result(run, metric, task, mean, doubt, binary=binary)
 
 
