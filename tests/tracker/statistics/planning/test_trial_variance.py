@@ -10,9 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.intervals.means import estimate_means
 from tracker.statistics.planning.trials import TrialVariance, pass_at_k, pass_hat_k, split_variance
 
 
@@ -90,3 +93,27 @@ class TestDegenerate:
         flat = split_table(np.ones((4, 2)))
         assert (flat.within, flat.between) == (0, 0)
         assert math.isnan(flat.trial_share)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("n_clusters", "size", "spread"), [(200, 1, 0.0), (14, 20, 0.6), (30, 8, 0.6)])
+def test_intervals_of_pass_rates_hold_the_truth(n_clusters, size, spread, capsys):
+    """Four trials of prompts whose difficulty varies between clusters; pass@2, pass^2, pass@4 and pass^4."""
+    rng, n_tables = np.random.default_rng(0), 2000
+
+    def draw_chances(n_groups):
+        return expit(0.3 + np.repeat(rng.normal(0, spread, n_groups), size) + rng.normal(0, 1.2, n_groups * size))
+
+    population = draw_chances(400_000 // size)
+    truth = [share for k in (2, 4) for share in ((1 - (1 - population) ** k).mean(), (population**k).mean())]
+    names = np.repeat(np.arange(n_clusters).astype(str), size) if size > 1 else np.full(n_clusters, "")
+    groups, covered = group_rows(names), np.zeros(4)
+    for _ in range(n_tables):
+        passed = rng.binomial(4, draw_chances(n_clusters))
+        count = np.full(len(passed), 4)
+        rates = [function(passed, count, k) for k in (2, 4) for function in (pass_at_k, pass_hat_k)]
+        result = estimate_means(np.stack(rates, axis=1), groups, None, (0.0, 1.0))
+        covered += (result.low <= truth) & (truth <= result.high)
+    with capsys.disabled():
+        print(f"\npass rates, {n_clusters} clusters of {size}: coverage {covered / n_tables}")
+    assert (covered / n_tables >= 0.94).all()
