@@ -12,7 +12,7 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.score_validation import check_finite
 
 NULL_TEXTS = {
-    "strata": "random pairings of vectors and scores among prompts of similar difficulty and length",
+    "strata": "random pairings within strata of difficulty and length",
     "rows": "random pairings of vectors and scores",
     "columns": "tables with every model's scores shuffled",
 }

@@ -86,12 +86,13 @@ def _describe_power(data: FilterData, columns: NDArray[np.intp]) -> list[str]:
     span = f"{min(accuracies):.1%} to {max(accuracies):.1%}" if len(rows) > 1 else f"{accuracies[0]:.1%}"
     chance = sum(row["chance"] for row in rows) / len(rows)
     guessing = [row["model"] for row in rows if row["above_chance"] <= 2 * row["stderr_of_chance"]]
+    subject = "filter models are" if names == data.filter_models else "these models are"
     if guessing:
         return [
             f"The step `contaminated` has little power: without the question, {join_names(guessing)} "
             f"{'is' if len(guessing) == 1 else 'are'} no better than guessing ({chance:.1%} right)."
         ]
-    return [f"Without the question, these models are right on {span} of the prompts (guessing: {chance:.1%})."]
+    return [f"Without the question, {subject} right on {span} of the prompts (guessing: {chance:.1%})."]
 
 
 STEP = ContaminatedStep()

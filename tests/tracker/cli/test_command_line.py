@@ -24,7 +24,7 @@ FIXED = {
     "export": ("archive", "filter", "findings", "prompts", "runs", "scores", "weights"),
     "formats": ("check", "list"),
     "metrics": ("default", "delete", "list", "rename"),
-    "models": ("import", "list", "merge", "unmerge"),
+    "models": ("import", "list", "merge", "related", "unmerge"),
     "prompts": ("check", "import", "list"),
     "runs": ("delete", "hide", "list", "show", "supersede", "unhide"),
     "tasks": ("alias", "list", "unalias"),
