@@ -47,7 +47,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def report(url: str, benchmark: str = "accuracy", cluster: str | None = "none", **options: object):
-    selection = Selection(benchmark=benchmark, cluster=cluster)
+    selection = Selection(benchmark=benchmark, cluster=cluster, task_effects="none" if cluster == "none" else "random")
     with transaction(connect(url), write=False) as session:
         return analyze(TrialScores.load(session, selection), Clusters.load(session, selection), **options)
 

@@ -49,7 +49,7 @@ class TestAgainstReference:
         deviation = (Q[:, 0] - Q[:, 1]).std(ddof=1)
         expected = TTestPower().solve_power(effect / deviation, alpha=1 - level, power=power)
         options = ("--effect", str(effect), "--power", str(power), "--level", str(level))
-        row = rows(url, "b", "--models", "a,b", "--cluster", "none", *options)[0]
+        row = rows(url, "b", "--models", "a,b", "--task-effects", "none", *options)[0]
         assert row["prompts"] == row["prompts_90"] == np.ceil(expected)
         detectable = TTestPower().solve_power(nobs=N, alpha=1 - level, power=power) * deviation
         assert row["detectable"] == pytest.approx(detectable, rel=1e-3)
@@ -58,7 +58,8 @@ class TestAgainstReference:
 class TestTexts:
     def test_the_verdict_comes_first(self, url: str) -> None:
         assert call(url, "b", "--effect", "0.01").startswith("300 prompts are too few to detect a difference of 0.01")
-        text = " ".join(call(url, "b", "--effect", "0.4").split())
+        assert "prompts as independent within 15 tasks" in call(url, "b", "--effect", "0.01")
+        text = " ".join(call(url, "b", "--effect", "0.4", "--task-effects", "random").split())
         assert "300 prompts are enough" in text
         assert "clustered by task" in text
         assert "for the median of 3 pairs of models" in text

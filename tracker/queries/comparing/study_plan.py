@@ -18,7 +18,7 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.queries.selection import Selection
-from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.grouping import Grouping
 from tracker.statistics.pairwise_differences import compare_all_pairs
 from tracker.statistics.planning.sample_size import PairVariance, StudySize, plan_study
 from tracker.statistics.planning.trials import split_variance
@@ -104,7 +104,10 @@ def plan_comparison(
     for problem, is_so in {**check_finite(trials.scores.Q), **check_squarable(trials.scores.Q)}.items():
         if is_so:
             raise SelectionError(problem)
-    groups = group_rows(clusters.align(trials.scores.prompt_ids))
+    groups = clusters.group(trials.scores.prompt_ids)
+    if groups.n_strata > 1 and not trials.scores.is_complete:
+        trials = trials.complete(selection.min_coverage)
+        groups = clusters.group(trials.scores.prompt_ids)
     pairs = list_pairs(trials, groups)
     n_models = len(trials.scores.models)
     if not pairs:

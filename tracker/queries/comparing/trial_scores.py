@@ -47,6 +47,24 @@ class TrialScores(AnalysisInput):
         """SHA-256 of scores and trials."""
         return compute_digest((self.count, self.squares, self.passed), (self.scores.digest,))
 
+    def complete(self, min_coverage: float) -> TrialScores:
+        """Return the trials of the models with enough scores, on the prompts that all of them have scores for.
+
+        Args:
+            min_coverage: share of the prompts that a model must have scores for.
+        """
+        columns = (self.count > 0).mean(axis=0) >= min_coverage
+        rows = np.asarray((self.count[:, columns] > 0).all(axis=1))
+        cells = np.ix_(rows, columns)
+        scores = replace(
+            self.scores.rows(rows),
+            Q=self.scores.Q[cells],
+            models=tuple(name for name, kept in zip(self.scores.models, columns.tolist(), strict=True) if kept),
+            run_ids=self.scores.run_ids[columns],
+        )
+        count, squares, passed = self.count[cells], self.squares[cells], self.passed[cells]
+        return replace(self, scores=scores, count=count, squares=squares, passed=passed)
+
     @classmethod
     def load(cls, session: Session, selection: Selection) -> TrialScores:
         """Load the trials of a selection; rows and columns are those of `load_performance_matrix`.
