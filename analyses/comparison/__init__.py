@@ -19,6 +19,7 @@ from typing import Annotated
 
 from analyses.comparison import figures, tables
 from analyses.comparison.method import compare_pair, order_flips, select_pair, select_shared
+from analyses.comparison.missing_scores import describe_worst_cases
 from analyses.comparison.summary import collect_warnings, summarize
 from analyses.comparison.validation import find_problems, find_unshared
 from analyses.presentation.validation import validate
@@ -83,6 +84,7 @@ def analyze(
             "flips": partial(figures.draw_flips, finding),
         },
         warnings=[
+            *describe_worst_cases(scores, clusters, shared.models, level),
             *list_clustering_warnings(shared.groups, shared.cluster),
             *collect_warnings(
                 finding,

@@ -16,7 +16,7 @@ from tracker.errors import SelectionError
 from tracker.queries.filtering.prompt_filter import load_selected_filter, make_task_scores_error
 from tracker.queries.performance import best_models
 from tracker.queries.ranking.missing import ExcludedModel, MissingPolicy
-from tracker.queries.ranking.task_means import ScoresByTask, average_treated
+from tracker.queries.ranking.task_means import ScoresByTask, TaskMeans, average_treated
 from tracker.queries.resolution import (
     MetricKey,
     find_benchmark,
@@ -155,50 +155,29 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
     benchmark = find_benchmark(session, chosen.benchmark)
     tasks = select_tasks(session, benchmark, chosen)
     metric, unit = find_metric(session, benchmark, chosen, ("prompt", "task"))
-    if unit == "task" and (chosen.filter is not None or restricts_split(chosen.split)):
-        raise make_task_scores_error(benchmark, metric.name)
     is_partial = chosen.filter is not None or restricts_split(chosen.split)
+    if unit == "task" and is_partial:
+        raise make_task_scores_error(benchmark, metric.name)
     chosen = choose_split(session, benchmark, metric, chosen) if unit == "prompt" else chosen
     only = load_selected_filter(session, benchmark, chosen)
     runs = select_runs(session, benchmark, metric, "prompt" if is_partial else None, chosen)
-    run_ids, task_ids, models = [run.id for run in runs], list(tasks), [run.column for run in runs]
+    run_ids, models = [run.id for run in runs], tuple(run.column for run in runs)
     published = [] if is_partial else _read_published(session, metric, run_ids, tasks)
     prompt_ids, names = read_prompts(session, tasks, only, chosen.split)
-    Q = read_scores(session, metric.id, run_ids, prompt_ids)
-    scores = ScoresByTask(Q=Q, names=names, tasks=list(tasks.values()), models=models)
-    if chosen.missing is None:
-        means = scores.average()
-    else:
-        policy = MissingPolicy(
-            name=chosen.missing,
-            min_coverage=chosen.min_coverage,
-            worst=metric.worst,
-            best=metric.best,
-            metric=metric.name,
-        )
-        means = average_treated(scores, policy, ~np.isin(run_ids, [run_id for _, run_id, *_ in published]))
-    T, n_prompts, coverage, stderr = means.T, means.n_prompts, means.coverage, np.full(means.T.shape, np.nan)
-    row = {key: i for i, key in enumerate(task_ids)}
-    column = {key: j for j, key in enumerate(run_ids)}
-    for task_id, run_id, value, error, count in published:
-        cell = row[task_id], column[run_id]
-        T[cell], stderr[cell] = value, np.nan if error is None else error
-        n_prompts[cell] = count or n_prompts[cell]
-        coverage[cell] = 1.0
-    is_measured = np.asarray(~np.isnan(T).all(axis=1))
+    Q, labels = read_scores(session, metric.id, run_ids, prompt_ids), tuple(tasks.values())
+    scores = ScoresByTask(Q=Q, names=names, tasks=labels, models=models)
+    means = _average(scores, chosen, metric, ~np.isin(run_ids, [run_id for _, run_id, *_ in published]))
+    stderr = _add_published(means, published, run_ids, list(tasks))
+    is_measured = np.asarray(~np.isnan(means.T).all(axis=1))
     if not is_measured.any():
-        raise SelectionError(
-            f"No task of {benchmark.label} has a score under {metric.name} in the selected runs. Choose other tasks "
-            "or models."
-            if only is None
-            else only.empties(metric.name)
-        )
+        empty = f"No task of {benchmark.label} has a score under {metric.name} in the selected runs. Choose other "
+        raise SelectionError(f"{empty}tasks or models." if only is None else only.empties(metric.name))
     matrix = TaskMatrix(
-        T=T,
-        n_prompts=n_prompts,
+        T=means.T,
+        n_prompts=means.n_prompts,
         stderr=stderr,
-        tasks=tuple(tasks.values()),
-        models=tuple(models),
+        tasks=labels,
+        models=models,
         run_ids=np.array(run_ids, dtype=np.int64),
         benchmark=benchmark.label,
         metric=metric.name,
@@ -206,12 +185,44 @@ def load_task_matrix(session: Session, selection: Selection | str, **choices: An
         higher_is_better=metric.higher_is_better,
         worst=metric.worst,
         best=metric.best,
-        coverage=coverage,
+        coverage=means.coverage,
         missing=chosen.missing,
         excluded=means.excluded,
         missing_warnings=means.warnings,
     ).rows(is_measured)
     return matrix if means.takes_part.all() else matrix.columns(means.takes_part)
+
+
+def _average(scores: ScoresByTask, selection: Selection, metric: MetricKey, is_treated: NDArray[np.bool_]) -> TaskMeans:
+    """Return the means of the tasks, after the policy for missing scores if the selection names one."""
+    if selection.missing is None:
+        return scores.average()
+    policy = MissingPolicy(
+        name=selection.missing,
+        min_coverage=selection.min_coverage,
+        worst=metric.worst,
+        best=metric.best,
+        metric=metric.name,
+    )
+    return average_treated(scores, policy, is_treated)
+
+
+def _add_published(
+    means: TaskMeans,
+    published: Sequence[tuple[int, int, float, float | None, int | None]],
+    run_ids: Sequence[int],
+    task_ids: Sequence[int],
+) -> NDArray[np.float64]:
+    """Replace means by published scores, in place; return their standard errors."""
+    stderr = np.full(means.T.shape, np.nan)
+    row = {key: i for i, key in enumerate(task_ids)}
+    column = {key: j for j, key in enumerate(run_ids)}
+    for task_id, run_id, value, error, count in published:
+        cell = row[task_id], column[run_id]
+        means.T[cell], stderr[cell] = value, np.nan if error is None else error
+        means.n_prompts[cell] = count or means.n_prompts[cell]
+        means.coverage[cell] = 1.0
+    return stderr
 
 
 def _read_published(

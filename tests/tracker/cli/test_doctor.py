@@ -75,7 +75,7 @@ class TestWarnings:
         assert code == 2
         assert checks["findings"][0] == "warning"
         assert checks["findings"][1] == "1 of 1 is stale: 1. Finding 1: hidden since: run 2 (odd)"
-        assert "`suffrage analyze toy arithmetic`" in checks["findings"][2]
+        assert "`suffrage analyze toy arithmetic --missing common`" in checks["findings"][2]
         assert checks["runs"][1] == "4 complete, 1 hidden"
 
     def test_partial_runs_are_named(self, sound: sa.Engine) -> None:

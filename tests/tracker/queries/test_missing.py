@@ -50,9 +50,7 @@ class TestPolicies:
         treated = apply(Q, "bounds")
         assert treated.Q is Q
         assert treated.rows.all()
-        assert treated.warnings == (
-            "Missing scores can have any value from 0 to 1; intervals and ranks hold for all of them: b 1, c 1.",
-        )
+        assert treated.warnings == ("Missing scores can have any value from 0 to 1: b 1, c 1.",)
 
     def test_fail_names_who_lacks_what_and_the_methods_out(self) -> None:
         with pytest.raises(SelectionError, match=r"of 4 prompts: b 1, c 1.*--models.*--missing bounds"):

@@ -85,12 +85,10 @@ def command(
         click.echo()
         for warning in record.warnings:
             click.echo(f"Warning: {warning}")
-        if record.leader:
-            click.echo(f"{'leader':<9}{record.leader}")
         for name, value in (("data", record.selection), ("options", record.parameters)):
             options = {part: value for part, value in (value or {}).items() if value not in (None, "", [])}
             click.echo(f"{name:<9}{format_value(options)}")
-        click.echo(f"{'runs':<9}{format_value(record.run_ids) or 'none'}")
+        click.echo(f"{'leader':<9}{record.leader or 'none'}\n{'runs':<9}{format_value(record.run_ids) or 'none'}")
         tables = [file.name.removesuffix(".parquet") for file in record.artifacts if file.name.endswith(".parquet")]
         click.echo(f"{'tables':<9}{format_value(tables) or 'none'}")
         click.echo(f"{'files':<9}{format_value([file.name for file in record.artifacts]) or 'none'}")

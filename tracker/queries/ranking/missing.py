@@ -202,10 +202,7 @@ def treat_rows(
         raise without_bounds(policy.metric)
     if policy.name == "bounds":
         low, high = sorted((policy.worst, policy.best))
-        warning = (
-            f"Missing scores can have any value from {low:g} to {high:g}; intervals and ranks hold for all of them: "
-            f"{names}."
-        )
+        warning = f"Missing scores can have any value from {low:g} to {high:g}: {names}."
         return rows, Q, (warning,)
     warning = (
         f"Missing scores are replaced by {policy.worst:g}, the worst possible score: {names}. The means of these "
