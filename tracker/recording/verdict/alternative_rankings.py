@@ -37,6 +37,8 @@ def compare_alternatives(
     if excluded := [row for row in board.rows if row.excluded]:
         coverage = math.floor(100 * min(row.coverage for row in excluded)) / 100
         yield _rank_excluded_models(board, excluded), f"--min-coverage {coverage:g}"
+    if board.ranks_on_other_tasks:
+        yield _draw_other_tasks(board), "--task-effects random"
     if board.unit == "prompt" and board.n_tasks > 1 and selection.weights is None:
         yield _weigh_tasks_equally(session, selection, board), f"--weights {TASK_EQUAL}"
 
@@ -78,6 +80,16 @@ def _rank_excluded_models(board: Leaderboard, excluded: Sequence[LeaderboardRow]
         return VerdictLine(topic=topic, text=text, leader_changes=None)
     text = f"{join_names([row.model for row in excluded], MAX_NAMES)} cannot be first, whatever the missing scores are."
     return VerdictLine(topic=topic, text=text, leader_changes=False)
+
+
+def _draw_other_tasks(board: Leaderboard) -> VerdictLine:
+    topic = "other tasks like these"
+    possible = [model for model, (low, _) in board.ranks_on_other_tasks.items() if low == 1]
+    rivals = [row.model for row in board.rows if row.model in possible and row.model not in board.leaders]
+    if rivals:
+        text = f"{join_names(rivals, MAX_NAMES)} may be first too, because tasks differ."
+        return VerdictLine(topic=topic, text=text, leader_changes=True)
+    return VerdictLine(topic=topic, text="No other model may be first (95% confidence).", leader_changes=False)
 
 
 def _merit(board: Leaderboard, mean: float | None) -> float:
