@@ -109,26 +109,26 @@ def _find_binary_metric(session: Session, run_id: int) -> int | None:
 
 
 def _choose_prompts(session: Session, run_id: int, metric_id: int) -> tuple[list[int], int]:
-    """Return evenly spaced prompts of a run, and how many it has."""
+    """Return prompts of a run by evenly spaced keys, and how many it has."""
     score = SCORE.c
-    keys = session.scalars(
-        sa.select(score.prompt_id).where(score.run_id == run_id, score.metric_id == metric_id, score.trial == 0)
-    ).all()
-    chosen = np.unique(np.linspace(0, len(keys) - 1, min(MAX_PROMPTS, len(keys))).astype(int))
-    return [keys[place] for place in chosen.tolist()], len(keys)
+    of_run = (score.run_id == run_id, score.metric_id == metric_id, score.trial == 0)
+    n_prompts = session.scalar(sa.select(sa.func.count()).select_from(SCORE).where(*of_run)) or 0
+    step = max(1, n_prompts // MAX_PROMPTS)
+    keys = sa.select(score.prompt_id).where(*of_run, score.prompt_id % step == 0).order_by(score.prompt_id)
+    return list(session.scalars(keys.limit(MAX_PROMPTS))), n_prompts
 
 
 def _read(
     session: Session, metric_id: int, run_ids: Sequence[int], prompt_ids: Sequence[int]
 ) -> tuple[NDArray[np.float64], bool]:
     """Return the scores of the first trial, ``(n_prompts, n_runs)``, and whether large ones are good."""
-    rows = {key: row for row, key in enumerate(prompt_ids)}
-    columns = {key: column for column, key in enumerate(run_ids)}
-    Q = np.full((len(rows), len(columns)), np.nan)
     statement = (  # keys as literals: binding tens of thousands of parameters would take longer than the query
         f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND trial = 0 "
         f"AND run_id IN ({','.join(map(str, run_ids))}) AND prompt_id IN ({','.join(map(str, prompt_ids))})"
     )
-    for run_id, prompt_id, value in session.execute(sa.text(statement)):
-        Q[rows[prompt_id], columns[run_id]] = value
+    cells = np.array([*map(tuple, session.connection().exec_driver_sql(statement))], dtype=np.float64).reshape(-1, 3)
+    order = np.argsort(run_ids)
+    columns = order[np.searchsorted(np.array(run_ids)[order], cells[:, 0])]
+    Q = np.full((len(prompt_ids), len(run_ids)), np.nan)
+    Q[np.searchsorted(prompt_ids, cells[:, 1]), columns] = cells[:, 2]
     return Q, session.get_one(Metric, metric_id).higher_is_better
