@@ -1,6 +1,6 @@
-"""Model scores by crossed effects of models, tasks and prompts.
+"""Split score variance into crossed effects of models, tasks and prompts.
 
-Splits the variance of the scores into these effects, and ranks all models, also those with missing scores. Effects of
+Ranks all models, also those with missing scores. Effects of
 models within tasks are pooled: a task with few prompts shrinks towards the model's overall level. Few-shot examples and
 the length of questions enter as covariates where they are stored. Scores of 0 and 1 get a logistic model.
 

@@ -58,6 +58,7 @@ EXPECTED_FINDINGS: Mapping[str, str] = {
     "rank-intervals": "distant models are distinguishable, neighbours are not. Few tasks give wide intervals.",
     "drift": "one model improved between its two runs, in nearly every task.",
     "weight-robustness": "distant models keep their order in every draw, neighbours do not.",
+    "mixed-model": "the order of the models is that of their abilities; prompts explain much of the variance.",
     "trials": "the variance between trials is unknown: every prompt has one trial.",
 }
 """The finding that the planted truth should give, for each analysis."""

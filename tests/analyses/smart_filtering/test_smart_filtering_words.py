@@ -80,13 +80,13 @@ class TestWords:
             assert metrics[f"contaminated.{name}"] == Undefined("the step was skipped")
 
     def test_the_step_contaminated_accepts_its_models(self, complete: SmallBenchmark) -> None:
-        first, *others = complete.run(**USUAL).finding.filter_models
+        first, *further = complete.run(**USUAL).finding.filter_models
         stored = complete.blind.copy()
         stored[:, complete.models.index(first)] = np.nan
         without = complete.but(blind=stored)
         assert "contaminated" in without.run(**USUAL).finding.skipped
-        report = without.run(**USUAL, contaminated_models=tuple(others))
-        expected = complete.run(**USUAL, contaminated_models=tuple(others))
+        report = without.run(**USUAL, contaminated_models=tuple(further))
+        expected = complete.run(**USUAL, contaminated_models=tuple(further))
         assert "contaminated" not in report.finding.skipped
         flags = report.finding.results["contaminated"].flags.flagged
         np.testing.assert_array_equal(flags, expected.finding.results["contaminated"].flags.flagged)
@@ -220,7 +220,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("facts", "pattern"),
         [
-            ({"Q": np.full((120, 9), 0.5)}, "these are others. Select another metric with `--metric`"),
+            ({"Q": np.full((120, 9), 0.5)}, "these are further. Select another metric with `--metric`"),
             ({"higher_is_better": False, "metric": "loss"}, "lower loss is better.*another metric"),
             ({"condition": "answer_only"}, "answer-only runs.*Leave out `--condition`"),
         ],

@@ -158,7 +158,7 @@ class TestLeaderboard:
         rows = json.loads(call("leaderboard", "b", "--missing", "common", "--format", "json", "--database", url).stdout)
         assert [(row["rank"], row["rank_low"], row["rank_high"]) for row in rows] == [(1, 1, 1), (2, 2, 2)]
 
-    def test_a_model_with_too_few_scores_is_listed_apart_with_the_reason(self, url: str) -> None:
+    def test_a_model_with_too_few_scores_is_excluded_with_the_reason(self, url: str) -> None:
         message = call("leaderboard", "b", "--min-coverage", "1", "--database", url).stderr
         assert "less than 1 (--min-coverage) of the 240 prompts: org/b (99.6%)." in message
 

@@ -44,8 +44,10 @@ def make_arguments(path: str, command: click.Command) -> list[str]:
             value = str(parameter.type.choices[0])
         if parameter.name == "output":
             value = "x.csv" if path.startswith("export") else "x.html"
+        if isinstance(parameter.type, click.types.FloatParamType):
+            value = "0.5"
         if isinstance(parameter, click.Argument):
-            arguments.append(value)
+            arguments += ["x", "y", "z"] if path == "compare" else [value]
         elif parameter.required or (parameter.name == "output" and path == "export archive"):
             arguments += [parameter.opts[-1], value]
     if any(parameter.name == "no_mlflow" for parameter in command.params):

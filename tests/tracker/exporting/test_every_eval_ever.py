@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from scipy import stats
 
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
@@ -35,6 +34,8 @@ from tracker.ingest.parsing.detection import find_files, parse_file
 from tracker.ingest.write.writer import store_file
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.intervals.means import NO_BOUNDS, estimate_means
 
 PATH = re.compile(
     r"data/[^/]+/[^/]+/[^/]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(_samples\.jsonl|\.json)"
@@ -332,15 +333,14 @@ class TestAgainstReference:
         }.items():
             result, n = details[name], len(means)
             error = statistics.stdev(means) / n**0.5
-            reach = stats.t.ppf(0.975, n - 1) * error
             assert result["score"] == pytest.approx(statistics.fmean(means), rel=1e-12)
             doubt = result["uncertainty"]
             assert doubt["num_samples"] == n
             assert doubt["standard_error"]["value"] == pytest.approx(error, rel=1e-12)
             interval = doubt["confidence_interval"]
-            assert (interval["lower"], interval["upper"]) == pytest.approx(
-                (result["score"] - reach, result["score"] + reach), rel=1e-9
-            )
+            bounds = (0.0, 1.0) if "accuracy" in name else NO_BOUNDS
+            expected = estimate_means(np.array(means)[:, None], group_rows(np.full(n, "")), bounds=bounds)
+            assert (interval["lower"], interval["upper"]) == (expected.low[0], expected.high[0])
         assert details["bench@v2.beta/γ/accuracy"]["uncertainty"] == {"num_samples": 1}, "one prompt has no spread"
 
 

@@ -56,7 +56,7 @@ def test_they_do_so_in_94_5_percent_of_tables(kind, sizes, capsys):
     assert result >= 0.945
 
 
-def test_two_models_far_apart_have_separate_ranks_with_fixed_tasks_and_not_with_random_ones():
+def test_two_very_different_models_have_separate_ranks_with_fixed_tasks_and_not_with_random_ones():
     """41 models on nine tasks of grade-school mathematics, the best with 97 % and one with 75 %."""
     rng, sizes = np.random.default_rng(8), np.array([30, 60, 90, 120, 150, 180, 210, 230, 249])
     tasks = np.repeat(np.arange(9), sizes)
