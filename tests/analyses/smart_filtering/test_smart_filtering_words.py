@@ -220,7 +220,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("facts", "pattern"),
         [
-            ({"Q": np.full((120, 9), 0.5)}, "these are further. Select another metric with `--metric`"),
+            ({"Q": np.full((120, 9), 0.5)}, "these are others. Select another metric with `--metric`"),
             ({"higher_is_better": False, "metric": "loss"}, "lower loss is better.*another metric"),
             ({"condition": "answer_only"}, "answer-only runs.*Leave out `--condition`"),
         ],
