@@ -52,25 +52,21 @@ def build_report(engine: sa.Engine, selection: Selection, *, with_prompts: bool 
     Raises:
         SuffrageError: a benchmark, metric, model, task or run does not exist, or there is nothing to rank.
     """
-    from tracker.queries.notices import list_notices
-    from tracker.queries.ranking.leaderboard import load_leaderboard
     from tracker.recording.verdict.benchmark_verdict import load_verdict
     from tracker.report.contents import gather_contents
     from tracker.report.page import render_page
 
     verdict = load_verdict(engine, selection)
     with transaction(engine, write=False) as session:
-        board = load_leaderboard(session, selection, n_resamples=0)
         contents = gather_contents(
             session,
             selection,
-            board,
             verdict,
-            ranks=_ranks(board),
+            ranks=_ranks(verdict.board),
             questions=read_analysis_docstrings(),
             with_prompts=with_prompts,
         )
-    return BenchmarkReport(page=render_page(contents), contents=contents, notices=list_notices(session))
+    return BenchmarkReport(page=render_page(contents), contents=contents, notices=verdict.notices)
 
 
 def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: str) -> str:

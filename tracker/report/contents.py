@@ -75,7 +75,6 @@ class Contents:
 def gather_contents(
     session: Session,
     selection: Selection,
-    board: Leaderboard,
     verdict: Verdict,
     *,
     ranks: RankSpans | None = None,
@@ -87,8 +86,7 @@ def gather_contents(
     Args:
         session: the store.
         selection: the scores to rank; findings are all those of the benchmark, whatever their selection.
-        board: the leaderboard of that selection.
-        verdict: the verdict on it.
+        verdict: the verdict on that selection, with its leaderboard.
         ranks: rank intervals of the models, if known.
         questions: question that each analysis answers, by name.
         with_prompts: whether to show texts of prompts.
@@ -97,6 +95,7 @@ def gather_contents(
         NotFoundError: a benchmark, metric, model, task or run does not exist.
         SelectionError: the selection is empty.
     """
+    board = verdict.board
     benchmark = find_benchmark(session, selection.benchmark)
     selection = replace(selection, metric=board.metric)
     stored = replace(selection, missing=None)

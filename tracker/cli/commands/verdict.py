@@ -46,7 +46,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
         print_record(_as_record(verdict), output_format)
     else:
         print_rows(_as_rows(verdict), output_format)
-    for warning in verdict.warnings:
+    for warning in (*verdict.notices, *verdict.warnings):
         warn(warning)
 
 

@@ -49,6 +49,7 @@ class Verdict:
         contenders: names of the models that may be first.
         checks: choices that could change the first place, those that do so first.
         open_questions: what the data cannot show, a sentence each.
+        notices: choices that were made for the user, such as the run of a model.
         warnings: warnings of the leaderboard, and why an analysis has no line.
         board: the leaderboard.
     """
@@ -61,6 +62,7 @@ class Verdict:
     contenders: tuple[str, ...]
     checks: tuple[VerdictCheck, ...]
     open_questions: tuple[str, ...]
+    notices: tuple[str, ...]
     warnings: tuple[str, ...]
     board: Leaderboard
 
@@ -120,7 +122,8 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
         contenders=board.contenders,
         checks=tuple(sorted(checks, key=lambda check: order[check.line.leader_changes])),
         open_questions=open_questions,
-        warnings=(*notices, *board.warnings, *problems),
+        notices=tuple(notices),
+        warnings=(*board.warnings, *problems),
         board=board,
     )
 
