@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 import wheel_server
 from hypothesis import HealthCheck, settings
+from PIL import Image
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.util import LRUCache
@@ -30,6 +32,9 @@ settings.register_profile("repeatable", settings.get_profile("random"), derandom
 settings.load_profile("repeatable")
 
 _COMPILED: dict[type, Any] = {}
+
+BLANK = io.BytesIO()
+Image.new("L", (200, 100), 255).save(BLANK, "png")
 
 
 def _share_compiled_statements() -> None:
@@ -66,14 +71,19 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _coarse_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw figures with few dots and no layout engine: most tests that draw one are about something else.
+def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build figures without drawing them: most tests that record one are about something else.
 
-    Tests of figures ask for `full_figures`.
+    Their files are blank pictures. Tests of figures ask for `full_figures`.
     """
     if "full_figures" not in request.fixturenames:
-        monkeypatch.setattr("analyses.presentation.canvas.DPI", 20)
         monkeypatch.setattr("analyses.presentation.canvas.LAYOUT", None)
+        monkeypatch.setattr("tracker.recording.artifacts.encode_png", blank_png)
+
+
+def blank_png(_figure: object) -> bytes:
+    """A picture of 200 x 100 white dots."""
+    return BLANK.getvalue()
 
 
 @pytest.fixture

@@ -14,7 +14,11 @@ from source_tree import ROOT, glossary_rows, glossary_section, modules, nodes
 FOLDERS = ("tracker", "analyses", "migrations", "tests", "benchmarks")
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
-INVENTED = [tuple(term.split()) for term, *_ in glossary_rows("Invented terms") for term in term.split(", ")]
+INVENTED: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+"""The invented terms as words, by their first word."""
+for terms, *_ in glossary_rows("Invented terms"):
+    for term in terms.split(", "):
+        INVENTED[term.split()[0]].append(tuple(term.split()))
 MEANINGLESS = set(re.findall(r"`(\w+)`", glossary_section("Names that say nothing")))
 SHARED = {name.strip("`") for name, *_ in glossary_rows("Names that two classes share")}
 
@@ -28,9 +32,10 @@ def words(name: str) -> tuple[str, ...]:
 def invented_term(name: str) -> str | None:
     """The term of the glossary's lists that an identifier uses, if any."""
     parts = words(name)
-    for term in INVENTED:
-        if any(parts[start : start + len(term)] == term for start in range(len(parts))):
-            return " ".join(term)
+    for start, part in enumerate(parts):
+        for term in INVENTED.get(part, ()):
+            if parts[start : start + len(term)] == term:
+                return " ".join(term)
     return name if name.strip("_").lower() in MEANINGLESS else None
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import grimp
 import numpy as np
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from source_tree import ROOT, modules, nodes
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = ("tracker", "analyses")
 PLUGINS = {
     "tracker/ingest/formats",
@@ -31,8 +30,8 @@ def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     return [
         (f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node)
         for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path in modules(package)
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 

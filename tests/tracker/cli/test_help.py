@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import click
@@ -122,6 +123,12 @@ def option_texts(command: click.Command) -> list[str]:
     return [option.help or "" for option in command.params if isinstance(option, click.Option) and not option.hidden]
 
 
+@cache
+def printed_help(path: str) -> str:
+    """What a command prints with --help."""
+    return CliRunner().invoke(suffrage, [*path.split()[1:], "--help"]).output
+
+
 @pytest.mark.parametrize("path", EVERY)
 class TestEveryCommand:
     def test_begins_with_a_short_imperative_sentence(self, path: str) -> None:
@@ -146,11 +153,11 @@ class TestEveryCommand:
         assert [
             example for example in command.examples if not example.startswith(f"{path.removesuffix(' list')}")
         ] == []
-        printed = CliRunner().invoke(suffrage, [*path.split()[1:], "--help"]).output
+        printed = printed_help(path)
         assert printed.rstrip().split("\nExamples:\n")[1].split("\n") == [f"  {line}" for line in command.examples]
 
     def test_uses_standard_terms_and_short_sentences(self, path: str) -> None:
-        printed = CliRunner().invoke(suffrage, [*path.split()[1:], "--help"]).output
+        printed = printed_help(path)
         assert invented_terms(CHOICES.sub("", printed)) == []
         texts = [EVERY[path].help or "", *option_texts(EVERY[path])]
         assert [sentence for text in texts for sentence in long_sentences(text)] == []
@@ -162,9 +169,9 @@ class TestOverview:
         assert sorted(names_in_sections) == sorted(path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py"))
         assert "Other commands" not in CliRunner().invoke(suffrage, ["--help"]).output
 
-    @pytest.mark.parametrize("name", [path.split()[1] for path in EVERY if len(path.split()) == 2])
-    def test_lists_the_first_line_of_the_help_of_each_command(self, name: str) -> None:
-        assert (EVERY[f"suffrage {name}"].help or "").split("\n")[0] == overview_line(COMMANDS / f"{name}.py")
+    def test_lists_the_first_line_of_the_help_of_each_command(self) -> None:
+        for name in [path.split()[1] for path in EVERY if len(path.split()) == 2]:
+            assert (EVERY[f"suffrage {name}"].help or "").split("\n")[0] == overview_line(COMMANDS / f"{name}.py")
 
     def test_defaults_are_shown(self) -> None:
         printed = " ".join(CliRunner().invoke(suffrage, ["compare", "--help"]).output.split())
@@ -242,12 +249,11 @@ def parse(words: Sequence[str]) -> tuple[click.Command, list[str]]:
 
 
 class TestExamples:
-    @pytest.mark.parametrize(
-        "example", [line for line in EXAMPLES if not is_executed(line) and not line.endswith("--help")]
-    )
-    def test_are_parsed(self, example: str) -> None:
-        command, words = parse(shlex.split(example)[1:])
-        assert command.make_context(command.name, words).params
+    def test_are_parsed(self) -> None:
+        for example in EXAMPLES:
+            if not is_executed(example) and not example.endswith("--help"):
+                command, words = parse(shlex.split(example)[1:])
+                assert command.make_context(command.name, words).params, example
 
     @pytest.mark.parametrize("example", [line for line in EXAMPLES if is_executed(line)])
     def test_run(self, example: str, prepared: Path, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("missing", [0.0, 0.3])
     def test_it_is_the_largest_over_all_subsets(self, rule: WinRateRule, missing: float) -> None:
         n_exact = n_moved = 0
-        for seed in range(200):
+        for seed in range(100):
             T, leading = small_table(seed, missing=missing)
             result = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=60)
             tau, mrc = every_subset(T, leading.tolist(), rule)
@@ -110,8 +110,8 @@ class TestAgainstReference:
             quick = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=0)
             assert quick.tau.value <= float(tau) <= quick.tau.upper_bound, seed
             assert quick.mrc.value <= float(mrc) <= quick.mrc.upper_bound, seed
-        assert n_exact > 60
-        assert n_moved > 80
+        assert n_exact > 30
+        assert n_moved > 40
 
     def test_the_values_of_the_papers_leaderboards(self, shared: Path) -> None:
         known = json.loads((shared / "reference" / "social_choice.json").read_text())["ordinal"]
