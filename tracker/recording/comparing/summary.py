@@ -59,8 +59,9 @@ def _describe_spread(pooled: PooledDifference) -> Iterator[str]:
         f"benchmark the difference lies between {pooled.predicted_low:.4f} and {pooled.predicted_high:.4f}."
     )
     yield (
-        f"Random effects (Paule and Mandel), CR2 with {pooled.degrees:.3g} degrees of freedom; by Hartung and Knapp "
-        f"the interval is {pooled.knapp[0]:.4f} to {pooled.knapp[1]:.4f}."
+        f"Random effects with the error of Hartung and Knapp, benchmarks weighted equally. Weighted by precision, the "
+        f"difference is {pooled.weighted_mean:.4f} ({LEVEL:.0%} interval {pooled.weighted_low:.4f} to "
+        f"{pooled.weighted_high:.4f}, which can be too narrow)."
     )
 
 

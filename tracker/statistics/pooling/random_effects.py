@@ -1,15 +1,16 @@
-"""Overall difference of several benchmarks by random effects.
+"""Overall difference of several benchmarks by random effects, with the error of Hartung and Knapp.
 
-The true difference varies between benchmarks with variance τ². A benchmark has the weight 1 / (v + τ²), v its squared
-standard error. The error of Hartung and Knapp finds differences in up to 9 % of null tables if the errors of the
-benchmarks differ greatly. The test is therefore by CR2, each benchmark a cluster, with Satterthwaite's degrees of
-freedom, which keeps its level; Hartung and Knapp's interval stands beside it.
-`statsmodels.stats.meta_analysis.combine_effects` is not used: it loads pandas, which would slow the start of the
-command. Tests compare the two.
+The true difference varies between benchmarks with variance τ². Benchmarks have equal weights, which is the limit of
+random effects for a large τ². The error of Hartung and Knapp is then s / √k, that of Student's t. The test keeps its
+level whatever the errors of the benchmarks and τ² are (Bakirov and Székely). With weights 1 / (v + τ²), v the squared
+standard error, no such error does: weights depend on the differences through τ², and one exact benchmark outweighs the
+others. That mean stands beside. `statsmodels.stats.meta_analysis.combine_effects` is not used: it loads pandas, which
+would slow the start of the command. Tests compare the two.
 
-Source: Paule and Mandel 1982 (τ²); Hartung and Knapp 2001, "On tests of the overall treatment effect in meta-analysis
-with normally distributed responses"; Tipton 2015, "Small sample adjustments for robust variance estimation with
-meta-regression" (CR2); Higgins, Thompson and Spiegelhalter 2009, section 3.2 (prediction interval).
+Source: Hartung and Knapp 2001, "On tests of the overall treatment effect in meta-analysis with normally distributed
+responses"; Bakirov and Székely 2006, "Student's t-test for Gaussian scale mixtures"; Ibragimov and Müller 2010,
+"t-statistic based correlation and heterogeneity robust inference"; Paule and Mandel 1982 (τ²); Higgins, Thompson and
+Spiegelhalter 2009, section 3.2 (prediction interval).
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ class PooledDifference:
 
     Attributes:
         n_studies: benchmarks.
-        mean: weighted by 1 / (v + τ²).
-        stderr, degrees, low, high, pvalue: of it, by CR2 and Student's t.
-        knapp: its interval by Hartung and Knapp, with n_studies − 1 degrees of freedom.
+        mean: of their differences, with equal weights.
+        stderr, degrees, low, high, pvalue: of it, by Hartung and Knapp: s / √n_studies, n_studies − 1 degrees of
+            freedom.
         tau: standard deviation of the true differences between benchmarks.
+        weighted_mean: with ``weights``, which are proportional to 1 / (v + τ²).
+        weighted_low, weighted_high: its interval by Hartung and Knapp, which can be too narrow.
         predicted_low, predicted_high: interval of the true difference on one more benchmark like these.
-        weights: ``(n_studies,)`` share of each benchmark; they add up to 1.
+        weights: ``(n_studies,)`` share of each benchmark in ``weighted_mean``.
     """
 
     n_studies: int
@@ -48,8 +51,10 @@ class PooledDifference:
     low: float
     high: float
     pvalue: float
-    knapp: tuple[float, float]
     tau: float
+    weighted_mean: float
+    weighted_low: float
+    weighted_high: float
     predicted_low: float
     predicted_high: float
     weights: NDArray[np.float64]
@@ -71,28 +76,26 @@ def pool_differences(
     k = len(differences)
     if k < MIN_STUDIES or not (errors > 0).all():
         raise ValueError(f"{k} differences; at least {MIN_STUDIES} with positive errors are needed")
-    variances = errors**2
-    tau2 = between_variance(differences, variances)
-    weights = 1 / (variances + tau2)
+    tau2 = between_variance(differences, errors**2)
+    weights = 1 / (errors**2 + tau2)
     weights /= weights.sum()
-    mean = float(weights @ differences)
-    deviations = (differences - mean) ** 2
-    parts = weights**2 / (1 - weights)
-    stderr = math.sqrt(float(parts @ deviations))
-    degrees = float(1 / ((weights**2).sum() + parts.sum() ** 2 - (parts**2).sum()))
-    reach = float(t_quantile(level, degrees)) * stderr
-    knapp = float(t_quantile(level, k - 1)) * math.sqrt(float(weights @ deviations) / (k - 1))
+    mean, weighted = float(differences.mean()), float(weights @ differences)
+    stderr = float(np.std(differences, ddof=1)) / math.sqrt(k)
+    reach = float(t_quantile(level, k - 1))
+    weighted_reach = reach * math.sqrt(float(weights @ (differences - weighted) ** 2) / (k - 1))
     spread = float(t_quantile(level, k - 2)) * math.sqrt(tau2 + stderr**2)
     return PooledDifference(
         n_studies=k,
         mean=mean,
         stderr=stderr,
-        degrees=degrees,
-        low=mean - reach,
-        high=mean + reach,
-        pvalue=float(t_pvalues(mean, stderr, k, float(np.abs(differences).max()), degrees)),
-        knapp=(mean - knapp, mean + knapp),
+        degrees=float(k - 1),
+        low=mean - reach * stderr,
+        high=mean + reach * stderr,
+        pvalue=float(t_pvalues(mean, stderr, k, float(np.abs(differences).max()))),
         tau=math.sqrt(tau2),
+        weighted_mean=weighted,
+        weighted_low=weighted - weighted_reach,
+        weighted_high=weighted + weighted_reach,
         predicted_low=mean - spread,
         predicted_high=mean + spread,
         weights=weights,
