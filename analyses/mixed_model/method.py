@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from analyses.mixed_model.covariates import (
     CodedCovariates,
@@ -142,10 +143,13 @@ def split_scored(scores: PerformanceMatrix) -> tuple[PerformanceMatrix, tuple[st
     return scored, tuple(name for name, stays in zip(scores.models, has_scores.tolist(), strict=True) if not stays)
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def fit_scores(
     scores: PerformanceMatrix, covariates: Covariates | None, *, response: str, likelihood: str, level: float
 ) -> MixedModel:
     """Fit the model and compute its effects.
+
+    The matrices are small, so threads of BLAS would mostly wait for each other: it gets one.
 
     Args:
         scores: each model and each prompt has a score; the scores differ.

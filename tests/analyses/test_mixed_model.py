@@ -7,8 +7,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 from performance_matrices import matrix
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from analyses.mixed_model import analyze
+from analyses.mixed_model import analyze, method
+from analyses.numerics.mixed.gaussian import fit_gaussian
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.covariates import Covariates
 from tracker.queries.performance import PerformanceMatrix
@@ -177,3 +179,16 @@ class TestErrors:
     def test_what_has_no_mixed_model_is_rejected(self, options, words):
         with pytest.raises(SelectionError, match=words):
             requested(**options)
+
+
+def test_blas_has_one_thread_while_the_model_is_fitted(monkeypatch):
+    seen = []
+
+    def fit(*arguments, **options):
+        seen.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return fit_gaussian(*arguments, **options)
+
+    monkeypatch.setattr(method, "fit_gaussian", fit)
+    with threadpool_limits(2, user_api="blas"):
+        requested()
+    assert set(seen) == {1}
