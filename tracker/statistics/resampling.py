@@ -35,7 +35,9 @@ def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
         return [task(block) for block in range(n_blocks)]
     from joblib import Parallel, delayed
 
-    return list(Parallel(prefer="threads")(delayed(task)(block) for block in range(n_blocks)))
+    # Processes get large arrays as files. Read-only ones would make every kernel compile again, for their type.
+    parallel = Parallel(prefer="threads", mmap_mode="c")
+    return list(parallel(delayed(task)(block) for block in range(n_blocks)))
 
 
 def split_blocks(n: int, size: int) -> list[range]:

@@ -87,7 +87,7 @@ class TestLaws:
 
     def test_processes_give_the_same_bytes_as_threads(self):
         alone = [everything(run()) for run in ANALYSES]
-        # So small a limit makes joblib hand over every array as a read-only file.
+        # So small a limit makes joblib hand over every array as a file.
         with parallel_config(n_jobs=2, backend="loky", max_nbytes=100):
             assert [everything(run()) for run in ANALYSES] == alone
 
