@@ -1,8 +1,9 @@
 """Test whether one model is better than another.
 
 Compares two models on the prompts that both have scores for. Reports the difference with clustered errors, exact tests,
-the smallest detectable difference, and the prompts where one model is better. The unpaired test is shown for
-comparison; it ignores that both models have the same prompts. The prompts are assumed to be a sample.
+the smallest detectable difference, and the prompts where one model is better. If the metric has bounds, the verdict
+holds whatever the missing scores are. The unpaired test is shown for comparison; it ignores that both models have the
+same prompts. The prompts are assumed to be a sample.
 
 Source: Miller 2024, "Adding Error Bars to Evals".
 Definitions: docs/reference/statistics/comparison.md.
@@ -18,8 +19,8 @@ from functools import partial
 from typing import Annotated
 
 from analyses.comparison import figures, tables
-from analyses.comparison.method import compare_pair, order_flips, select_pair, select_shared
-from analyses.comparison.missing_scores import describe_worst_cases
+from analyses.comparison.method import compare_pair, order_flips
+from analyses.comparison.shared_scores import select_pair, select_shared
 from analyses.comparison.summary import collect_warnings, summarize
 from analyses.comparison.validation import find_problems, find_unshared
 from analyses.presentation.validation import validate
@@ -28,7 +29,7 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.interval_warnings import list_clustering_warnings
-from tracker.queries.score_validation import check_finite, check_squarable
+from tracker.queries.score_validation import check_finite
 from tracker.recording.finding import PromptValues, Report, analysis
 
 
@@ -69,7 +70,7 @@ def analyze(
     shared = select_shared(scores, clusters, select_pair(scores.models, model_a, model_b))
     pair = scores.Q[:, [scores.models.index(name) for name in shared.models]]
     unshared = find_unshared(shared.models, len(shared.a), shared.n_only)
-    validate({**unshared, **check_finite(pair), **check_squarable(pair)})
+    validate({**unshared, **check_finite(pair)})
     finding = compare_pair(shared, n_resamples=n_resamples, level=level, seed=seed, margin=margin)
     advantage = finding.comparison.advantage
     flips = tables.list_flips(shared, prompts, advantage, order_flips(advantage, seed))
@@ -84,7 +85,6 @@ def analyze(
             "flips": partial(figures.draw_flips, finding),
         },
         warnings=[
-            *describe_worst_cases(scores, clusters, shared.models, level),
             *list_clustering_warnings(shared.groups, shared.cluster),
             *collect_warnings(
                 finding,

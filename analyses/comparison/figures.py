@@ -17,12 +17,15 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
+from tracker.statistics.ranking import scale_exponent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_ROWS = 100
 """Tasks that one picture shows."""
+MAX_DRAWN = 1e300
+"""Largest value that an axis holds."""
 
 
 def draw_differences(finding: ModelComparison, metric: str) -> Figure:
@@ -32,8 +35,10 @@ def draw_differences(finding: ModelComparison, metric: str) -> Figure:
         finding: the numbers.
         metric: what the scores are.
     """
-    comparison = finding.comparison
-    order = sorted(finding.tasks, key=lambda task: -task.difference)[:MAX_ROWS]
+    exponent = _axis_exponent(finding)
+    comparison = finding.comparison.scaled(-exponent)
+    tasks = [task.scaled(-exponent) for task in finding.tasks]
+    order = sorted(tasks, key=lambda task: -task.difference)[:MAX_ROWS]
     n = len(order)
     figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * (n + 1))
     axes = figure.subplots()
@@ -46,8 +51,9 @@ def draw_differences(finding: ModelComparison, metric: str) -> Figure:
         fill = color if is_significant else "white"
         axes.plot(task.difference, row, "o", markersize=4.5, color=color, markerfacecolor=fill)
     best = comparison.best
-    if not np.isnan(best.low):
-        axes.hlines(n + 0.3, best.low, best.high, color=OBSERVED, linewidth=2.4)
+    low, high = np.ldexp(finding.interval, -exponent)
+    if not np.isnan(low):
+        axes.hlines(n + 0.3, low, high, color=OBSERVED, linewidth=2.4)
     axes.plot(best.mean, n + 0.3, "D", markersize=6, color=OBSERVED)
     by = f", {best.n_units:,} clusters" if comparison.clustered is not None else ""
     labels = [*(f"{task.task or '(no task)'} ({task.n:,})" for task in order), f"all prompts ({comparison.n:,}){by}"]
@@ -56,7 +62,8 @@ def draw_differences(finding: ModelComparison, metric: str) -> Figure:
     axes.set_axisbelow(True)
     axes.grid(axis="x", color=FAINT, alpha=0.2, linewidth=0.5)
     a, b = shorten(finding.models, 40)
-    axes.set_xlabel(f"difference of {metric or 'the scores'}: ← {b} better   |   {a} better →", fontsize=9)
+    scale = f" over 2^{exponent}" if exponent else ""
+    axes.set_xlabel(f"difference of {metric or 'the scores'}{scale}: ← {b} better   |   {a} better →", fontsize=9)
     of = f" (first {n} of {len(finding.tasks)})" if n < len(finding.tasks) else ""
     axes.set_ylabel(f"tasks{of} (prompts)", fontsize=9)
     axes.set_title(
@@ -67,6 +74,12 @@ def draw_differences(finding: ModelComparison, metric: str) -> Figure:
     style_axes(axes)
     axes.tick_params(axis="y", labelsize=label_font_size(n + 1), length=0)
     return figure
+
+
+def _axis_exponent(finding: ModelComparison) -> int:
+    """Return the exponent of 2 by which values are divided if they are too large for an axis; else 0."""
+    ends = [end for task in finding.tasks for end in (task.difference, task.low, task.high)]
+    return scale_exponent(np.array(ends)) if np.nanmax(np.abs(ends), initial=0.0) > MAX_DRAWN else 0
 
 
 def draw_flips(finding: ModelComparison) -> Figure:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.comparison.shared_scores import SharedScores
+from analyses.numerics.comparing.completions import ComparedCompletions, compare_completions, unite_equivalence
 from analyses.numerics.comparing.equivalence import Equivalence, score_equivalence, t_equivalence
 from analyses.numerics.comparing.paired_comparison import PairedComparison, compare_models
 from analyses.numerics.comparing.task_differences import TaskDifference, task_differences
-from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.clusters import NONE, SPLIT, TASK
 from tracker.queries.ranking.interval_warnings import explain_unclustered
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
-from tracker.statistics.grouping import Grouping
+from tracker.statistics.ranking import overflow_exponent
 from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
 
 FEW_SHARED = "fewer than two prompts are shared"
@@ -23,29 +24,8 @@ CONSTANT = "the difference is the same on all prompts"
 CONSTANT_MODEL = "one of the two has the same score on all prompts"
 CONSTANT_MODELS = "both have the same score on all prompts"
 UNSTRATIFIED = "tasks are not strata, or prompts are in clusters"
+BEYOND = "it is too large for a float64 number"
 ESTIMATES = ("stderr", "low", "high", "pvalue")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedScores:
-    """The scores of two models on the prompts that both were measured on.
-
-    Attributes:
-        models: the two names.
-        scores: of all models, on these prompts.
-        a, b: ``(n,)`` scores of the two.
-        groups: clusters of the prompts.
-        cluster: what makes a cluster.
-        n_only: prompts that only the first, or only the second, was measured on.
-    """
-
-    models: tuple[str, str]
-    scores: PerformanceMatrix
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    groups: Grouping
-    cluster: str
-    n_only: tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +41,8 @@ class ModelComparison(Finding):
         unclustered_reason: why errors are not clustered; '' where they are.
         n_only: prompts that only the first, or only the second, was measured on.
         equivalence: whether the difference is within a margin; None without a margin.
+        completions: the comparison for every value of the missing scores; None if none is missing, or if a policy
+            replaced them.
     """
 
     models: tuple[str, str]
@@ -71,6 +53,18 @@ class ModelComparison(Finding):
     unclustered_reason: str
     n_only: tuple[int, int]
     equivalence: Equivalence | None = None
+    completions: ComparedCompletions | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the difference, for every value of the missing scores."""
+        best = self.comparison.best
+        return (best.low, best.high) if self.completions is None else self.completions.interval
+
+    @property
+    def pvalue(self) -> float:
+        """The test of the difference, for every value of the missing scores."""
+        return self.comparison.pvalue if self.completions is None else self.completions.pvalue
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -84,19 +78,20 @@ class ModelComparison(Finding):
             "n_left_out": float(sum(self.n_only)),
             "n_tasks": float(len(self.tasks)),
             "n_clusters": Undefined(self.unclustered_reason) if self.unclustered_reason else float(self.n_clusters),
-            "mean_a": comparison.mean_a,
-            "mean_b": comparison.mean_b,
-            "difference": best.mean,
+            "mean_a": finite_or_undefined(comparison.mean_a, BEYOND),
+            "mean_b": finite_or_undefined(comparison.mean_b, BEYOND),
+            "difference": finite_or_undefined(best.mean, BEYOND),
             "stderr": finite_or_undefined(best.stderr, FEW_SHARED),
-            "low": finite_or_undefined(best.low, FEW_SHARED),
-            "high": finite_or_undefined(best.high, FEW_SHARED),
-            "pvalue": finite_or_undefined(comparison.pvalue, FEW_SHARED),
+            "low": finite_or_undefined(self.interval[0], FEW_SHARED),
+            "high": finite_or_undefined(self.interval[1], FEW_SHARED),
+            "pvalue": finite_or_undefined(self.pvalue, FEW_SHARED),
             **{
                 f"naive.{name}": finite_or_undefined(float(getattr(comparison.naive, name)), FEW_SHARED)
                 for name in ESTIMATES
             },
             **self._clustered_metrics(),
             **self._equivalence_metrics(),
+            **self._completion_metrics(),
             "mcnemar.pvalue": finite_or_undefined(comparison.mcnemar, "scores are not all 0 and 1"),
             "flips.pvalue": comparison.flips.pvalue,
             "flips.n_drawn": float(comparison.flips.n_drawn),
@@ -123,6 +118,22 @@ class ModelComparison(Finding):
             "equivalence.high": finite_or_undefined(self.equivalence.high, no_interval),
             "equivalence.pvalue": self.equivalence.pvalue,
         }
+
+    def _completion_metrics(self) -> dict[str, Metric]:
+        """The extremes of the difference on all prompts; empty if no score is missing."""
+        if self.completions is None:
+            return {}
+        metrics: dict[str, Metric] = {
+            "all.n_prompts": float(self.completions.n),
+            "all.n_missing": float(self.completions.n_missing),
+            "shared.pvalue": finite_or_undefined(self.comparison.pvalue, FEW_SHARED),
+        }
+        for name, case in (("least", self.completions.worst.best), ("most", self.completions.best.best)):
+            metrics |= {
+                f"all.{name}": finite_or_undefined(case.mean, BEYOND),
+                f"all.{name}.stderr": finite_or_undefined(case.stderr, FEW_SHARED),
+            }
+        return metrics
 
     def _clustered_metrics(self) -> dict[str, Metric]:
         """The same with errors by cluster; undefined where they are not clustered."""
@@ -161,32 +172,6 @@ def assess_equivalence(comparison: PairedComparison, margin: float) -> Equivalen
     return t_equivalence(comparison.best, margin=margin, alpha=alpha)
 
 
-def select_pair(models: tuple[str, ...], a: str, b: str) -> tuple[str, str]:
-    """Return both names; a missing name is the other one of two models."""
-    if a and b:
-        return a, b
-    rest = [name for name in models if name not in (a, b)]
-    return (a or rest.pop(0)), (b or rest.pop(0))
-
-
-def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[str, str]) -> SharedScores:
-    """The prompts that both models were measured on."""
-    pair = scores.Q[:, [scores.models.index(name) for name in models]]
-    is_measured = ~np.isnan(pair)
-    is_shared = np.asarray(is_measured.all(axis=1))
-    kept = scores.rows(is_shared)
-    a, b = np.ascontiguousarray(pair[is_shared].T)
-    return SharedScores(
-        models=models,
-        scores=kept,
-        a=a,
-        b=b,
-        groups=clusters.group(kept.prompt_ids),
-        cluster=clusters.field,
-        n_only=(int((is_measured[:, 0] & ~is_shared).sum()), int((is_measured[:, 1] & ~is_shared).sum())),
-    )
-
-
 def compare_pair(
     shared: SharedScores, *, n_resamples: int, level: float, seed: int, margin: float | None = None
 ) -> ModelComparison:
@@ -199,36 +184,64 @@ def compare_pair(
         seed: the same seed gives the same bytes, whatever the number of workers.
         margin: for the test of equivalence; None for no such test.
     """
-    a, b, groups = shared.a, shared.b, shared.groups
-    comparison = compare_models(
-        a,
-        b,
-        groups,
-        higher_is_better=shared.scores.higher_is_better,
-        level=level,
-        n_resamples=n_resamples,
-        seed=seed,
-    )
-    is_finer = shared.cluster not in (TASK, SPLIT, NONE)
+    exponent = overflow_exponent(shared.values)
+    a, b = (np.ldexp(scores, -exponent) for scores in (shared.a, shared.b))
+    groups, higher = shared.groups, shared.scores.higher_is_better
+    comparison = compare_models(a, b, groups, higher_is_better=higher, level=level, n_resamples=n_resamples, seed=seed)
+    completions = None
+    if (incomplete := shared.incomplete) is not None:
+        completions = compare_completions(
+            np.ldexp(incomplete.a, -exponent),
+            np.ldexp(incomplete.b, -exponent),
+            incomplete.groups,
+            (float(np.ldexp(incomplete.bounds[0], -exponent)), float(np.ldexp(incomplete.bounds[1], -exponent))),
+            higher_is_better=higher,
+            level=level,
+            n_resamples=n_resamples,
+            seed=seed,
+        )
     tasks = task_differences(
         a,
         b,
         comparison.advantage,
         shared.scores.tasks,
-        groups if is_finer else None,
+        groups if shared.cluster not in (TASK, SPLIT, NONE) else None,
         is_binary=not np.isnan(comparison.mcnemar),
         level=level,
     )
     return ModelComparison(
         models=shared.models,
-        comparison=comparison,
-        tasks=tasks,
+        comparison=comparison.scaled(exponent),
+        tasks=tuple(task.scaled(exponent) for task in tasks),
         cluster=shared.cluster,
         n_clusters=groups.n_groups,
         unclustered_reason=explain_unclustered(groups, shared.cluster),
         n_only=shared.n_only,
-        equivalence=None if margin is None else assess_equivalence(comparison, margin),
+        equivalence=None if margin is None else _assess_margin(comparison, completions, margin, exponent),
+        completions=completions and completions.scaled(exponent),
     )
+
+
+def _assess_margin(
+    comparison: PairedComparison, completions: ComparedCompletions | None, margin: float, exponent: int
+) -> Equivalence:
+    """Test equivalence for every value of the missing scores.
+
+    Args:
+        comparison, completions: in the unit of scores over 2**exponent.
+        margin: in the unit of the scores.
+        exponent: of that unit.
+    """
+    scaled = float(np.ldexp(margin, -exponent))
+    if completions is None:
+        test = assess_equivalence(comparison, scaled)
+    else:
+        worst, best = (assess_equivalence(case, scaled) for case in (completions.worst, completions.best))
+        test = unite_equivalence(worst, best)
+    if not exponent:
+        return test
+    low, high = (float(np.ldexp(end, exponent)) for end in (test.low, test.high))
+    return replace(test, margin=margin, low=low, high=high)
 
 
 def order_flips(advantage: NDArray[np.float64], seed: int) -> NDArray[np.int64]:

@@ -23,15 +23,16 @@ def summarize(finding: ModelComparison) -> Summary:
         _describe_tasks(finding.tasks, names, pair.level),
         _describe_margin(finding) or _describe_power(pair),
     )
-    return Summary(_headline_with_margin(finding), tuple(item for item in evidence if item), tuple(_list_caveats(pair)))
+    caveats = (*_describe_missing(finding), *_list_caveats(finding))
+    return Summary(_headline_with_margin(finding), tuple(item for item in evidence if item), caveats)
 
 
 def _headline_with_margin(finding: ModelComparison) -> str:
     """The verdict: better, equivalent, or, with a margin and neither, inconclusive."""
     pair, names, test = finding.comparison, finding.models, finding.equivalence
     if test is None:
-        return _headline(pair, names)
-    is_better = pair.pvalue <= 1 - pair.level
+        return _headline(finding)
+    is_better = finding.pvalue <= 1 - pair.level
     interval = f"{1 - 2 * test.alpha:.0%} interval {test.low:.4f} to {test.high:.4f}"
     if test.is_equivalent:
         verdict = f"{names[0]} and {names[1]} are equivalent within ±{test.margin:g}"
@@ -40,7 +41,7 @@ def _headline_with_margin(finding: ModelComparison) -> str:
             return f"{verdict}: {ahead} is better, but by less than the margin ({interval})."
         return f"{verdict}: their difference is {pair.best.mean:.4f} ({interval})."
     if is_better or np.isnan(test.low):
-        return _headline(pair, names)
+        return _headline(finding)
     return (
         f"Inconclusive: {names[0]} and {names[1]} are neither significantly different nor equivalent within "
         f"±{test.margin:g} (difference {pair.best.mean:.4f}, {interval})."
@@ -62,30 +63,49 @@ def _describe_margin(finding: ModelComparison) -> str:
     )
 
 
-def _headline(pair: PairedComparison, names: tuple[str, str]) -> str:
+def _headline(finding: ModelComparison) -> str:
+    pair, names, is_open = finding.comparison, finding.models, finding.completions is not None
     best = pair.best
-    if not pair.advantage.any():
+    if not pair.advantage.any() and not is_open:
         return f"{names[0]} and {names[1]} have the same score on every shared prompt."
     ahead, behind = names if best.mean >= 0 else names[::-1]
     size = f"{abs(best.mean):.4f}"
     if np.isnan(best.stderr):
         return f"{ahead} is ahead of {behind} by {size}, on too few prompts for a test."
-    if pair.pvalue <= 1 - pair.level:
-        return f"{ahead} is better than {behind} by {size} ({_describe_interval(pair)}{_p(pair.pvalue)})."
+    numbers = f"({_describe_interval(finding)}{_p(finding.pvalue)})"
+    if finding.pvalue <= 1 - pair.level:
+        whatever = " whatever the missing scores are" if is_open else ""
+        return f"{ahead} is better than {behind} by {size}{whatever} {numbers}."
+    if is_open and pair.pvalue <= 1 - pair.level:
+        return (
+            f"Undecided, because scores are missing: {ahead} is better than {behind} by {size} on the {pair.n:,} "
+            f"shared prompts ({_p(pair.pvalue)}), but not whatever the missing scores are {numbers}."
+        )
     if best.mean == 0:
-        return f"{names[0]} and {names[1]} have equal means."
-    return (
-        f"{ahead} is ahead of {behind} by {size}, but not significantly ({_describe_interval(pair)}{_p(pair.pvalue)})."
-    )
+        return f"{names[0]} and {names[1]} have equal means{' on the shared prompts' if is_open else ''}."
+    return f"{ahead} is ahead of {behind} by {size}, but not significantly {numbers}."
 
 
-def _describe_interval(pair: PairedComparison) -> str:
+def _describe_interval(finding: ModelComparison) -> str:
     """The interval of the advantage of the model ahead; '' where all units give the same difference."""
-    best = pair.best
-    if best.stderr == 0:
+    best, (low, high) = finding.comparison.best, finding.interval
+    if low == high:
         return ""
-    low, high = (best.low, best.high) if best.mean >= 0 else (-best.high, -best.low)
-    return f"{pair.level:.0%} interval {low:.4f} to {high:.4f}, "
+    if best.mean < 0:
+        low, high = -high, -low
+    return f"{finding.comparison.level:.0%} interval {low:.4f} to {high:.4f}, "
+
+
+def _describe_missing(finding: ModelComparison) -> Iterator[str]:
+    """How many scores are missing, the range of the difference, and how to leave incomplete prompts out."""
+    cases = finding.completions
+    if cases is None:
+        return
+    n = f"{cases.n_missing:,} score{'s are' if cases.n_missing > 1 else ' is'} missing"
+    yield (
+        f"{n}. On all {cases.n:,} prompts the difference is therefore from {cases.worst.best.mean:.4f} to "
+        f"{cases.best.best.mean:.4f}; --missing common uses the shared prompts alone."
+    )
 
 
 def _describe_means(pair: PairedComparison, names: tuple[str, str], cluster: str) -> str:
@@ -129,14 +149,17 @@ def _p(value: float) -> str:
     return f"p = {value:.2g}"
 
 
-def _list_caveats(pair: PairedComparison) -> Iterator[str]:
+def _list_caveats(finding: ModelComparison) -> Iterator[str]:
+    pair = finding.comparison
     best = pair.best
     if not pair.advantage.any() or np.isnan(best.stderr):
         return
     if best.stderr == 0:
         units = "clusters" if pair.clustered is not None else "prompts"
         yield f"All {units} give the same difference, so there is no interval."
-    elif pair.clustered is None and (best.low <= 0 <= best.high) != (pair.pvalue > 1 - pair.level):
+    elif pair.clustered is None and (finding.interval[0] <= 0 <= finding.interval[1]) != (
+        finding.pvalue > 1 - pair.level
+    ):
         yield "The interval (Student's t) and the test disagree; the verdict follows the test."
 
 
@@ -177,7 +200,7 @@ def collect_warnings(finding: ModelComparison, *, higher_is_better: bool, metric
     pair, names = finding.comparison, finding.models
     warnings = []
     for name, rival, n in zip(names, names[::-1], finding.n_only, strict=True):
-        if n:
+        if n and finding.completions is None:
             warnings.append(
                 f"{n:,} prompt{'s' * (n != 1)} of {name} without a score of {rival} "
                 f"{'is' if n == 1 else 'are'} excluded."

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.comparison.method import SharedScores
+from analyses.comparison.shared_scores import SharedScores
 from analyses.numerics.comparing.task_differences import TaskDifference
 from analyses.presentation.table_columns import number_column
 from tracker.queries.prompts import PromptTexts

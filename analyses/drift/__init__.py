@@ -1,7 +1,8 @@
 """Test whether the scores of a model changed between runs.
 
 Compares each run of a model with its previous run on the prompts that both have scores for. The test is McNemar's exact
-one for scores of 0 and 1, else the paired t-test, with Holm's correction. The result holds for these prompts. With
+one for scores of 0 and 1, else the paired t-test, with Holm's correction. If the metric has bounds, a change is
+significant only if it is whatever the missing scores are. The result holds for these prompts. With
 `--task-effects random` it holds for other tasks like these, with errors clustered by task. A significant step means
 that model, harness or settings changed; it does not show which of them. The table `changed` lists the prompts whose
 scores differ.
@@ -28,12 +29,12 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import RunHistory
 from tracker.queries.ranking.interval_warnings import list_clustering_warnings
-from tracker.queries.score_validation import check_finite, check_squarable
+from tracker.queries.score_validation import check_finite
 from tracker.recording.finding import Report, analysis
 from tracker.statistics.grouping import group_rows
 
 
-@analysis
+@analysis(missing="bounds", policies=("bounds", "common", "worst", "fail"), min_coverage=0.0)
 def analyze(
     history: RunHistory,
     prompts: PromptTexts,
@@ -50,7 +51,7 @@ def analyze(
         level: of intervals and tests.
 
     Raises:
-        SelectionError: no model has two runs, scores are infinite or cannot be squared, or the level is out of range.
+        SelectionError: no model has two runs, scores are infinite, or the level is out of range.
     """
     scores = history.scores
     series = find_series(history)
@@ -58,7 +59,6 @@ def analyze(
         {
             **find_problems(len(series), scores.benchmark, level),
             **check_finite(scores.Q),
-            **check_squarable(scores.Q),
         }
     )
     groups = group_rows(clusters.align(scores.prompt_ids))

@@ -99,10 +99,19 @@ def find_drift(
         level: of intervals and tests.
     """
     scores = history.scores
+    steps = compare_runs(
+        scores.Q,
+        series,
+        groups,
+        higher_is_better=scores.higher_is_better,
+        level=level,
+        bounds=scores.bounds,
+        replacement=scores.worst if scores.missing == "worst" else None,
+    )
     return Drift(
         models=tuple(run.model for run in history.runs),
         runs=history.run_ids,
-        steps=compare_runs(scores.Q, series, groups, higher_is_better=scores.higher_is_better, level=level),
+        steps=steps,
         n_models=len(series),
         cluster=cluster,
         unclustered_reason=explain_unclustered(groups, cluster),

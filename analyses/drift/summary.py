@@ -88,7 +88,7 @@ def collect_warnings(history: RunHistory, steps: Sequence[RunStep]) -> list[str]
         if step.n_only_before or step.n_only_after:
             warnings.append(
                 f"Runs {before.id} and {after.id} have different prompts: {step.n_only_before:,} are only in run "
-                f"{before.id}, {step.n_only_after:,} only in run {after.id}. Only shared prompts are compared."
+                f"{before.id}, {step.n_only_after:,} only in run {after.id}. {_describe_missing(history, step)}"
             )
         changed = find_changed_settings(before.settings, after.settings)
         if changed:
@@ -97,6 +97,18 @@ def collect_warnings(history: RunHistory, steps: Sequence[RunStep]) -> list[str]
                 f"{join_names(changed, MAX_SETTINGS)}."
             )
     return warnings
+
+
+def _describe_missing(history: RunHistory, step: RunStep) -> str:
+    """Return what the comparison of two runs does about prompts that only one of them has."""
+    if history.scores.missing == "worst":
+        return "Their missing scores are replaced by the worst possible score."
+    if step.least == step.most or np.isnan(step.least):
+        return "Only shared prompts are compared."
+    return (
+        f"On all of them the change is from {step.least:+.4f} to {step.most:+.4f}, and the test holds for that range; "
+        "--missing common compares shared prompts alone."
+    )
 
 
 def find_changed_settings(before: object, after: object, under: str = "") -> list[str]:

@@ -1,7 +1,8 @@
 """Split score variance into crossed effects of models, tasks and prompts.
 
-Ranks all models, also those with missing scores. Effects of
-models within tasks are pooled: a task with few prompts shrinks towards the model's overall level. Few-shot examples and
+Ranks all models, also those with missing scores: `--missing impute`, the default, estimates them by the fitted effects
+of model, task and prompt. It assumes that scores are not missing because they are bad. Effects of models within tasks
+are pooled: a task with few prompts shrinks towards the model's overall level. Few-shot examples and
 the length of questions enter as covariates where they are stored. Scores of 0 and 1 get a logistic model.
 
 Source: Bates et al. 2015; Breslow & Clayton 1993.
@@ -19,7 +20,7 @@ from typing import Annotated, Literal
 
 from analyses.mixed_model import figures, tables
 from analyses.mixed_model.method import fit_scores, split_scored
-from analyses.mixed_model.summary import list_warnings, summarize
+from analyses.mixed_model.summary import describe_verdict, list_warnings, summarize
 from analyses.mixed_model.validation import find_problems
 from analyses.numerics.mixed.effects import prompt_effects
 from analyses.presentation.validation import validate
@@ -30,7 +31,13 @@ from tracker.recording.finding import PromptValues, Report, analysis
 SCHEME = "mixed-model"
 
 
-@analysis
+@analysis(
+    in_verdict={},
+    verdict_limit=20_000,
+    missing="impute",
+    policies=("impute", "common", "worst", "fail"),
+    min_coverage=0.0,
+)
 def analyze(
     scores: StoredScores,
     stored: Covariates,
@@ -89,4 +96,6 @@ def analyze(
             "variances": partial(figures.draw_variances, finding),
         },
         warnings=list_warnings(finding, dropped),
+        verdict=[describe_verdict(finding)],
+        ranked_by="by the mixed model",
     )

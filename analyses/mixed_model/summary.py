@@ -11,6 +11,7 @@ from analyses.numerics.mixed.effects import ModelEffects
 from analyses.presentation.name_lists import list_leaders
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
+from tracker.recording.finding import VerdictLine
 
 MAX_NAMES = 3
 FEW_MODELS = 10
@@ -25,6 +26,17 @@ def summarize(finding: MixedModel) -> Summary:
         evidence=tuple(_list_evidence(finding)),
         caveats=tuple(_list_caveats(finding)),
     )
+
+
+def describe_verdict(finding: MixedModel) -> VerdictLine:
+    """Return whether the mixed model leaves the first place open."""
+    ranks = finding.on_tasks
+    leaders = list_leaders(ranks.rank, finding.models)
+    n_rivals = int((ranks.rank_low == 1).sum()) - len(leaders)
+    verb = "is" if len(leaders) == 1 else "are"
+    rivals = f"{n_rivals} other model{'s' * (n_rivals != 1)} may be first too" if n_rivals else "no other may be first"
+    text = f"{join_names(leaders, MAX_NAMES)} {verb} first with missing scores estimated; {rivals}."
+    return VerdictLine(topic="mixed model", text=text, leader_changes=n_rivals > 0)
 
 
 def _headline(finding: MixedModel) -> str:

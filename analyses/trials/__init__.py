@@ -29,7 +29,7 @@ from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import Report, analysis
 
 
-@analysis
+@analysis(missing="common", policies=("common", "fail"))
 def analyze(
     trials: TrialScores,
     clusters: Clusters,

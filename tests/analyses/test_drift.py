@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.drift import analyze
 from analyses.drift.summary import find_changed_settings
+from analyses.numerics.comparing.run_steps import compare_runs
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
@@ -17,6 +19,7 @@ from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.history import HistoryRun, RunHistory
 from tracker.recording.artifacts import render_figure
 from tracker.recording.finding import Report
+from tracker.statistics.grouping import group_rows
 
 N = 200
 TASKS = np.array([f"t{i % 20}" for i in range(N)])
@@ -107,9 +110,53 @@ class TestFinding:
         with pytest.raises(SelectionError, match="level is 95"):
             requested(three_runs()[:, :2], [run(1), run(2)], level=95.0)
 
-    def test_scores_that_cannot_be_squared_are_refused(self) -> None:
-        with pytest.raises(SelectionError, match="too large to be squared"):
-            requested(1e200 * three_runs()[:, :2], [run(1), run(2)])
+
+class TestExtremeScores:
+    @pytest.mark.parametrize("size", [1e300, 1e-290])
+    def test_scores_of_any_size_have_the_same_tests(self, size: float) -> None:
+        Q = three_runs() + np.linspace(0, 1, 3 * N).reshape(N, 3)
+        runs = [run(1), run(4), run(9)]
+        plain, scaled = requested(Q, runs), requested(size * Q, runs)
+        for step, same in zip(plain.tables["runs"].to_pylist()[1:], scaled.tables["runs"].to_pylist()[1:], strict=True):
+            assert same["pvalue"] == pytest.approx(step["pvalue"], rel=1e-6)
+            assert [same[name] for name in ("change", "stderr", "low", "high", "mean")] == pytest.approx(
+                [size * step[name] for name in ("change", "stderr", "low", "high", "mean")], rel=1e-6
+            )
+        assert render_figure(scaled.figures["history"])
+
+
+class TestMissingScores:
+    @pytest.mark.parametrize("higher_is_better", [True, False])
+    def test_a_significant_change_holds_in_every_completion(self, higher_is_better: bool) -> None:
+        rng = np.random.default_rng(8)
+        bounds = (0.0, 1.0) if higher_is_better else (1.0, 0.0)
+        groups = group_rows(np.full(40, ""))
+        n_significant = 0
+        for gain in (0.1, 0.4, 0.55, 0.7):
+            Q = np.column_stack([rng.random(40) < 0.3, rng.random(40) < 0.3 + gain]).astype(float)
+            Q[:2, 0], Q[38:, 1] = np.nan, np.nan
+            options = {"higher_is_better": higher_is_better}
+            [step] = compare_runs(Q, [[0, 1]], groups, bounds=bounds, **options)
+            [shared] = compare_runs(Q, [[0, 1]], groups, **options)
+            assert (step.change, step.n) == (shared.change, shared.n)
+            assert (shared.least, shared.most) == (shared.change, shared.change)
+            missing, changes = np.isnan(Q), []
+            for values in product((0.0, 1.0), repeat=4):
+                whole = Q.copy()
+                whole[missing] = values
+                [completed] = compare_runs(whole, [[0, 1]], groups, **options)
+                changes.append(completed.change)
+                assert step.low <= completed.low + 1e-12
+                assert step.high >= completed.high - 1e-12
+                assert step.pvalue > 0.05 or completed.pvalue <= step.pvalue + 1e-12
+            assert (step.least, step.most) == pytest.approx((min(changes), max(changes)))
+            n_significant += step.pvalue <= 0.05
+        assert 0 < n_significant < 4
+
+    def test_a_replacement_stands_for_what_one_of_two_runs_lacks(self) -> None:
+        Q = np.array([[1.0, np.nan, np.nan], [1.0, 1.0, np.nan], [np.nan, 1.0, np.nan], [np.nan, np.nan, 1.0]])
+        [step] = compare_runs(Q, [[0, 1]], group_rows(np.full(4, "")), replacement=0.0)
+        assert (step.n, step.change, step.n_better, step.n_worse) == (3, 0.0, 1, 1)
 
 
 class TestWords:

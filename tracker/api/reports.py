@@ -93,7 +93,7 @@ def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: 
         run_name=f"{board.benchmark} report, {board.metric}, data as of {moment:%Y-%m-%d %H:%M}",
         started=moment,
         ended=moment,
-        parameters=chosen | {"missing": board.missing},
+        parameters=chosen | {"missing": board.missing, "task_effects": board.task_effects},
         metrics={
             "models": len(board.rows),
             f"{board.unit}s": board.n_units,

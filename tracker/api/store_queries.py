@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from tracker.queries.catalogue.listing import BenchmarkRow, ModelRow, RunRow
+    from tracker.queries.comparing.study_plan import StudyPlan
     from tracker.queries.findings.finding_records import FindingRecord, FindingRow
     from tracker.queries.performance import PerformanceMatrix
     from tracker.queries.ranking.leaderboard_result import Leaderboard
     from tracker.queries.task_matrix import TaskMatrix
     from tracker.recording.verdict.benchmark_verdict import Verdict
+
+PLAN_OPTIONS = frozenset({"power", "level", "n_trials"})
+"""Options of `StoreQueries.plan` that are not of the selection."""
 
 CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
@@ -182,6 +186,29 @@ class StoreQueries:
         from tracker.recording.verdict.benchmark_verdict import load_verdict
 
         return load_verdict(self.engine, make_selection(benchmark, choices))
+
+    def plan(self, benchmark: str, effect: float, **options: Any) -> StudyPlan:
+        """Compute how many prompts and trials detect a difference of two models.
+
+        Args:
+            benchmark: its name, or name@revision.
+            effect: true difference to detect, in the unit of the scores.
+            options: ``power``, ``level``, ``n_trials``, and the selection.
+
+        Raises:
+            NotFoundError, SelectionError: as for `plan_comparison`.
+
+        Examples:
+            >>> import tracker
+            >>> store = tracker.open("sqlite:///quiz.db")
+            >>> store.plan("quiz", effect=0.5, task_effects="none").n_pairs
+            1
+        """
+        from tracker.queries.comparing.study_plan import plan_comparison
+
+        numbers = {name: options.pop(name) for name in PLAN_OPTIONS & set(options)}
+        with self.session() as session:
+            return plan_comparison(session, make_selection(benchmark, options), effect=effect, **numbers)
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
         """Return the rows of one read-only statement; ``.to_pandas()`` gives a data frame.

@@ -15,7 +15,7 @@ from tracker.exporting.registry import MARK, find_export, list_formats
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.discovery import PluginModule
 from tracker.plugins.parameters import Parameter, format_hint, parse_parameter
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Policy, Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 KIND = "export format"
@@ -34,6 +34,7 @@ class ExportOptions:
     title: str
     suffix: str
     check: OptionCheck | None
+    policies: Sequence[Policy]
 
 
 @overload
@@ -42,7 +43,12 @@ def export(function: F) -> F: ...
 
 @overload
 def export(
-    *, format_of: str = "", title: str = "", suffix: str = "", check: OptionCheck | None = None
+    *,
+    format_of: str = "",
+    title: str = "",
+    suffix: str = "",
+    check: OptionCheck | None = None,
+    policies: Sequence[Policy] = (),
 ) -> Callable[[F], F]: ...
 
 
@@ -53,6 +59,7 @@ def export(
     title: str = "",
     suffix: str = "",
     check: OptionCheck | None = None,
+    policies: Sequence[Policy] = (),
 ) -> Any:
     """Mark the function of a module as an export format: `suffrage export NAME`, named after the module.
 
@@ -66,10 +73,11 @@ def export(
         title: name of the format in messages; the module's name if ''.
         suffix: suffix of its files, such as ``.json``, by which ``--output`` selects the format.
         check: raises an error if options contradict each other.
+        policies: policies for missing scores that it supports, for a ``Selection``; empty if it has no ``--missing``.
     """
 
     def mark(function: F) -> F:
-        options = ExportOptions(format_of=format_of, title=title, suffix=suffix, check=check)
+        options = ExportOptions(format_of=format_of, title=title, suffix=suffix, check=check, policies=tuple(policies))
         setattr(function, f"__suffrage_{MARK}__", options)
         return function
 
@@ -91,6 +99,7 @@ class ExportFormat:
         title: its name in messages.
         suffix: suffix of its files; '' if no suffix selects the format.
         check: raises an error if options contradict each other.
+        policies: policies for missing scores; empty without ``--missing``.
     """
 
     name: str
@@ -104,6 +113,7 @@ class ExportFormat:
     title: str
     suffix: str
     check: OptionCheck | None
+    policies: Sequence[Policy]
 
     def run(self, session: Session, values: Mapping[str, Any]) -> Any:
         """Call the function with the values that it accepts."""
@@ -193,4 +203,5 @@ def _declare(plugin: PluginModule) -> ExportFormat:
         title=options.title or plugin.name,
         suffix=options.suffix,
         check=options.check,
+        policies=options.policies,
     )

@@ -62,6 +62,17 @@ class AnswerMatrix(AnalysisInput):
         rows = order[np.searchsorted(self.prompt_ids, prompt_ids, sorter=order)]
         return replace(self, codes=self.codes[rows], probability=self.probability[rows], prompt_ids=prompt_ids)
 
+    def select(self, run_ids: NDArray[np.int64]) -> AnswerMatrix:
+        """Return the answers of some of these runs, in the order of the columns.
+
+        Args:
+            run_ids: ``(m,)`` int64 keys.
+        """
+        kept = np.isin(self.run_ids, run_ids)
+        models = tuple(name for name, stays in zip(self.models, kept.tolist(), strict=True) if stays)
+        codes, probability = self.codes[:, kept], self.probability[:, kept]
+        return replace(self, codes=codes, probability=probability, models=models, run_ids=self.run_ids[kept])
+
     @property
     def digest(self) -> str:
         """SHA-256 of models, answers and probabilities."""

@@ -12,7 +12,13 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.filtering.prompt_filter import load_selected_filter
-from tracker.queries.ranking.missing import ExcludedModel, MissingPolicy, apply_missing_policy, no_participant
+from tracker.queries.ranking.missing import (
+    ExcludedModel,
+    MissingPolicy,
+    apply_missing_policy,
+    no_participant,
+    select_participants,
+)
 from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
@@ -44,7 +50,7 @@ class PerformanceMatrix(AnalysisInput):
         n_trials: most trials averaged in one score.
         worst, best: the metric's bounds in the order of merit; None without bounds.
         missing: policy that was applied to missing scores; None if the scores are as stored. ``Q`` has no NaN under any
-            other than ``bounds``.
+            other than ``bounds``, except as `StoredScores`.
         excluded: models that take no part, because too many of their scores are missing.
         missing_warnings: what the policy left out, filled in or left open.
     """
@@ -158,9 +164,22 @@ class PerformanceMatrix(AnalysisInput):
 
 
 class StoredScores(PerformanceMatrix):
-    """The performance matrix as stored, for analyses that model missing scores: every model takes part."""
+    """The performance matrix for analyses that estimate missing scores themselves: ``impute`` leaves them missing."""
 
-    SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ()
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> StoredScores:
+        """Load the matrix of a selection; under ``impute`` only models below the least coverage are left out."""
+        if selection.missing != "impute":
+            return cls(**vars(load_performance_matrix(session, selection)))
+        stored = load_performance_matrix(session, replace(selection, missing=None))
+        rule = MissingPolicy(name="impute", min_coverage=selection.min_coverage, metric=stored.metric)
+        every = np.ones(stored.n_models, dtype=np.bool_)
+        chosen = select_participants(stored.Q, rule, models=stored.models, is_ranked=every)
+        if not chosen.columns.any():
+            raise no_participant(chosen.excluded, rule)
+        kept = stored if chosen.columns.all() else stored.columns(chosen.columns)
+        known = {"missing": "impute", "excluded": chosen.excluded, "missing_warnings": chosen.warnings}
+        return cls(**{**vars(kept), **known})
 
 
 def load_performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
@@ -185,7 +204,7 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
     chosen = choose_split(session, benchmark, metric, chosen)
     runs = select_runs(session, benchmark, metric, "prompt", chosen)
-    matrix = load_matrix_of_runs(session, benchmark, metric, runs, chosen)
+    matrix = _load_once(session, benchmark, metric, runs, chosen)
     if matrix is not None:
         return matrix.treat_missing(chosen.missing, chosen.min_coverage)
     only = load_selected_filter(session, benchmark, chosen)
@@ -195,6 +214,34 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
         if only is None
         else only.empties(metric.name)
     )
+
+
+_SHARED = "suffrage.performance_matrices"
+"""Key of a session's matrices."""
+
+
+def share_matrices(session: Session) -> None:
+    """Load equal matrices once from now on, until the session ends; for sessions that write nothing.
+
+    Args:
+        session: the store.
+    """
+    session.info[_SHARED] = {}
+
+
+def _load_once(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, runs: Sequence[SelectedRun], selection: Selection
+) -> PerformanceMatrix | None:
+    """Return `load_matrix_of_runs`, or the same matrix as before if the session shares matrices."""
+    shared = session.info.get(_SHARED)
+    if shared is None:
+        return load_matrix_of_runs(session, benchmark, metric, runs, selection)
+    parts = selection.tasks, selection.split, selection.filter
+    key = benchmark.id, metric.id, tuple((run.id, run.column) for run in runs), *parts
+    if key not in shared:
+        shared[key] = load_matrix_of_runs(session, benchmark, metric, runs, selection)
+    matrix: PerformanceMatrix | None = shared[key]
+    return matrix
 
 
 def load_matrix_of_runs(

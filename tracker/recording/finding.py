@@ -210,6 +210,7 @@ def analysis(function: F) -> F: ...
 def analysis(
     *,
     in_verdict: Mapping[str, Any] | None = None,
+    verdict_limit: int | None = None,
     test: Sequence[str] = (),
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
@@ -219,6 +220,7 @@ def analysis(
     function: F | None = None,
     *,
     in_verdict: Mapping[str, Any] | None = None,
+    verdict_limit: int | None = None,
     test: Sequence[str] = (),
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
@@ -233,6 +235,8 @@ def analysis(
         function: the analysis.
         in_verdict: a literal mapping, if `suffrage verdict` is to run the analysis and show its `Report.verdict`: the
             parameters that differ from the defaults there, such as a shorter time limit. It is read from the source.
+        verdict_limit: a literal number of scores; above it the verdict does not run the analysis, but shows the leader
+            of its latest recorded finding, if there is one. None runs it always.
         test: a literal sequence of names of metrics, of which the first that is defined is the p-value of the verdict;
             empty if the analysis has no test. It is read from the source.
         missing: default policy for missing scores; see `tracker.queries.ranking.missing`. Scores are complete under any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,27 +11,15 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.errors import DatabaseError, PluginError, PublishingError, SelectionError, SuffrageError
-from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
-from tracker.queries.embeddings import Embeddings, StoredEmbeddings
-from tracker.queries.filtering.filter_warnings import list_filter_warnings
-from tracker.queries.filtering.prompt_filter import PromptFilter
-from tracker.queries.notices import get_default_metric, list_notices
-from tracker.queries.ranking.leaders import find_leaders
-from tracker.queries.ranking.policy_choice import choose_policy
-from tracker.queries.resolution import find_benchmark
-from tracker.queries.selection import MIN_COVERAGE, Selection
-from tracker.queries.sql import tables
-from tracker.queries.weights import PromptWeights
+from tracker.errors import DatabaseError, PublishingError, SuffrageError
+from tracker.queries.selection import Selection
 from tracker.recording.artifacts import Artifact, build_artifacts
-from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
+from tracker.recording.declaration import Declaration, load_declaration
+from tracker.recording.inputs.loading import add_warnings, load_inputs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
-from tracker.recording.verdict.leaders import name_leaders
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
     from tracker.recording.finding import Report
 
 
@@ -128,7 +115,7 @@ def compute_finding(
         SuffrageError: as for `run_analysis`.
     """
     timer = StepTimer()
-    inputs = _load_inputs(engine, analysis, selection, parameters)
+    inputs = load_inputs(engine, analysis, selection, parameters)
     timer.lap("load")
     with _recorded_failures(engine, inputs.provenance, timer):
         report = inputs.compute(workers)
@@ -145,16 +132,18 @@ def compute_report(
     parameters: Mapping[str, Any] | None = None,
     *,
     workers: int = 1,
+    leaders: Sequence[str] | None = None,
 ) -> Report:
     """Run an analysis of a selection without recording; `run_analysis` would record the same report.
 
     Args:
         engine, analysis, selection, parameters, workers: as for `run_analysis`.
+        leaders: what `find_leaders` returns for the selection, if the caller knows it.
 
     Raises:
         SuffrageError: as for `run_analysis`.
     """
-    return _load_inputs(engine, analysis, selection, parameters).compute(workers)
+    return load_inputs(engine, analysis, selection, parameters, leaders).compute(workers)
 
 
 def record_report(
@@ -173,7 +162,7 @@ def record_report(
     """
     if publish_to is not None:
         mlflow_store(publish_to, engine)
-    timer, report = StepTimer(), _add_warnings((), report)
+    timer, report = StepTimer(), add_warnings((), report)
     artifacts = build_artifacts(report)
     timer.lap("draw")
     recorded = _record(engine, _prepare(provenance, report, artifacts, timer))
@@ -224,140 +213,6 @@ def _record_failure(engine: sa.Engine, provenance: Provenance, error: Exception,
     message = str(error) if isinstance(error, SuffrageError) else f"{type(error).__name__}: {error}"
     with suppress(DatabaseError), transaction(engine) as session:
         record_failure(session, provenance, message, timer.laps)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _AnalysisInputs:
-    """The loaded inputs of an analysis; ``warnings`` are about them, ``leaders`` those of the leaderboard."""
-
-    declaration: Declaration
-    values: Sequence[Any]
-    parameters: Mapping[str, Any]
-    provenance: Provenance
-    warnings: Sequence[str]
-    leaders: Sequence[str] = ()
-
-    def compute(self, workers: int) -> Report:
-        """Run the analysis."""
-        import joblib
-
-        from tracker.recording.finding import Report
-
-        with joblib.parallel_config(n_jobs=workers, backend="threading"):
-            report = self.declaration.function(*self.values, **self.parameters)
-        if not isinstance(report, Report):
-            raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")
-        report = _add_warnings(self.warnings, report)
-        if self.provenance.selection is None or not self.declaration.score_units:
-            return report
-        return name_leaders(report, self.values, self.provenance.selection, self.leaders)
-
-
-def _load_inputs(
-    engine: sa.Engine,
-    analysis: str | Declaration,
-    selection: Selection | None,
-    explicit_parameters: Mapping[str, Any] | None,
-) -> _AnalysisInputs:
-    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
-    parameters = declaration.complete(explicit_parameters or {})
-    _check_selection(declaration, selection)
-    with transaction(engine, write=False) as session:
-        benchmark = find_benchmark(session, selection.benchmark) if selection else None
-        selection = _choose_policy(session, declaration, selection)
-        inputs = {
-            name: None
-            if name in declaration.optional and not kind.is_chosen(selection)
-            else kind.load(session, declaration.selection_for(kind, selection) if selection else None)
-            for name, kind in declaration.inputs.items()
-        }
-        warnings: tuple[str, ...] = ()
-        if selection and benchmark and "filter" not in declaration.claimed_options:
-            warnings = list_filter_warnings(session, benchmark, selection)
-        treated = (text for loaded in inputs.values() for text in getattr(loaded, "missing_warnings", ()))
-        warnings = (*list_notices(session), *warnings, *dict.fromkeys(treated))
-        if selection and benchmark and selection.metric is None:
-            selection = replace(selection, metric=get_default_metric(session, benchmark.id))
-        used = [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
-        warnings = (*warnings, *list_unverified_warnings(session, {key for _, key in used}))
-        run = tables.run
-        stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))
-        leaders = (
-            find_leaders(session, declaration.unclaimed(selection)) if selection and declaration.score_units else ()
-        )
-        as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
-    digests = [loaded.digest for loaded in inputs.values() if loaded is not None]
-    weights = [loaded for loaded in inputs.values() if isinstance(loaded, PromptWeights)]
-    encoders = [loaded for loaded in inputs.values() if isinstance(loaded, Embeddings | StoredEmbeddings)]
-    filters = [loaded.finding_id for loaded in inputs.values() if isinstance(loaded, PromptFilter)]
-    if selection and filters:
-        selection = replace(selection, filter=filters[0])  # the latest one, if none was named
-    provenance = Provenance(
-        analysis=declaration.name,
-        code_version=declaration.code_version,
-        selection=selection,
-        parameters=parameters,
-        benchmark_id=benchmark.id if benchmark else None,
-        input_digest=digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest(),
-        runs={(role, key): as_read[key][0] for role, key in used},
-        statuses={key: status for key, (_, status) in as_read.items()},
-        weights_id=weights[0].finding_id if weights else None,
-        encoder_id=encoders[0].encoder_id if encoders else None,
-        filter_id=selection.filter if selection else None,
-    )
-    return _AnalysisInputs(
-        declaration=declaration,
-        values=list(inputs.values()),
-        parameters=parameters,
-        provenance=provenance,
-        warnings=warnings,
-        leaders=leaders,
-    )
-
-
-def _choose_policy(session: Session, declaration: Declaration, selection: Selection | None) -> Selection | None:
-    """Return the selection with an explicit policy for missing scores, if the analysis reads scores."""
-    if selection is None:
-        return None
-    if not declaration.score_units:
-        if selection.missing is not None:
-            raise SelectionError(f"{declaration.name} does not use missing. Leave --missing out.")
-        return selection
-    if selection.min_coverage == MIN_COVERAGE:
-        selection = replace(selection, min_coverage=declaration.min_coverage)
-    return choose_policy(
-        session,
-        selection,
-        default=declaration.missing,
-        supported=declaration.policies,
-        units=declaration.score_units,
-        subject=declaration.name,
-    )
-
-
-def _check_selection(declaration: Declaration, selection: Selection | None) -> None:
-    """Reject options that the analysis does not use, and missing options that it needs.
-
-    Raises:
-        SelectionError: such an option is set or missing.
-    """
-    if selection is None:
-        if declaration.is_of_one_benchmark:
-            raise SelectionError(f"{declaration.name} needs a benchmark. Name one.")
-        return
-    if not declaration.is_of_one_benchmark:
-        raise SelectionError(f"{declaration.name} uses findings of all benchmarks. Leave the benchmark out.")
-    for choice in SELECTION_OPTIONS:
-        if getattr(selection, choice) is not None and not declaration.has_option(choice):
-            raise SelectionError(f"{declaration.name} does not use {choice}. Leave --{choice} out.")
-    if selection.task_effects is not None and not declaration.has_option("cluster"):
-        raise SelectionError(f"{declaration.name} does not use task effects. Leave --task-effects out.")
-
-
-def _add_warnings(warnings: Sequence[str], report: Report) -> Report:
-    """Add warnings to a report; they fill the places for caveats that its summary leaves free."""
-    summary, further = report.summary.add_caveats((*warnings, *report.warnings))
-    return replace(report, summary=summary, warnings=further)
 
 
 def _publish(engine: sa.Engine, recorded: RecordedFinding, tracking_uri: str) -> RecordedFinding:

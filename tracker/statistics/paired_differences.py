@@ -6,7 +6,7 @@ and McCaffrey 2002, "Bias reduction in standard errors for linear regression wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,14 @@ class MeanDifference:
     low: float
     high: float
     pvalue: float
+
+    def scaled(self, exponent: int) -> MeanDifference:
+        """Return the numbers in the unit of scores times 2**exponent; infinite beyond float64."""
+        with np.errstate(over="ignore"):
+            mean, error, low, high = (
+                float(np.ldexp(value, exponent)) for value in (self.mean, self.stderr, self.low, self.high)
+            )
+        return replace(self, mean=mean, stderr=error, low=low, high=high)
 
 
 def estimate_mean(differences: NDArray[np.float64], *, scale: float, level: float = 0.95) -> MeanDifference:

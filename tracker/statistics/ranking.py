@@ -17,6 +17,10 @@ The only tolerance of the project. A module that needs another one documents the
 """
 
 
+MAX_SQUARED_EXPONENT = 400
+"""Sums of squares of scores below 2**400, and above its reciprocal, neither overflow nor underflow."""
+
+
 def scale_exponent(scores: NDArray[np.float64]) -> int:
     """Return the exponent of the largest finite magnitude: 2**-exponent scales it to at least 1 and below 2.
 
@@ -25,6 +29,15 @@ def scale_exponent(scores: NDArray[np.float64]) -> int:
     """
     largest = float(np.abs(scores).max(initial=0.0, where=np.isfinite(scores)))
     return math.frexp(largest)[1] - 1 if largest else 0
+
+
+def overflow_exponent(scores: NDArray[np.float64]) -> int:
+    """Return `scale_exponent` if squares of the scores can overflow or underflow, else 0.
+
+    Scores of usual size stay exactly as they are, so that multiples of one number are found among them.
+    """
+    exponent = scale_exponent(scores)
+    return exponent if abs(exponent) > MAX_SQUARED_EXPONENT else 0
 
 
 def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,30 @@ class PairedComparison:
             return self.best.pvalue
         return self.flips.pvalue if np.isnan(self.mcnemar) else self.mcnemar
 
+    def scaled(self, exponent: int) -> PairedComparison:
+        """Return the numbers in the unit of scores times 2**exponent; infinite beyond float64."""
+        if not exponent:
+            return self
+
+        def scale(value: float) -> float:
+            return float(np.ldexp(value, exponent))
+
+        with np.errstate(over="ignore"):
+            return replace(
+                self,
+                advantage=np.ldexp(self.advantage, exponent),
+                mean_a=scale(self.mean_a),
+                mean_b=scale(self.mean_b),
+                naive=self.naive.scaled(exponent),
+                clustered=self.clustered and self.clustered.scaled(exponent),
+                uneven=self.uneven and self.uneven.scaled(exponent),
+                stratified=self.stratified and self.stratified.scaled(exponent),
+                bca=(scale(self.bca[0]), scale(self.bca[1])),
+                bca_clustered=(scale(self.bca_clustered[0]), scale(self.bca_clustered[1])),
+                detectable=scale(self.detectable),
+                unpaired=replace(self.unpaired, stderr=scale(self.unpaired.stderr)),
+            )
+
 
 def compare_models(
     a: NDArray[np.float64],
@@ -90,6 +114,7 @@ def compare_models(
     level: float = 0.95,
     n_resamples: int = 9999,
     seed: int = 0,
+    with_bootstrap: bool = True,
 ) -> PairedComparison:
     """Compare two models.
 
@@ -101,11 +126,11 @@ def compare_models(
         level: of the intervals.
         n_resamples: of the bootstrap, and of signs where they are not all counted; at least 1.
         seed: the same seed gives the same bytes, whatever the number of workers.
+        with_bootstrap: whether to draw the bootstrap intervals; NaN if not.
     """
     scale = max(float(np.abs(a).max()), float(np.abs(b).max()))
     d = a - b if higher_is_better else b - a
     d = np.where(np.abs(d) <= TIE_TOLERANCE * scale, 0.0, d)
-    ones = np.ones(len(d))
     naive = estimate_mean(d, scale=scale, level=level)
     clustered, uneven, flips_clustered, bca_clustered = None, None, None, (np.nan, np.nan)
     stratified = None
@@ -117,7 +142,8 @@ def compare_models(
         sums: NDArray[np.float64] = np.bincount(groups.codes, weights=d).astype(np.float64)
         sizes = groups.sizes.astype(np.float64)
         flips_clustered = sign_flip_test(sums, n_draws=n_resamples, seed=seed)
-        bca_clustered = _bca(sums, sizes, level, n_resamples, seed)
+        if with_bootstrap:
+            bca_clustered = _bca(sums, sizes, level, n_resamples, seed)
     is_binary = bool((((a == 0) | (a == 1)) & ((b == 0) | (b == 1))).all())
     best = (clustered if groups.is_even else uneven) or stratified or naive
     return PairedComparison(
@@ -133,7 +159,7 @@ def compare_models(
         mcnemar=float(mcnemar_pvalues((d > 0).sum(), (d < 0).sum())) if is_binary else np.nan,
         flips=sign_flip_test(d, n_draws=n_resamples, seed=seed),
         flips_clustered=flips_clustered,
-        bca=_bca(d, ones, level, n_resamples, seed),
+        bca=_bca(d, np.ones(len(d)), level, n_resamples, seed) if with_bootstrap else (np.nan, np.nan),
         bca_clustered=bca_clustered,
         detectable=detectable_difference(best.stderr, best.degrees),
         unpaired=unpaired_z_test(a, b) if higher_is_better else unpaired_z_test(b, a),

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
 from tracker.statistics.multiple_testing import holm_values
-from tracker.statistics.paired_differences import estimate_clustered_mean, estimate_mean
-from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.paired_differences import MeanDifference, estimate_clustered_mean, estimate_mean
+from tracker.statistics.ranking import TIE_TOLERANCE, overflow_exponent
 from tracker.statistics.standard_errors import Correction
 
 
@@ -29,9 +29,13 @@ class RunStep:
         n: shared prompts.
         n_only_before, n_only_after: prompts that only one of the two has a score for.
         change: mean of after less before, turned so that positive means better; NaN where nothing is shared.
-        stderr, low, high: of the change, clustered where there are two clusters or more, by CR2 where they are of very
-            unequal sizes, else by CR1; NaN where there is none.
-        pvalue: clustered: paired t. Else exact McNemar where scores are 0 and 1, else paired t. NaN below two prompts.
+        least, most: the same on all prompts of the two, with missing scores set against and for the later run; equal to
+            ``change`` if none is missing, or without bounds.
+        stderr: of the change, clustered where there are two clusters or more, by CR2 where they are of very unequal
+            sizes, else by CR1; NaN where there is none.
+        low, high: of the change, united over all values of missing scores.
+        pvalue: clustered: paired t. Else exact McNemar where scores are 0 and 1, else paired t. With missing scores in
+            the direction that none of them can turn; 1 if there is none. NaN below two prompts.
         holm: the same, adjusted for all steps.
         n_better, n_worse: prompts whose score rose, and fell, in merit.
         n_clusters: that errors are clustered by; 0 where they are not.
@@ -43,6 +47,8 @@ class RunStep:
     n_only_before: int
     n_only_after: int
     change: float
+    least: float
+    most: float
     stderr: float
     low: float
     high: float
@@ -65,6 +71,8 @@ def compare_runs(
     *,
     higher_is_better: bool = True,
     level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    replacement: float | None = None,
 ) -> tuple[RunStep, ...]:
     """Every step of every series.
 
@@ -74,9 +82,11 @@ def compare_runs(
         groups: clusters of the rows.
         higher_is_better: whether large scores are good.
         level: of the intervals.
+        bounds: worst and best value of missing scores; None compares shared rows alone.
+        replacement: of a score that one of two runs lacks; None for none.
     """
     steps = [
-        _step(Q, before, after, groups, higher_is_better, level)
+        _step(*_pair(Q, before, after, replacement), (before, after), groups, higher_is_better, level, bounds)
         for columns in series
         for before, after in pairwise(columns)
     ]
@@ -93,48 +103,88 @@ def score_changes(Q: NDArray[np.float64], step: RunStep, *, higher_is_better: bo
 
 def _turned(old: NDArray[np.float64], new: NDArray[np.float64], higher_is_better: bool) -> NDArray[np.float64]:
     """New less old, positive where it is better; what is only rounding is 0."""
-    d = new - old if higher_is_better else old - new
+    with np.errstate(over="ignore"):
+        d = new - old if higher_is_better else old - new
     both = np.abs(np.concatenate([old, new]))
     scale = float(both.max(initial=0.0, where=~np.isnan(both)))
     return np.where(np.abs(d) <= TIE_TOLERANCE * scale, 0.0, d)
 
 
-def _step(
-    Q: NDArray[np.float64], before: int, after: int, groups: Grouping, higher_is_better: bool, level: float
-) -> RunStep:
+def _pair(
+    Q: NDArray[np.float64], before: int, after: int, replacement: float | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the scores of two runs; those that one of them lacks are replaced."""
     old, new = Q[:, before], Q[:, after]
-    shared = ~(np.isnan(old) | np.isnan(new))
-    d = _turned(old, new, higher_is_better)[shared]
-    n, better, worse = len(d), int((d > 0).sum()), int((d < 0).sum())
-    change = stderr = low = high = pvalue = np.nan
-    clusters = 0
-    if n:
-        both = np.concatenate([old[shared], new[shared]])
-        scale = float(np.abs(both).max())
-        shared_groups = groups.rows(shared)
-        binary = bool(((both == 0) | (both == 1)).all())
-        if shared_groups.problem:
-            estimate = estimate_mean(d, scale=scale, level=level)
-        else:
-            correction: Correction = "CR1" if shared_groups.is_even else "CR2"
-            estimate = estimate_clustered_mean(d, shared_groups, scale=scale, level=level, correction=correction)
-            clusters = shared_groups.n_groups
-        change, stderr, low, high, pvalue = estimate.mean, estimate.stderr, estimate.low, estimate.high, estimate.pvalue
-        if not clusters and binary:
-            pvalue = float(mcnemar_pvalues(better, worse))
+    if replacement is None:
+        return old, new
+    rows = ~(np.isnan(old) & np.isnan(new))
+    return np.where(np.isnan(old) & rows, replacement, old), np.where(np.isnan(new) & rows, replacement, new)
+
+
+def _step(
+    old: NDArray[np.float64],
+    new: NDArray[np.float64],
+    columns: tuple[int, int],
+    groups: Grouping,
+    higher_is_better: bool,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> RunStep:
+    is_old, is_new = ~np.isnan(old), ~np.isnan(new)
+    shared, rows = is_old & is_new, is_old | is_new
+    turned = _turned(old, new, higher_is_better)[shared]
+    exponent = overflow_exponent(np.concatenate([old, new, np.array(bounds or (), dtype=np.float64)]))
+    scaled_old, scaled_new = np.ldexp(old, -exponent), np.ldexp(new, -exponent)
+
+    def estimate(before: NDArray[np.float64], after: NDArray[np.float64], kept: NDArray[np.bool_]) -> MeanDifference:
+        return _estimate(before[kept], after[kept], groups.rows(kept), higher_is_better, level)
+
+    n = int(shared.sum())
+    known = estimate(scaled_old, scaled_new, shared) if n else UNKNOWN
+    least = most = known
+    if n and bounds is not None and not shared[rows].all():
+        worst, best = (float(np.ldexp(bound, -exponent)) for bound in bounds)
+        least, most = (
+            estimate(np.where(is_old, scaled_old, for_old), np.where(is_new, scaled_new, for_new), rows)
+            for for_old, for_new in ((best, worst), (worst, best))
+        )
+    turnable = 1.0 if np.isfinite(least.pvalue) else np.nan
+    pvalue = least.pvalue if least is most or least.mean > 0 else most.pvalue if most.mean < 0 else turnable
+    known, least, most = (part.scaled(exponent) for part in (known, least, most))
+    shared_groups = groups.rows(shared) if n else groups
     return RunStep(
-        before=before,
-        after=after,
+        before=columns[0],
+        after=columns[1],
         n=n,
-        n_only_before=int((~np.isnan(old) & np.isnan(new)).sum()),
-        n_only_after=int((np.isnan(old) & ~np.isnan(new)).sum()),
-        change=change,
-        stderr=stderr,
-        low=low,
-        high=high,
+        n_only_before=int((is_old & ~is_new).sum()),
+        n_only_after=int((is_new & ~is_old).sum()),
+        change=known.mean,
+        least=least.mean,
+        most=most.mean,
+        stderr=known.stderr,
+        low=least.low,
+        high=most.high,
         pvalue=pvalue,
         holm=np.nan,
-        n_better=better,
-        n_worse=worse,
-        n_clusters=clusters,
+        n_better=int((turned > 0).sum()),
+        n_worse=int((turned < 0).sum()),
+        n_clusters=0 if not n or shared_groups.problem else shared_groups.n_groups,
     )
+
+
+UNKNOWN = MeanDifference(mean=np.nan, stderr=np.nan, n_units=0, degrees=0.0, low=np.nan, high=np.nan, pvalue=np.nan)
+
+
+def _estimate(
+    old: NDArray[np.float64], new: NDArray[np.float64], groups: Grouping, higher_is_better: bool, level: float
+) -> MeanDifference:
+    """Return the mean change, at least one score each, with the p-value of the test that a step uses."""
+    d, both = _turned(old, new, higher_is_better), np.concatenate([old, new])
+    scale = float(np.abs(both).max())
+    if not groups.problem:
+        correction: Correction = "CR1" if groups.is_even else "CR2"
+        return estimate_clustered_mean(d, groups, scale=scale, level=level, correction=correction)
+    known = estimate_mean(d, scale=scale, level=level)
+    if ((both == 0) | (both == 1)).all():
+        return replace(known, pvalue=float(mcnemar_pvalues(int((d > 0).sum()), int((d < 0).sum()))))
+    return known

@@ -47,6 +47,23 @@ class TaskDifference:
     holm: float = np.nan
     benjamini_hochberg: float = np.nan
 
+    def scaled(self, exponent: int) -> TaskDifference:
+        """Return the numbers in the unit of scores times 2**exponent; infinite beyond float64."""
+
+        def scale(value: float) -> float:
+            return float(np.ldexp(value, exponent))
+
+        with np.errstate(over="ignore"):
+            return replace(
+                self,
+                mean_a=scale(self.mean_a),
+                mean_b=scale(self.mean_b),
+                difference=scale(self.difference),
+                stderr=scale(self.stderr),
+                low=scale(self.low),
+                high=scale(self.high),
+            )
+
 
 def task_differences(
     a: NDArray[np.float64],

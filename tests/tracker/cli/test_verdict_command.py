@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ import sqlalchemy as sa
 from command_runner import run, written
 
 from tracker.database import transaction
+from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.recording.verdict.benchmark_verdict import load_verdict
 from tracker.recording.verdict.open_questions import QUESTIONS, list_open_questions
+from tracker.recording.verdict.recorded_lines import find_recorded_line
 
 PLUGIN = '''
 """Two analyses of one package."""
@@ -90,6 +93,24 @@ class TestVerdict:
         assert tags["suffrage.verdict.leader"] == "broad"
         assert tags["suffrage.verdict.margin"] == "0.06"
         assert tags["suffrage.verdict.changes.equal_weights_of_tasks"] == "yes"
+
+    def test_a_slow_analysis_is_quoted_from_its_latest_finding_on_the_same_scores(self, two_leaders: sa.Engine) -> None:
+        run(two_leaders, "analyze", "weight-robustness", "quiz", "--n-draws", "50", "--no-mlflow")
+        whole = Selection(benchmark="quiz", metric="accuracy")
+        with transaction(two_leaders, write=False) as session:
+            board = load_leaderboard(session, whole, n_resamples=0)
+            line, key = find_recorded_line(session, "weight-robustness", whole, board)
+            assert (line.text, line.leader_changes) == (f"broad is first in the recorded finding {key}.", False)
+            part = replace(whole, tasks=("small",))
+            assert find_recorded_line(session, "weight-robustness", part, board) is None
+            assert find_recorded_line(session, "voting-rules", whole, board) is None
+
+    def test_the_policy_for_missing_scores_reaches_only_analyses_that_support_it(self, two_leaders: sa.Engine) -> None:
+        verdict = load_verdict(two_leaders, Selection(benchmark="quiz", missing="bounds"))
+        topics = {check.line.topic: check.command for check in verdict.checks}
+        assert "--missing bounds" in topics["equal weights of tasks"]
+        assert topics["weights of prompts"] == "suffrage analyze weight-robustness quiz"
+        assert "mixed model" in topics, verdict.warnings
 
     def test_it_works_on_both_engines(self, filled: sa.Engine) -> None:
         verdict = load_verdict(filled, Selection(benchmark="arithmetic"))

@@ -23,7 +23,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import inform, join_lines, print_record, print_rows, print_summary, warn
-from tracker.queries.selection import Selection
+from tracker.queries.selection import PAIRED_POLICIES, Selection
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -82,7 +82,7 @@ def _split_names(function: Callable[..., None]) -> Callable[..., None]:
               "are equivalent.")  # fmt: skip
 @picture_option
 @click.option("--record", is_flag=True, help="Record the comparison as a finding and publish it to MLflow.")
-@missing_options(BOUNDS, min_coverage=0.0)
+@missing_options(BOUNDS, PAIRED_POLICIES, min_coverage=0.0)
 @cluster_option
 @selection_options
 @database_option
@@ -105,9 +105,9 @@ def command(
 ) -> None:
     """Compare two models prompt by prompt.
 
-    Uses the prompts that both models have scores for. Shows the mean difference with its interval, exact tests, the
-    smallest detectable difference, the difference by task, and the prompts where one model is better. Standard errors
-    are clustered, by default by task. The unpaired test that many tools report is printed for comparison.
+    Uses the prompts that both models have scores for; the verdict and its interval hold whatever the missing scores
+    are. Shows the mean difference, exact tests, the smallest detectable difference, the difference by task, and the
+    prompts where one model is better. The unpaired test that many tools report is printed for comparison.
 
     MODEL_A and MODEL_B are model names, or run:7 for a single run. Nothing is recorded without --record.
 

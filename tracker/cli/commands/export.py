@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.help_text import Command, Group
-from tracker.cli.options import database_option, selection_options
+from tracker.cli.options import database_option, missing_options, selection_options
 from tracker.cli.output import inform, warn
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ def export_command(export: ExportCommand) -> click.Command:
     check_option_names("export", export.main.name, options, RESERVED)
     for parameter in reversed(options):
         decorated = parameter_option(parameter)(decorated)
+    if export.main.policies:
+        decorated = missing_options("scores as stored", export.main.policies)(decorated)
     if export.main.selection:
         decorated = click.argument("benchmark")(selection_options(decorated, export.main.meanings, "all"))
     for parameter in reversed(export.main.arguments):

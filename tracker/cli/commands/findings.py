@@ -71,7 +71,7 @@ def _narrowed(selection: Mapping[str, Any] | None) -> str:
 
 def _plain(name: str) -> tuple[Any, ...]:
     """Return the values of a recorded field that the list does not show."""
-    return ("bounds", "common") if name == "missing" else (WHOLE.get(name),)
+    return {"missing": ("bounds", "common"), "task_effects": ("fixed", "none")}.get(name, (WHOLE.get(name),))
 
 
 def _headline(row: FindingRow) -> str:

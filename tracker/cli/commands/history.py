@@ -10,9 +10,16 @@ import click
 
 from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.help_text import Command
-from tracker.cli.options import cluster_option, database_option, format_option, selection_options
+from tracker.cli.options import (
+    BOUNDS,
+    cluster_option,
+    database_option,
+    format_option,
+    missing_options,
+    selection_options,
+)
 from tracker.cli.output import inform, join_lines, print_rows, print_summary, warn
-from tracker.queries.selection import Selection
+from tracker.queries.selection import PAIRED_POLICIES, Selection
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -33,6 +40,7 @@ DROP_ORDER = ("n", "label", "better", "worse", "95 % low", "95 % high")
 @click.option("--changed", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
               help="Number of prompts to show whose scores changed in the latest step.")  # fmt: skip
 @picture_option
+@missing_options(BOUNDS, PAIRED_POLICIES, min_coverage=0.0)
 @cluster_option
 @selection_options
 @database_option
@@ -43,8 +51,9 @@ def command(
     """Show how scores changed from run to run.
 
     Follows one model over its benchmarks, or all models of one benchmark. Each run is compared with the model's
-    previous run on the prompts that both have scores for. Standard errors are clustered; p-values are adjusted for all
-    steps on the benchmark with Holm's method. Nothing is recorded: use `suffrage analyze drift BENCHMARK` for that.
+    previous run on the prompts that both have scores for. Intervals and tests hold whatever the missing scores are.
+    P-values are adjusted for all steps on the benchmark with Holm's method. Nothing is recorded: use `suffrage analyze
+    drift BENCHMARK` for that.
 
     Examples:
         suffrage history mmlu_pro

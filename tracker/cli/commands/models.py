@@ -12,10 +12,10 @@ import click
 from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
-from tracker.cli.options import database_option, format_option, mlflow_options, selection_options
+from tracker.cli.options import database_option, format_option, missing_options, mlflow_options, selection_options
 from tracker.cli.output import inform, print_rows, warn
 from tracker.name_lists import join_names
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AGREEMENT_POLICIES, Selection
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -146,6 +146,7 @@ def unmerge(merged: str, database: str | None, tracking_uri: str, no_mlflow: boo
 
 @command.command("related")
 @click.argument("benchmark")
+@missing_options("common", AGREEMENT_POLICIES)
 @selection_options
 @database_option
 @format_option
@@ -166,19 +167,18 @@ def related(selection: Selection, database: str | None, output_format: str) -> N
 
     with transaction(connect(database, create=False), write=False) as session:
         result = related_pairs.load_related(session, selection)
-    rows = related_pairs.list_pairs(result)
+    for warning in result.warnings:
+        warn(warning)
+    rows = related_pairs.list_pairs(result, every=output_format != "table")
     if output_format != "table":
         columns = [field.name for field in fields(related_pairs.RelatedPair)]
         print_rows(rows, output_format, columns=columns)
         return
     inform(related_pairs.describe_related(result))
-    chosen = [row for row in rows if row.near_copy or row.same_family] or rows
-    columns = [
-        field.name for field in fields(related_pairs.RelatedPair) if any(_is_known(row, field) for row in chosen)
-    ]
-    print_rows(chosen[:MAX_PAIRS], "table", columns=columns, drop_order=PAIR_DROP_ORDER, if_empty="No pair of models.")
-    if len(chosen) > MAX_PAIRS:
-        inform(f"and {len(chosen) - MAX_PAIRS:,} more pairs of related models. Add --format csv to see all pairs.")
+    columns = [field.name for field in fields(related_pairs.RelatedPair) if any(_is_known(row, field) for row in rows)]
+    print_rows(rows[:MAX_PAIRS], "table", columns=columns, drop_order=PAIR_DROP_ORDER, if_empty="No pair of models.")
+    if len(rows) > MAX_PAIRS:
+        inform(f"and {len(rows) - MAX_PAIRS:,} more pairs of related models. Add --format csv to see all pairs.")
     for line in related_pairs.describe_families(result):
         inform(f"  {line}")
     copies = related_pairs.group_near_copies(result)

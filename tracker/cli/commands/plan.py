@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import cluster_option, database_option, format_option, selection_options
+from tracker.cli.options import cluster_option, database_option, format_option, missing_options, selection_options
 from tracker.cli.output import inform, print_record, print_rows, print_summary
-from tracker.queries.selection import Selection
+from tracker.queries.selection import TRIAL_POLICIES, Selection
 
 if TYPE_CHECKING:
     from tracker.queries.comparing.study_plan import PlannedTrials, StudyPlan
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--trials", "n_trials", type=click.IntRange(min=1), metavar="N", show_default="those of the stored runs",
               help="Trials of each prompt. Another number than that of the stored runs needs runs with several trials.",
               )  # fmt: skip
+@missing_options("common", TRIAL_POLICIES)
 @cluster_option
 @selection_options
 @database_option
@@ -110,7 +111,7 @@ def _summarize(plan: StudyPlan) -> Summary:
         )
     if plan.n_excluded:
         caveats.append(f"{plan.n_excluded:,} pairs are left out, because their differences do not vary.")
-    return Summary(headline, tuple(evidence), tuple(caveats))
+    return Summary(headline, tuple(evidence), (*caveats, *plan.warnings))
 
 
 def _count(number: float) -> str:

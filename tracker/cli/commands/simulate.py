@@ -11,9 +11,10 @@ import click
 
 from tracker.cli.commands.analyze import print_recorded
 from tracker.cli.help_text import Group
-from tracker.cli.options import database_option, mlflow_options, split_option, split_values
+from tracker.cli.options import database_option, missing_options, mlflow_options, split_option, split_values
 from tracker.cli.output import inform
 from tracker.cli.parameter_options import parameter_option
+from tracker.queries.selection import AGREEMENT_POLICIES, Policy
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -181,12 +182,15 @@ def _simulate_systems(
     help="Names of models to include, separated by commas. Repeatable.",
 )
 @split_option
+@missing_options("common", AGREEMENT_POLICIES)
 @_analysis_options(time_limit=TIME_LIMIT)
 def split(
     benchmark: str,
     n_tasks: int,
     metric: str | None,
     models: tuple[str, ...],
+    missing: Policy | None,
+    min_coverage: float,
     seed: int,
     database: str | None,
     **options: Any,
@@ -204,6 +208,7 @@ def split(
 
     from tracker.database import connect, transaction
     from tracker.queries.performance import load_performance_matrix
+    from tracker.queries.ranking.policy_choice import choose_policy
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
     from tracker.queries.sql import tables
@@ -211,8 +216,18 @@ def split(
 
     engine, run = connect(database, create=False), tables.run.c
     splits = split_values(options.pop("split"))
-    selection = Selection(benchmark=benchmark, metric=metric, models=split_values(models), split=splits)
+    selection = Selection(
+        benchmark=benchmark,
+        metric=metric,
+        models=split_values(models),
+        split=splits,
+        missing=missing,
+        min_coverage=min_coverage,
+    )
     with transaction(engine, write=False) as session:
+        selection = choose_policy(
+            session, selection, default="common", supported=AGREEMENT_POLICIES, subject="simulate split"
+        )
         scores, key = load_performance_matrix(session, selection), find_benchmark(session, benchmark)
         checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()
     fields = {

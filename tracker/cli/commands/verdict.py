@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import cluster_option, database_option, format_option, selection_options
+from tracker.cli.options import (
+    BOUNDS,
+    cluster_option,
+    database_option,
+    format_option,
+    missing_options,
+    selection_options,
+)
 from tracker.cli.output import MAX_TEXT_WIDTH, inform, print_record, print_rows, warn
 from tracker.queries.selection import Selection
 
@@ -21,6 +28,7 @@ ANSWERS = {True: "yes", False: "no", None: "not known"}
 
 @click.command(cls=Command)
 @click.argument("benchmark")
+@missing_options(BOUNDS)
 @cluster_option
 @selection_options
 @database_option

@@ -16,8 +16,9 @@ from sqlalchemy.orm import Session
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.score_validation import check_finite, check_squarable
-from tracker.queries.selection import Selection
+from tracker.queries.selection import TRIAL_POLICIES, Selection
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.pairwise_differences import compare_all_pairs
 from tracker.statistics.planning.sample_size import PairVariance, StudySize, plan_study
@@ -58,6 +59,7 @@ class StudyPlan:
         n_clusters: clusters; 0 if prompts are independent.
         n_strata: tasks that are fixed; 1 without such tasks.
         rows: one per number of trials; the first one is the answer.
+        warnings: prompts and models that are left out, because scores are missing.
     """
 
     benchmark: str
@@ -72,6 +74,7 @@ class StudyPlan:
     n_clusters: int
     n_strata: int
     rows: tuple[PlannedTrials, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def plan_comparison(
@@ -95,19 +98,17 @@ def plan_comparison(
 
     Raises:
         NotFoundError: a benchmark, metric, model, task or run does not exist.
-        SelectionError: an option is out of range, no pair has a variance, or ``n_trials`` is set and no prompt has
-            several trials.
+        SelectionError: an option is out of range, no pair has a variance, ``n_trials`` is set and no prompt has several
+            trials, or scores are missing under ``fail``.
     """
     _check_options(effect, power, level)
+    selection = choose_policy(session, selection, default="common", supported=TRIAL_POLICIES, subject="plan")
     trials = TrialScores.load(session, selection)
     clusters = Clusters.load(session, selection)
     for problem, is_so in {**check_finite(trials.scores.Q), **check_squarable(trials.scores.Q)}.items():
         if is_so:
             raise SelectionError(problem)
     groups = clusters.group(trials.scores.prompt_ids)
-    if groups.n_strata > 1 and not trials.scores.is_complete:
-        trials = trials.complete(selection.min_coverage)
-        groups = clusters.group(trials.scores.prompt_ids)
     pairs = list_pairs(trials, groups)
     n_models = len(trials.scores.models)
     if not pairs:
@@ -130,6 +131,7 @@ def plan_comparison(
         n_clusters=groups.n_groups if is_clustered else 0,
         n_strata=groups.n_strata,
         rows=tuple(_plan(pairs, number, effect, power, 1 - level) for number in numbers),
+        warnings=trials.missing_warnings,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.resolution import find_benchmark, find_metric
 from tracker.queries.scores import Grid, compute_digest, join_keys
-from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.selection import AnalysisInput, Selection, Unit
 from tracker.queries.sql.arrow import number_columns, read_arrow
 
 PASS_SCORE = 1.0
@@ -31,6 +31,8 @@ class TrialScores(AnalysisInput):
         is_unit: whether every score lies in [0, 1], so that a trial passes or fails.
     """
 
+    SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ("prompt",)
+
     scores: PerformanceMatrix
     count: NDArray[np.int64]
     squares: NDArray[np.float64]
@@ -47,23 +49,10 @@ class TrialScores(AnalysisInput):
         """SHA-256 of scores and trials."""
         return compute_digest((self.count, self.squares, self.passed), (self.scores.digest,))
 
-    def complete(self, min_coverage: float) -> TrialScores:
-        """Return the trials of the models with enough scores, on the prompts that all of them have scores for.
-
-        Args:
-            min_coverage: share of the prompts that a model must have scores for.
-        """
-        columns = (self.count > 0).mean(axis=0) >= min_coverage
-        rows = np.asarray((self.count[:, columns] > 0).all(axis=1))
-        cells = np.ix_(rows, columns)
-        scores = replace(
-            self.scores.rows(rows),
-            Q=self.scores.Q[cells],
-            models=tuple(name for name, kept in zip(self.scores.models, columns.tolist(), strict=True) if kept),
-            run_ids=self.scores.run_ids[columns],
-        )
-        count, squares, passed = self.count[cells], self.squares[cells], self.passed[cells]
-        return replace(self, scores=scores, count=count, squares=squares, passed=passed)
+    @property
+    def missing_warnings(self) -> tuple[str, ...]:
+        """What the policy for missing scores left out."""
+        return self.scores.missing_warnings
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> TrialScores:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from tracker.errors import SelectionError
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
+from tracker.queries.ranking.missing import ExcludedModel
 from tracker.queries.resolution import (
     BenchmarkKey,
     SelectedRun,
@@ -25,9 +27,10 @@ from tracker.queries.resolution import (
     has_scores,
     select_runs,
 )
-from tracker.queries.selection import AnalysisInput, Selection
+from tracker.queries.selection import AnalysisInput, Selection, Unit
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
+from tracker.statistics.ranking import overflow_exponent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +64,17 @@ class RunHistory(AnalysisInput):
             by the time of ingestion.
     """
 
+    SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ("prompt",)
+
     scores: PerformanceMatrix
     runs: tuple[HistoryRun, ...]
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> RunHistory:
         """Load the history of a selection: of all its models, or of the selected runs.
+
+        Two runs are compared on their own prompts, so a policy for missing scores is applied to each pair of runs, not
+        here. Runs below the least coverage of their model's prompts are left out.
 
         Raises:
             NotFoundError: a benchmark, metric, model, task or run does not exist.
@@ -107,8 +115,8 @@ class RunHistory(AnalysisInput):
             raise SelectionError(
                 f"No prompt of {benchmark.label} has a score under {metric.name} in the selected tasks."
             )
-        return cls(
-            scores=scores,
+        history = cls(
+            scores=replace(scores, missing=selection.missing),
             runs=tuple(
                 HistoryRun(
                     id=row.id,
@@ -121,6 +129,42 @@ class RunHistory(AnalysisInput):
                 for row in ordered
             ),
         )
+        return history if selection.missing is None else history.with_coverage(selection.min_coverage)
+
+    def with_coverage(self, min_coverage: float) -> RunHistory:
+        """Return the history of the runs with enough of the prompts that any run of their model has scores for.
+
+        Args:
+            min_coverage: share of these prompts, in [0, 1].
+
+        Raises:
+            SelectionError: a score is missing, and the policy is ``fail``.
+        """
+        seen, excluded = ~np.isnan(self.scores.Q), []
+        for columns in self.columns_by_model.values():
+            n_expected = int(seen[:, columns].any(axis=1).sum())
+            for column in columns:
+                run, n = self.runs[column], int(seen[:, column].sum())
+                if n < n_expected and self.scores.missing == "fail":
+                    raise SelectionError(
+                        f"Scores are missing: run {run.id} of {run.model} has {n:,} of the {n_expected:,} prompts of "
+                        "its model's runs. Choose other --runs, or --missing bounds, common or worst."
+                    )
+                if n < min_coverage * n_expected - 1e-9:
+                    name = f"run {run.id} of {run.model}"
+                    excluded.append((column, ExcludedModel(model=name, n=n, n_expected=n_expected)))
+        if not excluded:
+            return self
+        kept = np.ones(len(self.runs), dtype=np.bool_)
+        kept[[column for column, _ in excluded]] = False
+        runs = tuple(run for run, stays in zip(self.runs, kept.tolist(), strict=True) if stays)
+        scores = replace(self.scores.columns(kept), excluded=tuple(run for _, run in excluded))
+        return replace(self, scores=scores, runs=runs)
+
+    @property
+    def missing_warnings(self) -> tuple[str, ...]:
+        """The runs that are left out, with the reason."""
+        return tuple(f"{run.model} is left out: {run.reason} (--min-coverage)." for run in self.scores.excluded)
 
     @property
     def digest(self) -> str:
@@ -135,9 +179,13 @@ class RunHistory(AnalysisInput):
     @property
     def means(self) -> list[tuple[int, float]]:
         """Return the number of scored prompts of each run, and their mean; NaN without any."""
-        counts = (~np.isnan(self.scores.Q)).sum(axis=0)
-        sums = np.nansum(self.scores.Q, axis=0)
-        return [(n, total / n if n else np.nan) for n, total in zip(counts.tolist(), sums.tolist(), strict=True)]
+        Q = self.scores.Q
+        counts, exponent = (~np.isnan(Q)).sum(axis=0), overflow_exponent(Q)
+        sums = np.nansum(np.ldexp(Q, -exponent), axis=0)
+        return [
+            (n, math.ldexp(total / n, exponent) if n else np.nan)
+            for n, total in zip(counts.tolist(), sums.tolist(), strict=True)
+        ]
 
     @property
     def columns_by_model(self) -> dict[str, list[int]]:

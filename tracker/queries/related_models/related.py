@@ -32,6 +32,7 @@ class RelatedModels:
         answers: agreement on wrong answers; None without stored answers.
         families: the groups.
         reason: why errors are not compared; '' if they are.
+        warnings: prompts and models that are left out, because scores are missing.
     """
 
     models: tuple[str, ...]
@@ -40,10 +41,11 @@ class RelatedModels:
     answers: AnswerAgreement | None
     families: ModelFamilies
     reason: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def near_copies(self) -> NDArray[np.bool_]:
-        """``(k, k)`` whether two models are near-copies, by errors or by wrong answers."""
+        """``(k, k)`` whether two models are near-copies, by errors or by wrong answers; False if not compared."""
         copies = np.zeros((len(self.models), len(self.models)), dtype=np.bool_)
         for agreement in (self.errors, self.answers):
             if agreement is not None:
@@ -106,8 +108,8 @@ def relate_models(
     )
     families = group_models(
         names,
-        np.zeros((k, k)) if errors is None else errors.excess,
-        related.near_copies,
+        None if errors is None else errors.excess,
+        None if errors is None else related.near_copies,
         compute_typicality(scores.Q)
         if representative == "typical"
         else compute_priority(scores.Q, higher_is_better=scores.higher_is_better),

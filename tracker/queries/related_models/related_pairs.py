@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 from tracker.name_lists import join_names
 from tracker.queries.answers import load_answers
 from tracker.queries.performance import load_performance_matrix
+from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.related_models.family_labels import FamilyLabels
-from tracker.queries.related_models.related import RelatedModels, relate_models
-from tracker.queries.selection import Selection
+from tracker.queries.related_models.related import MAX_MODELS, RelatedModels, relate_models
+from tracker.queries.selection import AGREEMENT_POLICIES, Selection
 from tracker.statistics.related.families import ModelFamilies, group_models
 
 MAX_NAMES = 5
@@ -56,20 +57,34 @@ def load_related(session: Session, selection: Selection) -> RelatedModels:
 
     Raises:
         NotFoundError: a benchmark, metric, model, task or run does not exist.
-        SelectionError: the selection is empty.
+        SelectionError: the selection is empty, or scores are missing under ``fail``.
     """
+    selection = choose_policy(
+        session, selection, default="common", supported=AGREEMENT_POLICIES, subject="the comparison of related models"
+    )
     scores = load_performance_matrix(session, selection)
-    answers = load_answers(session, selection)
+    answers = load_answers(session, selection).select(scores.run_ids)
     has_answers = bool((answers.codes >= 0).any())
-    return relate_models(scores, FamilyLabels.load(session, selection), answers if has_answers else None)
+    related = relate_models(scores, FamilyLabels.load(session, selection), answers if has_answers else None)
+    return replace(related, warnings=scores.missing_warnings)
 
 
-def list_pairs(related: RelatedModels) -> list[RelatedPair]:
-    """List all pairs: those that are compared by their excess, the largest first, then the others."""
+def list_pairs(related: RelatedModels, *, every: bool = True) -> list[RelatedPair]:
+    """List pairs: those that are compared by their excess, the largest first, then the others.
+
+    Args:
+        related: the models.
+        every: all pairs; if False, near-copies and pairs of one family, or all if there are none. Where there are too
+            many models to compare pairs, only each representative with the members of its family.
+    """
     errors, answers = related.errors, related.answers
-    compared = related.list_closest()
-    rest = set(zip(*(side.tolist() for side in np.triu_indices(len(related.models), 1)), strict=True)) - set(compared)
-    copies, families = related.near_copies, related.families.representative
+    if len(related.models) > MAX_MODELS:
+        pairs = [(first, member) for first, *members in related.families.groups for member in members]
+        copies = None
+    else:
+        pairs, copies = _order_pairs(related), related.near_copies
+        if not every:
+            pairs = [pair for pair in pairs if copies[pair] or _is_one_family(related, *pair)] or pairs
     arrays: dict[str, NDArray[np.float64]] = {}
     if errors is not None:
         arrays |= {"agreement": errors.agreement, "expected": errors.expected_agreement}
@@ -83,11 +98,23 @@ def list_pairs(related: RelatedModels) -> list[RelatedPair]:
             other_model=related.models[j],
             **{name: _number(arrays.get(name), i, j) for name in names},
             n=None if errors is None else int(errors.n[i, j]),
-            near_copy=bool(copies[i, j]),
-            same_family=bool(families[i] == families[j]),
+            near_copy=copies is not None and bool(copies[i, j]),
+            same_family=_is_one_family(related, i, j),
         )
-        for i, j in (*compared, *sorted(rest))
+        for i, j in pairs
     ]
+
+
+def _order_pairs(related: RelatedModels) -> list[tuple[int, int]]:
+    """Return all pairs of columns, the largest excess agreement first, those without one last."""
+    compared = related.list_closest()
+    every = set(zip(*(side.tolist() for side in np.triu_indices(len(related.models), 1)), strict=True))
+    return [*compared, *sorted(every - set(compared))]
+
+
+def _is_one_family(related: RelatedModels, i: int, j: int) -> bool:
+    families = related.families.representative
+    return bool(families[i] == families[j])
 
 
 def _number(array: NDArray[np.float64] | None, i: int, j: int) -> float | None:
@@ -126,8 +153,9 @@ def group_near_copies(related: RelatedModels) -> ModelFamilies:
     k = len(related.models)
     priority = np.zeros(k)
     priority[related.families.kept] = 1.0
-    excess = np.zeros((k, k)) if related.errors is None else related.errors.excess
-    return group_models(("",) * k, excess, related.near_copies, priority)
+    if related.errors is None:
+        return group_models(("",) * k, None, None, priority)
+    return group_models(("",) * k, related.errors.excess, related.near_copies, priority)
 
 
 def format_command(related: RelatedModels, families: ModelFamilies, benchmark: str) -> str:

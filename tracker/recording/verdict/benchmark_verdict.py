@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import SuffrageError
+from tracker.plugins.discovery import PluginModule
 from tracker.queries.notices import list_notices
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.ranking.leaderboard_result import Leaderboard
+from tracker.queries.ranking.leaders import find_leaders
 from tracker.queries.selection import Selection
+from tracker.recording.declaration import load_declaration
 from tracker.recording.finding import VerdictLine
 from tracker.recording.pipeline import compute_report
 from tracker.recording.registry import discover_analyses
 from tracker.recording.rerun_command import selection_arguments
 from tracker.recording.verdict.alternative_rankings import compare_alternatives
 from tracker.recording.verdict.open_questions import list_open_questions
+from tracker.recording.verdict.recorded_lines import find_recorded_line
 
 __all__ = ["Verdict", "VerdictCheck", "load_verdict"]
 
@@ -103,15 +107,15 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
             for line, options in compare_alternatives(session, resolved, board)
         ]
         open_questions = tuple(list_open_questions(session, resolved))
+        leaders = board.leaders if _is_plain(selection) else find_leaders(session, resolved)
     ranked = [row for row in board.rows if row.rank is not None]
-    checks, problems = list(alternatives), []
-    for name, parameters in _analyses_in_verdict() if len(ranked) > 1 else ():
+    lines, problems = [], []
+    for plugin in _analyses_in_verdict() if len(ranked) > 1 else ():
         try:
-            report = compute_report(engine, name, resolved, parameters, workers=workers)
+            lines += _run_in_verdict(engine, plugin, selection, board, leaders=leaders, workers=workers)
         except SuffrageError as error:
-            problems.append(f"{name} has no line: {error}")
-            continue
-        checks += [VerdictCheck(line=line, command=_command(f"analyze {name}", selection)) for line in report.verdict]
+            problems.append(f"{plugin.name} has no line: {error}")
+    checks = [*alternatives, *lines]
     order = {True: 0, None: 1, False: 2}
     return Verdict(
         benchmark=board.benchmark,
@@ -128,12 +132,62 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
     )
 
 
-def _analyses_in_verdict() -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the name of each analysis that takes part, with the parameters for the verdict."""
-    for name, plugin in discover_analyses().items():
-        parameters = plugin.options.get("in_verdict")
-        if parameters is not None and not plugin.problem:
-            yield name, parameters
+def _analyses_in_verdict() -> Iterator[PluginModule]:
+    """Yield each analysis that takes part."""
+    for plugin in discover_analyses().values():
+        if plugin.options.get("in_verdict") is not None and not plugin.problem:
+            yield plugin
+
+
+def _run_in_verdict(
+    engine: sa.Engine,
+    plugin: PluginModule,
+    selection: Selection,
+    board: Leaderboard,
+    *,
+    leaders: Sequence[str],
+    workers: int,
+) -> list[VerdictCheck]:
+    """Return the lines of an analysis: of its latest finding if there are too many scores to run it, else computed.
+
+    Args:
+        engine: the store.
+        plugin: the analysis.
+        selection: of the verdict.
+        board: its leaderboard.
+        leaders: as for `compute_report`.
+        workers: number of parallel workers.
+
+    Raises:
+        SuffrageError: the scores do not suit the analysis.
+    """
+    limit, resolved = plugin.options.get("verdict_limit"), replace(selection, metric=board.metric)
+    if limit is not None and board.n_units * len(board.rows) > limit:
+        with transaction(engine, write=False) as session:
+            recorded = find_recorded_line(session, plugin.name, resolved, board)
+        return [] if recorded is None else [VerdictCheck(line=recorded[0], command=f"suffrage show {recorded[1]}")]
+    accepted = _accepted(plugin.name, selection)
+    report = compute_report(
+        engine,
+        plugin.name,
+        replace(accepted, metric=board.metric),
+        plugin.options["in_verdict"],
+        workers=workers,
+        leaders=leaders,
+    )
+    command = _command(f"analyze {plugin.name}", accepted)
+    return [VerdictCheck(line=line, command=command) for line in report.verdict]
+
+
+def _is_plain(selection: Selection) -> bool:
+    """Return whether the leaderboard of a selection has equal weights, all prompts, and the default policy."""
+    return selection.weights is None and selection.filter is None and selection.missing is None
+
+
+def _accepted(analysis: str, selection: Selection) -> Selection:
+    """Return the selection without a policy for missing scores that the analysis does not support."""
+    is_known = selection.missing is None or selection.missing in load_declaration(analysis).policies
+    return selection if is_known else replace(selection, missing=None)
 
 
 def _command(command: str, selection: Selection, options: str = "") -> str:

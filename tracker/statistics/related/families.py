@@ -35,7 +35,10 @@ class ModelFamilies:
 
 
 def group_models(
-    labels: Sequence[str], excess: NDArray[np.float64], near_copies: NDArray[np.bool_], priority: NDArray[np.float64]
+    labels: Sequence[str],
+    excess: NDArray[np.float64] | None,
+    near_copies: NDArray[np.bool_] | None,
+    priority: NDArray[np.float64],
 ) -> ModelFamilies:
     """Group models with equal labels, and near-copies.
 
@@ -45,8 +48,8 @@ def group_models(
 
     Args:
         labels: ``k`` labels of families; '' is no family.
-        excess: ``(k, k)`` excess agreement, which decides between several representatives.
-        near_copies: ``(k, k)`` whether two models are near-copies.
+        excess: ``(k, k)`` excess agreement, which decides between several representatives; None for none.
+        near_copies: ``(k, k)`` whether two models are near-copies; None if pairs are not compared.
         priority: ``(k,)``; the largest comes first, then the first column; NaN comes last.
     """
     k = len(labels)
@@ -56,11 +59,12 @@ def group_models(
     by_label: dict[str, int] = {}
     for column in order:
         label = labels[column]
-        copies = [earlier for earlier in kept if near_copies[column, earlier]]
+        copies = [] if near_copies is None else np.array(kept, dtype=np.int64)[near_copies[column, kept]].tolist()
         if label and label in by_label:
             representative[column] = by_label[label]
         elif copies:
-            representative[column] = max(copies, key=lambda copy: float(np.nan_to_num(excess[column, copy])))
+            agreement = np.zeros(len(copies)) if excess is None else np.nan_to_num(excess[column, copies])
+            representative[column] = copies[int(np.argmax(agreement))]
         else:
             kept.append(column)
         if label:

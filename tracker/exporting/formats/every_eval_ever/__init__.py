@@ -108,6 +108,8 @@ def check_table_options(options: Mapping[str, Any]) -> None:
     Raises:
         OptionsError: such an option is set.
     """
+    if options["selection"].missing is not None:
+        raise OptionsError("Every Eval Ever holds scores as stored. Leave --missing out.")
     if options["of"] or options["no_answers"] or options["for_spreadsheets"]:
         raise OptionsError(
             "Every Eval Ever always includes everything. Leave out --of, --no-answers and --for-spreadsheets."

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from tracker.errors import OptionsError
 from tracker.exporting.declaration import export
 from tracker.exporting.exported_runs import select_exported_runs
+from tracker.exporting.formats.scores.complete_prompts import select_complete_prompts
 from tracker.exporting.formats.scores.prompt_scores import build_prompt_score_table
 from tracker.exporting.formats.scores.task_scores import build_task_score_table
 from tracker.exporting.table_files import StreamedTable
@@ -41,7 +42,7 @@ def check_run_options(options: Mapping[str, Any]) -> None:
         raise OptionsError("--all-runs exports every complete run. Leave out --runs and --as-of.")
 
 
-@export(check=check_run_options)
+@export(check=check_run_options, policies=("common", "fail"))
 def export_scores(
     session: Session,
     selection: Annotated[Selection, {"metric": "Name of the metric. By default all metrics."}],
@@ -63,10 +64,15 @@ def export_scores(
     """
     benchmark = find_benchmark(session, selection.benchmark)
     runs = select_exported_runs(session, benchmark, selection, UNITS.get(of or ""), every=all_runs)
+    warnings: tuple[str, ...] = ()
+    prompt_ids = None
+    if selection.missing is not None:
+        runs, prompt_ids, warnings = select_complete_prompts(session, benchmark, selection, runs)
     if runs.unit == "task":
         table = build_task_score_table(session, benchmark, selection, runs)
     else:
-        table = build_prompt_score_table(session, benchmark, selection, runs, answers=not no_answers)
+        table = build_prompt_score_table(session, benchmark, selection, runs, answers=not no_answers, only=prompt_ids)
+        table.warnings[:0] = warnings
         table.warnings[:0] = list_filter_warnings(session, benchmark, selection)
     table.warnings.extend(list_unverified_warnings(session, [run.id for run in runs.runs]))
     if runs.n_left_out and not (selection.runs or selection.models or selection.metric):

@@ -50,7 +50,13 @@ class _Dictionaries:
 
 
 def build_prompt_score_table(
-    session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns, *, answers: bool = True
+    session: Session,
+    benchmark: BenchmarkKey,
+    selection: Selection,
+    chosen: ExportedRuns,
+    *,
+    answers: bool = True,
+    only: NDArray[np.int64] | None = None,
 ) -> StreamedTable:
     """Return a row per score, run by run: model, prompt, task, metric, score and trial, run, and answer.
 
@@ -61,16 +67,20 @@ def build_prompt_score_table(
         chosen: runs and metrics.
         answers: whether to add the model's answers. Answers without a score then have separate rows, unless a metric is
             selected.
+        only: keys of the prompts to export, ascending; None for all.
     """
     import pyarrow as pa
 
-    only = load_selected_filter(session, benchmark, selection)
+    kept = load_selected_filter(session, benchmark, selection)
     of_selection = select_tasks(session, benchmark, selection)
-    prompt_ids, tasks = read_prompts(session, of_selection, only, selection.split)
+    prompt_ids, tasks = read_prompts(session, of_selection, kept, selection.split)
     order = np.argsort(prompt_ids)
     prompt_ids, tasks = prompt_ids[order], tasks[order]
-    if only is not None and not len(prompt_ids):
-        raise SelectionError(only.empties(", ".join(chosen.metrics.values())))
+    if only is not None:
+        is_kept = np.isin(prompt_ids, only)
+        prompt_ids, tasks = prompt_ids[is_kept], tasks[is_kept]
+    if kept is not None and not len(prompt_ids):
+        raise SelectionError(kept.empties(", ".join(chosen.metrics.values())))
     names = make_prompt_labels(session, dict(zip(prompt_ids.tolist(), tasks.tolist(), strict=True)))
     texts = _Dictionaries(
         benchmark=benchmark.label,

@@ -1,0 +1,61 @@
+"""Every command and analysis that reads scores has a policy for missing ones, and records it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from tracker.cli import suffrage
+from tracker.queries.selection import POLICIES
+from tracker.recording.declaration import load_declaration
+from tracker.recording.registry import discover_analyses
+
+WITHOUT_POLICY = {
+    "demo": "its simulated scores are complete, and the commands that it runs have the option",
+    "ui": "it shows recorded findings, and leaderboards under the default policy",
+    "runs list": "the mean of a run is over its own prompts, as stored",
+    "runs show": "the mean of a run is over its own prompts, as stored",
+    "show": "it shows a recorded finding, with the policy in its selection",
+    "sql": "it shows scores as stored",
+    "tradeoff": "it reads recorded findings",
+    "simulate random": "it draws its scores",
+    "simulate constant": "it draws its scores",
+    "export archive": "it copies the store",
+    "publish": "it shows the means of runs, as stored",
+}
+"""Commands that show scores and have no option, each with the reason."""
+READ_FINDINGS = {"tradeoff": "it reads recorded findings"}
+
+
+def list_commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield " ".join(path), command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        assert child is not None
+        yield from list_commands(child, (*path, name))
+
+
+def test_every_command_that_selects_scores_has_the_options() -> None:
+    options = {name: {option.name for option in command.params} for name, command in list_commands(suffrage)}
+    reading = {name for name, names in options.items() if {"metric", "models"} <= names}
+    assert {"leaderboard", "compare", "history", "plan", "verdict", "report", "export scores"} <= reading
+    for name in reading:
+        assert {"missing", "min_coverage"} <= options[name], name
+    for name in WITHOUT_POLICY:
+        assert "missing" not in options[name], name
+
+
+@pytest.mark.parametrize("name", sorted(discover_analyses()))
+def test_every_analysis_of_scores_has_a_policy(name: str) -> None:
+    declaration = load_declaration(name)
+    if name in READ_FINDINGS:
+        assert not declaration.score_units
+        return
+    assert declaration.score_units, f"{name} reads scores, but no input names SCORE_UNITS"
+    assert declaration.missing in declaration.policies
+    assert set(declaration.policies) <= set(POLICIES)

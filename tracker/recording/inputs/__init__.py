@@ -1,0 +1,1 @@
+"""The inputs of an analysis: choices made before they load, and loading."""

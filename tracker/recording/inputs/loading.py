@@ -1,0 +1,167 @@
+"""Load the inputs of an analysis for a selection."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.errors import PluginError
+from tracker.queries.catalogue.unverified_runs import list_unverified_warnings
+from tracker.queries.embeddings import Embeddings, StoredEmbeddings
+from tracker.queries.filtering.filter_warnings import list_filter_warnings
+from tracker.queries.filtering.prompt_filter import PromptFilter
+from tracker.queries.notices import get_default_metric, list_notices
+from tracker.queries.performance import share_matrices
+from tracker.queries.ranking.leaders import find_leaders
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
+from tracker.queries.weights import PromptWeights
+from tracker.recording.declaration import Declaration, load_declaration
+from tracker.recording.inputs.selection_choices import check_selection, choose_default_policy, choose_effects
+from tracker.recording.record import Provenance
+from tracker.recording.verdict.leaders import name_leaders
+
+if TYPE_CHECKING:
+    from tracker.recording.finding import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisInputs:
+    """The loaded inputs of an analysis; ``warnings`` are about them, ``leaders`` those of the leaderboard."""
+
+    declaration: Declaration
+    values: Sequence[Any]
+    parameters: Mapping[str, Any]
+    provenance: Provenance
+    warnings: Sequence[str]
+    leaders: Sequence[str] = ()
+
+    def compute(self, workers: int) -> Report:
+        """Run the analysis."""
+        import joblib
+
+        from tracker.recording.finding import Report
+
+        with joblib.parallel_config(n_jobs=workers, backend="threading"):
+            report = self.declaration.function(*self.values, **self.parameters)
+        if not isinstance(report, Report):
+            raise PluginError(f"The analysis {self.declaration.name} returned a {type(report).__name__}, not a Report.")
+        report = add_warnings(self.warnings, report)
+        if self.provenance.selection is None or not self.declaration.score_units:
+            return report
+        return name_leaders(report, self.values, self.provenance.selection, self.leaders)
+
+
+def load_inputs(
+    engine: sa.Engine,
+    analysis: str | Declaration,
+    selection: Selection | None,
+    explicit_parameters: Mapping[str, Any] | None,
+    leaders: Sequence[str] | None = None,
+) -> AnalysisInputs:
+    """Load the inputs of an analysis, and what they were loaded from.
+
+    Args:
+        engine: the store.
+        analysis: its name, or its declaration.
+        selection: the selection; None for an analysis of findings of several benchmarks.
+        explicit_parameters: those that differ from the defaults.
+        leaders: what `find_leaders` returns for the selection; None if the caller does not know it.
+
+    Raises:
+        SuffrageError: as for `run_analysis`.
+    """
+    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
+    parameters = declaration.complete(explicit_parameters or {})
+    check_selection(declaration, selection)
+    with transaction(engine, write=False) as session:
+        share_matrices(session)
+        benchmark = find_benchmark(session, selection.benchmark) if selection else None
+        selection = choose_effects(session, declaration, choose_default_policy(session, declaration, selection))
+        inputs = {
+            name: None
+            if name in declaration.optional and not kind.is_chosen(selection)
+            else kind.load(session, declaration.selection_for(kind, selection) if selection else None)
+            for name, kind in declaration.inputs.items()
+        }
+        warnings: tuple[str, ...] = ()
+        if selection and benchmark and "filter" not in declaration.claimed_options:
+            warnings = list_filter_warnings(session, benchmark, selection)
+        treated = (text for loaded in inputs.values() for text in getattr(loaded, "missing_warnings", ()))
+        warnings = (*list_notices(session), *warnings, *dict.fromkeys(treated))
+        if selection and benchmark and selection.metric is None:
+            selection = replace(selection, metric=get_default_metric(session, benchmark.id))
+        run, used = tables.run, {key for _, key in _list_runs(inputs)}
+        warnings = (*warnings, *list_unverified_warnings(session, used))
+        stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_(used))
+        if leaders is None and selection and declaration.score_units:
+            leaders = find_leaders(session, declaration.unclaimed(selection))
+        as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
+    key = benchmark.id if benchmark else None
+    provenance = _describe_provenance(declaration, selection, parameters, inputs, key, as_read)
+    return AnalysisInputs(
+        declaration=declaration,
+        values=list(inputs.values()),
+        parameters=parameters,
+        provenance=provenance,
+        warnings=warnings,
+        leaders=leaders or (),
+    )
+
+
+def _list_runs(inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return the runs behind each input, by its name."""
+    return [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
+
+
+def _describe_provenance(
+    declaration: Declaration,
+    selection: Selection | None,
+    parameters: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    benchmark_id: int | None,
+    as_read: Mapping[int, tuple[str, str]],
+) -> Provenance:
+    """Return what a finding is computed from.
+
+    Args:
+        declaration: the analysis.
+        selection: with every choice.
+        parameters: with every default.
+        inputs: as loaded; None for optional ones that are not selected.
+        benchmark_id: key of the benchmark; None for findings of several.
+        as_read: checksum and status of each run.
+    """
+    used = _list_runs(inputs)
+    loaded_inputs = list(inputs.values())
+    digests = [loaded.digest for loaded in loaded_inputs if loaded is not None]
+    weights = [loaded for loaded in loaded_inputs if isinstance(loaded, PromptWeights)]
+    encoders = [loaded for loaded in loaded_inputs if isinstance(loaded, Embeddings | StoredEmbeddings)]
+    filters = [loaded.finding_id for loaded in loaded_inputs if isinstance(loaded, PromptFilter)]
+    if selection and filters:
+        selection = replace(selection, filter=filters[0])  # the latest one, if none was named
+    return Provenance(
+        analysis=declaration.name,
+        code_version=declaration.code_version,
+        selection=selection,
+        parameters=parameters,
+        benchmark_id=benchmark_id,
+        input_digest=digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest(),
+        runs={(role, key): as_read[key][0] for role, key in used},
+        statuses={key: status for key, (_, status) in as_read.items()},
+        weights_id=weights[0].finding_id if weights else None,
+        encoder_id=encoders[0].encoder_id if encoders else None,
+        filter_id=selection.filter if selection else None,
+    )
+
+
+def add_warnings(warnings: Sequence[str], report: Report) -> Report:
+    """Add warnings to a report; they fill the places for caveats that its summary leaves free."""
+    summary, further = report.summary.add_caveats((*warnings, *report.warnings))
+    return replace(report, summary=summary, warnings=further)

@@ -1,0 +1,52 @@
+"""Lines of the verdict from recorded findings, for analyses that take long."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from tracker.name_lists import join_names
+from tracker.queries.findings.finding_records import FindingRow, list_findings
+from tracker.queries.ranking.leaderboard_result import Leaderboard
+from tracker.queries.selection import Selection
+from tracker.recording.finding import VerdictLine
+
+UNCOMPARED = ("benchmark", "missing", "min_coverage", "task_effects", "cluster")
+"""Recorded choices that need not be those of the verdict."""
+
+
+def find_recorded_line(
+    session: Session, analysis: str, selection: Selection, board: Leaderboard
+) -> tuple[VerdictLine, int] | None:
+    """Return the leader of the latest current finding of an analysis on the same scores, and the finding's key.
+
+    Args:
+        session: the store.
+        analysis: name of the analysis.
+        selection: of the verdict, with its metric.
+        board: its leaderboard.
+
+    Returns:
+        None if there is no such finding.
+    """
+    rows = [row for row in list_findings(session, benchmark=selection.benchmark) if row.name == analysis]
+    row = next((row for row in rows if _is_usable(row, selection)), None)
+    if row is None:
+        return None
+    leaders = row.leader.split(", ")
+    verb = "is" if len(leaders) == 1 else "are"
+    text = f"{join_names(leaders, 3)} {verb} first in the recorded finding {row.id}."
+    changes = set(leaders) != set(board.leaders)
+    return VerdictLine(topic=analysis.replace("-", " "), text=text, leader_changes=changes), row.id
+
+
+def _is_usable(row: FindingRow, selection: Selection) -> bool:
+    """Return whether a finding is complete, current, and of the selection."""
+    if row.status != "complete" or row.stale or not row.leader:
+        return False
+    recorded = {"metric": selection.metric, **(row.selection or {})}  # not recorded if it is the only one
+    return _comparable(recorded) == _comparable(selection.as_json())
+
+
+def _comparable(selection: dict[str, object]) -> dict[str, object]:
+    chosen = {name: value for name, value in selection.items() if name not in UNCOMPARED}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
