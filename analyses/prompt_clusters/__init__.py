@@ -1,15 +1,16 @@
 """Cluster prompts by which models solve them.
 
-Selects the number of clusters with the largest silhouette, and tests whether the clusters are clearer than those of
-permuted tables, since clustering always finds clusters. A small p-value means that groups of prompts exist which the
-same models solve. Related models share errors and form such groups too, so that the test is repeated with one model per
-family.
+Tests whether the clusters are clearer than those that the same method finds in permuted tables. `kmeans` and
+`agglomerative` choose the number of clusters with the largest silhouette. `hdbscan` finds the number itself; prompts
+that are like few others are noise. A small p-value means that groups of prompts exist which the same models solve.
+Related models share errors and form such groups too, so that the test is repeated with one model per family.
 
 Source: Ailem et al. 2024, sections 3.2 and 5.1, table 3.
 Definitions: docs/reference/statistics/prompt-clusters.md.
 
 Examples:
     suffrage analyze prompt-clusters mmlu_pro --max-clusters 10 --n-permutations 100
+    suffrage analyze prompt-clusters mmlu_pro --method hdbscan --min-cluster-size 20 --n-permutations 100
     suffrage analyze prompt-clusters mmlu_pro --null margins --max-clusters 10 --n-permutations 100
 """
 
@@ -21,7 +22,9 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from analyses.numerics.clustering.cluster_methods import ClusterOptions, Method
 from analyses.presentation.one_per_family import repeat_per_family
 from analyses.presentation.permutation_warnings import NULL_TEXTS, explain_untested, list_weight_warnings
 from analyses.prompt_clusters import figures, tables
@@ -44,8 +47,16 @@ def analyze(
     weights: PromptWeights | None = None,
     families: FamilyLabels | None = None,
     *,
-    max_clusters: Annotated[int, "Largest number of clusters to try."] = 50,
-    n_restarts: Annotated[int, "Number of random starts for each number of clusters; the best is kept."] = 5,
+    method: Annotated[
+        Method,
+        (
+            "Method. kmeans: spherical k-means; agglomerative: Ward's linkage; hdbscan: dense groups, the other "
+            "prompts are noise."
+        ),
+    ] = "kmeans",
+    max_clusters: Annotated[int, "Largest number of clusters to try; hdbscan finds its number."] = 50,
+    n_restarts: Annotated[int, "kmeans: random starts for each number of clusters; the best is kept."] = 5,
+    min_cluster_size: Annotated[int, "hdbscan: fewest prompts of a cluster."] = 10,
     n_permutations: Annotated[int, "Number of permuted tables, each clustered in the same way."] = 200,
     null: Annotated[
         Literal["columns", "margins"],
@@ -65,8 +76,10 @@ def analyze(
             with the prompts in every permutation. Counts of prompts are not weighted. With weights computed from scores
             there is no p-value.
         families: stored families of the models; the test is repeated with one model per family.
+        method: how prompts and permuted tables are clustered; all but `kmeans` reject weights.
         max_clusters: largest number of clusters to try.
         n_restarts: starts at each number of clusters.
+        min_cluster_size: fewest prompts of a cluster of `hdbscan`, and neighbours that define density.
         n_permutations: permuted tables.
         null: what the permutations keep.
         seed: the same seed gives the same bytes, whatever the number of workers.
@@ -78,10 +91,11 @@ def analyze(
     table = voters.scores
     run = partial(
         cluster_test,
+        options=ClusterOptions(
+            method=method, max_clusters=max_clusters, n_restarts=n_restarts, min_cluster_size=min_cluster_size
+        ),
         weights=voters.weights if voters.is_weighted else None,
         n_effective=voters.n_effective,
-        max_clusters=max_clusters,
-        n_restarts=n_restarts,
         n_permutations=n_permutations,
         null=null,
         seed=seed,
@@ -93,20 +107,14 @@ def analyze(
         lambda columns: replace(run(np.ascontiguousarray(table.Q[:, columns])).test, reason=finding.test.reason).best,
     )
     finding = replace(finding, one_per_family=reduced)
-    labels = np.where(finding.clustering.labels < 0, np.nan, finding.clustering.labels)
     return Report(
         finding,
         summary=summarize(finding),
         prompt_values={
-            "cluster": PromptValues(prompt_ids=table.prompt_ids, values=labels),
-            "silhouette": PromptValues(prompt_ids=table.prompt_ids, values=finding.clustering.samples),
+            name: PromptValues(prompt_ids=table.prompt_ids, values=values)
+            for name, values in _prompt_values(finding).items()
         },
-        tables={
-            "clusters": tables.list_clusters(finding.clustering, finding.profile, voters, prompts),
-            "models_by_cluster": tables.list_models_by_cluster(finding.profile, table.models),
-            "by_number": tables.list_by_number(finding.test),
-            "by_cap": tables.list_by_cap(finding.test),
-        },
+        tables=tables.list_tables(finding, voters, prompts),
         figures=_figures(finding, voters),
         warnings=[
             *voters.warnings,
@@ -116,25 +124,47 @@ def analyze(
     )
 
 
+def _prompt_values(finding: PromptClusters) -> Mapping[str, NDArray[np.float64]]:
+    clustering = finding.clustering
+    values = {
+        "cluster": np.where(clustering.labels < 0, np.nan, clustering.labels),
+        "silhouette": clustering.samples,
+    }
+    if finding.options.has_noise:
+        values["noise"] = np.where(np.isnan(clustering.samples), np.nan, clustering.is_noise)
+    return values
+
+
 def _figures(finding: PromptClusters, voters: WeightedScores) -> Mapping[str, Callable[[], Any]]:
     table, best, profile = voters.scores, finding.test.best, finding.profile
     order = np.argsort(mean_ranks(voters.weights @ table.Q, higher_is_better=table.higher_is_better), kind="stable")
-    return {
-        "silhouette_by_number": partial(
+    drawn: dict[str, Callable[[], Any]] = {}
+    if finding.options.has_noise:
+        drawn["clusters_and_noise"] = partial(
+            figures.draw_clusters_and_noise,
+            (finding.clustering.n_clusters, finding.clustering.noise_share),
+            (finding.test.null_numbers, finding.test.null_noise),
+            NULL_TEXTS[finding.null],
+        )
+    else:
+        drawn["silhouette_by_number"] = partial(
             figures.draw_by_number,
             finding.clustering.by_number,
             finding.test.null_by_number,
             finding.clustering.n_clusters,
             best,
             NULL_TEXTS[finding.null],
-        ),
-        "null_distribution": partial(figures.draw_null_distribution, best, NULL_TEXTS[finding.null]),
-        "models_by_cluster": partial(
+        )
+    drawn["null_distribution"] = partial(
+        figures.draw_null_distribution, best, NULL_TEXTS[finding.null], has_noise=finding.options.has_noise
+    )
+    if finding.clustering.n_clusters:
+        drawn["models_by_cluster"] = partial(
             figures.draw_means,
             profile.means[:, order],
             profile.n_prompts,
             [table.models[model] for model in order],
             f"mean {table.metric or 'score'}",
             is_binary=profile.is_binary,
-        ),
-    }
+        )
+    return drawn

@@ -79,17 +79,44 @@ def draw_by_number(
     return figure
 
 
-def draw_null_distribution(best: PermutationTest, words: str) -> Figure:
-    """The largest silhouette of each drawn table, with the observed one as a line.
+def draw_clusters_and_noise(
+    observed: tuple[int, float], drawn: tuple[NDArray[np.int64], NDArray[np.float64]], words: str
+) -> Figure:
+    """Number of clusters and share of noise of each drawn table, with the observed table as a larger point.
 
     Args:
-        best: of the largest silhouettes.
+        observed: number of clusters, and share of noise in [0, 1].
+        drawn: ``(n_permutations,)`` each, the same of drawn tables.
         words: the null in a few words.
+    """
+    figure = create_figure(5.4, 3.4)
+    axes = figure.subplots()
+    axes.scatter(*drawn, s=16, color=DRAWN, alpha=0.6, linewidths=0, label=f"null: {words}")
+    axes.scatter(*observed, s=52, color=OBSERVED, label="observed")
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlabel("number of clusters", fontsize=9)
+    axes.set_ylabel("share of noise", fontsize=9)
+    axes.locator_params(axis="x", integer=True)
+    style_axes(axes)
+    add_legend_above(figure, axes, 8.5)
+    return figure
+
+
+def draw_null_distribution(best: PermutationTest, words: str, *, has_noise: bool = False) -> Figure:
+    """The silhouette of each drawn table, the largest over numbers of clusters, with the observed one as a line.
+
+    Args:
+        best: of the silhouettes.
+        words: the null in a few words.
+        has_noise: whether the method finds its number of clusters, and its noise counts as 0.
     """
     figure = create_figure(5.4, 3.2)
     axes = figure.subplots()
     draw_null_panel(axes, best, words)
-    axes.set_xlabel("largest mean silhouette over all numbers of clusters", fontsize=9)
+    label = (
+        "mean silhouette, noise counts as 0" if has_noise else "largest mean silhouette over all numbers of clusters"
+    )
+    axes.set_xlabel(label, fontsize=9)
     axes.set_ylabel("draws", fontsize=9)
     add_legend_above(figure, axes, 8.5)
     return figure

@@ -22,26 +22,33 @@ from tracker.statistics.resampling import PermutationTest
 def summarize(finding: PromptClusters) -> Summary:
     """Summarize whether prompts fall into clearer clusters than chance allows."""
     test, profile = finding.test, finding.profile
-    n_zero = int((test.observed.labels < 0).sum())
-    n_clustered = test.observed.labels.size - n_zero
+    n_clustered = int((test.observed.labels >= 0).sum())
     models = finding.one_per_family
     family = models.describe(test.best) if models else ""
     evidence = [
-        f"Best number of clusters: {test.observed.n_clusters}, with a mean silhouette of {test.best.observed:.3f}.",
+        *(_describe_dense_clusters(finding) if finding.options.has_noise else _describe_number(finding)),
         _describe_test(test.best, finding.null),
-        _describe_caps(test),
+        _describe_permuted_noise(test) if finding.options.has_noise else _describe_caps(test),
         _describe_identical(profile, n_clustered) if profile.n_directions.sum() < n_clustered and not family else "",
         family,
-        f"Data: {n_clustered:,} prompts and {profile.means.shape[1]} models.",
+        f"Data: {n_clustered + int(test.observed.is_noise.sum()):,} prompts and {profile.means.shape[1]} models.",
     ]
     return Summary(
-        _headline(test.best, models.qualify(test.best) if models else ""),
+        _headline(finding, models.qualify(test.best) if models else ""),
         tuple(item for item in evidence if item),
-        tuple(_list_caveats(finding, n_zero)),
+        tuple(_list_caveats(finding, finding.n_zero)),
     )
 
 
-def _headline(best: PermutationTest, qualifier: str) -> str:
+def _headline(finding: PromptClusters, qualifier: str) -> str:
+    best, size = finding.test.best, finding.options.min_cluster_size
+    if not finding.clustering.n_clusters:
+        verdict = f"HDBSCAN finds no cluster of at least {size:,} prompts"
+        return (
+            f"{verdict}; permuted tables have more (p = {best.pvalue_two_sided:.3g})."
+            if best.verdict
+            else f"{verdict}."
+        )
     if best.reason:
         return f"Whether prompts form clusters is open: there is nothing to test ({best.reason})."
     if best.verdict:
@@ -50,6 +57,34 @@ def _headline(best: PermutationTest, qualifier: str) -> str:
     if not best.can_reject:
         return f"{best.n_permutations:,} permutations are too few to test whether prompts form clusters."
     return f"Chance can explain the clusters of prompts (p = {best.pvalue_two_sided:.3g})."
+
+
+def _describe_number(finding: PromptClusters) -> Iterator[str]:
+    method = "" if finding.options.method == "kmeans" else " (Ward's linkage)"
+    number, silhouette = finding.clustering.n_clusters, finding.test.best.observed
+    yield f"Best number of clusters{method}: {number}, with a mean silhouette of {silhouette:.3f}."
+
+
+def _describe_dense_clusters(finding: PromptClusters) -> Iterator[str]:
+    """Describe the clusters of a method that finds their number itself, and its noise."""
+    clustering, size = finding.clustering, finding.options.min_cluster_size
+    noise = f"{_counted(int(clustering.is_noise.sum()), 'prompt')} ({clustering.noise_share:.1%})"
+    if not clustering.n_clusters:
+        yield f"All of the {noise} are noise: too few others are like them."
+        return
+    yield f"HDBSCAN finds {_counted(clustering.n_clusters, 'cluster')} of at least {size:,} prompts; {noise} are noise."
+    yield f"Mean silhouette with noise as 0: {clustering.silhouette:.3f}."
+
+
+def _describe_permuted_noise(test: SilhouetteTest) -> str:
+    """Describe the numbers of clusters and the noise of permuted tables."""
+    numbers, share = test.null_numbers, float((test.null_numbers > 0).mean())
+    if not share:
+        return "No permuted table has a cluster."
+    return (
+        f"Permuted tables have {numbers.mean():.1f} clusters on average ({numbers.min()} to {numbers.max()}) and "
+        f"{test.null_noise.mean():.1%} noise; {share:.0%} of them have any cluster."
+    )
 
 
 def _describe_test(best: PermutationTest, null: str) -> str:
@@ -91,6 +126,8 @@ def _describe_identical(profile: ClusterProfile, n_clustered: int) -> str:
 
 def _list_caveats(finding: PromptClusters, n_zero: int) -> Iterator[str]:
     best = finding.test.best
+    if finding.options.has_noise:
+        yield "The number of clusters and the noise depend on --min-cluster-size."
     if finding.null == "columns":
         margins = " The null `margins` keeps the difficulties." if finding.profile.is_binary else ""
         yield f"Shuffled columns have no hard or easy prompts, and difficulty alone can form clusters.{margins}"

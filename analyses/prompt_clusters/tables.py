@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,34 @@ import pyarrow as pa
 
 from analyses.numerics.clustering.best_clustering import Clustering
 from analyses.numerics.clustering.cluster_profile import ClusterProfile
+from analyses.numerics.clustering.directions import group_directions
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest
+from analyses.prompt_clusters.method import PromptClusters
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores
 from tracker.statistics.resampling import PermutationTest
 
 MAX_TEXT_LENGTH = 300
 """Characters of a representative's text that the table of clusters holds."""
+CLUSTER, NOISE, ZERO = "cluster", "noise", "score 0 from every model"
+"""Groups in the table of clusters."""
+
+
+def list_tables(finding: PromptClusters, chosen: WeightedScores, prompts: PromptTexts) -> Mapping[str, pa.Table]:
+    """All tables of the finding; those by number of clusters only where the method is run at each number."""
+    result = {
+        "clusters": list_clusters(finding.clustering, finding.profile, chosen, prompts),
+        "models_by_cluster": list_models_by_cluster(finding.profile, chosen.scores.models),
+    }
+    if not finding.options.has_noise:
+        result |= {"by_number": list_by_number(finding.test), "by_cap": list_by_cap(finding.test)}
+    return result
 
 
 def list_clusters(
     clustering: Clustering, profile: ClusterProfile, chosen: WeightedScores, prompts: PromptTexts
 ) -> pa.Table:
-    """A row for each cluster, then one for the prompts that belong to none, if there are any."""
+    """A row for each cluster, then one for noise and one for prompts with score 0 everywhere, if there are any."""
     table, labels = chosen.scores, clustering.labels
     means = table.Q.mean(axis=1)
     rows: list[dict[str, Any]] = []
@@ -31,6 +46,7 @@ def list_clusters(
         text = prompts.texts[place]
         rows.append(
             {
+                "group": CLUSTER,
                 "cluster": cluster,
                 "n_directions": int(profile.n_directions[cluster]),
                 "n_at_medoid": int(profile.n_at_medoid[cluster]),
@@ -40,10 +56,13 @@ def list_clusters(
                 "medoid_text": None if text is None else text[:MAX_TEXT_LENGTH],
             }
         )
-    if (labels < 0).any():
-        rows.append({"cluster": None, "n_directions": 0, "n_at_medoid": 0})
+    unclustered = {NOISE: clustering.is_noise, ZERO: np.isnan(clustering.samples) & (labels < 0)}
+    for group, is_member in unclustered.items():
+        if is_member.any():
+            n_directions = group_directions(table.Q[is_member]).n_distinct
+            rows.append({"group": group, "cluster": None, "n_directions": n_directions, "n_at_medoid": 0})
     for row in rows:
-        members = labels == (-1 if row["cluster"] is None else row["cluster"])
+        members = unclustered[row["group"]] if row["cluster"] is None else labels == row["cluster"]
         names, counts = np.unique(table.tasks[members], return_counts=True)
         w = chosen.weights[members]
         row |= {
@@ -54,6 +73,7 @@ def list_clusters(
             "share_of_that_task": float(counts.max() / counts.sum()),
         }
     fields = {
+        "group": pa.string(),
         "cluster": pa.int64(),
         "n_prompts": pa.int64(),
         "weight_share": pa.float64(),

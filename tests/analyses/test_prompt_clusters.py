@@ -12,7 +12,6 @@ from performance_matrices import matrix
 from strategies import binary_tables, continuous_tables
 
 from analyses.prompt_clusters import analyze
-from analyses.prompt_clusters.method import cluster_test
 from analyses.prompt_clusters.summary import summarize
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
@@ -28,6 +27,7 @@ GROUPED = (RNG.random((90, 12)) < 0.05 + 0.9 * SOLVED_BY[GROUP]).astype(float)
 EASINESS = RNG.normal(0, 1.5, (100, 1)) + RNG.normal(0, 1, (1, 8))
 ONE_SCALE = (RNG.random((100, 8)) < 1 / (1 + np.exp(-EASINESS))).astype(float)
 """Nothing but easy and hard prompts, able and weak models."""
+METHODS = st.sampled_from(["kmeans", "agglomerative", "hdbscan"])
 
 
 def prompts_of(scores: PerformanceMatrix) -> PromptTexts:
@@ -143,6 +143,58 @@ class TestFindings:
         assert "2 prompts with score 0 from every model form a separate group" in str(summarize(result))
 
 
+class TestMethods:
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    @pytest.mark.parametrize("method", ["agglomerative", "hdbscan"])
+    def test_planted_groups_are_found(self, method, null):
+        report = run_analysis(GROUPED, method=method, null=null)
+        metrics = report.finding.metrics
+        assert metrics["n_clusters"] == 3
+        assert metrics["silhouette.pvalue"] == 1 / 40
+        labels = report.prompt_values["cluster"].values
+        n_together = np.array(
+            [np.bincount(labels[(g == GROUP) & ~np.isnan(labels)].astype(int)).max() for g in range(3)]
+        )
+        assert n_together.sum() >= 0.9 * (~np.isnan(labels)).sum()
+        assert report.summary.headline.startswith("Prompts form clearer clusters than chance allows (p = 0.05)")
+
+    def test_noise_is_shown_as_such(self):
+        lonely = (RNG.random((30, 12)) < 0.5).astype(float)
+        table = np.concatenate([GROUPED, lonely, np.zeros((2, 12))])
+        report = run_analysis(table, method="hdbscan", min_cluster_size=12)
+        metrics, noise = report.finding.metrics, report.prompt_values["noise"].values
+        assert metrics["n_noise"] == np.nansum(noise) > 0
+        assert metrics["noise_share"] == metrics["n_noise"] / 120
+        assert metrics["n_zero"] == np.isnan(noise).sum() == 2
+        assert np.isnan(report.prompt_values["cluster"].values[noise == 1]).all()
+        assert (report.prompt_values["silhouette"].values[noise == 1] == 0).all()
+        rows = {row["group"]: row for row in report.tables["clusters"].to_pylist()}
+        assert set(rows) == {"cluster", "noise", "score 0 from every model"}
+        assert rows["noise"]["n_prompts"] == metrics["n_noise"]
+        assert rows["noise"]["mean_score"] == pytest.approx(table[noise == 1].mean())
+        assert set(report.tables) == {"clusters", "models_by_cluster"}
+        assert "clusters of at least 12 prompts;" in str(report.summary)
+        assert f"{int(metrics['n_noise'])} prompts ({metrics['noise_share']:.1%}) are noise" in str(report.summary)
+        assert "any cluster" in str(report.summary) or "No permuted table has a cluster" in str(report.summary)
+        assert not any(name.startswith(("cap_", "at_cap")) for name in metrics)
+
+    def test_no_dense_group_is_the_verdict(self):
+        report = run_analysis(ONE_SCALE, method="hdbscan", min_cluster_size=40)
+        assert report.summary.headline == "HDBSCAN finds no cluster of at least 40 prompts."
+        assert "All of the" in str(report.summary)
+        assert report.finding.metrics["largest_cluster"] == 0
+        assert set(report.figures) == {"clusters_and_noise", "null_distribution"}
+
+    @pytest.mark.usefixtures("full_figures")
+    def test_clusters_and_noise_of_draws_are_drawn_beside_the_observed(self):
+        report = run_analysis(GROUPED, method="hdbscan")
+        axes = report.figures["clusters_and_noise"]().axes[0]
+        drawn, observed = (points.get_offsets() for points in axes.collections)
+        assert len(drawn) == 39
+        metrics = report.finding.metrics
+        assert observed.tolist() == [[metrics["n_clusters"], metrics["noise_share"]]]
+
+
 class TestTables:
     def test_clusters_add_up_to_the_table(self):
         scores = replace(matrix(ONE_SCALE), tasks=np.array(["even", "odd"] * 50))
@@ -239,9 +291,9 @@ class TestWeights:
 
 class TestLaws:
     @settings(max_examples=30)
-    @given(st.one_of(binary_tables(), continuous_tables()), st.sampled_from(["columns", "margins"]))
-    def test_every_table_is_answered_or_refused_in_a_sentence(self, table, null):
-        report = answer(table, n_permutations=3, max_clusters=4, null=null)
+    @given(st.one_of(binary_tables(), continuous_tables()), st.sampled_from(["columns", "margins"]), METHODS)
+    def test_every_table_is_answered_or_refused_in_a_sentence(self, table, null, method):
+        report = answer(table, n_permutations=3, max_clusters=4, min_cluster_size=3, null=null, method=method)
         if isinstance(report, str):
             assert report.endswith(".")
             return
@@ -309,7 +361,12 @@ class TestErrors:
         [
             (GROUPED, {"null": "rows"}, "No null 'rows'"),
             (GROUPED, {"max_clusters": 1}, "at least 2"),
+            (GROUPED, {"method": "spectral"}, "Known: kmeans, agglomerative, hdbscan"),
             (GROUPED, {"n_restarts": 0}, "at least 1"),
+            (GROUPED, {"min_cluster_size": 1}, "at least 2"),
+            (GROUPED, {"method": "hdbscan", "min_cluster_size": 91}, "90 prompts have .* a cluster of 91"),
+            (GROUPED, {"method": "agglomerative", "weights": 1.0 + GROUP}, "Use `--method kmeans`"),
+            (np.zeros((20_001, 2)), {"method": "agglomerative"}, "20,001 prompts are too many"),
             (GROUPED, {"n_permutations": 0}, "at least 1"),
             (GROUPED, {"seed": -1}, "at least 0"),
             (GROUPED[:, :1], {}, "Choose at least 2"),
@@ -322,4 +379,4 @@ class TestErrors:
     )
     def test_invalid_input_is_rejected_with_a_fix(self, table, options, words):
         with pytest.raises(SelectionError, match=words):
-            cluster_test(table, **options)
+            run_analysis(table, **options)

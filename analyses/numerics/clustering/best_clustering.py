@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +22,15 @@ class Clustering:
     """Rows in clusters of similar direction.
 
     Attributes:
-        labels: ``(n,)`` int64 number of the cluster, the heaviest being 0; -1 for rows of zeros.
-        n_clusters: how many; 1 where all rows have one direction, 0 where none has any.
+        labels: ``(n,)`` int64 number of the cluster, the heaviest being 0; -1 for rows of zeros and for noise.
+        n_clusters: how many; 1 where all rows have one direction, 0 where no row is in a cluster.
         objective: sum over rows of weight times cosine to the own centre.
-        silhouette: weighted mean over the rows with a direction; NaN with fewer than 2 clusters.
-        samples: ``(n,)`` silhouette of each row; NaN for rows of zeros, and with fewer than 2 clusters.
+        silhouette: weighted mean over the rows with a direction; NaN with fewer than 2 clusters. Where a method finds
+            noise, noise counts as 0, and so do fewer than 2 clusters.
+        samples: ``(n,)`` silhouette of each row; NaN for rows of zeros, and where `silhouette` is.
         medoids: ``(n_clusters,)`` int64 row that has the largest mean cosine to its cluster; of equals the first.
         by_number: ``(max_clusters - 1,)`` mean silhouette at 2, 3, ... clusters; NaN where there are fewer distinct
-            directions.
+            directions. Empty for a method that finds its number of clusters itself.
     """
 
     labels: NDArray[np.int64]
@@ -38,6 +40,17 @@ class Clustering:
     samples: NDArray[np.float64]
     medoids: NDArray[np.int64]
     by_number: NDArray[np.float64]
+
+    @property
+    def is_noise(self) -> NDArray[np.bool_]:
+        """``(n,)`` whether a row with a direction belongs to no cluster."""
+        return np.asarray((self.labels < 0) & ~np.isnan(self.samples))
+
+    @property
+    def noise_share(self) -> float:
+        """Share of noise among the rows with a direction."""
+        is_noise = self.is_noise
+        return float(is_noise.sum() / max(1, is_noise.sum() + (self.labels >= 0).sum()))
 
 
 def find_best_clustering(
@@ -82,19 +95,64 @@ def find_best_clustering(
     kept, objectives = find_best_assignments(
         grouped.units, grouped.weights, max_clusters=most, n_restarts=n_restarts, key=key
     )
-    for place, assignment in enumerate(kept):
+    return choose_number(grouped, kept, weights, by_number, objectives)
+
+
+def choose_number(
+    grouped: Directions,
+    assignments: NDArray[np.integer[Any]],
+    weights: NDArray[np.float64] | None,
+    by_number: NDArray[np.float64],
+    objectives: NDArray[np.float64] | None = None,
+) -> Clustering:
+    """Of assignments to 2, 3, ... clusters, the one with the largest mean silhouette.
+
+    Args:
+        grouped: directions of the rows.
+        assignments: ``(m, n_distinct)`` cluster of each direction, none empty.
+        weights: ``(n,)`` of the rows; None weighs every row 1.
+        by_number: receives the mean silhouettes in its first ``m`` places.
+        objectives: ``(m,)`` of the assignments; None computes that of the chosen one.
+    """
+    for place, assignment in enumerate(assignments):
         samples = row_silhouettes(grouped, assignment.astype(np.int64), place + 2, weights)
         by_number[place] = _mean(samples, weights)
     place = find_best_number(by_number) - 2
-    labels = _numbered(grouped, kept[place].astype(np.int64), place + 2)
-    samples = row_silhouettes(grouped, labels, place + 2, weights)
+    chosen = build_clustering(grouped, assignments[place].astype(np.int64), weights, by_number)
+    return chosen if objectives is None else replace(chosen, objective=float(objectives[place]))
+
+
+def build_clustering(
+    grouped: Directions,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    by_number: NDArray[np.float64],
+) -> Clustering:
+    """Clusters with their silhouettes and medoids, from the cluster of each direction.
+
+    Args:
+        grouped: directions of the rows.
+        labels: ``(n_distinct,)`` int64; -1 for noise. No number below the largest is unused.
+        weights: ``(n,)`` of the rows; None weighs every row 1.
+        by_number: see `Clustering`.
+    """
+    n_clusters = int(labels.max(initial=-1)) + 1
+    clustered = grouped.restrict(labels >= 0)
+    labels = _numbered(clustered, labels[labels >= 0], n_clusters)
+    samples = np.where(grouped.of_row < 0, np.nan, 0.0)
+    if n_clusters >= 2:
+        silhouettes = row_silhouettes(clustered, labels, n_clusters, weights)
+        samples = np.where(clustered.of_row < 0, samples, silhouettes)
+    sums, _ = cluster_sums(clustered.units, clustered.weights, labels, n_clusters)
+    of_row = np.full(grouped.of_row.size, -1)
+    of_row[clustered.of_row >= 0] = labels[clustered.of_row[clustered.of_row >= 0]]
     return Clustering(
-        labels=np.where(grouped.of_row < 0, -1, labels[grouped.of_row]),
-        n_clusters=place + 2,
-        objective=float(objectives[place]),
-        silhouette=float(by_number[place]),
+        labels=of_row,
+        n_clusters=n_clusters,
+        objective=float(np.linalg.norm(sums, axis=1).sum()),
+        silhouette=_mean(samples, weights),
         samples=samples,
-        medoids=_medoids(grouped, labels, place + 2),
+        medoids=_medoids(clustered, labels, n_clusters),
         by_number=by_number,
     )
 
@@ -118,11 +176,11 @@ def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[
         clustering: of it.
 
     Returns:
-        ``(n,)`` float64; exactly 0 for rows of the medoid's direction, NaN for rows of zeros.
+        ``(n,)`` float64; exactly 0 for rows of the medoid's direction, NaN for rows without a cluster.
     """
     grouped = group_directions(X)
     distances = np.full(grouped.of_row.size, np.nan)
-    rows = np.flatnonzero(grouped.of_row >= 0)
+    rows = np.flatnonzero(clustering.labels >= 0)
     of_row = grouped.of_row[rows]
     spoken = grouped.of_row[clustering.medoids[clustering.labels[rows]]]
     cosines = np.einsum("ij,ij->i", grouped.units[of_row], grouped.units[spoken])
@@ -132,6 +190,8 @@ def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[
 
 def _mean(samples: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
     defined = ~np.isnan(samples)
+    if not defined.any():
+        return float("nan")
     if weights is None:
         return float(samples[defined].mean())
     return float((weights[defined] * samples[defined]).sum() / weights[defined].sum())

@@ -54,14 +54,14 @@ def describe_clusters(
     w = np.ones(X.shape[0]) if weights is None else weights
     totals = np.bincount(labels, weights=w[rows], minlength=n_clusters).astype(np.float64)
     grouped = group_directions(X)
-    of_direction = np.empty(grouped.n_distinct, dtype=np.int64)
+    of_direction = np.full(grouped.n_distinct, -1)
     of_direction[grouped.of_row[rows]] = labels
     sums = np.zeros((n_clusters, X.shape[1]))
     np.add.at(sums, labels, w[rows, None] * X[rows])
     return ClusterProfile(
         n_prompts=np.bincount(labels, minlength=n_clusters),
         weights=totals,
-        n_directions=np.bincount(of_direction, minlength=n_clusters),
+        n_directions=np.bincount(of_direction[of_direction >= 0], minlength=n_clusters),
         n_at_medoid=np.bincount(labels[medoid_distances(X, clustering)[rows] == 0], minlength=n_clusters),
         silhouettes=np.bincount(labels, weights=w[rows] * clustering.samples[rows], minlength=n_clusters) / totals,
         means=sums / totals[:, None],

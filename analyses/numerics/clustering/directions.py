@@ -32,6 +32,22 @@ class Directions:
         """Number of directions."""
         return int(self.units.shape[0])
 
+    def restrict(self, kept: NDArray[np.bool_]) -> Directions:
+        """Some of the directions; rows of the others have none.
+
+        Args:
+            kept: ``(m,)`` which.
+        """
+        if kept.all():
+            return self
+        number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+        return Directions(
+            units=self.units[kept],
+            of_row=number[self.of_row],
+            weights=self.weights[kept],
+            first_rows=self.first_rows[kept],
+        )
+
 
 def group_directions(X: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Directions:
     """The distinct directions of the rows of a table.

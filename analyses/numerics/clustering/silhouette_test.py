@@ -1,4 +1,4 @@
-"""Clusters of a table beside those of tables drawn under a null, each with its own best number of clusters."""
+"""Clusters of a table beside those of tables drawn under a null, found by the same method."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.clustering.best_clustering import (
-    MEAN_TOLERANCE,
-    Clustering,
-    find_best_clustering,
-    find_best_number,
-)
+from analyses.numerics.clustering.best_clustering import MEAN_TOLERANCE, Clustering, find_best_number
+from analyses.numerics.clustering.cluster_methods import KMEANS, ClusterOptions, find_clusters
 from analyses.numerics.null_tables import NullTables, shuffle_table
 from analyses.numerics.similarity.score_table import PackedScores, unpack_bits
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
@@ -31,28 +27,40 @@ class SilhouetteTest:
 
     Attributes:
         observed: its clusters.
+        null_silhouettes: ``(n_permutations,)`` float64, the silhouette of each drawn table; NaN where it has fewer
+            than 2 distinct directions.
+        null_numbers: ``(n_permutations,)`` int64, number of clusters of each drawn table; 0 where it has no silhouette.
+        null_noise: ``(n_permutations,)`` float64, share of noise among its rows with a direction.
         null_by_number: ``(n_permutations, max_clusters - 1)`` float64, for each drawn table the mean silhouette at
-            2, 3, ... clusters; NaN where it has fewer distinct directions.
+            2, 3, ... clusters; NaN where it has fewer distinct directions. No columns for a method that finds its
+            number of clusters itself.
         reason: why no p-value is given, if there is one.
     """
 
     observed: Clustering
+    null_silhouettes: NDArray[np.float64]
+    null_numbers: NDArray[np.int64]
+    null_noise: NDArray[np.float64]
     null_by_number: NDArray[np.float64]
     reason: str = ""
 
     @property
     def max_clusters(self) -> int:
-        """The largest number of clusters that was tried."""
+        """The largest number of clusters that was tried; 1 where the method finds its number itself."""
         return int(self.null_by_number.shape[1]) + 1
 
     @property
     def caps(self) -> tuple[int, ...]:
         """Largest numbers of clusters to compare: those of `CAPS` below the largest tried, and that."""
+        if self.max_clusters == 1:
+            return ()
         return (*(cap for cap in CAPS if cap < self.max_clusters), self.max_clusters)
 
     @cached_property
     def best(self) -> PermutationTest:
-        """The largest silhouette over all numbers of clusters."""
+        """The silhouette of the clusters; over all numbers of clusters, it is the largest."""
+        if self.max_clusters == 1:
+            return self._compared(self.observed.silhouette, self.null_silhouettes)
         return self.up_to(self.max_clusters)
 
     def up_to(self, cap: int) -> PermutationTest:
@@ -79,18 +87,12 @@ class SilhouetteTest:
         """The observed table's best number of clusters where at most ``cap`` are tried."""
         return find_best_number(self.observed.by_number[: cap - 1])
 
-    @cached_property
-    def null_numbers(self) -> NDArray[np.int64]:
-        """``(n_permutations,)`` best number of clusters of each drawn table; 0 where there is none."""
-        return np.array([find_best_number(silhouettes) for silhouettes in self.null_by_number], dtype=np.int64)
-
 
 def silhouette_test(
     Q: NDArray[np.float64],
+    options: ClusterOptions = KMEANS,
     *,
     weights: NDArray[np.float64] | None = None,
-    max_clusters: int = 50,
-    n_restarts: int = 5,
     n_permutations: int = 200,
     null: Literal["columns", "margins"] = "columns",
     seed: int = 0,
@@ -102,9 +104,8 @@ def silhouette_test(
 
     Args:
         Q: ``(n, k)`` finite scores without gaps.
+        options: the method of both.
         weights: ``(n,)`` positive, of the rows, which keep them in every draw; None weighs every row 1.
-        max_clusters: largest number of clusters tried, at least 2.
-        n_restarts: for each number of clusters, at least 1.
         n_permutations: tables drawn.
         null: "columns" shuffles each column; "margins", for scores of 0 and 1, keeps the sums of rows too.
         seed: of the starts and the draws.
@@ -112,11 +113,19 @@ def silhouette_test(
     key = stream_key(seed)
     drawn = _margins(Q, seed) if null == "margins" else lambda permutation: shuffle_table(Q, key, permutation)
 
-    def clustered(table: NDArray[np.float64]) -> Clustering:
-        return find_best_clustering(table, weights=weights, max_clusters=max_clusters, n_restarts=n_restarts, key=key)
+    def describe(permutation: int) -> tuple[float, int, float, NDArray[np.float64]]:
+        clustering = find_clusters(drawn(permutation), options, weights=weights, key=key)
+        number = clustering.n_clusters if np.isfinite(clustering.silhouette) else 0
+        return clustering.silhouette, number, clustering.noise_share, clustering.by_number
 
-    by_number = map_blocks(lambda permutation: clustered(drawn(permutation)).by_number, n_permutations)
-    return SilhouetteTest(observed=clustered(Q), null_by_number=np.array(by_number))
+    silhouettes, numbers, noise, by_number = zip(*map_blocks(describe, n_permutations), strict=True)
+    return SilhouetteTest(
+        observed=find_clusters(Q, options, weights=weights, key=key),
+        null_silhouettes=np.array(silhouettes),
+        null_numbers=np.array(numbers, dtype=np.int64),
+        null_noise=np.array(noise),
+        null_by_number=np.array(by_number),
+    )
 
 
 def _margins(Q: NDArray[np.float64], seed: int) -> Callable[[int], NDArray[np.float64]]:
