@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,7 +34,6 @@ QUESTION = "comparison"
 MAX_TASKS = 6
 MAX_TEXT = 60
 MAX_FAILED = 3
-RUN = re.compile(r"run:(\d{1,18})")
 
 
 ONE_BENCHMARK = ("n_flips", "margin", "picture", "force", "record", "models", "tasks", "split", "filter", "runs")
@@ -120,6 +118,7 @@ def command(
         suffrage compare llama-3.1-70b qwen2.5-72b
     """
     from tracker.database import connect, transaction
+    from tracker.queries.comparing.named_pair import select_named_pair
     from tracker.queries.notices import list_notices
     from tracker.recording.pipeline import compute_report, run_analysis
 
@@ -132,7 +131,7 @@ def command(
         _compare_everywhere(engine, selection, (model_a, model_b), options, output_format)
         return
     with transaction(engine, write=False) as session:
-        selection, names = _chosen(session, selection, (model_a, model_b))
+        selection, names = select_named_pair(session, selection, (model_a, model_b))
     for notice in list_notices(session):
         warn(notice)
     parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed, "margin": margin}
@@ -198,6 +197,7 @@ def _find_models(session: Session, names: tuple[str, str]) -> tuple[str, str]:
     """
     from tracker.errors import NotFoundError
     from tracker.queries.catalogue.model_names import find_model
+    from tracker.queries.comparing.named_pair import RUN
     from tracker.queries.resolution import find_benchmark
 
     example = f"suffrage compare BENCHMARK {' '.join(names)}"
@@ -222,30 +222,6 @@ def _find_models(session: Session, names: tuple[str, str]) -> tuple[str, str]:
     if result[0] == result[1]:
         raise click.UsageError(f"Both models are {result[0]}. Name two models.")
     return result[0], result[1]
-
-
-def _chosen(session: Session, selection: Selection, names: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
-    """Return the selection of two models or runs, and the names of their columns."""
-    from tracker.queries.catalogue.model_names import find_model
-    from tracker.queries.resolution import find_benchmark, find_metric, select_runs
-
-    runs = [RUN.fullmatch(name) for name in names]
-    if not any(runs):
-        a, b = (find_model(session, name).name for name in names)
-        return replace(selection, models=(a, b)), (a, b)
-    benchmark = find_benchmark(session, selection.benchmark)
-    keys = []
-    for name, run in zip(names, runs, strict=True):
-        if run is not None:
-            keys.append(int(run[1]))
-            continue
-        only = replace(selection, models=(find_model(session, name).name,))
-        metric, _ = find_metric(session, benchmark, only, ("prompt",))
-        keys += [row.id for row in select_runs(session, benchmark, metric, "prompt", only)]
-    selection = replace(selection, runs=tuple(keys))
-    metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-    columns = {run.id: run.column for run in select_runs(session, benchmark, metric, "prompt", selection)}
-    return selection, (columns[keys[0]], columns[keys[1]])
 
 
 def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: str) -> None:
