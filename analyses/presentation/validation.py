@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tracker.errors import SelectionError
+from tracker.queries.ranking.leaderboard_intervals import MAX_TESTED_MODELS, explain_too_many
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -49,6 +50,11 @@ def collect_errors(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, 
 def check_minimum(least: int, **options: int) -> ValidationErrors:
     """Check options that have a minimum."""
     return {f"{name} is {value}; it must be at least {least}.": value < least for name, value in options.items()}
+
+
+def check_pairs(n_models: int) -> ValidationErrors:
+    """Check that arrays of all pairs of models fit in memory."""
+    return {explain_too_many(n_models): n_models > MAX_TESTED_MODELS}
 
 
 def check_time_limit(time_limit: float) -> ValidationErrors:

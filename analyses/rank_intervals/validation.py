@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.validation import ValidationErrors, check_minimum
-from tracker.queries.ranking.leaderboard_intervals import MAX_TESTED_MODELS, explain_too_many
+from analyses.presentation.validation import ValidationErrors, check_minimum, check_pairs
 from tracker.queries.score_validation import check_finite
 
 
@@ -25,7 +24,7 @@ def find_problems(
         **check_minimum(0, n_resamples=n_resamples, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
         **check_finite(Q),
-        explain_too_many(Q.shape[1]): Q.shape[1] > MAX_TESTED_MODELS,
+        **check_pairs(Q.shape[1]),
         f"Ranks need 2 models with enough scores, here: {Q.shape[1]}.{advice or ' Choose more models.'}": Q.shape[1]
         < 2,
     }

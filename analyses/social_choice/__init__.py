@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 
 from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.presentation.epsilon_option import parse_epsilon_option
-from analyses.presentation.validation import validate
+from analyses.presentation.validation import check_pairs, validate
 from analyses.social_choice import figures, tables
 from analyses.social_choice.method import SensitivityOptions, measure_social_choice
 from analyses.social_choice.summary import summarize
@@ -65,7 +65,7 @@ def analyze(
     """Compute diversity and both sensitivities of a benchmark.
 
     Args:
-        scores: at least 3 models; missing scores are allowed, see docs/reference/statistics/social-choice.md.
+        scores: 3 to 2,000 models; missing scores are allowed, see docs/reference/statistics/social-choice.md.
         system: one sensitivity, or both.
         columns: whether tasks are standardised before they are weighted.
         epsilon: in (0, 1].
@@ -83,6 +83,7 @@ def analyze(
     table = field.scores
     validate(
         {
+            **check_pairs(table.n_models),
             **check_choices(system=system, columns=columns, win_rate=win_rate, method=method),
             **check_options(table.models, top=top, top_models=top_models, time_limit=time_limit, seed=seed),
         }

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.voting.rules import VotingRule
-from analyses.presentation.validation import validate
+from analyses.presentation.validation import check_pairs, validate
 from analyses.voting_rules import figures, tables
 from analyses.voting_rules.method import apply_voting_rules
 from analyses.voting_rules.summary import summarize
@@ -40,16 +40,17 @@ def analyze(
     """Apply all voting rules to the scores of a benchmark.
 
     Args:
-        scores: at least 3 models; models without a score are left out, with a warning.
+        scores: 3 to 2,000 models; models without a score are left out, with a warning.
         rule: see `apply_voting_rules`.
         time_limit: seconds, at least 0.
 
     Raises:
-        SelectionError: fewer than 3 models, infinite scores, or an option out of range.
+        SelectionError: fewer than 3 models or too many for pairs, infinite scores, or an option out of range.
     """
     validate(check_options(rule=rule, time_limit=time_limit))
     field = select_rankable(scores)
     kept = field.scores
+    validate(check_pairs(kept.n_models))
     exact = exact_scores(kept.T, kept.n_prompts, higher_is_better=kept.higher_is_better)
     finding = apply_voting_rules(exact, models=kept.models, tasks=kept.tasks, rule=rule, time_limit=time_limit)
     built_tables = tables.build_tables(finding)

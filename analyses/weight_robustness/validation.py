@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.validation import check_minimum, validate
+from analyses.presentation.validation import check_minimum, check_pairs, validate
 from tracker.queries.score_validation import check_finite
 
 MAX_BYTES = 1 << 29
@@ -28,5 +28,6 @@ def validate_weighting(Q: NDArray[np.float64], *, n_draws: int, method: str, see
                 method == "sampling" and n_draws > most
             ),
             **check_finite(Q),
+            **check_pairs(Q.shape[1]),
         }
     )

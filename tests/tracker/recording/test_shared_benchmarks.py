@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from tracker.cli import suffrage
 from tracker.errors import NotFoundError, SelectionError
+from tracker.recording.comparing.shared_benchmarks import SharedBenchmark, pool_rows
 from tracker.statistics.pooling.random_effects import pool_differences
 
 FEW = ("--resamples", "99")
@@ -119,3 +120,32 @@ class TestErrors:
             call(url, "compare", "a", "b", "--metric", "f1")
         with pytest.raises(NotFoundError, match="No model 'c'"):
             call(url, "compare", "a", "c")
+
+
+class TestMissingScores:
+    def row(self, difference: float, gap: float) -> SharedBenchmark:
+        extremes = ((difference - gap, 0.02), (difference + gap, 0.02)) if gap else None
+        return SharedBenchmark(
+            benchmark=f"b{difference}",
+            metric="accuracy",
+            n=100,
+            mean_a=0.5,
+            mean_b=0.5 - difference,
+            difference=difference,
+            stderr=0.02,
+            low=None,
+            high=None,
+            pvalue=None,
+            extremes=extremes,
+        )
+
+    def test_the_overall_difference_holds_for_every_value_of_missing_scores(self) -> None:
+        differences = (0.1, 0.12, 0.14, 0.16)
+        complete = pool_rows([self.row(value, 0.0) for value in differences])
+        assert complete.low == pool_differences(np.array(differences), np.full(4, 0.02)).low
+        few, many = (pool_rows([self.row(value, gap) for value in differences]) for gap in (0.02, 0.2))
+        assert (few.mean, many.mean) == (complete.mean, complete.mean)
+        assert few.low == pytest.approx(complete.low - 0.02)
+        assert few.high == pytest.approx(complete.high + 0.02)
+        assert complete.pvalue < few.pvalue < 0.05
+        assert many.pvalue == 1.0

@@ -80,11 +80,7 @@ def _print_board(board: Leaderboard) -> None:
     inform(
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
     )
-    print_rows(
-        [_columns(row, board.rank_intervals.get(row.model), board) for row in board.rows],
-        "table",
-        drop_order=DROP_ORDER,
-    )
+    print_rows(_list_columns(board), "table", drop_order=DROP_ORDER)
     _print_warnings(board)
     groups = [
         sentence
@@ -118,23 +114,34 @@ def _interval_fields(board: Leaderboard, row: LeaderboardRow, names: list[str]) 
     return {name: values.get(name.removeprefix("rank_")) for name in names}
 
 
-def _columns(row: LeaderboardRow, interval: RankInterval | None, board: Leaderboard) -> dict[str, object]:
-    ranks = {} if not board.rank_intervals else {"ranks": "" if interval is None else _span(interval)}
-    return {
-        "rank": None if row.rank is None else Decimal(f"{row.rank:g}"),  # 2, or 1.5 for two that share the first two
-        **ranks,
-        "model": row.model,
-        "mean": row.mean,
-        "95 % low": row.low,
-        "95 % high": row.high,
-        "stderr": row.stderr,
-        **({"stratified": row.stderr_stratified} if board.is_stratified else {}),
-        **({"clustered": row.stderr_clustered} if board.is_clustered else {}),
-        "n": row.n,
-        "coverage": row.coverage,
-        "run": row.run_id,
-        **({"unverified": row.unverified != ""} if any(row.unverified for row in board.rows) else {}),
-    }
+def _list_columns(board: Leaderboard) -> list[dict[str, object]]:
+    """Return the cells of each row by the title of their column; columns without any value are left out."""
+    has_ranks, is_stratified, is_clustered = bool(board.rank_intervals), board.is_stratified, board.is_clustered
+    is_unverified = any(row.unverified for row in board.rows)
+    rows: list[dict[str, object]] = []
+    for row in board.rows:
+        interval = board.rank_intervals.get(row.model)
+        cells: dict[str, object] = {
+            "rank": None if row.rank is None else Decimal(f"{row.rank:g}")  # 2, or 1.5 for two that share the first two
+        }
+        if has_ranks:
+            cells["ranks"] = "" if interval is None else _span(interval)
+        cells |= {
+            "model": row.model,
+            "mean": row.mean,
+            "95 % low": row.low,
+            "95 % high": row.high,
+            "stderr": row.stderr,
+        }
+        if is_stratified:
+            cells["stratified"] = row.stderr_stratified
+        if is_clustered:
+            cells["clustered"] = row.stderr_clustered
+        cells |= {"n": row.n, "coverage": row.coverage, "run": row.run_id}
+        if is_unverified:
+            cells["unverified"] = row.unverified != ""
+        rows.append(cells)
+    return rows
 
 
 def _span(interval: RankInterval) -> str:

@@ -37,7 +37,10 @@ class SharedBenchmark:
         n: shared prompts.
         mean_a, mean_b: means as stored.
         difference: positive if the first model is better.
-        stderr, low, high, pvalue: of the difference; None if undefined.
+        stderr: of the difference; None if undefined.
+        low, high, pvalue: of the difference, for every value of missing scores; None if undefined.
+        extremes: the difference and its error with every missing score set against the first model, and for it; None if
+            no score is missing.
         holm: the p-value adjusted for all benchmarks; None without one.
         bounds: smallest and largest possible score; None if either is unknown.
         unpooled: why the difference is not in an overall one; '' if it is.
@@ -56,6 +59,7 @@ class SharedBenchmark:
     holm: float | None = None
     bounds: tuple[float, float] | None = None
     unpooled: str = ""
+    extremes: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +146,16 @@ def _compare(
         high=values["high"],
         pvalue=values["pvalue"],
         bounds=(metric.lower or 0.0, metric.upper or 0.0) if has_bounds else None,
+        extremes=_read_extremes(values),
     )
+
+
+def _read_extremes(values: Mapping[str, float | None]) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """Return the extremes of the difference with their errors, from the metrics; None if no score is missing."""
+    if values.get("all.least") is None:
+        return None
+    least, most = ((values[f"all.{name}"] or 0.0, values[f"all.{name}.stderr"] or 0.0) for name in ("least", "most"))
+    return least, most
 
 
 def _pool(models: tuple[str, str], rows: Sequence[SharedBenchmark], failed: Mapping[str, str]) -> SharedBenchmarks:
@@ -154,9 +167,27 @@ def _pool(models: tuple[str, str], rows: Sequence[SharedBenchmark], failed: Mapp
     pooled = {}
     for bounds in sorted({row.bounds for row in explained if row.bounds is not None and not row.unpooled}):
         chosen = [row for row in explained if row.bounds == bounds and not row.unpooled]
-        differences, errors = (np.array([getattr(row, name) for row in chosen]) for name in ("difference", "stderr"))
-        pooled[bounds] = pool_differences(differences, errors)
+        pooled[bounds] = pool_rows(chosen)
     return SharedBenchmarks(models=models, rows=tuple(explained), pooled=pooled, failed=failed)
+
+
+def pool_rows(rows: Sequence[SharedBenchmark]) -> PooledDifference:
+    """Return the overall difference; its interval and p-value hold for every value of missing scores.
+
+    Args:
+        rows: at least `MIN_STUDIES` with positive errors, in one unit.
+    """
+    measured = [(row.difference, row.stderr or 0.0) for row in rows]
+    pooled = pool_differences(*np.array(measured).T)
+    cases = []
+    for place in (0, 1):
+        ends = [row.extremes[place] if row.extremes else known for row, known in zip(rows, measured, strict=True)]
+        if ends == measured or not all(error > 0 for _, error in ends):
+            return pooled
+        cases.append(pool_differences(*np.array(ends).T))
+    worst, best = cases
+    pvalue = worst.pvalue if worst.mean > 0 else best.pvalue if best.mean < 0 else 1.0
+    return replace(pooled, low=min(pooled.low, worst.low), high=max(pooled.high, best.high), pvalue=pvalue)
 
 
 def _explain_unpooled(row: SharedBenchmark, usable: Mapping[tuple[float, float] | None, int]) -> str:
