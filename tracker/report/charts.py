@@ -126,8 +126,8 @@ def _agreement(contents: Contents, names: Sequence[str]) -> Chart | None:
     if scores is None or scores.n_models < 2 or scores.n_prompts < 2:
         return None
     names = names[: int(math.sqrt(MAX_CELLS))]
-    values = compute_agreement(scores.Q) if scores.is_binary else compute_correlations(scores.Q)
-    agreement = _in_order(scores.models, _in_order(scores.models, values, names).T, names)
+    Q = _in_order(scores.models, scores.Q.T, names).T
+    agreement = compute_agreement(Q) if scores.is_binary else compute_correlations(Q)
     format_cell = format_share if scores.is_binary else format_score
     unit = "of prompts with equal scores" if scores.is_binary else "correlation"
     hover = [

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.queries.ranking.leaderboard_intervals import MAX_TESTED_MODELS, explain_too_many
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.queries.selection import TRIAL_POLICIES, Selection
@@ -98,8 +99,8 @@ def plan_comparison(
 
     Raises:
         NotFoundError: a benchmark, metric, model, task or run does not exist.
-        SelectionError: an option is out of range, no pair has a variance, ``n_trials`` is set and no prompt has several
-            trials, or scores are missing under ``fail``.
+        SelectionError: an option is out of range, there are too many models, no pair has a variance, ``n_trials`` is
+            set and no prompt has several trials, or scores are missing under ``fail``.
     """
     _check_options(effect, power, level)
     selection = choose_policy(session, selection, default="common", supported=TRIAL_POLICIES, subject="plan")
@@ -109,8 +110,10 @@ def plan_comparison(
         if is_so:
             raise SelectionError(problem)
     groups = clusters.group(trials.scores.prompt_ids)
-    pairs = list_pairs(trials, groups)
     n_models = len(trials.scores.models)
+    if n_models > MAX_TESTED_MODELS:
+        raise SelectionError(explain_too_many(n_models))
+    pairs = list_pairs(trials, groups)
     if not pairs:
         raise SelectionError(
             f"No two of {n_models} models of {trials.scores.benchmark} have differences with a variance. A plan needs "
