@@ -9,6 +9,7 @@ import numpy as np
 from analyses.comparison.method import ModelComparison
 from analyses.numerics.comparing.paired_comparison import PairedComparison
 from analyses.numerics.comparing.task_differences import TaskDifference
+from analyses.presentation.number_format import format_difference
 from tracker.queries.findings.summary import Summary
 from tracker.statistics.planning.power import ALPHA, POWER
 
@@ -33,18 +34,18 @@ def _headline_with_margin(finding: ModelComparison) -> str:
     if test is None:
         return _headline(finding)
     is_better = finding.pvalue <= 1 - pair.level
-    interval = f"{1 - 2 * test.alpha:.0%} interval {test.low:.4f} to {test.high:.4f}"
+    interval = f"{1 - 2 * test.alpha:.0%} interval {format_difference(test.low)} to {format_difference(test.high)}"
     if test.is_equivalent:
         verdict = f"{names[0]} and {names[1]} are equivalent within ±{test.margin:g}"
         if is_better:
             ahead = names[0] if pair.best.mean > 0 else names[1]
             return f"{verdict}: {ahead} is better, but by less than the margin ({interval})."
-        return f"{verdict}: their difference is {pair.best.mean:.4f} ({interval})."
+        return f"{verdict}: their difference is {format_difference(pair.best.mean)} ({interval})."
     if is_better or np.isnan(test.low):
         return _headline(finding)
     return (
         f"Inconclusive: {names[0]} and {names[1]} are neither significantly different nor equivalent within "
-        f"±{test.margin:g} (difference {pair.best.mean:.4f}, {interval})."
+        f"±{test.margin:g} (difference {format_difference(pair.best.mean)}, {interval})."
     )
 
 
@@ -57,9 +58,10 @@ def _describe_margin(finding: ModelComparison) -> str:
     if np.isnan(test.low):
         return f"Equivalence within ±{test.margin:g} is not tested: there is no {level} interval."
     lies = "lies" if test.is_equivalent else "does not lie"
+    interval = f"{format_difference(test.low)} to {format_difference(test.high)}"
     return (
-        f"Equivalence: the {level} interval, {test.low:.4f} to {test.high:.4f}, {lies} within ±{test.margin:g} (two "
-        f"one-sided tests, {test.test}, {_p(test.pvalue)})."
+        f"Equivalence: the {level} interval, {interval}, {lies} within ±{test.margin:g} (two one-sided tests, "
+        f"{test.test}, {_p(test.pvalue)})."
     )
 
 
@@ -69,7 +71,7 @@ def _headline(finding: ModelComparison) -> str:
     if not pair.advantage.any() and not is_open:
         return f"{names[0]} and {names[1]} have the same score on every shared prompt."
     ahead, behind = names if best.mean >= 0 else names[::-1]
-    size = f"{abs(best.mean):.4f}"
+    size = f"{format_difference(abs(best.mean))}"
     if np.isnan(best.stderr):
         return f"{ahead} is ahead of {behind} by {size}, on too few prompts for a test."
     numbers = f"({_describe_interval(finding)}{_p(finding.pvalue)})"
@@ -93,7 +95,7 @@ def _describe_interval(finding: ModelComparison) -> str:
         return ""
     if best.mean < 0:
         low, high = -high, -low
-    return f"{finding.comparison.level:.0%} interval {low:.4f} to {high:.4f}, "
+    return f"{finding.comparison.level:.0%} interval {format_difference(low)} to {format_difference(high)}, "
 
 
 def _describe_missing(finding: ModelComparison) -> Iterator[str]:
@@ -102,16 +104,17 @@ def _describe_missing(finding: ModelComparison) -> Iterator[str]:
     if cases is None:
         return
     n = f"{cases.n_missing:,} score{'s are' if cases.n_missing > 1 else ' is'} missing"
+    least, most = (format_difference(case.best.mean) for case in (cases.worst, cases.best))
     yield (
-        f"{n}. On all {cases.n:,} prompts the difference is therefore from {cases.worst.best.mean:.4f} to "
-        f"{cases.best.best.mean:.4f}; --missing common uses the shared prompts alone."
+        f"{n}. On all {cases.n:,} prompts the difference is therefore from {least} to {most}; --missing common uses "
+        "the shared prompts alone."
     )
 
 
 def _describe_means(pair: PairedComparison, names: tuple[str, str], cluster: str) -> str:
     best = pair.best
     n = f"{pair.n:,} shared prompt{'s' * (pair.n != 1)}"
-    means = f"Means on {n}: {names[0]} {pair.mean_a:.4f}, {names[1]} {pair.mean_b:.4f}."
+    means = f"Means on {n}: {names[0]} {format_difference(pair.mean_a)}, {names[1]} {format_difference(pair.mean_b)}."
     if np.isnan(best.stderr) or not pair.advantage.any():
         return means
     if pair.stratified is not None:
@@ -120,7 +123,7 @@ def _describe_means(pair: PairedComparison, names: tuple[str, str], cluster: str
         kind = "prompts as independent"
     else:
         kind = f"clustered by {cluster}: {best.n_units} clusters{'' if pair.is_even else ' of very unequal sizes'}"
-    return f"{means} Standard error of the difference {best.stderr:.4f} ({kind})."
+    return f"{means} Standard error of the difference {format_difference(best.stderr)} ({kind})."
 
 
 def _describe_tests(pair: PairedComparison) -> str:
@@ -166,7 +169,8 @@ def _list_caveats(finding: ModelComparison) -> Iterator[str]:
 def _describe_power(pair: PairedComparison) -> str:
     if np.isnan(pair.detectable):
         return ""
-    return f"Power {POWER:.0%} needs a true difference of {pair.detectable:.4f} (two-sided t-test at {ALPHA:g})."
+    size = format_difference(pair.detectable)
+    return f"Power {POWER:.0%} needs a true difference of {size} (two-sided t-test at {ALPHA:g})."
 
 
 def _describe_flips(pair: PairedComparison, names: tuple[str, str]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from analyses.drift.method import Drift
 from analyses.numerics.comparing.run_steps import RunStep
+from analyses.presentation.number_format import format_difference
 from tracker.name_lists import join_names
 from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.history import RunHistory
@@ -43,11 +44,12 @@ def _headline(finding: Drift, drifted: Sequence[RunStep]) -> str:
     if not step.n_better and not step.n_worse:
         return f"{owner} has the same score on every shared prompt in both runs."
     if np.isnan(step.holm):
-        return f"{owner} changed by {step.change:+.4f}, on too few prompts for a test."
+        return f"{owner} changed by {format_difference(step.change, sign='+')}, on too few prompts for a test."
     if drifted:
         verb = "rose" if step.change > 0 else "fell"
-        return f"{owner} {verb} by {abs(step.change):.4f} between its two runs (p = {step.holm:.2g})."
-    return f"{owner} changed by {step.change:+.4f} between its two runs, not significantly (p = {step.holm:.2g})."
+        return f"{owner} {verb} by {format_difference(abs(step.change))} between its two runs (p = {step.holm:.2g})."
+    change = format_difference(step.change, "+")
+    return f"{owner} changed by {change} between its two runs, not significantly (p = {step.holm:.2g})."
 
 
 def _describe_many_steps(finding: Drift, drifted: Sequence[RunStep], owner: str) -> str:
@@ -59,7 +61,7 @@ def _describe_many_steps(finding: Drift, drifted: Sequence[RunStep], owner: str)
     verb = "rose" if largest.change > 0 else "fell"
     runs = f"from run {finding.runs[largest.before]} to {finding.runs[largest.after]}"
     count = f"{len(drifted):,} of {n_steps} changes {'is' if len(drifted) == 1 else 'are'} {test}"
-    return f"{finding.models[largest.after]} {verb} by {abs(largest.change):.4f} {runs}; {count}."
+    return f"{finding.models[largest.after]} {verb} by {format_difference(abs(largest.change))} {runs}; {count}."
 
 
 def describe_step(finding: Drift, step: RunStep) -> str:
@@ -67,12 +69,12 @@ def describe_step(finding: Drift, step: RunStep) -> str:
     name, before, after = finding.models[step.after], finding.runs[step.before], finding.runs[step.after]
     if not step.n:
         return f"{name}, runs {before} and {after}: no shared prompt."
-    where = f"{name}, run {before} to {after}: {step.change:+.4f} on {step.n:,} shared prompts"
+    where = f"{name}, run {before} to {after}: {format_difference(step.change, sign='+')} on {step.n:,} shared prompts"
     flips = f"{step.n_better:,} better, {step.n_worse:,} worse"
     if np.isnan(step.holm):
         return f"{where} ({flips})."
     clusters = f", {step.n_clusters} clusters" if step.n_clusters else ""
-    return f"{where} ({flips}; standard error {step.stderr:.4f}{clusters}; p = {step.holm:.2g})."
+    return f"{where} ({flips}; standard error {format_difference(step.stderr)}{clusters}; p = {step.holm:.2g})."
 
 
 def collect_warnings(history: RunHistory, steps: Sequence[RunStep]) -> list[str]:
@@ -105,9 +107,10 @@ def _describe_missing(history: RunHistory, step: RunStep) -> str:
         return "Their missing scores are replaced by the worst possible score."
     if step.least == step.most or np.isnan(step.least):
         return "Only shared prompts are compared."
+    least, most = format_difference(step.least, "+"), format_difference(step.most, "+")
     return (
-        f"On all of them the change is from {step.least:+.4f} to {step.most:+.4f}, and the test holds for that range; "
-        "--missing common compares shared prompts alone."
+        f"On all of them the change is from {least} to {most}, and the test holds for that range; --missing common "
+        "compares shared prompts alone."
     )
 
 

@@ -13,7 +13,7 @@ from scipy import special
 
 from analyses.numerics.weighting.rank_draws import RankDraws, draw_rankings
 from analyses.numerics.weighting.simplex import compute_lead_chances, density, moments, quantiles
-from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.ranking import TIE_TOLERANCE, overflow_exponent
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -167,6 +167,8 @@ def _gaps(X: Matrix, alpha: Vector) -> tuple[Matrix, Matrix]:
     """Mean difference of every two models, and its standard error from the differences prompt by prompt."""
     k = X.shape[1]
     gap, error = np.zeros((k, k)), np.zeros((k, k))
+    exponent = overflow_exponent(X)
+    X = np.ldexp(X, -exponent)
     share, n = alpha / alpha.sum(), alpha.sum()
     slack = TIE_TOLERANCE * np.abs(X).max(initial=0.0)
     for i in range(k - 1):
@@ -174,7 +176,7 @@ def _gaps(X: Matrix, alpha: Vector) -> tuple[Matrix, Matrix]:
         mean = share @ d
         gap[i, i + 1 :] = np.where(np.abs(mean) <= slack, 0.0, mean)
         error[i, i + 1 :] = np.sqrt(share @ (d - gap[i, i + 1 :]) ** 2 / max(n - 1, np.finfo(float).eps))
-    return gap - gap.T, error + error.T
+    return np.ldexp(gap - gap.T, exponent), np.ldexp(error + error.T, exponent)
 
 
 def _places(drawn: RankDraws, twins: NDArray[np.int64]) -> tuple[Matrix, Vector, Vector, Vector]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.means import design_variance
+from tracker.statistics.ranking import overflow_exponent
 
 MIN_CLUSTERS = 10
 """Below this effective number of clusters, a clustered error is itself imprecise."""
@@ -44,6 +45,7 @@ def measure_spread(Q: NDArray[np.float64], groups: Grouping) -> ClusterSpread | 
     """
     n, sizes = len(Q), groups.sizes.astype(np.float64)
     Q = Q[:, ~np.isnan(Q).any(axis=0)]
+    Q = np.ldexp(Q, -overflow_exponent(Q))  # all results are ratios
     Q = Q[:, np.ptp(Q, axis=0) > 0] if Q.size else Q
     if not Q.shape[1] or groups.n_groups < 2 or groups.n_groups == n:
         return None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.ranking import overflow_exponent
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFamilies:
@@ -83,6 +85,7 @@ def compute_typicality(Q: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns:
         ``(k,)`` in [-1, 1]; NaN for constant scores.
     """
+    Q = np.ldexp(Q, -overflow_exponent(Q))
     is_measured = ~np.isnan(Q)
     n, total = is_measured.sum(axis=1), np.where(is_measured, Q, 0.0).sum(axis=1)
     typicality = np.full(Q.shape[1], np.nan)
