@@ -18,8 +18,15 @@ from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.model_details import clean_model_name, read_model_details
 from tracker.ingest.tables.names.column_headings import clean_heading
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
-from tracker.ingest.tables.table_rows import describe_rows, drop_settings, drop_side_rows, drop_summaries, select_splits
-from tracker.ingest.tables.task_matrix import drop_averages, read_task_matrix
+from tracker.ingest.tables.scores.task_matrix import drop_averages, read_task_matrix
+from tracker.ingest.tables.table_rows import (
+    describe_rows,
+    drop_settings,
+    drop_side_rows,
+    drop_summaries,
+    drop_titles,
+    select_splits,
+)
 from tracker.name_lists import join_names
 
 NAME = "leaderboard-table"
@@ -70,10 +77,15 @@ def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions)
     problems = TableProblems(table)
     matrix = read_task_matrix(table, layout, options, problems)
     if not problems.count and not options.task_columns:
-        matrix, averages = drop_averages(matrix)
+        matrix, averages = drop_averages(table.path, matrix)
         if averages:
             names = join_names(map(repr, averages), MAX_NAMES)
             yield f"skipped {names}: averages of other columns (--task-columns stores them too)"
+    has_scores = np.asarray(np.isfinite(matrix.T).any(axis=0), dtype=bool)
+    if not problems.count and has_scores.any() and not has_scores.all():
+        table, titles = drop_titles(table, layout.key, has_scores)
+        matrix, problems = matrix.of_rows(has_scores), TableProblems(table)
+        yield f"skipped rows without scores: {describe_rows(titles)}"
     models = factorize(table, layout.key)
     described = parse_runs(table, {**layout.roles, "model": layout.key}, options, problems)
     problems.check()

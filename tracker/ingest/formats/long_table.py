@@ -32,7 +32,7 @@ from tracker.ingest.measurement import (
 from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import metric_of_columns
 from tracker.ingest.tables.read_layout import describe_layout, require_layout
-from tracker.ingest.tables.scales import unify_percentages
+from tracker.ingest.tables.scores.scales import unify_percentages
 from tracker.ingest.tables.table_rows import select_splits
 
 NAME = "long-table"

@@ -23,10 +23,10 @@ from tracker.ingest.files.tabular.run_rows import TableRuns, parse_runs
 from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, TaskScores, metric_description
 from tracker.ingest.tables import find_layout
-from tracker.ingest.tables.directions import apply_direction
 from tracker.ingest.tables.layout import TableLayout, metric_of_columns
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
-from tracker.ingest.tables.scales import advise_percentages, check_scales, unify_percentages
+from tracker.ingest.tables.scores.directions import apply_direction
+from tracker.ingest.tables.scores.scales import advise_percentages, check_scales, unify_percentages
 from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
 
 NAME = "task-score-table"

@@ -35,7 +35,7 @@ from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.model_details import clean_model_name
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
-from tracker.ingest.tables.scales import check_scales, unify_percentages
+from tracker.ingest.tables.scores.scales import check_scales, unify_percentages
 from tracker.ingest.tables.table_rows import describe_rows, drop_summaries, select_splits
 
 NAME = "wide-table"

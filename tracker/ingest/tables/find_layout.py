@@ -27,9 +27,11 @@ from tracker.ingest.tables.rejections import (
     explain_lines,
     explain_long,
     explain_unnamed_model,
+    reject_flags,
     reject_scores,
     reject_unread_scores,
 )
+from tracker.ingest.tables.scores.flags import find_flags
 from tracker.ingest.tables.table_columns import ColumnError, ColumnRole, TableColumns, profile_columns
 from tracker.ingest.tables.unsupported_tables import find_vote_columns, find_weight_columns
 from tracker.name_lists import join_names
@@ -182,6 +184,11 @@ def _find_cross(
         unread = reject_unread_scores(table, {best.key, *best.values, *table.roles.values()})
         if unread is not None:
             return unread
+    if best.orientation == "leaderboard" and not takes_texts:
+        flags = find_flags(table, best.values, options.known_names)
+        if flags.unclear:
+            return reject_flags(path, flags.unclear, best.values)
+        best = replace(best, values=[name for name in best.values if name not in flags.certain])
     return _cross_layout(table, best, takes_texts=takes_texts)
 
 

@@ -14,7 +14,8 @@ from tracker.ingest.files.tabular.number_cells import MEDALS
 from tracker.ingest.files.tabular.table import FileTable
 from tracker.ingest.tables.names.column_headings import clean_heading
 
-LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\([^)]*\)$|^<a\b[^>]*>(?P<html>[^<]+)</a>$", re.I)
+LINK = re.compile(r"^<a\b[^>]*>(?P<html>[^<]+)</a>$", re.I)
+INNER_LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?:[^()]|\([^()]*\))*\)")
 ORNAMENTS = re.compile(rf"^[\s*{MEDALS}\ufe0f]+|[\s*{MEDALS}\ufe0f]+$")
 PARAMETERS = re.compile(
     r"^#?\s*(?:num(?:ber)?[\s_](?:of[\s_])?)?param(?:eter)?s?\s*(?:\((?P<unit>[kmbt])\w*\)|[\s_](?P<word>[kmbt]))?$",
@@ -27,9 +28,9 @@ MAX_LENGTH = 200
 
 def clean_model_name(name: str) -> str:
     """Return the name of a model without medals, bold print and link."""
-    plain = ORNAMENTS.sub("", name)
+    plain = INNER_LINK.sub(r"\g<text>", ORNAMENTS.sub("", name))
     match = LINK.match(plain)
-    return ORNAMENTS.sub("", match["text"] or match["html"]) if match is not None else plain
+    return ORNAMENTS.sub("", match["html"] if match is not None else plain)
 
 
 def read_model_details(table: FileTable, columns: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from tracker.ingest.files.tabular.cells import is_number, shorten
 from tracker.ingest.files.tabular.number_cells import has_decimal_comma
@@ -49,6 +50,41 @@ def reject_unread_scores(table: TableColumns, used: Collection[str]) -> TableRej
         0.9,
         is_final=True,
     )
+
+
+def reject_flags(path: Path, names: Sequence[str], values: Sequence[str]) -> TableRejection:
+    """Return that columns of 0 and 1 beside scores are flags of the models, or tasks.
+
+    Args:
+        path: the file, for the commands.
+        names: the columns.
+        values: all columns of scores.
+    """
+    listing = join_names(map(repr, names), MAX_NAMES)
+    verb = "hold" if len(names) > 1 else "holds"
+    return TableRejection(
+        f"{listing} {verb} 0 and 1 beside other scores: flags of the models, or tasks. Nothing was stored.",
+        advise_columns(path, "flags", names, values),
+        "leaderboard-table",
+        0.9,
+        is_final=True,
+    )
+
+
+def advise_columns(path: Path, noun: str, names: Sequence[str], values: Sequence[str]) -> str:
+    """Return the command that skips columns, and the one that stores them as tasks.
+
+    Args:
+        path: the file.
+        noun: what the columns are if they are no tasks.
+        names: the columns.
+        values: all columns of scores.
+    """
+    command = ["suffrage", "ingest", str(path)]
+    skip = shlex.join(command + [part for name in names for part in ("--ignore-columns", name)])
+    store = shlex.join(command + [part for name in values[:MAX_NAMES] for part in ("--task-columns", name)])
+    more = f" … (and the {len(values) - MAX_NAMES} other tasks)" if len(values) > MAX_NAMES else ""
+    return f"Choose a reading:\n  {noun}: {skip}\n  tasks: {store}{more}"
 
 
 def explain_unnamed_model(table: TableColumns, best: CrossReading, known: KnownNames | None) -> TableRejection | None:

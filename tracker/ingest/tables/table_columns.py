@@ -34,8 +34,10 @@ QUANTITY = re.compile(
 )
 MARKUP = re.compile(r"</?[a-z]+>|\\[a-z]+\{?|[{}$]", re.I)
 SCORE_LIKE = re.compile(r"^[^\w]*\d+(?:[.,]\d+)?(?:[^A-Za-z:]*|\s*(?:points|pts|pp)\.?|\s*[(\[]\d+[\s\-]shots?[)\]])$")
-DATE_LIKE = re.compile(r"^\s*\d{1,4}([/.\-])\d{1,2}\1\d{1,4}\s*$")
+DATE_LIKE = re.compile(r"^\s*\d{1,4}([/.\-])\d{1,2}\1\d{1,4}\s*$|^\s*\d{4}_\d\d_\d\d\b")
 YEARS = range(1990, 2100)
+MIN_TEXTS = 3
+"""Distinct texts beside a few numbers, such as the company 360, that make a column one of texts."""
 
 
 class ColumnRole(StrEnum):
@@ -109,7 +111,7 @@ class TableColumn:
             return ColumnRole.STDERR
         if is_side_heading(self.heading) or (self.share_of_numbers and self._is_rank_or_year()):
             return ColumnRole.SIDE
-        return ColumnRole.NUMBERS if self.share_of_numbers else ColumnRole.TEXTS
+        return ColumnRole.TEXTS if not self.share_of_numbers or self._is_mostly_texts() else ColumnRole.NUMBERS
 
     def looks_like_scores(self) -> bool:
         """Return whether most cells hold a number in an unknown notation, such as ``71.2 (0.3)`` or ``71,2``."""
@@ -118,8 +120,20 @@ class TableColumn:
         plain = [cell.strip() for cell in self.cells if not QUANTITY.match(cell.strip()) and not DATE_LIKE.match(cell)]
         return 2 * sum(SCORE_LIKE.match(MARKUP.sub("", cell)) is not None for cell in plain) > len(self.cells)
 
+    def _is_mostly_texts(self) -> bool:
+        """Return whether few cells are numbers, and the others are different texts without digits."""
+        if self.share_of_numbers >= 0.5:
+            return False
+        texts = [cell for cell in self.counts if not is_number(cell)]
+        return len(texts) >= MIN_TEXTS and not any(re.search(r"\d", cell) for cell in texts)
+
     def _is_rank_or_year(self) -> bool:
-        """Return whether the cells are 1, 2, 3, … in order, or years."""
+        """Return whether the cells are 1, 2, 3, … in order, perhaps with medals for the first, or years."""
+        if any(re.search(r"\w", cell) is None for cell in self.counts):
+            plain = [cell.strip() for cell in self.cells if re.search(r"\w", cell)]
+            ranks = [int(cell) for cell in plain if cell.isdecimal()]
+            n_medals = len(self.cells) - len(plain)
+            return len(ranks) == len(plain) > 1 and ranks == sorted(set(ranks)) and ranks[0] <= n_medals + 1
         starts_as_rank = len(self.cells) > 2 and self.cells[0].strip()[:1] == "1" and self.cells[1].strip()[:1] == "2"
         starts_as_year = self.cells[0].strip()[:2] in ("19", "20")
         if not (starts_as_rank or starts_as_year):

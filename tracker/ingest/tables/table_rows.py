@@ -20,6 +20,8 @@ from tracker.name_lists import join_names
 MAX_NAMES = 5
 SETTING = re.compile(r"^\W*(?:\d+|zero|one|few)[\s\-]?shots?\b|^\W*(?:CoT|pass@\d+|maj@\d+)\W*$", re.I)
 """Cells that state how a task was evaluated."""
+PART = re.compile(r"^\s*[-–—+└↳•]+\s+")
+"""Begins the name of a row that belongs to the title above it."""
 
 
 def select_rows(table: FileTable, rows: NDArray[np.bool_]) -> FileTable:
@@ -90,6 +92,34 @@ def drop_side_rows(table: FileTable, column: str) -> tuple[FileTable, list[str],
         [name for name in names if name in summaries],
         [name for name in sides if name],
     )
+
+
+def drop_titles(table: FileTable, column: str, has_scores: NDArray[np.bool_]) -> tuple[FileTable, list[str]]:
+    """Return a table without rows that have no scores, such as the titles of groups, and the names of these rows.
+
+    A name such as ``- with CoT`` below a title gets the title: ``Llama with CoT``.
+
+    Args:
+        table: the table.
+        column: column that names the rows.
+        has_scores: ``(n_rows,)``, whether a row has a score.
+    """
+    import pyarrow as pa
+
+    names = [str(name or "") for name in read_strings(table, column).to_pylist()]
+    titles, title = [], ""
+    for row, name in enumerate(names):
+        part = PART.match(name)
+        if not has_scores[row]:
+            title = name
+            titles.append(name)
+        elif part is None:
+            title = ""
+        elif title:
+            names[row] = f"{title.strip('*_ ')} {name[part.end() :]}"
+    place = table.names.index(column)
+    renamed = table.arrow.set_column(place, table.arrow.field(place).name, pa.array(names, pa.large_string()))
+    return select_rows(FileTable(table.path, renamed, None, table.lines, table.has_lines), has_scores), titles
 
 
 def drop_settings(table: FileTable, columns: Sequence[str]) -> tuple[FileTable, list[str]]:

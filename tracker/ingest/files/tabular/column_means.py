@@ -43,13 +43,10 @@ def column_means(table: NDArray[np.float64], equal: Sequence[Sequence[int]]) -> 
         table: ``(n_rows, n_columns)``; NaN for missing scores.
         equal: groups of indices of equal columns; each column is in one group.
     """
-    decimals = [_decimals(column[~np.isnan(column)]) for column in table.T]
-    scale, exponent = frexp(float(np.nanmax(np.abs(table), initial=0.0)))
+    rounding = rounding_errors(table)
     # Scale the values so that no sum or square overflows.
-    table = np.ldexp(table, -exponent)
-    half_digits = np.ldexp([0.5 * 10.0**-digits for digits in decimals], -exponent)
-    # Half a unit of the last digit, plus the rounding error of float sums.
-    rounding = half_digits * (1 + 1e-9) + 1e-12 * scale
+    _, exponent = frexp(float(np.nanmax(np.abs(table), initial=0.0)))
+    table, rounding = np.ldexp(table, -exponent), np.ldexp(rounding, -exponent)
     means: dict[int, ColumnMean] = {}
     remaining = list(equal)
     while True:
@@ -64,6 +61,17 @@ def column_means(table: NDArray[np.float64], equal: Sequence[Sequence[int]]) -> 
             return [means[place] for place in sorted(means)]
         means |= new
         remaining = [group for group in remaining if group[0] not in new]
+
+
+def rounding_errors(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rounding error of each column: half a unit of its last digit, plus that of float sums.
+
+    Args:
+        table: ``(n_rows, n_columns)``; NaN for missing scores.
+    """
+    decimals = [_decimals(column[~np.isnan(column)]) for column in table.T]
+    largest = float(np.nanmax(np.abs(table), initial=0.0))
+    return np.array([0.5 * 10.0**-digits for digits in decimals]) * (1 + 1e-9) + 1e-12 * largest
 
 
 def _mean(

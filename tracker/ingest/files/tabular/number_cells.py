@@ -14,8 +14,9 @@ CELL = re.compile(
     rf"(?P<number>{NUMBER})\s*(?P<percent>%)?"
     rf"(?:\s*\(?\s*(?:±|\+/-|\+-)\s*(?P<stderr>{NUMBER})\s*(?P<percent_of_stderr>%)?\s*\)?\s*(?P<percent_after>%)?)?"
 )
-MARKS = re.compile(rf"^[\s*_{MEDALS}\ufe0f]+|[\s*†‡§_{MEDALS}\ufe0f↑↓▲▼]+$")
-MAYBE_NUMBER = re.compile(rf"^[\s*_{MEDALS}\ufe0f†‡§↑↓▲▼]*(?:[+\-−.\d]|true|false|nan|inf)", re.I)
+TAG = r"</?(?:b|i|u|em|ins|mark|strong)>"
+MARKS = re.compile(rf"^(?:[\s*_{MEDALS}\ufe0f]|{TAG})+|(?:[\s*†‡§_{MEDALS}\ufe0f↑↓▲▼]|{TAG})+$", re.I)
+MAYBE_NUMBER = re.compile(rf"^(?:[\s*_{MEDALS}\ufe0f†‡§↑↓▲▼]|{TAG})*(?:[+\-−.\d]|true|false|nan|inf)", re.I)
 """Matches the beginning of each cell that is a number or a boolean."""
 DECIMAL_COMMA = re.compile(r"^\s*[+\-−]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))\s*%?\s*$")
 

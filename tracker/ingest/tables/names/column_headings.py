@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 UP, DOWN = "↑⬆▲⇧🔼", "↓⬇▼⇩🔽"
 SORT_MARKS = re.compile(rf"\[\s*sort\s*\]|[{UP}{DOWN}⇅↕]\ufe0f?", re.I)
+BREAK = re.compile(r"\s*<br\s*/?>\s*", re.I)
 STDERR = re.compile(
     r"(?:^|[\s_.\-,(])(?:std[\s_.\-]*err(?:or)?|standard[\s_\-]error|s\.?e\.?(?:m\.?)?|±|\+/-|\+-)[)\s]*(?:\.\d+)?$",
     re.I,
@@ -44,6 +45,8 @@ SHORTEST_SUMMARIES = (word for word in ALL_SUMMARIES if not any(part in word for
 MAYBE_SUMMARY_ROW = "|".join(["<", ROW_SUMMARY_START, *sorted(map(re.escape, SHORTEST_SUMMARIES))])
 """Matches a part of each name that `is_summary_row` accepts."""
 PART_SUMMARY_WORDS = SUMMARY_WORDS | {"summary"}
+ARITHMETIC = re.compile(r"[kmgtp]?(?:params|flops|macs|macts)")
+"""Numbers of parameters or operations, such as ``gflops``."""
 LETTERS = re.compile(r"[^\W\d_]+")
 KEY_WORDS = SUMMARY_WORDS | {name for name in SUMMARIES if SUMMARY_WORDS.isdisjoint(LETTERS.findall(name))}
 """Words of which each name that `is_summary_heading` accepts has one."""
@@ -52,7 +55,7 @@ KEY_WORDS = SUMMARY_WORDS | {name for name in SUMMARIES if SUMMARY_WORDS.isdisjo
 @lru_cache(maxsize=1 << 15)
 def clean_heading(name: str) -> str:
     """Return a heading without sort marks and arrows."""
-    cleaned = SORT_MARKS.sub(" ", name)
+    cleaned = BREAK.sub(" ", SORT_MARKS.sub(" ", name))
     cleaned = re.sub(r"\(\s*\)|\[\s*\]", " ", cleaned) if cleaned != name else cleaned
     return re.sub(r"\s+", " ", cleaned).strip() if cleaned != name else name.strip()
 
@@ -162,7 +165,7 @@ def is_model_side_heading(name: str) -> bool:
 
 
 def _is_side_word(word: str) -> bool:
-    return word in SIDE_WORDS or "$" in word or "€" in word
+    return word in SIDE_WORDS or "$" in word or "€" in word or ARITHMETIC.fullmatch(word) is not None
 
 
 def stderr_stem(name: str) -> str | None:

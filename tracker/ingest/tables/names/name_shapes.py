@@ -48,7 +48,7 @@ def name_kind(name: str) -> Entity | None:
     return "prompt" if PROMPT_TEXT.search(plain) else None
 
 
-def _stem(name: str) -> str:
+def number_stem(name: str) -> str:
     """Return the letters before the number at the end of a name; '' without a number or letters."""
     match = NUMBERED.match(name.strip())
     return match["stem"] if match is not None else ""
@@ -67,11 +67,17 @@ def name_shares(names: Iterable[str], known: KnownNames | None = None) -> Mappin
     counts: dict[Entity, float] = {"model": 0.0, "task": 0.0, "prompt": 0.0}
     total = 0.0
     distinct = list(dict.fromkeys(names))[:MAX_LABELS]
-    stems = Counter(_stem(name) for name in distinct)
+    stems = Counter(number_stem(name) for name in distinct)
     for name in distinct:
         stored = known.kind(name) if known is not None else None
         kind = stored or name_kind(name)
-        if kind == "prompt" and not stored and len(distinct) > 1 and stems[_stem(name)] == 1 and _stem(name):
+        if (
+            kind == "prompt"
+            and not stored
+            and len(distinct) > 1
+            and stems[number_stem(name)] == 1
+            and number_stem(name)
+        ):
             kind = None  # the only number with these letters numbers nothing
         weight = 3.0 if stored else 1.0
         total += weight

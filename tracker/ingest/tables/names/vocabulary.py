@@ -65,7 +65,9 @@ PROMPT_TEXT = re.compile(
     re.I | re.S,
 )
 
-MODEL_HEADINGS = frozenset(("model", "models", "llm", "llms"))
+MODEL_HEADINGS = frozenset(
+    ("model", "models", "llm", "llms", "模型", "模型名称", "モデル", "モデル名", "모델", "모델명")
+)
 MODEL_HEADING_PARTS = frozenset(
     ("name", "names", "id", "adapter", "adapters", "version", "alias", "path", "under", "test", "evaluated", "tested",
      "language", "the", "label", "key", "system", "or", "checkpoint", "full", "hf", "base", "lm", "eval", "ml", "ai")
@@ -150,7 +152,8 @@ SIDE_WORDS = frozenset(
      "q2.5", "q97.5", "ttft", "dimension", "dimensions", "dims", "embedding", "vocab", "vocabulary", "epochs", "steps",
      "lr", "top_p", "top_k", "usd", "stderr", "se", "sem", "±", "+/-", "rtf", "rtfx", "δ", "delta", "change", "diff",
      "difference", "improvement", "timeouts", "errors", "failures",
-     "crashes")
+     "crashes", "cases", "resolution", "width", "height", "dim", "macs", "macts", "crop", "h100", "a100",
+     "排名", "名次", "順位", "순위", "机构", "参数", "参数量", "发布时间", "发布日期", "链接")
 )  # fmt: skip
 SIDE_MODIFIERS = frozenset(
     ("avg", "average", "mean", "median", "total", "num", "number", "of", "max", "min", "per", "task", "prompt",
@@ -162,7 +165,7 @@ SIDE_MODIFIERS = frozenset(
      "chat", "template", "available", "run", "eval", "evaluation", "peak", "batch", "inference", "wall", "clock", "gpu",
      "api", "arena", "new", "old", "ub", "lb", "stylectrl", "style", "control", "score", "scores", "accuracy", "acc",
      "low", "high", "lo", "hi", "original", "public", "private", "commercial", "trainable", "non", "used", "first",
-     "1", "2")
+     "1", "2", "img", "image", "text", "train", "infer", "step", "pct", "embed")
 )  # fmt: skip
 SIDE_UNITS = re.compile(
     r"[\s_]\((?:secs?|seconds?|s|ms|min|mins|minutes|h|hrs?|hours|days|usd|eur|k?wh|gi?b|mi?b|mm|cm|words|chars|lines|tokens|"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,21 @@ from tracker.ingest.files.tabular.cells import (
 from tracker.ingest.files.tabular.column_means import column_means
 from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, TaskScores, metric_description
-from tracker.ingest.tables.directions import apply_direction
 from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.names.column_headings import clean_heading, is_summary_heading, mentions_summary
-from tracker.ingest.tables.scales import (
+from tracker.ingest.tables.rejections import advise_columns
+from tracker.ingest.tables.scores.averages import find_averages
+from tracker.ingest.tables.scores.directions import apply_direction
+from tracker.ingest.tables.scores.scales import (
     check_percent_signs,
     check_row_scales,
     check_scales,
     check_thousands_points,
     unify_percentages,
 )
+from tracker.name_lists import join_names
+
+MAX_NAMES = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,6 +66,17 @@ class TaskScoreMatrix:
             tasks=list(self.names),
             values=self.T[:, row].copy(),
             stderr=None if self.stderr is None else self.stderr[:, row].copy(),
+        )
+
+    def of_rows(self, rows: NDArray[np.bool_]) -> TaskScoreMatrix:
+        """Return the scores in some rows."""
+        counts = self.n_prompts
+        return replace(
+            self,
+            T=self.T[:, rows],
+            stderr=None if self.stderr is None else self.stderr[:, rows],
+            metric_of_row=self.metric_of_row[rows],
+            n_prompts=None if counts is None else [counts[row] for row in np.flatnonzero(rows).tolist()],
         )
 
 
@@ -120,13 +137,28 @@ def read_task_matrix(
     )
 
 
-def drop_averages(matrix: TaskScoreMatrix) -> tuple[TaskScoreMatrix, list[str]]:
-    """Return a matrix without columns that are averages of others by heading and by value, and their headings."""
-    mentioned = [place for place, name in enumerate(matrix.names) if mentions_summary(name)]
-    if not mentioned or len(mentioned) == len(matrix.names):
-        return matrix, []
-    means = {mean.column for mean in column_means(matrix.T.T, [[place] for place in range(len(matrix.names))])}
-    averages = [place for place in mentioned if place in means]
+def drop_averages(path: Path, matrix: TaskScoreMatrix) -> tuple[TaskScoreMatrix, list[str]]:
+    """Return a matrix without columns that are averages of others, and their headings.
+
+    Args:
+        path: the file, for messages.
+        matrix: the scores.
+
+    Raises:
+        BadInputError: there are too few rows to distinguish an average from a task.
+    """
+    by_value = {average.column: average for average in find_averages(matrix.T.T)}
+    averages = {place for place, average in by_value.items() if average.is_certain} | _find_mentioned(matrix, by_value)
+    unclear = [place for place in by_value if place not in averages]
+    if unclear:
+        place = unclear[0]
+        parts = join_names((repr(matrix.names[part]) for part in by_value[place].of), MAX_NAMES)
+        raise BadInputError(
+            path,
+            f"{matrix.names[place]!r} equals the mean of {parts} in each row: an average, or a task. Nothing was "
+            "stored.",
+            advice=advise_columns(path, "averages", [matrix.names[place] for place in unclear], matrix.names),
+        )
     rest = [place for place in range(len(matrix.names)) if place not in averages]
     kept = replace(
         matrix,
@@ -134,7 +166,16 @@ def drop_averages(matrix: TaskScoreMatrix) -> tuple[TaskScoreMatrix, list[str]]:
         T=matrix.T[rest],
         stderr=None if matrix.stderr is None else matrix.stderr[rest],
     )
-    return kept, [matrix.names[place] for place in averages]
+    return kept, [matrix.names[place] for place in sorted(averages)]
+
+
+def _find_mentioned(matrix: TaskScoreMatrix, by_value: Collection[int]) -> set[int]:
+    """Return the columns whose headings mention a summary, and that are averages by value."""
+    mentioned = [place for place, name in enumerate(matrix.names) if mentions_summary(name)]
+    if not mentioned or len(mentioned) == len(matrix.names):
+        return set()
+    means = {mean.column for mean in column_means(matrix.T.T, [[place] for place in range(len(matrix.names))])}
+    return {place for place in mentioned if place in means or place in by_value}
 
 
 def _check_scales(

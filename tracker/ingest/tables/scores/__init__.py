@@ -1,0 +1,1 @@
+"""Scores in the cells of a table: scales, directions, averages and flags."""
