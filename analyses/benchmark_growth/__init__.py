@@ -1,9 +1,11 @@
 """Measure how many prompts suffice for a stable ranking.
 
 Adds prompts one at a time, the most informative first: the prompt farthest from those already selected, by the models'
-scores or by text embeddings. Reports the number of prompts after which the ranking stays close to the final one.
-Compare it with random orders and with permuted scores, which show the effect of the method alone. The order is
-selected on the same scores, so it is not a recommendation for new models.
+scores or by text embeddings. With `--criterion information` it is the prompt that lowers the variance of the models'
+abilities most, in item response with the known floor 1/k of a prompt with k options; means are then predicted from the
+first prompts too. Reports the number of prompts after which the ranking stays close to the final one. Compare it with
+random orders and with permuted scores, which show the effect of the method alone. The order is selected on the same
+scores, so it is not a recommendation for new models.
 
 Source: Ailem et al. 2024, sections 3.3 and 5.2.2.
 Definitions: docs/reference/statistics/benchmark-growth.md.
@@ -11,6 +13,7 @@ Definitions: docs/reference/statistics/benchmark-growth.md.
 Examples:
     suffrage analyze benchmark-growth mmlu_pro
     suffrage analyze benchmark-growth mmlu_pro --criterion min --n-orders 50
+    suffrage analyze benchmark-growth mmlu_pro --criterion information --n-permutations 5
 """
 
 from __future__ import annotations
@@ -24,10 +27,12 @@ from numpy.typing import NDArray
 from analyses.benchmark_growth import figures, tables
 from analyses.benchmark_growth.method import BenchmarkGrowth, measure_growth
 from analyses.benchmark_growth.summary import list_order_warnings, summarize
+from analyses.benchmark_growth.validation import ItemResponse
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import select_weighted
+from tracker.queries.prompts import PromptTexts
+from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, RankedModels, Report, analysis
 from tracker.statistics.ranking import mean_ranks
@@ -38,12 +43,18 @@ def analyze(
     scores: PerformanceMatrix,
     weights: PromptWeights | None,
     embeddings: Embeddings | None,
+    prompts: PromptTexts,
     *,
     criterion: Annotated[
-        Literal["mean", "min"],
-        "Distance to the selected prompts. mean: the average distance; min: the distance to the nearest one.",
+        Literal["mean", "min", "information"],
+        (
+            "What is largest for the next prompt. mean: average distance to the selected prompts; min: distance to the "
+            "nearest one; information: information about abilities (item response)."
+        ),
     ] = "mean",
-    start: Annotated[int | None, "ID of the first prompt. By default it is drawn with the seed."] = None,
+    start: Annotated[
+        int | None, "ID of the first prompt. By default it is drawn with the seed, or is the most informative one."
+    ] = None,
     n_orders: Annotated[int, "Number of random orders."] = 100,
     n_permutations: Annotated[int, "Number of permuted tables, as a control."] = 20,
     within: Annotated[float, ("Kendall distance from the final ranking, in [0, 1), that counts as close.")] = 0.05,
@@ -55,7 +66,8 @@ def analyze(
         scores: at least 2 prompts; prompts without a score from every model are left out, with a warning.
         weights: weight of each prompt in the running means and rankings; the order does not depend on them.
         embeddings: vectors that determine the order in place of the scores.
-        criterion: distance that is maximized.
+        prompts: the number of options of each, for the floor of item response.
+        criterion: what is largest for the next prompt.
         start: primary key of the first prompt.
         n_orders: random orders, for the bands.
         n_permutations: permuted tables, for the control; not used with ``embeddings``.
@@ -73,6 +85,9 @@ def analyze(
         Q,
         weights=voters.weights[by_key],
         vectors=None if embeddings is None else embeddings.align(prompt_ids).astype(np.float64),
+        item_response=ItemResponse(
+            floors=prompts.guessing_floors(prompt_ids), higher_is_better=voters.scores.higher_is_better
+        ),
         criterion=criterion,
         start=None if start is None else _find_row(start, prompt_ids),
         n_orders=n_orders,
@@ -80,17 +95,19 @@ def analyze(
         within=within,
         seed=seed,
     )
+    return _build_report(finding, voters, prompt_ids, None if embeddings is None else embeddings.encoder)
+
+
+def _build_report(
+    finding: BenchmarkGrowth, voters: WeightedScores, prompt_ids: NDArray[np.int64], encoder: str | None
+) -> Report:
     ranks = mean_ranks(finding.final, higher_is_better=voters.scores.higher_is_better)
-    encoder = None if embeddings is None else embeddings.encoder
     return Report(
         finding,
         summary=summarize(finding),
         prompt_values=_prompt_values(finding, prompt_ids),
         rankings={"final": RankedModels(models=voters.scores.models, score=finding.final, rank=ranks)},
-        tables={
-            "growth": tables.list_growth(finding, voters.scores.models),
-            "distance": tables.list_distances(finding),
-        },
+        tables=tables.list_tables(finding, voters.scores.models),
         figures=_figures(finding, voters.scores, ranks),
         warnings=[*voters.warnings, *list_order_warnings(finding, encoder)],
     )
@@ -100,7 +117,8 @@ def _prompt_values(finding: BenchmarkGrowth, prompt_ids: NDArray[np.int64]) -> d
     position, distance = np.empty(len(prompt_ids)), np.empty(len(prompt_ids))
     position[finding.order.rows] = np.arange(1, len(prompt_ids) + 1)
     distance[finding.order.rows] = finding.order.distances
-    values = {"position": position, "distance_when_added": distance}
+    added = "distance_when_added" if finding.item_response is None else "variance_reduction_when_added"
+    values = {"position": position, added: distance}
     return {name: PromptValues(prompt_ids=prompt_ids, values=value) for name, value in values.items()}
 
 

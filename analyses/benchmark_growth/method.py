@@ -12,8 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.benchmark_growth.validation import validate_growth
-from analyses.numerics.growth.farthest_first import Order, group_rows, order_farthest_first
+from analyses.benchmark_growth.validation import ItemResponse, validate_growth
+from analyses.numerics.filtering.item_response import fit_two_parameter
+from analyses.numerics.growth.farthest_first import Groups, Order, group_rows, order_farthest_first
+from analyses.numerics.growth.information_first import order_by_information, prompt_information
+from analyses.numerics.growth.predicted_means import MIN_MODELS
+from analyses.numerics.growth.prediction_errors import PredictionErrors, measure_prediction_errors
 from analyses.numerics.growth.trajectories import (
     Trajectories,
     Trajectory,
@@ -51,7 +55,7 @@ class BenchmarkGrowth(Finding):
         n_zero: prompts whose vector is all zeros; with scores, those on which every model has 0.
         n_distinct: different directions of the others.
         n_effective: Kish's effective number of prompts; `n_prompts` without weights.
-        criterion: "mean" or "min".
+        criterion: "mean", "min" or "information".
         within: the Kendall distance from the final ranking that counts as near.
         sizes: ``(n_sizes,)`` int64, at which means are kept.
         order: rows as they were added, and how far each was from those before.
@@ -59,6 +63,9 @@ class BenchmarkGrowth(Finding):
         informative: the order's means and distances.
         random: those of random orders.
         permuted: those of shuffled tables in their own informative order; None where vectors decide on the order.
+        item_response: the floors of the criterion "information"; None for the others.
+        converged: whether the fit of item response did.
+        predictions: errors of means predicted by item response; None for other criteria, and with few models.
     """
 
     n_prompts: int
@@ -74,6 +81,9 @@ class BenchmarkGrowth(Finding):
     informative: Trajectory
     random: Trajectories
     permuted: Trajectories | None
+    item_response: ItemResponse | None = None
+    converged: bool = True
+    predictions: PredictionErrors | None = None
 
     @property
     def size_within(self) -> int:
@@ -90,7 +100,26 @@ class BenchmarkGrowth(Finding):
             **self._sizes_within(),
             "mean_final": float(self.final.mean()),
             **self._early(),
+            **self._predicted(),
         }
+
+    def _predicted(self) -> Mapping[str, Metric]:
+        """Errors of means that are predicted from the first prompts."""
+        if self.item_response is None:
+            return {}
+        metrics: dict[str, Metric] = {
+            "item_response.n_open": float((self.item_response.floors == 0).sum()),
+            "item_response.converged": float(self.converged),
+        }
+        errors = self.predictions
+        at = np.empty(0, np.int64) if errors is None else np.flatnonzero(errors.sizes == EARLY)
+        for name in ("informative", "informative_plain", "random", "random_plain"):
+            metrics[f"prediction_error_at_{EARLY}.{name}"] = (
+                float(getattr(errors, name)[at[0]])
+                if at.size
+                else Undefined(f"needs {MIN_MODELS} models and more than {EARLY} prompts")
+            )
+        return metrics
 
     def _sizes_within(self) -> Mapping[str, Metric]:
         if self.n_models == 1:
@@ -141,7 +170,8 @@ def measure_growth(
     *,
     weights: NDArray[np.float64] | None = None,
     vectors: NDArray[np.float64] | None = None,
-    criterion: Literal["mean", "min"] = "mean",
+    item_response: ItemResponse | None = None,
+    criterion: Literal["mean", "min", "information"] = "mean",
     start: int | None = None,
     n_orders: int = 100,
     n_permutations: int = 20,
@@ -155,8 +185,9 @@ def measure_growth(
         weights: ``(n_prompts,)`` positive, in the means and rankings; None for equal weights. The order does not
             depend on them.
         vectors: ``(n_prompts, d)`` finite, that decide on the order; None takes the rows of ``Q``.
-        criterion: the farthest on average, or from the nearest already there.
-        start: the first row; None draws one.
+        item_response: what "information" needs; not used by the others.
+        criterion: the farthest on average, or from the nearest already there, or the most informative about abilities.
+        start: the first row; None draws one, and for "information" takes the most informative one.
         n_orders: random orders.
         n_permutations: shuffled tables; none are drawn where there are ``vectors``.
         within: Kendall distance, in [0, 1).
@@ -165,20 +196,28 @@ def measure_growth(
     Raises:
         SelectionError: the table is too small or not finite, or an option is out of range.
     """
-    validate_growth(Q, vectors, n_orders=n_orders, n_permutations=n_permutations, within=within, seed=seed)
+    by_information = item_response if criterion == "information" else None
+    counts = {"n_orders": n_orders, "n_permutations": n_permutations}
+    validate_growth(Q, vectors, by_information, criterion=criterion, counts=counts, within=within, seed=seed)
     n, k = Q.shape
     weighing = np.ones(n) if weights is None else weights
-    first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
     key, sizes = stream_key(seed), choose_sizes(n, (EARLY,))
     directions = group_rows(Q if vectors is None else vectors)
-    order = order_farthest_first(directions, first, criterion)
+    first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
+
+    def find_order(table: NDArray[np.float64], groups: Groups | None = None) -> tuple[Order, bool]:
+        if by_information is not None:
+            return _order_by_information(table, by_information, start)
+        return order_farthest_first(groups or group_rows(table), first, _distance(criterion)), True
+
+    order, converged = find_order(Q, directions)
 
     def in_random_order(number: int) -> Trajectory:
         return follow_order(Q, weighing, draw_order(n, key, number), sizes)
 
     def on_a_shuffled_table(number: int) -> Trajectory:
         table = shuffle_table(Q, key, number)
-        return follow_order(table, weighing, order_farthest_first(group_rows(table), first, criterion).rows, sizes)
+        return follow_order(table, weighing, find_order(table)[0].rows, sizes)
 
     return BenchmarkGrowth(
         n_prompts=n,
@@ -194,7 +233,29 @@ def measure_growth(
         informative=follow_order(Q, weighing, order.rows, sizes),
         random=_follow(in_random_order, n_orders, sizes, within),
         permuted=_follow(on_a_shuffled_table, n_permutations, sizes, within) if vectors is None else None,
+        item_response=by_information,
+        converged=converged,
+        predictions=(
+            measure_prediction_errors(
+                by_information.right(Q), by_information.floors, weighing, n_orders=n_orders, key=key
+            )
+            if by_information is not None and k >= MIN_MODELS
+            else None
+        ),
     )
+
+
+def _distance(criterion: str) -> Literal["mean", "min"]:
+    return "min" if criterion == "min" else "mean"
+
+
+def _order_by_information(
+    table: NDArray[np.float64], item_response: ItemResponse, start: int | None
+) -> tuple[Order, bool]:
+    """The order by information about abilities, and whether the fit converged."""
+    fit = fit_two_parameter(item_response.right(table), item_response.floors)
+    information = prompt_information(fit, item_response.floors, fit.ability)
+    return order_by_information(information, start), fit.converged
 
 
 def _follow(draw: Callable[[int], Trajectory], n: int, sizes: NDArray[np.int64], within: float) -> Trajectories:

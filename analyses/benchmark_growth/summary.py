@@ -33,7 +33,8 @@ def _list_evidence(finding: BenchmarkGrowth) -> Iterator[str]:
     if finding.n_models > 1:
         yield from _describe_sizes(finding)
     yield from _describe_early_means(finding)
-    if finding.n_zero and finding.permuted:
+    yield from _describe_predictions(finding)
+    if finding.n_zero and finding.permuted and finding.item_response is None:
         yield (
             f"{finding.n_zero:,} prompts have score 0 from every model. By definition they are at distance 1 from all "
             "others, so they come early."
@@ -75,12 +76,30 @@ def _describe_early_means(finding: BenchmarkGrowth) -> Iterator[str]:
     )
 
 
+def _describe_predictions(finding: BenchmarkGrowth) -> Iterator[str]:
+    """Describe how far item response predicts a model's mean from the first prompts."""
+    metrics, name = finding.metrics, f"prediction_error_at_{EARLY}"
+    if finding.predictions is None or isinstance(metrics[f"{name}.random"], Undefined):
+        return
+    yield (
+        f"Mean absolute error of a model's mean from {EARLY} prompts: {metrics[f'{name}.random_plain']:.3f} as plain "
+        f"mean of random prompts. Predicted by item response without this model: {metrics[f'{name}.random']:.3f} with "
+        f"random prompts, {metrics[f'{name}.informative']:.3f} with informative ones."
+    )
+
+
 def _list_caveats(finding: BenchmarkGrowth) -> Iterator[str]:
     if finding.n_models > 1:
         yield "The reference is this benchmark's own ranking, so the distance at full size is 0 by construction."
     early = finding.metrics[f"mean_at_{EARLY}"]
     if finding.permuted and not isinstance(early, Undefined):
         yield "A low mean of the first prompts is no sign of hard prompts: compare it with that on shuffled tables."
+    if finding.item_response is not None:
+        n_open = int((finding.item_response.floors == 0).sum())
+        if n_open:
+            yield f"{n_open:,} prompts have no stored options, so item response takes a floor of 0 for them."
+        if finding.predictions is not None:
+            yield "Predictions hold for models like the stored ones, not for much stronger ones."
     if not finding.permuted:
         yield "The order does not use scores, so random orders are the control."
     yield "Descriptive: no number here is a significance test."
@@ -96,6 +115,8 @@ def list_order_warnings(finding: BenchmarkGrowth, encoder: str | None) -> list[s
     warnings = []
     if finding.n_distinct + bool(finding.n_zero) == 1:
         warnings.append("All prompts have the same direction, so they come in the order of their keys.")
+    if not finding.converged:
+        warnings.append("The fit of item response did not converge. The order by information may change.")
     if encoder is not None and finding.n_zero:
         warnings.append(f"{finding.n_zero:,} vectors are all zeros. They are at distance 1 from every prompt.")
     if encoder is not None:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from analyses.benchmark_growth.method import BenchmarkGrowth
+from analyses.numerics.growth.prediction_errors import PredictionErrors
+
+
+def list_tables(finding: BenchmarkGrowth, models: Sequence[str]) -> Mapping[str, pa.Table]:
+    """All tables of the finding; that of predictions only where item response predicts means."""
+    tables = {"growth": list_growth(finding, models), "distance": list_distances(finding)}
+    if finding.predictions is not None:
+        tables["prediction"] = list_predictions(finding.predictions)
+    return tables
+
+
+def list_predictions(errors: PredictionErrors) -> pa.Table:
+    """List one row for each number of prompts: mean absolute errors of predicted and of plain means."""
+    columns = ("informative", "informative_plain", "random", "random_plain")
+    return pa.table({"n_prompts": errors.sizes, **{name: getattr(errors, name) for name in columns}})
 
 
 def list_growth(finding: BenchmarkGrowth, models: Sequence[str]) -> pa.Table:

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 from performance_matrices import matrix
 
-from analyses.benchmark_growth import analyze
+from analyses.benchmark_growth import analyze as analyze_growth
 from analyses.benchmark_growth.method import measure_growth
 from analyses.benchmark_growth.summary import summarize
+from analyses.benchmark_growth.validation import ItemResponse
 from analyses.numerics.growth.farthest_first import group_rows, order_farthest_first
 from analyses.numerics.null_tables import shuffle_table
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import PromptTexts
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Undefined
+from tracker.recording.finding import Report, Undefined
 from tracker.statistics.rng_streams import stream_key
 
 RNG = np.random.default_rng(7)
@@ -34,6 +37,23 @@ def weights_of(values: np.ndarray) -> PromptWeights:
 def vectors_of(E: np.ndarray) -> Embeddings:
     ids = np.arange(100, 100 + len(E), dtype=np.int64)
     return Embeddings(E=E.astype(np.float32), prompt_ids=ids, encoder_id=2, encoder="some:text", benchmark="b")
+
+
+def analyze(
+    scores: PerformanceMatrix, weights: PromptWeights | None, vectors: Embeddings | None, n_options=4, **options
+) -> Report:
+    """With prompts that all have so many options."""
+    n = scores.n_prompts
+    prompts = PromptTexts(
+        prompt_ids=np.sort(scores.prompt_ids),
+        tasks=("task",) * n,
+        names=("prompt",) * n,
+        texts=("text",) * n,
+        choices=(("option",) * n_options or None,) * n,
+        answers=(None,) * n,
+        details=({},) * n,
+    )
+    return analyze_growth(scores, weights, vectors, prompts, **options)
 
 
 def same(left, right) -> bool:
@@ -206,3 +226,57 @@ class TestErrors:
             analyze(matrix(BINARY), None, vectors_of(E))
         with pytest.raises(SelectionError, match="20 of 120 prompts have no vector"):
             analyze(matrix(BINARY), None, vectors_of(E[:100]))
+
+
+ABILITY, DIFFICULTY = RNG.normal(size=10), RNG.normal(size=60)
+KNOWS = 1 / (1 + np.exp(-2 * (ABILITY - DIFFICULTY[:, None])))
+GUESSED = (RNG.random((60, 10)) < 0.25 + 0.75 * KNOWS).astype(float)
+"""Ten models that guess one of four options where they do not know the answer."""
+
+
+BY_INFORMATION = {"criterion": "information", "n_orders": 6, "n_permutations": 1}
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return analyze(matrix(GUESSED), None, None, **BY_INFORMATION)
+
+
+class TestInformation:
+    def test_the_most_informative_prompts_come_first_and_the_floors_count(self, report):
+        rows = report.finding.order.rows
+        assert sorted(rows) == list(range(60))
+        assert (np.diff(report.prompt_values["variance_reduction_when_added"].values[rows]) <= 1e-12).all()
+        open_ended = measure_growth(GUESSED, item_response=ItemResponse(floors=np.zeros(60)), **BY_INFORMATION)
+        assert open_ended.order.rows.tolist() != rows.tolist()
+        assert open_ended.metrics["item_response.n_open"] == 60
+        assert "60 prompts have no stored options" in str(summarize(open_ended))
+
+    def test_predictions_are_reported_beside_plain_means(self, report):
+        metrics = report.finding.metrics
+        row = next(row for row in report.tables["prediction"].to_pylist() if row["n_prompts"] == 50)
+        assert row["random"] == metrics["prediction_error_at_50.random"] < 0.1
+        assert row["informative_plain"] > row["informative"] == metrics["prediction_error_at_50.informative"]
+        assert "Predicted by item response without this model" in str(report.summary)
+        assert set(report.prompt_values) == {"position", "variance_reduction_when_added"}
+
+    def test_scores_of_which_0_is_right_give_the_same(self, report):
+        reversed_scores = replace(matrix(1 - GUESSED), higher_is_better=False)
+        result = analyze(reversed_scores, None, None, **BY_INFORMATION).finding
+        assert result.order.rows.tolist() == report.finding.order.rows.tolist()
+        errors = "prediction_error_at_50.random"
+        assert result.metrics[errors] == pytest.approx(report.finding.metrics[errors])
+
+    def test_few_models_have_an_order_and_no_predictions(self):
+        report = analyze(matrix(GUESSED[:, :9]), None, None, start=130, **BY_INFORMATION)
+        assert report.finding.order.rows[0] == 30
+        assert isinstance(report.finding.metrics["prediction_error_at_50.random"], Undefined)
+        assert set(report.tables) == {"growth", "distance"}
+
+    @pytest.mark.parametrize(
+        ("table", "vectors", "words"),
+        [(CONTINUOUS, None, "needs scores of 0 and 1"), (BINARY, np.eye(120), "Leave out the encoder")],
+    )
+    def test_what_item_response_cannot_use_is_rejected(self, table, vectors, words):
+        with pytest.raises(SelectionError, match=words):
+            analyze(matrix(table), None, None if vectors is None else vectors_of(vectors), criterion="information")
