@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 
@@ -152,6 +153,27 @@ class TestMissingScores:
             assert (step.least, step.most) == pytest.approx((min(changes), max(changes)))
             n_significant += step.pvalue <= 0.05
         assert 0 < n_significant < 4
+
+    def test_runs_with_few_of_their_models_prompts_are_left_out_or_refused(self) -> None:
+        Q = three_runs()
+        Q[:20, 1], Q[100:, 2] = np.nan, np.nan
+        scores = PerformanceMatrix(
+            Q=Q,
+            prompt_ids=np.arange(N),
+            tasks=TASKS,
+            models=("a 1", "a 2", "a 3"),
+            run_ids=np.array([1, 2, 3]),
+            missing="bounds",
+        )
+        history = RunHistory(scores=scores, runs=(run(1), run(2), run(3)))
+        assert history.with_coverage(0.0) is history
+        kept = history.with_coverage(0.8)
+        assert [one.id for one in kept.runs] == [1, 2]
+        assert kept.missing_warnings == (
+            "run 3 of org/a is left out: 100 of 200 prompts are missing (--min-coverage).",
+        )
+        with pytest.raises(SelectionError, match="run 2 of org/a has 180 of the 200 prompts"):
+            replace(history, scores=replace(scores, missing="fail")).with_coverage(0.0)
 
     def test_a_replacement_stands_for_what_one_of_two_runs_lacks(self) -> None:
         Q = np.array([[1.0, np.nan, np.nan], [1.0, 1.0, np.nan], [np.nan, 1.0, np.nan], [np.nan, np.nan, 1.0]])

@@ -95,6 +95,26 @@ class TestCompare:
         assert "leave out --models and --runs" in result.stderr.replace("\n", " ")
 
 
+class TestMissingScores:
+    def test_each_command_applies_the_policy_that_it_is_asked_for(self, url: str) -> None:
+        def rows(*options: str) -> list[dict[str, str]]:
+            return list(csv.DictReader(call("export", "scores", "b", "--database", url, *options).stdout.splitlines()))
+
+        assert len(rows()) == 240 + 239
+        common = rows("--missing", "common")
+        assert len(common) == 2 * 239
+        assert len({row["prompt_id"] for row in common}) == 239
+        assert {row["model"] for row in rows("--missing", "common", "--min-coverage", "1")} == {"org/a"}
+        shared = call("compare", "b", "org/a", "org/b", "--missing", "common", "--flips", "0", "--database", url)
+        assert "whatever the missing scores are" not in shared.stdout
+        for command in (("export", "scores", "b"), ("plan", "b", "--effect", "0.1"), ("models", "related", "b")):
+            with pytest.raises(SelectionError, match="Scores are missing, of 240 prompts: org/b "):
+                call(*command, "--missing", "fail", "--database", url)
+        assert "Only the 239 of 240 prompts" in " ".join(
+            call("plan", "b", "--effect", "0.1", "--database", url).stdout.split()
+        )
+
+
 class TestHistory:
     def test_a_model_is_followed_from_run_to_run(self, url: str) -> None:
         result = call("history", "org/a", "--database", url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ import sqlalchemy as sa
 from command_runner import run, written
 
 from tracker.database import connect
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.related_models.related import relate_models
+from tracker.queries.related_models.related_pairs import list_pairs
 
 MODELS = ("ada", "aurora-7b", "aurora-70b", "bob", "cleo", "dora", "copy of bob")
 
@@ -74,3 +78,23 @@ def test_stored_families_replace_names(related_store, tmp_path: Path):
     same = {frozenset((pair["model"], pair["other_model"])) for pair in pairs if pair["same_family"]}
     assert frozenset(("aurora-7b", "ada")) in same
     assert frozenset(("aurora-7b", "aurora-70b")) not in same
+
+
+def test_above_the_limit_pairs_are_those_of_families() -> None:
+    names = tuple(f"m{i:04}" if i > 2 else f"llama-3-{8 * (i + 1)}b" for i in range(2001))
+    scores = PerformanceMatrix(
+        Q=(np.arange(3 * 2001) % 2).reshape(3, 2001).astype(float),
+        prompt_ids=np.arange(3),
+        tasks=np.full(3, ""),
+        models=names,
+        run_ids=np.arange(2001),
+    )
+    related = relate_models(scores)
+    assert related.reason.startswith("pairs of at most 2,000 models")
+    pairs = list_pairs(related)
+    assert {frozenset((pair.model, pair.other_model)) for pair in pairs} <= {
+        frozenset(pair) for pair in combinations(names[:3], 2)
+    }
+    assert len(pairs) == 2
+    assert not any(pair.near_copy for pair in pairs)
+    assert all(pair.same_family and pair.excess is None for pair in pairs)

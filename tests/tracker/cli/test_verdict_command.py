@@ -39,9 +39,10 @@ def analyze(scores: PerformanceMatrix, *, n: int = 3) -> Report:
 '''
 
 
-@pytest.fixture
-def two_leaders(sqlite_url: str, tmp_path: Path) -> sa.Engine:
-    """Model `broad` has the better mean over prompts, `narrow` the better mean over tasks."""
+@pytest.fixture(scope="module")
+def two_leaders(tmp_path_factory: pytest.TempPathFactory) -> sa.Engine:
+    """Model `broad` has the better mean over prompts, `narrow` the better mean over tasks; tests may add findings."""
+    folder = tmp_path_factory.mktemp("two_leaders")
     rows = ["model,prompt_id,task,correct"]
     for task, n_prompts, right in (
         ("large", 40, {"broad": 30, "narrow": 24}),
@@ -49,8 +50,8 @@ def two_leaders(sqlite_url: str, tmp_path: Path) -> sa.Engine:
     ):
         for model, n_right in right.items():
             rows += [f"{model},{task}{i},{task},{int(i < n_right)}" for i in range(n_prompts)]
-    engine = sa.create_engine(sqlite_url)
-    run(engine, "ingest", written(tmp_path / "scores.csv", "\n".join(rows)), "--benchmark", "quiz", "--no-mlflow")
+    engine = sa.create_engine(f"sqlite:///{folder / 'store.db'}")
+    run(engine, "ingest", written(folder / "scores.csv", "\n".join(rows)), "--benchmark", "quiz", "--no-mlflow")
     return engine
 
 
@@ -103,7 +104,7 @@ class TestVerdict:
             assert (line.text, line.leader_changes) == (f"broad is first in the recorded finding {key}.", False)
             part = replace(whole, tasks=("small",))
             assert find_recorded_line(session, "weight-robustness", part, board) is None
-            assert find_recorded_line(session, "voting-rules", whole, board) is None
+            assert find_recorded_line(session, "trials", whole, board) is None
 
     def test_the_policy_for_missing_scores_reaches_only_analyses_that_support_it(self, two_leaders: sa.Engine) -> None:
         verdict = load_verdict(two_leaders, Selection(benchmark="quiz", missing="bounds"))
