@@ -25,7 +25,7 @@ from analyses.trials.validation import find_problems
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.ranking.interval_warnings import list_clustering_warnings
-from tracker.queries.score_validation import check_finite, check_squarable
+from tracker.queries.score_validation import check_finite
 from tracker.recording.finding import Report, analysis
 
 
@@ -50,14 +50,13 @@ def analyze(
         level: of the intervals.
 
     Raises:
-        SelectionError: scores are infinite or cannot be squared, or an option is out of range.
+        SelectionError: scores are infinite, or an option is out of range.
     """
     scores = trials.scores
     validate(
         {
             **find_problems(k=k, tolerance=tolerance, level=level),
             **check_finite(scores.Q),
-            **check_squarable(scores.Q),
         }
     )
     finding = analyze_trials(trials, clusters, k=k, tolerance=tolerance, level=level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from tracker.statistics.intervals.means import Bounds, estimate_means
 from tracker.statistics.planning.trials import TrialVariance, pass_at_k, pass_hat_k, split_variance
 
 MEASURES = ("pass@k", "pass^k")
+BEYOND = "it is too large for a float64 number"
 SINGLE = "no prompt has two trials"
 
 
@@ -34,6 +35,12 @@ class MeanInterval:
     stderr: float
     low: float
     high: float
+
+    def scaled(self, exponent: int) -> MeanInterval:
+        """Return the numbers in the unit of scores times 2**exponent; infinite beyond float64."""
+        with np.errstate(over="ignore"):
+            mean, stderr, low, high = np.ldexp([self.mean, self.stderr, self.low, self.high], exponent).tolist()
+        return MeanInterval(mean=mean, stderr=stderr, low=low, high=high)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,13 +123,17 @@ class Trials(Finding):
             "n_repeated": float(len(self.repeated)),
             "n_prompts": float(self.n_prompts),
             "max_trials": float(max(item.most for item in self.models)),
-            "variance.within": finite_or_undefined(self.median([part.within for part in variances]), SINGLE),
-            "variance.between": finite_or_undefined(self.median([part.between for part in variances]), flat),
+            "variance.within": self._median_variance([part.in_units(part.within, 2) for part in variances], SINGLE),
+            "variance.between": self._median_variance([part.in_units(part.between, 2) for part in variances], flat),
             "trial_share": finite_or_undefined(self.median([part.trial_share for part in variances]), flat),
             "sufficient_trials": finite_or_undefined(
                 sufficient, "prompts do not differ beyond their trials" if math.isinf(sufficient) else flat
             ),
         }
+
+    def _median_variance(self, values: Sequence[float], reason: str) -> Metric:
+        median = self.median(values)
+        return finite_or_undefined(median, BEYOND if math.isinf(median) else reason)
 
     def list_k(self) -> list[int]:
         """Return each k with a rate."""
@@ -147,10 +158,12 @@ def analyze_trials(
         tolerance: of the number of trials that suffices.
         level: of the intervals.
     """
+    exponent, trials = trials.exponent, trials.scaled()
     scores = trials.scores
     groups = clusters.group(scores.prompt_ids)
     ends = [scores.worst, scores.best] if scores.higher_is_better else [scores.best, scores.worst]
-    bounds: Bounds = (ends[0], ends[1])
+    low, high = (None if end is None else math.ldexp(end, -exponent) for end in ends)
+    bounds: Bounds = (low, high)
     sign = 1.0 if scores.higher_is_better else -1.0
     models, rates = [], []
     most = int(trials.count.max())
@@ -160,13 +173,14 @@ def analyze_trials(
         seen = count > 0
         mean = _estimate(scores.Q[seen, column], groups.rows(seen), bounds, level)
         variance = split_variance(scores.Q[seen, column], trials.squares[seen, column], count[seen], mean.stderr)
+        variance = replace(variance, exponent=exponent)
         models.append(
             ModelTrials(
                 model=name,
                 fewest=int(count[seen].min()),
                 most=int(count.max()),
                 n_trials=float(count[seen].mean()),
-                mean=mean,
+                mean=mean.scaled(exponent),
                 variance=variance,
                 sufficient=variance.sufficient_trials(tolerance),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from analyses.presentation.number_format import format_difference
 from analyses.trials.method import MEASURES, Trials
 from tracker.name_lists import join_names
 from tracker.queries.comparing.trial_scores import TrialScores
@@ -58,10 +59,17 @@ def _list_evidence(finding: Trials) -> Iterator[str]:
     typical = repeated[len(repeated) // 2]
     variance = typical.variance
     if not math.isnan(variance.floor):
+        errors = (
+            variance.in_units(variance.stderr),
+            variance.stderr_with(1),
+            variance.floor,
+            variance.stderr_with(4),
+            variance.stderr_with(1, 4 * variance.n),
+        )
+        now, with_one, floor, with_four, with_prompts = map(format_difference, errors)
         yield (
-            f"Standard error of {typical.model}: {variance.stderr:.4f} now, {variance.stderr_with(1):.4f} with one "
-            f"trial, {variance.floor:.4f} with infinitely many; 4 trials {variance.stderr_with(4):.4f}, one trial of 4 "
-            f"times as many prompts {variance.stderr_with(1, 4 * variance.n):.4f}."
+            f"Standard error of {typical.model}: {now} now, {with_one} with one trial, {floor} with infinitely many; 4 "
+            f"trials {with_four}, one trial of 4 times as many prompts {with_prompts}."
         )
     yield from _list_rates(finding)
 

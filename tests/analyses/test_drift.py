@@ -168,7 +168,7 @@ class TestMissingScores:
         history = RunHistory(scores=scores, runs=(run(1), run(2), run(3)))
         assert history.with_coverage(0.0) is history
         kept = history.with_coverage(0.8)
-        assert [one.id for one in kept.runs] == [1, 2]
+        assert [kept_run.id for kept_run in kept.runs] == [1, 2]
         assert kept.missing_warnings == (
             "run 3 of org/a is left out: 100 of 200 prompts are missing (--min-coverage).",
         )

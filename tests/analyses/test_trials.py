@@ -17,6 +17,7 @@ from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
+from tracker.queries.comparing.study_plan import plan_comparison
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.selection import Selection
 from tracker.recording.finding import Undefined
@@ -29,9 +30,9 @@ TABLES["org/b"] = (RNG.random((N, 4)) < 0.5).astype(int)
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store of two models with four trials and one with one; metric `half` has scores of 0 to 2."""
+    """A store of two models with four trials and one with one; scores of `rating` are 0 to 2, of `huge` to 1e200."""
     folder: Path = tmp_path_factory.mktemp("trials")
-    for metric, factor in (("accuracy", 1), ("rating", 2)):
+    for metric, factor in (("accuracy", 1), ("rating", 2), ("huge", 1e200)):
         rows = [
             f"{name},p{i},t{i % 12},{trial},{factor * value}"
             for name, table in TABLES.items()
@@ -40,7 +41,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
         ]
         (folder / f"{metric}.csv").write_text("\n".join([f"model,prompt_id,task,trial,{metric}", *rows]) + "\n")
     result = f"sqlite:///{folder}/suffrage.db"
-    for metric in ("accuracy", "rating"):
+    for metric in ("accuracy", "rating", "huge"):
         options = ["ingest", str(folder / f"{metric}.csv"), "--benchmark", metric, "--no-mlflow", "--database", result]
         assert CliRunner().invoke(suffrage, options).exit_code == 0
     return result
@@ -67,6 +68,23 @@ class TestAgainstReference:
             np.testing.assert_allclose(trials.squares[:, column], TRIALS[name] * table.var(axis=1), atol=1e-12)
         assert trials.is_unit
         assert trials.scores.n_trials == 4
+
+    def test_scores_of_any_size_have_the_same_parts(self, url: str) -> None:
+        plain, huge = report(url, "rating"), report(url, "huge")
+        for row, same in zip(plain.tables["models"].to_pylist(), huge.tables["models"].to_pylist(), strict=True):
+            assert same["trial_share"] == pytest.approx(row["trial_share"], nan_ok=True)
+            for name in ("mean", "stderr", "low", "high") if row["most_trials"] > 1 else ("mean", "stderr"):
+                assert same[name] == pytest.approx(row[name] / 2 * 1e200)
+        assert huge.finding.metrics["sufficient_trials"] == plain.finding.metrics["sufficient_trials"]
+        assert huge.finding.metrics["variance.within"] == Undefined("it is too large for a float64 number")
+        with transaction(connect(url), write=False) as session:
+            plans = [
+                plan_comparison(session, Selection(benchmark=name, task_effects="none"), effect=effect)
+                for name, effect in (("rating", 0.2), ("huge", 1e199))
+            ]
+        for row, same in zip(plans[0].rows, plans[1].rows, strict=True):
+            assert same.median.n_prompts == row.median.n_prompts
+            assert same.median.detectable == pytest.approx(row.median.detectable / 2 * 1e200)
 
     def test_pass_rates_have_the_error_of_a_mean(self, url: str) -> None:
         rows = report(url).tables["pass"].to_pylist()

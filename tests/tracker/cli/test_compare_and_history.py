@@ -96,7 +96,7 @@ class TestCompare:
 
 
 class TestMissingScores:
-    def test_each_command_applies_the_policy_that_it_is_asked_for(self, url: str) -> None:
+    def test_each_command_applies_its_policy(self, url: str) -> None:
         def rows(*options: str) -> list[dict[str, str]]:
             return list(csv.DictReader(call("export", "scores", "b", "--database", url, *options).stdout.splitlines()))
 

@@ -6,8 +6,9 @@ of the pairs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.ranking.leaderboard_intervals import MAX_TESTED_MODELS, explain_too_many
 from tracker.queries.ranking.policy_choice import choose_policy
-from tracker.queries.score_validation import check_finite, check_squarable
+from tracker.queries.score_validation import check_finite
 from tracker.queries.selection import TRIAL_POLICIES, Selection
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.pairwise_differences import compare_all_pairs
@@ -106,9 +107,10 @@ def plan_comparison(
     selection = choose_policy(session, selection, default="common", supported=TRIAL_POLICIES, subject="plan")
     trials = TrialScores.load(session, selection)
     clusters = Clusters.load(session, selection)
-    for problem, is_so in {**check_finite(trials.scores.Q), **check_squarable(trials.scores.Q)}.items():
+    for problem, is_so in check_finite(trials.scores.Q).items():
         if is_so:
             raise SelectionError(problem)
+    exponent, trials = trials.exponent, trials.scaled()
     groups = clusters.group(trials.scores.prompt_ids)
     n_models = len(trials.scores.models)
     if n_models > MAX_TESTED_MODELS:
@@ -133,7 +135,7 @@ def plan_comparison(
         cluster=clusters.field if is_clustered else "",
         n_clusters=groups.n_groups if is_clustered else 0,
         n_strata=groups.n_strata,
-        rows=tuple(_plan(pairs, number, effect, power, 1 - level) for number in numbers),
+        rows=tuple(_plan(pairs, number, effect, power, 1 - level, exponent) for number in numbers),
         warnings=trials.missing_warnings,
     )
 
@@ -193,14 +195,24 @@ def _choose_trials(pairs: Sequence[PairVariance], trials: TrialScores, n_trials:
 
 
 def _plan(
-    pairs: Sequence[PairVariance], n_trials: int | None, effect: float, power: float, alpha: float
+    pairs: Sequence[PairVariance], n_trials: int | None, effect: float, power: float, alpha: float, exponent: int
 ) -> PlannedTrials:
+    """Return the plan for the median and the high pair.
+
+    Args:
+        pairs: variances of scores over 2**exponent.
+        n_trials: of each prompt; None for those of the stored runs.
+        effect, power, alpha: of the test; the effect in the unit of the scores.
+        exponent: of that unit.
+    """
+    scaled = math.ldexp(effect, -exponent)
     errors = np.array([pair.stderr_with(n_trials) ** 2 * pair.n for pair in pairs])
     order = np.argsort(errors, kind="stable")[: int((errors > 0).sum())]  # unknown errors come last
     places = [order[int(np.ceil(share * len(order))) - 1] for share in (0.5, HIGH)]
     median, high = (
-        plan_study(pairs[place], effect=effect, power=power, alpha=alpha, n_trials=n_trials) for place in places
+        plan_study(pairs[place], effect=scaled, power=power, alpha=alpha, n_trials=n_trials) for place in places
     )
+    median, high = (replace(size, detectable=float(np.ldexp(size.detectable, exponent))) for size in (median, high))
     return PlannedTrials(n_trials=n_trials, median=median, high=high)
 
 

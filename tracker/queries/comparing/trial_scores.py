@@ -14,6 +14,7 @@ from tracker.queries.resolution import find_benchmark, find_metric
 from tracker.queries.scores import Grid, compute_digest, join_keys
 from tracker.queries.selection import AnalysisInput, Selection, Unit
 from tracker.queries.sql.arrow import number_columns, read_arrow
+from tracker.statistics.ranking import overflow_exponent
 
 PASS_SCORE = 1.0
 """A trial passes with at least this score, if all scores lie in [0, 1]."""
@@ -26,9 +27,11 @@ class TrialScores(AnalysisInput):
     Attributes:
         scores: means over the trials of each prompt.
         count: ``(n_prompts, n_models)`` int64 trials; 0 without a score.
-        squares: ``(n_prompts, n_models)`` sum of squared deviations of the trials from their mean.
+        squares: ``(n_prompts, n_models)`` sum of squared deviations of the trials from their mean, for scores over
+            2**exponent.
         passed: ``(n_prompts, n_models)`` int64 trials with a score of at least `PASS_SCORE`.
         is_unit: whether every score lies in [0, 1], so that a trial passes or fails.
+        exponent: 0 unless squares of the scores would overflow or underflow.
     """
 
     SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ("prompt",)
@@ -38,6 +41,12 @@ class TrialScores(AnalysisInput):
     squares: NDArray[np.float64]
     passed: NDArray[np.int64]
     is_unit: bool
+    exponent: int = 0
+
+    def scaled(self) -> TrialScores:
+        """Return the same trials with scores over 2**exponent, whose squares are finite."""
+        scores = replace(self.scores, Q=np.ldexp(self.scores.Q, -self.exponent))
+        return replace(self, scores=scores, exponent=0)
 
     @property
     def run_ids(self) -> NDArray[np.int64]:
@@ -86,12 +95,15 @@ def load_trials(session: Session, selection: Selection, scores: PerformanceMatri
     cell, is_row = grid.cells(run, prompt)
     values = values[is_row]
     count = np.bincount(cell, minlength=size)
-    mean = np.bincount(cell, values, minlength=size) / np.maximum(count, 1)
-    squares = np.bincount(cell, (values - mean[cell]) ** 2, minlength=size)
+    exponent = overflow_exponent(values[np.isfinite(values)])
+    scaled = np.ldexp(values, -exponent)
+    mean = np.bincount(cell, scaled, minlength=size) / np.maximum(count, 1)
+    squares = np.bincount(cell, (scaled - mean[cell]) ** 2, minlength=size)
     return TrialScores(
         scores=scores,
         count=count.reshape(shape).astype(np.int64),
         squares=squares.astype(np.float64).reshape(shape),
         passed=np.bincount(cell, values >= PASS_SCORE, minlength=size).reshape(shape).astype(np.int64),
         is_unit=bool(((values >= 0) & (values <= 1)).all()),
+        exponent=exponent,
     )

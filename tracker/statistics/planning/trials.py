@@ -26,6 +26,8 @@ class TrialVariance:
             prompts.
         per_trial: mean over prompts of one over the number of trials.
         stderr: of the mean, as observed; clustered, if the caller clusters.
+        exponent: the numbers above are of scores over 2**exponent, so that their squares stay finite. Methods return
+            numbers in the unit of the scores.
     """
 
     n: int
@@ -33,6 +35,12 @@ class TrialVariance:
     between: float
     per_trial: float
     stderr: float
+    exponent: int = 0
+
+    def in_units(self, value: float, power: int = 1) -> float:
+        """Return one of the numbers in the unit of the scores, or in its ``power``; infinite beyond float64."""
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(value, power * self.exponent))
 
     @property
     def trial_share(self) -> float:
@@ -43,7 +51,11 @@ class TrialVariance:
     @property
     def floor(self) -> float:
         """Standard error with infinitely many trials of the same prompts; NaN if unknown."""
-        return math.sqrt(max(self.stderr**2 - self.within * self.per_trial / self.n, 0.0))
+        return self.in_units(math.sqrt(self._floor_variance))
+
+    @property
+    def _floor_variance(self) -> float:
+        return max(self.stderr**2 - self.within * self.per_trial / self.n, 0.0)
 
     def stderr_with(self, n_trials: float, n_prompts: float | None = None) -> float:
         """Return the standard error with another number of trials of each prompt; NaN if unknown.
@@ -54,8 +66,8 @@ class TrialVariance:
             n_trials: of each prompt, at least 1.
             n_prompts: number of prompts, in as many more clusters; None for those at hand.
         """
-        variance = self.floor**2 + self.within / (self.n * n_trials)
-        return math.sqrt(variance * (1.0 if n_prompts is None else self.n / n_prompts))
+        variance = self._floor_variance + self.within / (self.n * n_trials)
+        return self.in_units(math.sqrt(variance * (1.0 if n_prompts is None else self.n / n_prompts)))
 
     def sufficient_trials(self, tolerance: float) -> float:
         """Return the fewest trials whose error is at most ``1 + tolerance`` times that of infinitely many.
@@ -65,13 +77,13 @@ class TrialVariance:
         Args:
             tolerance: positive.
         """
-        if not self.within >= 0 or math.isnan(self.floor):
+        if not self.within >= 0 or math.isnan(self._floor_variance):
             return math.nan
         if self.within == 0:
             return 1.0
-        if self.floor == 0:
+        if self._floor_variance == 0:
             return math.inf
-        ratio = self.within / self.n / self.floor**2
+        ratio = self.within / self.n / self._floor_variance
         return float(max(1, math.ceil(ratio / ((1 + tolerance) ** 2 - 1) - 1e-9)))
 
 
