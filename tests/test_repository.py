@@ -64,10 +64,12 @@ def declared(requirements: Iterable[str]) -> set[str]:
 CORE = declared(PROJECT["dependencies"])
 EXTRA = declared(PROJECT["optional-dependencies"]["models"])
 VOTING = declared(PROJECT["optional-dependencies"]["voting"])
+MATH = declared(PROJECT["optional-dependencies"]["math"])
 HUB = declared(PROJECT["optional-dependencies"]["hub"])
 USED_THROUGH_ARROW = {"pandas"}
 """Declared for those who call `to_pandas()` of an Arrow table from the Python API, see docs/reference/python.md."""
 STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
+FORMULAS = Path("tracker/evaluating/scoring/math_equality.py")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
 
 
@@ -105,13 +107,22 @@ class TestDependencies:
     def test_what_requests_models_may_import_the_extra_too_which_declares_no_more(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        imported = providers(node for tree in evaluating(modules).values() for node in ast.walk(tree))
+        trees = [tree for path, tree in evaluating(modules).items() if path != FORMULAS]
+        imported = providers(node for tree in trees for node in ast.walk(tree))
         assert [item for item in imported if not item & (CORE | EXTRA)] == []
         assert EXTRA - set().union(*imported) == set()
 
     def test_the_extra_is_not_imported_before_it_is_used(self, modules: dict[Path, ast.Module]) -> None:
         at_once = providers(node for tree in evaluating(modules).values() for node in tree.body)
         assert [item for item in at_once if item & EXTRA] == []
+
+    def test_formulas_need_an_extra_of_their_own_and_no_sooner_than_they_are_compared(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        imported = providers(ast.walk(modules[FORMULAS]))
+        assert [item for item in imported if not item & (CORE | MATH)] == []
+        assert MATH - set().union(*imported) == set()
+        assert [provider for provider in providers(modules[FORMULAS].body) if provider & MATH] == []
 
     def test_strengths_of_models_need_an_extra_of_their_own_and_no_sooner_than_they_are_fitted(
         self, modules: dict[Path, ast.Module]

@@ -14,6 +14,7 @@ from tracker.evaluating.option_values import (
     METHODS,
     TOO_LONG_ACTIONS,
 )
+from tracker.evaluating.scoring.rules import PRESETS
 
 prompt_options = combine_options(
     click.option(
@@ -124,13 +125,33 @@ generation_options = combine_options(
         metavar="A,B",
         multiple=True,
         show_default="exact_match",
-        help="Metrics of generated answers, separated by commas: exact_match, f1, rouge1, rouge2 or rougeL.",
+        help=(
+            "Metrics of generated answers, separated by commas: exact_match, f1, math_verify (equal numbers or "
+            "formulas; extra `math`), rouge1, rouge2 or rougeL."
+        ),
+    ),
+    click.option(
+        "--preset",
+        type=click.Choice(tuple(PRESETS)),
+        help=(
+            "Scoring of a kind of answer. gsm8k: the number after ####; last-number: the last number; boxed: the last "
+            "\\boxed{} by math_verify. --metric, --extract, --extract-reference and --ignore replace parts of it."
+        ),
     ),
     click.option(
         "--extract",
         metavar="REGEX",
         show_default="the whole text",
         help="Regular expression that extracts the answer from the generated text; the last match is used.",
+    ),
+    click.option(
+        "--extract-reference",
+        metavar="REGEX|none",
+        show_default="as --extract",
+        help=(
+            "Regular expression that extracts the answer from the reference answer; none compares with the whole. "
+            "A reference without a match is compared whole."
+        ),
     ),
     click.option(
         "--ignore",
@@ -146,7 +167,10 @@ generation_options = combine_options(
         "--max-tokens",
         type=click.IntRange(min=1),
         show_default="as in the template",
-        help="Largest number of tokens of a generated answer.",
+        help=(
+            "Largest number of tokens of a generated answer with its reasoning. A truncated answer scores 0, and is "
+            "counted."
+        ),
     ),
     click.option(
         "--temperature",
@@ -166,8 +190,8 @@ generation_options = combine_options(
         "--stop",
         multiple=True,
         metavar="TEXT",
-        show_default="none",
-        help="Text that ends a generated answer, in addition to those of the template. Repeatable.",
+        show_default="those of the template; in a conversation none",
+        help="Text that ends a generated answer; `none` for no such text. Repeatable.",
     ),
     click.option(
         "--trials",

@@ -18,13 +18,13 @@ import orjson
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.evaluating.evaluation_result import EvaluationOutcome, list_result_warnings
+from tracker.evaluating.evaluation_result import EvaluationOutcome, bound_means, list_result_warnings
 from tracker.evaluating.model_under_test import ModelUnderTest, load_model_under_test
 from tracker.evaluating.plan import Plan
 from tracker.evaluating.preparation import PreparedEvaluation, prepare
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.score_response import SCORING, score_response
-from tracker.evaluating.warnings import list_option_warnings, list_run_warnings
+from tracker.evaluating.warnings import count_truncated, list_option_warnings, list_run_warnings
 from tracker.ingest.write.live.live_runs import (
     LiveRun,
     ScoredResponse,
@@ -199,14 +199,12 @@ class _ConditionEvaluation:
         return [row for row in rows if row.prompt_id not in failed]
 
     def _score_one(self, response: Response) -> ScoredResponse:
-        prompt, generation = self.prompts_by_id[response.prompt_id], self.plan.generation
+        prompt = self.prompts_by_id[response.prompt_id]
         scored = score_response(
             prompt,
             response,
             method=self.prepared.method,
-            metrics=generation.metrics,
-            extract=generation.extract,
-            ignore=generation.ignore,
+            rules=self.prepared.rules,
             choices=self.prepared.get_choices(response.prompt_id),
         )
         usage: dict[str, float] = {"tokens_read": response.n_tokens_read, "tokens_written": response.n_tokens_written}
@@ -252,6 +250,8 @@ class _ConditionEvaluation:
             warnings = list_result_warnings(
                 self.rendered.skipped, failed, usage, self.rendered.few_shot, self.model.list_warnings()
             )
+            means = load_means_by_run(session, [run.id]).get(run.id, {})
+            n_truncated = count_truncated(session, stored)
             return EvaluationOutcome(
                 run_id=run.id,
                 label=run.label,
@@ -263,7 +263,9 @@ class _ConditionEvaluation:
                 is_complete=stored.status != "partial",
                 n_prompts=len(self.prompts),
                 n_new=max(0, len(count_stored_trials(session, run.id)) - n_before),
-                means=load_means_by_run(session, [run.id]).get(run.id, {}),
+                means=means,
+                n_truncated=n_truncated,
+                at_most=bound_means(means, n_truncated, len(self.prompts), self.model.n_trials),
                 skipped=dict(self.rendered.skipped),
                 failed={prompt: response.error for prompt, response in failed.items()},
                 usage=usage,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tracker.evaluating.responses import Response
 from tracker.evaluating.warnings import list_cost_warnings
+from tracker.ingest.measurement import metric_description
 from tracker.name_lists import join_names
 
 MAX_NAMES = 3
@@ -24,7 +25,10 @@ class EvaluationOutcome:
         is_complete: whether the run is complete; if not, the same command resumes it.
         n_prompts: rendered prompts.
         n_new: prompts evaluated in this attempt.
-        means: mean of every metric over the prompts.
+        means: mean of every metric over the prompts; truncated responses count as 0.
+        n_truncated: truncated responses.
+        at_most: upper bound of the mean of each metric if the truncated responses had not ended there; empty without
+            any.
         skipped: number of prompts that were not rendered, by reason.
         failed: reason of each prompt without an answer, by key.
         usage: tokens and cost, including earlier attempts.
@@ -42,6 +46,8 @@ class EvaluationOutcome:
     n_prompts: int
     n_new: int
     means: Mapping[str, float]
+    n_truncated: int = 0
+    at_most: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[int, str] = field(default_factory=dict)
     usage: Mapping[str, float] = field(default_factory=dict)
@@ -49,7 +55,11 @@ class EvaluationOutcome:
 
     def summary(self) -> str:
         """Return the result in one line."""
-        means = ", ".join(f"{name} {value:.4f}" for name, value in self.means.items())
+        means = ", ".join(
+            f"{name} {value:.4f}" + (f" (at most {self.at_most[name]:.4f})" if name in self.at_most else "")
+            for name, value in self.means.items()
+        )
+        means += f", {self.n_truncated:,} truncated" if self.n_truncated else ""
         done = f"{self.n_prompts:,} prompts{f' of {join_names(self.splits, 3)}' if self.splits else ''}"
         if self.n_new == 0 and self.is_complete and not self.failed:
             done += ", all already stored"
@@ -59,6 +69,20 @@ class EvaluationOutcome:
         marks = [self.condition.replace("_", "-")] * (self.condition != "full") + [self.variant] * bool(self.variant)
         suffix = f" ({', '.join(marks)})" if marks else ""
         return f"{self.benchmark}, {self.model}{suffix}: run {self.run_id}, {done}{': ' if means else ''}{means}{state}"
+
+
+def bound_means(means: Mapping[str, float], n_truncated: int, n_prompts: int, n_trials: int) -> dict[str, float]:
+    """Return the largest mean of each metric that truncated responses could have, which count as 0.
+
+    A mean over trials gains at most the share of truncated responses, and a metric of all trials (``pass@k``) at most
+    one per truncated response.
+    """
+    if not n_truncated:
+        return {}
+    metrics = {name: metric_description(name) for name in means}
+    gains = {name: n_truncated / (n_prompts * (1 if name.startswith("pass@") else n_trials)) for name in means}
+    uppers = {name: 1.0 if metric.upper is None else metric.upper for name, metric in metrics.items()}
+    return {name: min(uppers[name], mean + uppers[name] * gains[name]) for name, mean in means.items()}
 
 
 def list_result_warnings(

@@ -10,7 +10,7 @@ from tracker.errors import SelectionError
 from tracker.evaluating.plan import Plan
 from tracker.evaluating.preparation import PreparedEvaluation
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.responses import ModelBackend, Response
+from tracker.evaluating.responses import ModelBackend, Response, Sampling
 
 VERSION_SETTINGS = ("torch", "transformers")
 """Settings that hold package versions."""
@@ -100,7 +100,7 @@ def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable
     backend: OptionScorer | TextGenerator
     if prepared.method == "generation":
         backend = TextGenerator(model, prepared.sampling, **shared)
-        decisive = _generation_settings(plan, prepared)
+        decisive = _generation_settings(prepared, prepared.sampling)
     else:
         backend = OptionScorer(
             model, method=prepared.method, isolated_labels=prepared.template.isolated_labels, **shared
@@ -143,7 +143,7 @@ def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callabl
         n_trials=prepared.sampling.n_trials,
         decisive={
             "server": {name: settings[name] for name in settings if name != "server"},
-            **_generation_settings(plan, prepared),
+            **_generation_settings(prepared, server.sampling),
         },
         incidental={"api_base": settings["server"], "concurrency": plan.server.concurrency},
         price=lambda response: server.cost(response.n_tokens_read, response.n_tokens_written),
@@ -151,8 +151,7 @@ def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callabl
     )
 
 
-def _generation_settings(plan: Plan, prepared: PreparedEvaluation) -> dict[str, Any]:
+def _generation_settings(prepared: PreparedEvaluation, sampling: Sampling) -> dict[str, Any]:
     """Return the settings that decide how responses are generated and scored."""
-    names = ("metrics", "extract", "ignore")
-    settings = {name: value for name, value in asdict(plan.generation).items() if name in names and value}
-    return {"sampling": asdict(prepared.sampling), **settings}
+    rules = {name: value for name, value in asdict(prepared.rules).items() if value}
+    return {"sampling": sampling.as_settings(), **rules}

@@ -18,6 +18,7 @@ from tracker.evaluating.option_values import (
     METHODS,
     TOO_LONG_ACTIONS,
 )
+from tracker.evaluating.scoring.rules import PRESETS, ScoringRules, choose_rules
 
 CHOICES = {
     "method": (None, *METHODS),
@@ -27,6 +28,7 @@ CHOICES = {
     "too_long": TOO_LONG_ACTIONS,
     "errored": (None, *ERRORED_VALUES),
     "api": APIS,
+    "preset": (None, *PRESETS),
 }
 """Allowed values of fields with a fixed set of choices."""
 MIN_WHOLE_NUMBERS = {
@@ -45,6 +47,8 @@ KEYWORDS = {"example_choice": "shots", "answer_only_examples": "answer_only_shot
 """Keywords of `Plan.from_options` that differ from the field they set, by field."""
 OPTIONS = {"conditions": "condition", "metrics": "metric", **KEYWORDS}
 """Options of the command line that differ from the field they set, by field."""
+NO_STOP = "none"
+"""The only stop string of a plan without stop strings."""
 
 
 class _ValidatedSettings:
@@ -111,22 +115,41 @@ class GenerationSettings(_ValidatedSettings):
 
     Attributes:
         metrics: names, such as ``exact_match`` and ``rougeL``.
+        preset: name of the scoring rules of a published benchmark; the next three replace parts of them.
         extract: regular expression that extracts the answer from the response; None for the whole response.
+        extract_reference: the same for the reference answer; None for that of the response, ``none`` for the whole.
         ignore: differences that the comparison ignores: ``case``, ``punctuation``.
         max_tokens: maximum number of output tokens; None to use the template's.
         temperature, top_p: sampling parameters; a temperature of 0 is greedy decoding.
-        stop: stop strings, in addition to the template's.
+        stop: stop strings; by default the template's, and none in a conversation. ``none`` alone removes them.
         trials: responses per prompt.
     """
 
     metrics: tuple[str, ...] = ("exact_match",)
+    preset: str | None = None
     extract: str | None = None
+    extract_reference: str | None = None
     ignore: tuple[str, ...] = ()
     max_tokens: int | None = None
     temperature: float = 0.0
     top_p: float = 1.0
     stop: tuple[str, ...] = ()
     trials: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if NO_STOP in self.stop and len(self.stop) > 1:
+            raise SelectionError("--stop none removes all stop strings; leave out the other --stop.")
+
+    def rules(self) -> ScoringRules:
+        """Return the rules by which generated answers are scored."""
+        explicit = ScoringRules(
+            metrics=self.metrics,
+            extract=self.extract,
+            extract_reference=self.extract_reference,
+            ignore=self.ignore,
+        )
+        return choose_rules(self.preset, explicit)
 
 
 @dataclass(frozen=True, kw_only=True)

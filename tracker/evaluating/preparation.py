@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.database import transaction
-from tracker.evaluating.plan import Plan, PromptSettings
+from tracker.evaluating.plan import NO_STOP, Plan, PromptSettings
 from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import Sampling
-from tracker.evaluating.scoring.score_response import check_scoring
+from tracker.evaluating.scoring.rules import ScoringRules
+from tracker.evaluating.scoring.written_answers import check_rules
 from tracker.queries.prompts import PromptTexts, load_prompts
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
@@ -35,6 +36,7 @@ class PreparedEvaluation:
         template: renders the prompts.
         method: how the model answers.
         metrics: metrics of the scores.
+        rules: how generated answers are scored.
         sampling: sampling options.
         rendered: rendered prompts, by condition.
         splits: splits of the rendered prompts; empty if they cover all splits.
@@ -45,6 +47,7 @@ class PreparedEvaluation:
     template: Template
     method: str
     metrics: tuple[str, ...]
+    rules: ScoringRules
     sampling: Sampling
     rendered: Mapping[str, RenderedPrompts]
     splits: tuple[str, ...]
@@ -65,8 +68,8 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
     Raises:
         SuffrageError: the benchmark, template or split does not exist, or they do not fit each other.
     """
-    settings, generation = plan.prompts, plan.generation
-    check_scoring(generation.metrics, generation.extract, generation.ignore)
+    settings, rules = plan.prompts, plan.generation.rules()
+    check_rules(rules)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, plan.benchmark)
         stored = load_prompts(session, Selection(benchmark=plan.benchmark))
@@ -100,7 +103,8 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
         prompts=stored,
         template=template,
         method=method,
-        metrics=METRICS.get(method, generation.metrics),
+        metrics=METRICS.get(method, rules.metrics),
+        rules=rules,
         sampling=_make_sampling(plan, template, method),
         rendered=rendered,
         splits=_list_splits(stored, rows),
@@ -116,14 +120,17 @@ def _choose_template(settings: PromptSettings, choices: Sequence[Sequence[str] |
 
 def _make_sampling(plan: Plan, template: Template, method: str) -> Sampling:
     generation = plan.generation
-    return Sampling(
+    stop = () if generation.stop == (NO_STOP,) else generation.stop or template.stop
+    sampling = Sampling(
         max_tokens=generation.max_tokens or template.max_tokens,
         temperature=generation.temperature,
         top_p=generation.top_p,
         seed=plan.prompts.seed,
-        stop=(*template.stop, *(stop for stop in generation.stop if stop not in template.stop)),
+        stop=stop,
+        is_default_stop=not generation.stop,
         n_trials=generation.trials if method == "generation" else 1,
     )
+    return sampling.for_conversation() if plan.prompts.chat else sampling
 
 
 def _list_splits(stored: PromptTexts, rows: NDArray[np.intp]) -> tuple[str, ...]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+
+TRUNCATED = "length"
+"""Finish reason of a text that the maximum number of tokens ended, in OpenAI's API."""
+OPEN, CLOSE = "<think>", "</think>"
+_REASONING = re.compile(r"<think>(.*?)</think>", re.S)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,7 +29,10 @@ class Response:
             over its tokens; -inf if a server did not list it among the likeliest; None for generated text.
         unlisted_share: upper bound of the share of options that a server did not list, of the probability of all
             options.
-        text: generated text; None if options were compared.
+        text: generated text without its reasoning; None if options were compared.
+        reasoning: what the model wrote before its answer, marked as reasoning; '' without. It is never scored.
+        finish_reason: why the text ended: ``stop``, ``length`` if it was truncated at the maximum number of tokens, or
+            as the server reports; '' if unknown.
         n_examples: few-shot examples in the prompt.
         n_tokens_read, n_tokens_written: input and output tokens as billed: every token of the text and of the options
             once per request.
@@ -36,11 +45,18 @@ class Response:
     logprobs: NDArray[np.float64] | None = None
     unlisted_share: float = 0.0
     text: str | None = None
+    reasoning: str = ""
+    finish_reason: str = ""
     n_examples: int = 0
     n_tokens_read: int = 0
     n_tokens_written: int = 0
     error: str = ""
     is_too_long: bool = False
+
+    @property
+    def is_truncated(self) -> bool:
+        """Return whether the maximum number of tokens ended the text."""
+        return self.finish_reason == TRUNCATED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +69,8 @@ class Sampling:
         top_p: nucleus sampling: share of probability to draw from.
         seed: seed of the draws; each prompt and trial has a separate stream.
         stop: stop strings; they are not part of the response.
+        is_default_stop: whether the stop strings are those of the template. In a conversation they do not apply, since
+            a model ends its turn itself.
         n_trials: responses per prompt.
     """
 
@@ -61,7 +79,17 @@ class Sampling:
     top_p: float = 1.0
     seed: int = 0
     stop: tuple[str, ...] = ()
+    is_default_stop: bool = False
     n_trials: int = 1
+
+    def for_conversation(self) -> Sampling:
+        """Return the options for turns of a conversation."""
+        return replace(self, stop=(), is_default_stop=False) if self.is_default_stop else self
+
+    def as_settings(self) -> dict[str, Any]:
+        """Return the options that decide the responses."""
+        settings = {name: value for name, value in asdict(self).items() if name != "is_default_stop"}
+        return settings | {"stop": list(self.stop)}
 
 
 class ModelBackend(Protocol):
@@ -75,6 +103,43 @@ class ModelBackend(Protocol):
             is_stored: returns whether all responses to a prompt are stored; a batch of such prompts is skipped.
         """
         ...
+
+
+def split_reasoning(text: str) -> tuple[str, str]:
+    """Return the reasoning and the answer of a generated text.
+
+    Reasoning stands between ``<think>`` and ``</think>``. The first mark may be missing, since some chat templates end
+    with it, and the second one if the text is truncated.
+    """
+    if "think>" not in text:
+        return "", text
+    parts = _REASONING.findall(text)
+    rest = _REASONING.sub("", text)
+    if CLOSE in rest:
+        before, _, rest = rest.rpartition(CLOSE)
+        parts.insert(0, before)
+    if OPEN in rest:
+        rest, _, after = rest.partition(OPEN)
+        parts.append(after)
+    return "\n".join(filter(None, map(str.strip, parts))), rest.lstrip() if parts else rest
+
+
+def end_text(text: str, stop: Collection[str], finish_reason: str, reasoning: str = "") -> dict[str, str]:
+    """Return text, reasoning and finish reason of a response: the answer without reasoning, before a stop string.
+
+    Args:
+        text: as generated.
+        stop: stop strings; they do not end reasoning.
+        finish_reason: as the model reports it.
+        reasoning: reasoning that a server has separated already.
+    """
+    marked, answer = split_reasoning(text)
+    kept = cut_at_stop(answer, stop)
+    return {
+        "text": kept,
+        "reasoning": reasoning or marked,
+        "finish_reason": finish_reason if len(kept) == len(answer) else "stop",
+    }
 
 
 def cut_at_stop(text: str, stop: Collection[str]) -> str:

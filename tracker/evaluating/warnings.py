@@ -65,11 +65,23 @@ def list_run_warnings(session: Session, run: Run) -> list[str]:
             .subquery()
         )
     ).one()
+    if n_truncated := count_truncated(session, run):
+        warnings.append(
+            f"{n_truncated:,} of {rows[0]:,} responses were truncated at the maximum number of tokens, and score 0. "
+            "Raise --max-tokens, or end responses with --stop"
+        )
     if n_empty := int(rows[1] or 0):
         warnings.append(f"{n_empty:,} of {rows[0]:,} answers are empty or could not be extracted, and score 0")
     if run.status == "complete" and (warning := _compare_with_other_runs(session, run)):
         warnings.append(warning)
     return warnings
+
+
+def count_truncated(session: Session, run: Run) -> int:
+    """Return the number of truncated responses of a run."""
+    answer: Any = Answer
+    conditions = answer.run_id == run.id, answer.status == "truncated"
+    return int(session.scalar(sa.select(sa.func.count()).select_from(Answer).where(*conditions)) or 0)
 
 
 def _compare_with_other_runs(session: Session, run: Run) -> str | None:

@@ -274,6 +274,7 @@ KNOWN_METRICS = {
         "acc",
         "acc_norm",
         "exact_match",
+        "math_verify",
         "f1",
         "rouge1",
         "rouge2",

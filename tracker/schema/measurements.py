@@ -10,7 +10,7 @@ from tracker.schema.table import BigInt, Double, Instant, Json, Table, column, f
 
 CONDITIONS = ("full", "answer_only")
 RUN_STATUSES = ("partial", "complete", "hidden", "superseded")
-ANSWER_STATUSES = ("ok", "error", "empty")
+ANSWER_STATUSES = ("ok", "error", "empty", "truncated")
 
 
 class Source(Table, table=True):
@@ -96,11 +96,18 @@ class Answer(Table, table=True):
     )
     run_id: int = column("the run", key=True, to="run.id", cascade=True)
     prompt_id: int = column("the prompt", key=True, to="prompt.id")
-    extraction: str = column("how the answer was extracted; '' is the only or default method", key=True)
+    extraction: str = column(
+        "how the answer was extracted; '' is the only or default method. reasoning, finish_reason and judge hold what "
+        "the model wrote before its answer, why the text ended (if not by itself), and a judge's verdict",
+        key=True,
+    )
     trial: int = column("0 for the first answer to the prompt, 1 for the second, ...", key=True)
     text: str | None = column("the answer as extracted", default=None)
     probability: float | None = column("the model's own probability of it, in [0, 1]", kind=Double, default=None)
-    status: str = column("ok, error (the model failed), empty (nothing could be extracted)", default="ok")
+    status: str = column(
+        "ok, error (the model failed), empty (nothing could be extracted), truncated (at the maximum number of tokens)",
+        default="ok",
+    )
 
 
 class TaskScore(Table, table=True):

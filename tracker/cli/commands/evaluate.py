@@ -70,7 +70,7 @@ def command(
     Examples:
         suffrage evaluate mmlu_pro --model ./llama --dry-run
         suffrage evaluate mmlu_pro --model ./llama --condition full,answer-only --few-shot 5
-        suffrage evaluate gsm8k --model gpt-4o --api-base https://host/v1 --extract '#### (.*)'
+        suffrage evaluate gsm8k --model gpt-4o --api-base https://host/v1 --api chat --preset gsm8k
     """
     from tracker.database import connect
     from tracker.evaluating.plan import Plan

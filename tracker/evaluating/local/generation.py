@@ -161,9 +161,9 @@ class TextGenerator:
             )
         responses = []
         for at, (row, written) in enumerate(zip(rows, out[:, n_read:].tolist(), strict=True)):
-            text, n_tokens = stop_criterion.answer(at, written)
+            fields, n_tokens = stop_criterion.answer(at, written)
             response = Response(
-                prompt_id=row.prompt_id, trial=row.trial, text=text, n_examples=row.context.n_examples,
+                prompt_id=row.prompt_id, trial=row.trial, **fields, n_examples=row.context.n_examples,
                 n_tokens_read=len(row.ids), n_tokens_written=n_tokens,
             )  # fmt: skip
             responses.append(response)

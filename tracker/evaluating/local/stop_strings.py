@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracker.evaluating.responses import cut_at_stop
+from tracker.evaluating.responses import TRUNCATED, end_text, split_reasoning
 
 MORE_TOKENS = 8
 """Number of tokens to look at beyond the bytes of a stop string, since some tokens decode to nothing."""
@@ -64,11 +64,11 @@ class StopCriterion:
         return self._holds(tail) and self._holds(written.tolist())  # a tail may decode differently on its own
 
     def _holds(self, ids: Sequence[int]) -> bool:
-        text = decode_tokens(self.tokenizer, ids)
+        text = split_reasoning(decode_tokens(self.tokenizer, ids))[1]
         return any(word in text for word in self.stop)
 
-    def answer(self, row: int, ids: Sequence[int]) -> tuple[str, int]:
-        """Return the text of a row without its stop string, and the number of generated tokens.
+    def answer(self, row: int, ids: Sequence[int]) -> tuple[dict[str, Any], int]:
+        """Return text, reasoning and finish reason of a row, and the number of generated tokens.
 
         Args:
             row: index of the row.
@@ -79,4 +79,5 @@ class StopCriterion:
         n_tokens = len(kept)
         if kept and kept[-1] in self.ends:
             kept.pop()
-        return cut_at_stop(decode_tokens(self.tokenizer, kept), self.stop), n_tokens
+        ending = "stop" if n is not None else TRUNCATED
+        return end_text(decode_tokens(self.tokenizer, kept), self.stop, ending), n_tokens

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 PLAIN, NORMALISED, BY_PATTERN, WHOLE = "", "acc_norm", "regex", "text"
 """Extraction methods: the default; the length-normalized likeliest option; the match of a pattern; the whole response
 if the default answer is the option that it names.
 """
+REASONING, FINISH_REASON = "reasoning", "finish_reason"
+"""Stored beside the answers: what the model wrote before its answer, and why its text ended, if not by itself."""
 
 ScoresAndAnswers = tuple[dict[str, float], tuple["ExtractedAnswer", ...]]
 
@@ -21,7 +23,8 @@ class ExtractedAnswer:
         extraction: the method, one of the constants above.
         text: the answer; None without one.
         probability: the model's probability of it; None if unknown.
-        status: ok, empty (nothing could be extracted), error (the model failed).
+        status: ok, empty (nothing could be extracted), truncated (the text ended at the maximum number of tokens),
+            error (the model failed).
     """
 
     extraction: str = PLAIN
@@ -50,3 +53,9 @@ class ResponseScores:
 def make_failed_scores() -> ScoresAndAnswers:
     """Return the result of a failed response: no scores, and an answer with the status error."""
     return {}, (ExtractedAnswer(status="error"),)
+
+
+def make_truncated_scores(text: str, metrics: Sequence[str], *, has_reference: bool) -> ScoresAndAnswers:
+    """Return the result of a truncated response: 0 in every metric, and the text with the status truncated."""
+    answer = ExtractedAnswer(text=text.strip() or None, status="truncated")
+    return dict.fromkeys(metrics, 0.0) if has_reference else {}, (answer,)

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tracker.errors import SelectionError
 from tracker.evaluating.option_values import METHODS
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.options import score_options
-from tracker.evaluating.scoring.response_scores import ResponseScores, make_failed_scores
-from tracker.evaluating.scoring.written_answers import (
-    check_ignored,
-    check_metrics,
-    compile_pattern,
-    score_text,
-    score_written_option,
+from tracker.evaluating.scoring.response_scores import (
+    FINISH_REASON,
+    REASONING,
+    ExtractedAnswer,
+    ResponseScores,
+    make_failed_scores,
+    make_truncated_scores,
 )
+from tracker.evaluating.scoring.rules import DEFAULT, ScoringRules
+from tracker.evaluating.scoring.written_answers import score_text, score_written_option
 
-SCORING = 1
+SCORING = 2
 """Version of the scoring rules; raised when the same response would be scored differently, so that a run is never
 scored by two versions.
 """
-
-
-def check_scoring(
-    metrics: Sequence[str] = ("exact_match",), extract: str | None = None, ignore: Collection[str] = ()
-) -> None:
-    """Raise the errors of `score_response` before a model has run for hours.
-
-    Raises:
-        SelectionError: a metric, a difference to ignore or a pattern is invalid.
-        MissingExtraError: a metric needs packages that are not installed.
-    """
-    check_metrics(metrics)
-    check_ignored(ignore)
-    if extract is not None:
-        compile_pattern(extract)
 
 
 def score_response(
@@ -44,9 +32,7 @@ def score_response(
     response: Response,
     *,
     method: str,
-    metrics: Sequence[str] = ("exact_match",),
-    extract: str | None = None,
-    ignore: Collection[str] = (),
+    rules: ScoringRules = DEFAULT,
     choices: Sequence[str] | None = None,
 ) -> ResponseScores:
     """Return scores and answers of a response.
@@ -57,16 +43,14 @@ def score_response(
     - ``generation``: the chosen metrics.
 
     Ties are broken in favour of the first option. A response with an error, or without an option of finite probability,
-    has no scores. A response from which nothing can be extracted scores 0.
+    has no scores. A response from which nothing can be extracted scores 0, and so does a truncated one.
 
     Args:
         prompt: the rendered prompt.
         response: the response to it.
         method: ``letters``, ``loglikelihood`` or ``generation``.
-        metrics: metrics of generated answers.
-        extract: pattern that finds the answer in the response: its last match, and of that the first group that takes
-            part; the whole match without groups.
-        ignore: differences that generated answers may have: see `written_answers.IGNORABLE`.
+        rules: how generated answers are scored. Of a pattern the last match is used, and of that the first group that
+            takes part; the whole match without groups.
         choices: texts of the prompt's options, in order; by default its options.
 
     Raises:
@@ -82,11 +66,28 @@ def score_response(
         result = score_options(prompt, response.logprobs, method, names, unlisted_share=response.unlisted_share)
     elif response.text is None or method == "loglikelihood":
         result = make_failed_scores()
+    elif response.is_truncated:
+        has_reference = bool(prompt.references) or prompt.correct_option is not None
+        metrics = ("accuracy",) if method == "letters" else rules.metrics
+        result = make_truncated_scores(response.text, metrics, has_reference=has_reference)
     elif method == "letters":
-        result = score_written_option(prompt, response.text, ("accuracy",), extract, ignore, names)
+        result = score_written_option(prompt, response.text, replace(rules, metrics=("accuracy",)), names)
     elif prompt.options:
-        result = score_written_option(prompt, response.text, metrics, extract, ignore, names)
+        result = score_written_option(prompt, response.text, rules, names)
     else:
-        result = score_text(prompt, response.text, metrics, extract, ignore)
+        result = score_text(prompt, response.text, rules)
     scores, answers = result
-    return ResponseScores(prompt_id=response.prompt_id, trial=response.trial, scores=scores, answers=answers)
+    return ResponseScores(
+        prompt_id=response.prompt_id,
+        trial=response.trial,
+        scores=scores,
+        answers=(*answers, *_list_circumstances(response)),
+    )
+
+
+def _list_circumstances(response: Response) -> Iterator[ExtractedAnswer]:
+    """Return what is stored beside the answers: reasoning, and an unusual finish reason."""
+    if response.reasoning:
+        yield ExtractedAnswer(extraction=REASONING, text=response.reasoning)
+    if response.finish_reason not in ("", "stop"):
+        yield ExtractedAnswer(extraction=FINISH_REASON, text=response.finish_reason)

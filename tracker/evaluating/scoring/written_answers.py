@@ -7,12 +7,13 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 
 from tracker.errors import SelectionError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.scoring import rouge
+from tracker.evaluating.scoring import math_equality, rouge
 from tracker.evaluating.scoring.options import find_option
 from tracker.evaluating.scoring.response_scores import (
     BY_PATTERN,
@@ -21,6 +22,7 @@ from tracker.evaluating.scoring.response_scores import (
     ExtractedAnswer,
     ScoresAndAnswers,
 )
+from tracker.evaluating.scoring.rules import ScoringRules
 from tracker.option_labels import option_name
 
 IGNORABLE: Mapping[str, str] = {
@@ -48,32 +50,34 @@ def f1(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> 
 METRICS: Mapping[str, Callable[[str, Sequence[str], Collection[str]], float]] = {
     "exact_match": exact_match,
     "f1": f1,
+    "math_verify": math_equality.math_verify,
     **{name: rouge.make_scorer(name) for name in rouge.KINDS},
 }
 """Metrics of generated answers: functions of the answer, the references and what to ignore, in [0, 1]."""
 
 
-def score_text(
-    prompt: RenderedPrompt, text: str, metrics: Sequence[str], extract: str | None, ignore: Collection[str]
-) -> ScoresAndAnswers:
+def score_text(prompt: RenderedPrompt, text: str, rules: ScoringRules) -> ScoresAndAnswers:
     """Return scores and answers of a generated response; no scores if the prompt has no references."""
-    check_metrics(metrics)
-    check_ignored(ignore)
-    answer, answers = _extract(text, extract)
+    check_rules(rules)
+    answer, answers = _extract(text, rules.extract)
     if not prompt.references:
         return {}, answers
     if answer is None:
-        return dict.fromkeys(metrics, 0.0), answers
-    return {name: METRICS[name](answer, prompt.references, ignore) for name in metrics}, answers
+        return dict.fromkeys(rules.metrics, 0.0), answers
+    references = extract_references(prompt.references, rules)
+    return {name: METRICS[name](answer, references, rules.ignore) for name in rules.metrics}, answers
+
+
+def extract_references(references: Sequence[str], rules: ScoringRules) -> tuple[str, ...]:
+    """Return the reference answers to compare with; one without a match is used whole."""
+    pattern = rules.reference_pattern
+    if pattern is None:
+        return tuple(references)
+    return tuple(extract_answer(reference, pattern) or reference for reference in references)
 
 
 def score_written_option(
-    prompt: RenderedPrompt,
-    text: str,
-    metrics: Sequence[str],
-    extract: str | None,
-    ignore: Collection[str],
-    choices: Sequence[str],
+    prompt: RenderedPrompt, text: str, rules: ScoringRules, choices: Sequence[str]
 ) -> ScoresAndAnswers:
     """Return scores and answers if the model generated the option it chooses.
 
@@ -82,17 +86,17 @@ def score_written_option(
     text is stored beside it.
     """
     option_metrics = ("accuracy", "exact_match")
-    check_metrics([name for name in metrics if name not in option_metrics])
-    check_ignored(ignore)
-    answer, written = _extract(text, extract)
+    metrics, ignore = rules.metrics, rules.ignore
+    check_rules(replace(rules, metrics=tuple(name for name in metrics if name not in option_metrics)))
+    answer, written = _extract(text, rules.extract)
     place = None if answer is None else find_option(answer, prompt.options, choices)
     option = None if place is None else option_name(place, choices)
     answers = (_make_answer(PLAIN, option), _make_answer(WHOLE, written[0].text))
-    if extract is not None:
+    if rules.extract is not None:
         answers = (written[0], _make_answer(BY_PATTERN, option))
     if prompt.correct_option is None:
         return {}, answers
-    references = prompt.references or (choices[prompt.correct_option],)
+    references = extract_references(prompt.references or (choices[prompt.correct_option],), rules)
     scores = {
         name: float(place == prompt.correct_option)
         if name in option_metrics
@@ -144,29 +148,26 @@ def compile_pattern(extract: str) -> re.Pattern[str]:
         ) from error
 
 
-def check_metrics(metrics: Sequence[str]) -> None:
-    """Reject unknown metrics, and metrics whose packages are missing.
+def check_rules(rules: ScoringRules) -> None:
+    """Reject unknown metrics and differences, patterns that are none, and metrics whose packages are missing.
 
     Raises:
-        SelectionError: a metric is unknown.
+        SelectionError: a metric, a difference or a pattern is invalid.
         MissingExtraError: a metric needs packages that are not installed.
     """
-    for name in metrics:
+    for name in rules.metrics:
         if name not in METRICS:
             raise SelectionError(f"No metric {name!r} for generated answers. Known: {', '.join(METRICS)}.")
         if name in rouge.KINDS:
             rouge.check_installed()
-
-
-def check_ignored(ignore: Collection[str]) -> None:
-    """Reject differences that cannot be ignored.
-
-    Raises:
-        SelectionError: a difference is unknown.
-    """
-    for word in ignore:
+        if name == "math_verify":
+            math_equality.check_installed()
+    for word in rules.ignore:
         if word not in IGNORABLE:
             raise SelectionError(f"{word!r} cannot be ignored. Known: {', '.join(IGNORABLE)}.")
+    for pattern in (rules.extract, rules.reference_pattern):
+        if pattern is not None:
+            compile_pattern(pattern)
 
 
 def normalize(text: str, ignore: Collection[str] = ()) -> str:

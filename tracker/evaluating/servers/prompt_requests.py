@@ -12,7 +12,7 @@ import numpy as np
 
 from tracker.errors import ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.responses import Response, Sampling, cut_at_stop
+from tracker.evaluating.responses import Response, Sampling, end_text
 from tracker.evaluating.servers.api_capabilities import ApiCapabilities, PromptContent
 from tracker.evaluating.servers.connection import Connection
 from tracker.evaluating.servers.protocol import (
@@ -22,8 +22,8 @@ from tracker.evaluating.servers.protocol import (
     Usage,
     count_continuation_tokens,
     get_echoed_logprobs,
-    get_text,
     get_top_logprobs,
+    get_written,
     match_labels,
 )
 from tracker.evaluating.servers.retrying_client import RequestRejectedError, RetriesExhaustedError, RetryingClient
@@ -190,14 +190,13 @@ class PromptSender:
             )
             self._usages = []
             try:
-                text = self._request(body, get_text, n_letters_back=4 * self.sampling.max_tokens)
+                written = self._request(body, get_written, n_letters_back=4 * self.sampling.max_tokens)
             except RetriesExhaustedError as error:
                 n_unanswered += 1
                 responses.append(Response(prompt_id=prompt.prompt_id, trial=trial, error=f"{error}."))
                 continue
-            responses.append(
-                self._make_response(prompt, n_examples, trial=trial, text=cut_at_stop(text, self.sampling.stop))
-            )
+            fields = end_text(written.text, self.sampling.stop, written.finish_reason, written.reasoning)
+            responses.append(self._make_response(prompt, n_examples, trial=trial, **fields))
         return PromptOutcome(responses=responses, is_outage=n_unanswered == len(responses))
 
     def _sampling_options(self, text: str, trial: int) -> dict[str, Any]:

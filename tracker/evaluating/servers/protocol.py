@@ -16,6 +16,8 @@ LETTERS_PER_TOKEN = 4
 """Approximate characters per token; used if a server reports no counts."""
 MAX_TOKENS = 10**9
 """Maximum plausible number of tokens of one request; larger or negative counts are ignored."""
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""Fields of a message that hold its reasoning, by vLLM and DeepSeek, and by OpenRouter."""
 
 TokenLogprobs = list[tuple[str, float]]
 """Tokens and natural logarithms of their probabilities."""
@@ -54,6 +56,21 @@ class LabelProbabilities:
     unlisted_bound: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WrittenText:
+    """A generated text.
+
+    Attributes:
+        text: without separate reasoning.
+        reasoning: reasoning that the server separates from the text.
+        finish_reason: why the text ended, as the server reports it; '' if it does not.
+    """
+
+    text: str
+    reasoning: str
+    finish_reason: str
+
+
 def get_choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the only choice of a response.
 
@@ -67,15 +84,40 @@ def get_choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def get_text(response: Mapping[str, Any]) -> str:
+    """Return the generated text without separate reasoning."""
+    return get_written(response).text
+
+
+def get_written(response: Mapping[str, Any]) -> WrittenText:
     """Return the generated text, in either endpoint's format; '' if the model generated nothing visible."""
     chosen = get_choice(response)
     message = chosen.get("message")
-    text = chosen.get("text") if message is None else message.get("content") if isinstance(message, Mapping) else 0
-    if text is None:
-        return ""
-    if not isinstance(text, str):
+    text, reasoning = chosen.get("text"), ""
+    if isinstance(message, Mapping):
+        text = message.get("content")
+        reasoning = next((part for name in REASONING_FIELDS if isinstance(part := message.get(name), str)), "")
+    elif message is not None:
         raise MalformedError("a response without text")
-    return text
+    if isinstance(text, list):  # parts, as Mistral sends reasoning and text
+        parts = [part for part in text if isinstance(part, Mapping)]
+        reasoning = reasoning or _join_parts(part.get("thinking") for part in parts)
+        text = _join_parts(part.get("text") for part in parts)
+    if text is not None and not isinstance(text, str):
+        raise MalformedError("a response without text")
+    finish_reason = chosen.get("finish_reason")
+    return WrittenText(
+        text=text or "", reasoning=reasoning, finish_reason=finish_reason if isinstance(finish_reason, str) else ""
+    )
+
+
+def _join_parts(parts: Iterable[Any]) -> str:
+    """Return the texts among the parts of a message; a part may itself be a list of parts."""
+    texts = (
+        part if isinstance(part, str) else _join_parts(inner.get("text") for inner in part)
+        for part in parts
+        if isinstance(part, str | list)
+    )
+    return "".join(texts)
 
 
 def get_top_logprobs(response: Mapping[str, Any]) -> TokenLogprobs | None:

@@ -13,7 +13,7 @@ from typing import Any, Never, TypeVar
 from tracker.errors import ServerError
 from tracker.evaluating.servers.address import Address, ApiKey
 from tracker.evaluating.servers.connection import Connection, HttpResponse, format_redirect_target
-from tracker.evaluating.servers.protocol import MalformedError, Usage, get_text, get_usage, parse_error
+from tracker.evaluating.servers.protocol import MalformedError, Usage, get_usage, get_written, parse_error
 from tracker.evaluating.servers.rate_limiter import BackOff, RateLimiter, parse_retry_after
 
 T = TypeVar("T")
@@ -154,7 +154,8 @@ class RetryingClient:
                 understood, message = self._parse_response(response.body, read)
                 if understood is not None:
                     result, parsed = understood
-                    received = 0 if body.get("echo") else len(get_text(parsed))
+                    written = get_written(parsed)
+                    received = 0 if body.get("echo") else len(written.text) + len(written.reasoning)
                     usage = get_usage(parsed, sent=n_letters, received=received)
                     self._count(usage, expected)
                     return result, usage
@@ -202,7 +203,7 @@ class RetryingClient:
         if parsed.get("error") and not parsed.get("choices"):
             return None, self._redact(parse_error(parsed)[0] or "an error without a message")
         try:
-            get_text(parsed)
+            get_written(parsed)
             return (read(parsed), parsed), ""
         except MalformedError as error:
             return None, str(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from tracker.errors import SelectionError
@@ -30,6 +29,7 @@ class ServerModel:
     Attributes:
         model: its name on the server.
         host: name and port of the server.
+        sampling: sampling options.
         description: the endpoint and the kind of request, in one line.
         initial_warnings: warnings known before the first prompt.
         n_unlisted: total number of labels that the server did not list among the likeliest tokens.
@@ -49,7 +49,7 @@ class ServerModel:
         prices: tuple[float | None, float | None],
         initial_warnings: Sequence[str],
     ) -> None:
-        self._client, self._capabilities, self._method, self._sampling = client, capabilities, method, sampling
+        self._client, self._capabilities, self._method, self.sampling = client, capabilities, method, sampling
         self._concurrency, self._prices = concurrency, prices
         self.model, self.host = model, client.address.host
         self.description = capabilities.describe(method)
@@ -111,10 +111,7 @@ class ServerModel:
         if self._capabilities.output == "letters":
             settings["n_top"] = self._capabilities.n_top
         if self._capabilities.output == "text":
-            settings |= {
-                name: list(value) if isinstance(value, tuple) else value
-                for name, value in asdict(self._sampling).items()
-            }
+            settings |= self.sampling.as_settings()
         return settings
 
     def list_warnings(self) -> list[str]:
@@ -148,7 +145,7 @@ class ServerModel:
             connection=connection,
             capabilities=self._capabilities,
             model=self.model,
-            sampling=self._sampling,
+            sampling=self.sampling,
             is_written_method=self._method == "generation",
             stop=stop,
         ).send(prompt)
@@ -201,6 +198,8 @@ def open_server(
     sampling = sampling or Sampling()
     apis = _list_apis(settings.api, chat, method)
     capabilities = detect_capabilities(client, model, method, apis=apis, n_top=n_top, temperature=sampling.temperature)
+    if capabilities.api == "chat":
+        sampling = sampling.for_conversation()
     return ServerModel(
         client,
         capabilities,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracker.errors import SelectionError
+from tracker.errors import MissingExtraError, SelectionError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.options import find_option
-from tracker.evaluating.scoring.score_response import METHODS, check_scoring, score_response
-from tracker.evaluating.scoring.written_answers import IGNORABLE, METRICS, exact_match, extract_answer, f1, normalize
+from tracker.evaluating.scoring.rules import PRESETS, ScoringRules, choose_rules
+from tracker.evaluating.scoring.score_response import METHODS, score_response
+from tracker.evaluating.scoring.written_answers import (
+    IGNORABLE,
+    METRICS,
+    check_rules,
+    exact_match,
+    extract_answer,
+    f1,
+    normalize,
+)
 from tracker.ingest.measurement import KNOWN_METRICS
 
 LETTERS = ("A", "B", "C", "D")
@@ -25,7 +35,7 @@ TOKENS = st.lists(st.sampled_from(["w1", "w2", "w3", "w4"]), max_size=7)
 
 def score_answer(text: str, references: Any = ("Paris",), **more: Any) -> Any:
     prompt = RenderedPrompt(prompt_id=1, question="Where?", references=tuple(references))
-    return score_response(prompt, Response(prompt_id=1, text=text), method="generation", **more)
+    return score_response(prompt, Response(prompt_id=1, text=text), method="generation", rules=ScoringRules(**more))
 
 
 def score(text: str, references: Any = ("Paris",), metric: str = "exact_match", **more: Any) -> float:
@@ -158,6 +168,69 @@ class TestExtraction:
         assert [answer.status for answer in scored.answers] == ["ok", "empty"]
 
 
+class TestReferences:
+    SOLUTION = "Half of 96 is 48.\n48 + 96 = 144\n#### 1,144"
+
+    def test_a_pattern_is_applied_to_both_sides(self) -> None:
+        rules = {"extract": r"#### (-?[\d,.]+)", "ignore": ("number-format",)}
+        assert score(self.SOLUTION, [self.SOLUTION], **rules) == 1.0
+        assert score("So #### 1144", [self.SOLUTION], **rules) == 1.0
+        assert score("So #### 144", [self.SOLUTION], **rules) == 0.0
+        assert score("The answer is A", ["A"], extract=r"answer is ([A-D])") == 1.0, "no match: the whole reference"
+
+    def test_the_reference_can_have_a_pattern_of_its_own_or_none(self) -> None:
+        assert score("It is 7.", ["x=7"], extract=r"is (\d)", extract_reference=r"=(\d)") == 1.0
+        assert score("b12", ["b12"], extract=r"\d+") == 1.0
+        assert score("b12", ["b12"], extract=r"\d+", extract_reference="none") == 0.0
+
+    @pytest.mark.parametrize(
+        ("preset", "right", "wrong", "reference"),
+        [
+            ("gsm8k", "#### $1,144.00", "1144 #### 7", SOLUTION),
+            ("last-number", "So it is 1144.", "1144 of 7", SOLUTION),
+            ("last-number", "So it is -3", "3", "-3"),
+        ],
+    )
+    def test_presets_score_what_they_are_named_for(self, preset: str, right: str, wrong: str, reference: str) -> None:
+        prompt = RenderedPrompt(prompt_id=1, question="How many?", references=(reference,))
+        for text, value in ((right, 1.0), (reference, 1.0), (wrong, 0.0)):
+            scored = score_response(
+                prompt, Response(prompt_id=1, text=text), method="generation", rules=PRESETS[preset]
+            )
+            assert dict(scored.scores) == {"exact_match": value}, text
+
+    def test_options_replace_parts_of_a_preset(self) -> None:
+        rules = choose_rules("gsm8k", ScoringRules(metrics=("f1",), extract="x"))
+        assert rules == ScoringRules(metrics=("f1",), extract="x", ignore=("number-format",))
+        assert choose_rules(None, rules) == rules
+
+
+class TestFormulas:
+    @pytest.mark.parametrize(
+        ("answer", "reference", "value"),
+        [(r"\frac{1}{2}", "0.5", 1.0), ("1/2", r"\dfrac12", 1.0), ("1 + x", "x+1", 1.0), ("$1,000", "1000", 1.0),
+         ("It is 72.", "72", 1.0), ("It is 72.", "73", 0.0), ("cat", "act", 0.0), ("", "3", 0.0)],
+    )  # fmt: skip
+    def test_equal_numbers_and_formulas_are_equal(self, answer: str, reference: str, value: float) -> None:
+        pytest.importorskip("math_verify", reason="the extra math is not installed")
+        assert score(answer, [reference], "math_verify") == value
+
+    def test_the_preset_for_math_reads_the_last_box(self) -> None:
+        pytest.importorskip("math_verify", reason="the extra math is not installed")
+        prompt = RenderedPrompt(prompt_id=1, question="?", references=(r"So $x=\boxed{\frac{1}{2}}$.",))
+        response = Response(prompt_id=1, text=r"\boxed{3}? No: \boxed{0.5}")
+        scored = score_response(prompt, response, method="generation", rules=PRESETS["boxed"])
+        assert dict(scored.scores) == {"math_verify": 1.0}
+
+    def test_without_the_package_the_error_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from tracker.evaluating.scoring import math_equality
+
+        math_equality._load.cache_clear()
+        monkeypatch.setitem(sys.modules, "math_verify", None)
+        with pytest.raises(MissingExtraError, match=r"pip install '.\[math\]'"):
+            check_rules(PRESETS["boxed"])
+
+
 class TestOptionsInText:
     @pytest.mark.parametrize(
         ("text", "place"),
@@ -212,7 +285,8 @@ class TestOptionsInText:
     def test_a_pattern_finds_the_option_within_reasoning(self) -> None:
         prompt = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=2)
         response = Response(prompt_id=1, text="A, B or D? No: <C>")
-        scored = score_response(prompt, response, method="generation", extract=r"<(.)>", choices=["w", "x", "y", "z"])
+        rules = ScoringRules(extract=r"<(.)>")
+        scored = score_response(prompt, response, method="generation", rules=rules, choices=["w", "x", "y", "z"])
         assert dict(scored.scores) == {"exact_match": 1.0}
         assert [(answer.extraction, answer.text) for answer in scored.answers] == [
             ("", "A, B or D? No: <C>"),
@@ -228,22 +302,23 @@ class TestOptionsInText:
 
 class TestErrors:
     def test_an_unknown_metric_is_refused_with_those_known(self) -> None:
-        with pytest.raises(SelectionError, match="exact_match, f1, rouge1, rouge2, rougeL"):
-            check_scoring(["bleu"])
+        with pytest.raises(SelectionError, match="exact_match, f1, math_verify, rouge1, rouge2, rougeL"):
+            check_rules(ScoringRules(metrics=("bleu",)))
         with pytest.raises(SelectionError, match="exact_match"):
             score_answer("Paris", metrics=("bleu",))
 
     @pytest.mark.parametrize("pattern", ["(", "[a", "*", "(?P<1>a)", "a{2,1}"])
     def test_a_pattern_that_is_none_is_refused(self, pattern: str) -> None:
         with pytest.raises(SelectionError, match="not a regular expression"):
-            check_scoring(extract=pattern)
+            check_rules(ScoringRules(extract=pattern))
 
     def test_what_cannot_be_ignored_is_refused_with_what_can(self) -> None:
         with pytest.raises(SelectionError, match="case, punctuation, articles, number-format"):
-            check_scoring(ignore=["accents"])
+            check_rules(ScoringRules(ignore=("accents",)))
 
     def test_what_is_known_is_not_refused(self) -> None:
-        check_scoring(tuple(METRICS), r"(\d+)", ["case"])
+        names = tuple(name for name in METRICS if name != "math_verify")
+        check_rules(ScoringRules(metrics=names, extract=r"(\d+)", ignore=("case",)))
 
 
 def test_every_metric_is_known_to_the_store_with_its_bounds() -> None:

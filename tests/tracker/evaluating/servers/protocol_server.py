@@ -102,6 +102,7 @@ class ProtocolServer:
     extra_headers: dict[str, str] = field(default_factory=dict)
     first_marks: tuple[str, ...] = ()
     spell: Callable[[str], str] = str
+    write: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None
     requests: list[Request] = field(default_factory=list)
     coming: Request | None = None
     n_active: int = 0
@@ -158,8 +159,9 @@ class ProtocolServer:
 
     def _completed(self, text: str, body: dict[str, Any], n_top: int) -> dict[str, Any]:
         n = body["max_tokens"]
-        out = self._out(text, body, n)
-        choice: dict[str, Any] = {"index": 0, "text": out, "logprobs": None}
+        written = self._written(text, body, n)
+        out = written.pop("content")
+        choice: dict[str, Any] = {"index": 0, "text": out, "logprobs": None, **written}
         if body.get("echo") and "echo" in self.offers:
             choice["text"] = text + out
             choice["logprobs"] = self._echoed(text + out)
@@ -169,8 +171,9 @@ class ProtocolServer:
         return self._counted({"choices": [choice]}, text, out)
 
     def _conversed(self, text: str, body: dict[str, Any], n_top: int) -> dict[str, Any]:
-        out = self._out(text, body, body.get("max_tokens", body.get("max_completion_tokens")))
-        choice: dict[str, Any] = {"message": {"role": "assistant", "content": out}}
+        written = self._written(text, body, body.get("max_tokens", body.get("max_completion_tokens")))
+        out, finish_reason = written["content"], written.pop("finish_reason")
+        choice: dict[str, Any] = {"message": {"role": "assistant", **written}, "finish_reason": finish_reason}
         if body.get("logprobs") and "chat_logprobs" in self.offers:
             top = sorted(first_tokens(text).items(), key=lambda item: -item[1])[:n_top]
             entries = [{"token": token, "logprob": logprob} for token, logprob in top]
@@ -188,15 +191,25 @@ class ProtocolServer:
         spelt, values = zip(*(marks + tokens_found), strict=True)
         return {"tokens": list(spelt), "token_logprobs": list(values), "top_logprobs": None}
 
-    def _out(self, text: str, body: dict[str, Any], n: int) -> str:
-        out = "".join(tokens(generate(text, body.get("seed")))[:n])
+    def _written(self, text: str, body: dict[str, Any], n: int | None) -> dict[str, Any]:
+        """Content, finish reason, and what else `write` puts into the message."""
+        written = {"content": generate(text, body.get("seed"))}
+        if self.write is not None and "capital of France" not in text:
+            written = self.write(text, body)
+        if not isinstance(written["content"], str):
+            return {"finish_reason": "stop", **written}
+        parts = tokens(written["content"])
+        out = "".join(parts[:n])
+        finish_reason = "stop" if len(parts) <= (n or len(parts)) else "length"
         for stop in body.get("stop", ()):
-            out = out.split(stop)[0]
-        return out
+            if stop in out:
+                out, finish_reason = out.split(stop)[0], "stop"
+        return {"finish_reason": finish_reason, **written, "content": out}
 
     def _counted(self, response: dict[str, Any], text: str, out: str) -> dict[str, Any]:
         if self.counts:
-            response["usage"] = {"prompt_tokens": len(tokens(text)), "completion_tokens": len(tokens(out))}
+            n_written = len(tokens(out)) if isinstance(out, str) else 1
+            response["usage"] = {"prompt_tokens": len(tokens(text)), "completion_tokens": n_written}
         return response
 
 

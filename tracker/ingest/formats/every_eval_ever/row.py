@@ -11,6 +11,7 @@ from typing import Any
 from tracker.ingest.files.block_builder import PromptContent
 from tracker.ingest.files.json_values import mapping, number, text, texts
 from tracker.ingest.formats.every_eval_ever import vocabulary
+from tracker.schema.measurements import ANSWER_STATUSES
 
 LETTERS = [chr(ord("A") + place) for place in range(26)]
 
@@ -77,7 +78,7 @@ def answers(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, tu
 
 def _answer(value: str, more: Any) -> tuple[str | None, str, float]:
     status, probability = more if isinstance(more, list) and len(more) == 2 else (None, None)
-    if status not in ("ok", "error", "empty"):
+    if status not in ANSWER_STATUSES:
         status = "ok" if value.strip() else "empty"
     chance = number(probability)
     inside = chance is not None and 0 <= chance <= 1

@@ -29,7 +29,7 @@ TOLERANCE = 1e-5
 
 
 ExtractedAnswer = tuple[str, str | None, float | None, str]
-"""Extraction, text, probability and status (ok, error, empty) of an answer."""
+"""Extraction, text, probability and status (ok, error, empty, truncated) of an answer."""
 
 StoredAnswer = tuple[str | None, float | None, str]
 """Text, probability and status of a stored answer."""

@@ -1,0 +1,168 @@
+"""A server that returns the reference answers scores 1.0, and one that returns wrong ones 0.0: in every recipe."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from protocol_server import MODEL, ProtocolServer
+
+import tracker
+from tracker.errors import SelectionError
+from tracker.evaluating.evaluation import evaluate
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.responses import split_reasoning
+
+N_PROMPTS = 4
+COMPLETIONS, CHAT = frozenset({"completions", "max_tokens"}), frozenset({"chat", "max_tokens"})
+
+
+def solution(n: int) -> str:
+    """An answer as GSM8K has them: blank lines, thousands separators and the number after its mark."""
+    return f"Half of {2 * n} is {n}.\n\nTogether <<{n}+1000={n + 1000}>>{n + 1000:,}.\n#### {n + 1000:,}"
+
+
+def sent_number(text: str) -> int:
+    """The number of the prompt that a request ends with."""
+    return int(re.findall(r"Number (\d+)\?", text)[-1])
+
+
+def oracle(text: str, _: Any = None) -> dict[str, Any]:
+    return {"content": solution(sent_number(text))}
+
+
+def wrong(text: str, _: Any = None) -> dict[str, Any]:
+    return {"content": solution(sent_number(text) + 1)}
+
+
+@pytest.fixture(scope="module")
+def filled(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("oracle")
+    path = folder / "store.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    rows = ({"question": f"Number {n}?", "answer": solution(n)} for n in range(N_PROMPTS))
+    (folder / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with tracker.open(f"sqlite:///{path}") as store:
+        store.prompts_from("gsm8k", folder / "test.jsonl")
+    return path.read_bytes()
+
+
+@pytest.fixture
+def url(filled: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "store.db").write_bytes(filled)
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+def evaluated(url: str, write: Callable[..., dict[str, Any]], *, benchmark: str = "gsm8k", **options: Any) -> Any:
+    """The result, the messages and the requests of an evaluation by a server that writes so."""
+    reported: list[str] = []
+    server = {name: options.pop(name) for name in ("offers", "reject") if name in options}
+    with ProtocolServer(write=write, **server) as model_server, tracker.open(url) as store:
+        plan = Plan.from_options(benchmark, MODEL, api_base=model_server.url, tries=1, **options)
+        (outcome,) = evaluate(store.engine, plan, report=reported.append)
+        requests = model_server.prompt_requests()
+    return outcome, [*reported, *outcome.warnings], requests
+
+
+def stored(url: str, condition: str, column: str = "extraction") -> list[Any]:
+    """A column of the stored answers for which the condition holds, by prompt."""
+    with tracker.open(url) as store:
+        table = store.sql(f"SELECT {column} AS value FROM answer WHERE {condition} ORDER BY prompt_id")
+        return list(table["value"].to_pylist())
+
+
+class TestReferences:
+    @pytest.mark.parametrize(
+        "rules", [{"preset": "gsm8k"}, {"extract": r"#### (-?[\d,.]+)", "ignore": "number-format"}]
+    )
+    def test_the_recipes_for_gsm8k_read_the_answer_out_of_the_reference_too(self, url: str, rules: Any) -> None:
+        assert evaluated(url, oracle, offers=CHAT, **rules)[0].means == {"exact_match": 1.0}
+        assert evaluated(url, wrong, offers=CHAT, again=True, **rules)[0].means == {"exact_match": 0.0}
+
+
+class TestEndings:
+    def test_a_conversation_has_no_default_stop_and_a_text_those_of_its_template(self, url: str) -> None:
+        _, _, requests = evaluated(url, oracle, offers=CHAT, limit=1)
+        assert "stop" not in requests[0].body
+        _, _, requests = evaluated(url, oracle, offers=COMPLETIONS, limit=1)
+        assert requests[0].body["stop"] == ["\n\n"]
+
+    @pytest.mark.parametrize("offers", [COMPLETIONS, CHAT], ids=["completions", "chat"])
+    def test_stop_replaces_and_none_removes(self, url: str, offers: frozenset[str]) -> None:
+        _, _, requests = evaluated(url, oracle, offers=offers, limit=1, stop=("Q:", "####"))
+        assert requests[0].body["stop"] == ["Q:", "####"]
+        outcome, _, requests = evaluated(url, oracle, offers=offers, stop="none", preset="gsm8k")
+        assert "stop" not in requests[0].body
+        assert outcome.means == {"exact_match": 1.0}
+        with pytest.raises(SelectionError, match="--stop none removes all"):
+            evaluated(url, oracle, stop=("none", "Q:"))
+
+    def test_truncated_responses_are_a_status_of_their_own_with_bounds(self, url: str) -> None:
+        def write(text: str, _: Any) -> dict[str, Any]:
+            content = f"{solution(sent_number(text))}" + " and so on" * 100 * (sent_number(text) == 2)
+            return {"content": content}
+
+        outcome, warnings, _ = evaluated(url, write, offers=CHAT, preset="gsm8k", max_tokens=100)
+        assert (outcome.means, outcome.n_truncated) == ({"exact_match": 0.75}, 1)
+        assert outcome.at_most == {"exact_match": 1.0}
+        assert "exact_match 0.7500 (at most 1.0000), 1 truncated" in outcome.summary()
+        assert any("1 of 4 responses were truncated" in warning and "--max-tokens" in warning for warning in warnings)
+        assert stored(url, "status = 'truncated'") == [""]
+        assert stored(url, "extraction = 'finish_reason'", "text") == ["length"]
+
+    def test_other_finish_reasons_are_stored(self, url: str) -> None:
+        def write(text: str, _: Any) -> dict[str, Any]:
+            return {"content": "", "finish_reason": "content_filter"}
+
+        outcome, warnings, _ = evaluated(url, write, offers=CHAT)
+        assert stored(url, "extraction = 'finish_reason'", "text") == ["content_filter"] * N_PROMPTS
+        assert outcome.n_truncated == 0
+        assert any("4 of 4 answers are empty" in warning for warning in warnings)
+
+
+class TestReasoning:
+    @pytest.mark.parametrize(
+        "reason",
+        [
+            lambda text, wrong: {"content": f"<think>{wrong}</think>\n\n{text}"},
+            lambda text, wrong: {"content": f"{wrong}</think>{text}"},
+            lambda text, wrong: {"content": text, "reasoning_content": wrong},
+            lambda text, wrong: {"content": text, "reasoning": wrong},
+            lambda text, wrong: {
+                "content": [{"type": "thinking", "thinking": [{"text": wrong}]}, {"type": "text", "text": text}]
+            },
+        ],
+        ids=["think", "opened by the template", "reasoning_content", "reasoning", "parts"],
+    )
+    def test_reasoning_is_stored_and_never_scored(self, url: str, reason: Callable[[str, str], Any]) -> None:
+        for write, distractor, mean in ((oracle, wrong, 1.0), (wrong, oracle, 0.0)):
+
+            def think(text: str, _: Any, write: Any = write, distractor: Any = distractor) -> dict[str, Any]:
+                return reason(write(text)["content"], distractor(text)["content"])
+
+            outcome, _, _ = evaluated(url, think, offers=CHAT, preset="gsm8k", again=True)
+            assert outcome.means == {"exact_match": mean}
+        condition = f"run_id = {outcome.run_id} AND extraction = 'reasoning'"
+        assert stored(url, condition, "text") == [solution(n) for n in range(N_PROMPTS)]
+        assert not stored(url, "extraction IN ('', 'regex') AND text LIKE '%think%'")
+
+    def test_reasoning_that_does_not_end_is_no_answer(self, url: str) -> None:
+        def write(text: str, _: Any) -> dict[str, Any]:
+            return {"content": f"<think>{oracle(text)['content']}" + " hm" * 300}
+
+        outcome, _, _ = evaluated(url, write, offers=CHAT, preset="gsm8k", max_tokens=200)
+        assert (outcome.means, outcome.n_truncated) == ({"exact_match": 0.0}, N_PROMPTS)
+
+    @pytest.mark.parametrize(
+        ("text", "reasoning", "answer"),
+        [("B", "", "B"), ("<think>A?</think>B", "A?", "B"), ("A?</think> B", "A?", "B"), ("<think>A?", "A?", ""),
+         ("<think>\n\n</think>\n\nB", "", "B"), ("<think>a</think>b<think>c</think>d", "a\nc", "bd"),
+         ("I think> B", "", "I think> B")],
+    )  # fmt: skip
+    def test_marks_separate_reasoning_from_the_answer(self, text: str, reasoning: str, answer: str) -> None:
+        assert split_reasoning(text) == (reasoning, answer)
