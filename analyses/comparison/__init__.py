@@ -33,7 +33,13 @@ from tracker.queries.score_validation import check_finite
 from tracker.recording.finding import PromptValues, Report, analysis
 
 
-@analysis(test=("pvalue",), missing="bounds", policies=("bounds", "common", "worst", "fail"), min_coverage=0.0)
+@analysis(
+    tests={"difference": ("pvalue",), "equivalence": ("equivalence.pvalue",), "tasks": ("tasks.holm",)},
+    n_tests={"tasks": "tasks.n_tests"},
+    missing="bounds",
+    policies=("bounds", "common", "worst", "fail"),
+    min_coverage=0.0,
+)
 def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,

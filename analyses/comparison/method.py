@@ -92,6 +92,7 @@ class ModelComparison(Finding):
             **self._clustered_metrics(),
             **self._equivalence_metrics(),
             **self._completion_metrics(),
+            **self._task_metrics(),
             "mcnemar.pvalue": finite_or_undefined(comparison.mcnemar, "scores are not all 0 and 1"),
             "flips.pvalue": comparison.flips.pvalue,
             "flips.n_drawn": float(comparison.flips.n_drawn),
@@ -134,6 +135,16 @@ class ModelComparison(Finding):
                 f"all.{name}.stderr": finite_or_undefined(case.stderr, FEW_SHARED),
             }
         return metrics
+
+    def _task_metrics(self) -> dict[str, Metric]:
+        """The tests of the tasks, of which the summary counts the significant ones; empty with one task."""
+        holm = [task.holm for task in self.tasks if not np.isnan(task.holm)]
+        if len(self.tasks) < 2:
+            return {}
+        return {
+            "tasks.n_tests": float(len(holm)),
+            "tasks.holm": finite_or_undefined(min(holm, default=np.nan), "no task has a test"),
+        }
 
     def _clustered_metrics(self) -> dict[str, Metric]:
         """The same with errors by cluster; undefined where they are not clustered."""

@@ -34,7 +34,13 @@ from tracker.recording.finding import Report, analysis
 from tracker.statistics.grouping import group_rows
 
 
-@analysis(missing="bounds", policies=("bounds", "common", "worst", "fail"), min_coverage=0.0)
+@analysis(
+    tests={"changes": ("smallest.holm",)},
+    n_tests={"changes": "n_tests"},
+    missing="bounds",
+    policies=("bounds", "common", "worst", "fail"),
+    min_coverage=0.0,
+)
 def analyze(
     history: RunHistory,
     prompts: PromptTexts,

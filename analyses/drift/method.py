@@ -51,14 +51,17 @@ class Drift(Finding):
         """Counts, the largest step, and how many prompts change from run to run."""
         shares = np.array([step.share_changed for step in self.steps])
         is_unshared = bool(np.isnan(shares).all())
+        holm = [step.holm for step in self.steps if not np.isnan(step.holm)]
         return {
             "n_models": float(self.n_models),
             "n_runs": float(len(self.runs)),
             "n_steps": float(len(self.steps)),
+            "n_tests": float(len(holm)),
             "n_drifted": float(len(self.drifted)),
             "n_rose": float(sum(step.change > 0 for step in self.drifted)),
             "n_fell": float(sum(step.change < 0 for step in self.drifted)),
             **self._largest_step(),
+            "smallest.holm": finite_or_undefined(min(holm, default=np.nan), UNSHARED if is_unshared else FEW_SHARED),
             "changed.mean": Undefined(UNSHARED) if is_unshared else float(np.nanmean(shares)),
             "changed.most": Undefined(UNSHARED) if is_unshared else float(np.nanmax(shares)),
         }

@@ -37,6 +37,16 @@ SCHEME = "mixed-model"
     missing="impute",
     policies=("impute", "common", "worst", "fail"),
     min_coverage=0.0,
+    tests={
+        "first place": ("first.holm",),
+        "first place on other tasks": ("other_tasks.first.holm",),
+        "covariates": ("covariates.holm",),
+    },
+    n_tests={
+        "first place": "n_pairs",
+        "first place on other tasks": "n_pairs",
+        "covariates": "covariates.n_tests",
+    },
 )
 def analyze(
     scores: StoredScores,

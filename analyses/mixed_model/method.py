@@ -110,18 +110,24 @@ class MixedModel(Finding):
             for name, value in zip((*METRIC_NAMES, "residual"), values.tolist(), strict=True):
                 metrics[f"{prefix}.{name}"] = Undefined(inactive[name]) if name in inactive else value
         metrics |= {
+            "n_pairs": float(len(self.models) * (len(self.models) - 1) // 2),
+            "first.holm": self.on_tasks.first_holm,
             "n_may_lead": float((self.on_tasks.rank_low == 1).sum()),
             "width.mean": float((self.on_tasks.rank_high - self.on_tasks.rank_low + 1).mean()),
         }
         elsewhere = self.other_tasks
-        for name in ("n_may_lead", "width.mean"):
+        for name in ("first.holm", "n_may_lead", "width.mean"):
             metrics[f"other_tasks.{name}"] = Undefined("there is only one task")
         if elsewhere is not None:
+            metrics["other_tasks.first.holm"] = elsewhere.first_holm
             metrics["other_tasks.n_may_lead"] = float((elsewhere.rank_low == 1).sum())
             metrics["other_tasks.width.mean"] = float((elsewhere.rank_high - elsewhere.rank_low + 1).mean())
         for test in self.tests:
             metrics |= {f"{test.name}.estimate": test.estimate, f"{test.name}.pvalue": test.pvalue}
             metrics[f"{test.name}.holm"] = test.holm
+        metrics["covariates.n_tests"] = float(len(self.tests))
+        if self.tests:
+            metrics["covariates.holm"] = min(test.holm for test in self.tests)
         return metrics
 
     @property

@@ -40,7 +40,14 @@ from tracker.recording.finding import PromptValues, Report, analysis
 from tracker.statistics.ranking import mean_ranks
 
 
-@analysis(test=("silhouette.pvalue_two_sided",), missing="common", policies=("common", "worst", "fail"))
+@analysis(
+    tests={
+        "silhouette": ("silhouette.pvalue_two_sided",),
+        "one model per family": ("one_per_family.pvalue_two_sided",),
+    },
+    missing="common",
+    policies=("common", "worst", "fail"),
+)
 def analyze(
     scores: PerformanceMatrix,
     prompts: PromptTexts,

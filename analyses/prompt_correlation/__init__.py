@@ -64,7 +64,16 @@ def _drop_unscored(scores: PerformanceMatrix, weights: PromptWeights | None) -> 
 
 
 @analysis(
-    test=("hamming.variance.pvalue_two_sided", "cosine.mean.pvalue_two_sided", "jaccard.mean.pvalue_two_sided"),
+    tests={
+        "similarity": (
+            "hamming.variance.pvalue_two_sided",
+            "cosine.mean.pvalue_two_sided",
+            "jaccard.mean.pvalue_two_sided",
+        ),
+        "one model per family": ("one_per_family.pvalue_two_sided",),
+        "pairs of models": ("model_pairs.holm",),
+    },
+    n_tests={"pairs of models": "model_pairs.n_tests"},
     missing="common",
     policies=("common", "worst", "fail"),
 )

@@ -102,7 +102,18 @@ class PromptCorrelation(Finding):
             metrics |= _test_metrics(name, comparison)
         if self.one_per_family is not None:
             metrics |= self.one_per_family.metrics
-        return metrics
+        return metrics | self._model_pair_metrics()
+
+    def _model_pair_metrics(self) -> dict[str, Metric]:
+        """The tests of the pairs of models that the null `margins` names; empty where none is named."""
+        if self.null != "margins" or self.related is None or self.related.errors is None:
+            return {}
+        holm = self.related.errors.holm[np.triu_indices(self.n_models, 1)]
+        tested = holm[~np.isnan(holm)]
+        return {
+            "model_pairs.n_tests": float(tested.size),
+            "model_pairs.holm": finite_or_undefined(float(tested.min(initial=np.inf)), "no pair has a test"),
+        }
 
     @property
     def main_metrics(self) -> Sequence[str]:

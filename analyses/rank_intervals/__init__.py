@@ -34,7 +34,12 @@ from tracker.statistics.rank_intervals import rank_intervals
 SCHEME = "rank-intervals"
 
 
-@analysis(missing="bounds", policies=("bounds", "common", "worst", "fail"))
+@analysis(
+    tests={"first place": ("first.holm",), "one model per family": ("one_per_family.first.holm",)},
+    n_tests={"first place": "n_pairs", "one model per family": "one_per_family.n_pairs"},
+    missing="bounds",
+    policies=("bounds", "common", "worst", "fail"),
+)
 def analyze(
     scores: PerformanceMatrix,
     clusters: Clusters,

@@ -33,14 +33,15 @@ class FamilyRanks:
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """Models, pairs that differ significantly, and models that may be first."""
-        names = ("share_separable", "n_may_lead")
+        names = ("share_separable", "n_may_lead", "n_pairs", "first.holm")
         n_models: dict[str, Metric] = {"one_per_family.n_models": float(self.related.n_families)}
         ranks = self.ranks
         if ranks is None:
             few = self.related.n_families < MIN_FAMILIES
             reason = "all models are one family" if few else "every model is a separate family"
             return n_models | {f"one_per_family.{name}": Undefined(reason) for name in names}
-        values = (ranks.n_separable_pairs / ranks.n_pairs, float((ranks.rank_low == 1).sum()))
+        n_may_lead = float((ranks.rank_low == 1).sum())
+        values = (ranks.n_separable_pairs / ranks.n_pairs, n_may_lead, float(ranks.n_pairs), ranks.first_holm)
         return n_models | {f"one_per_family.{name}": value for name, value in zip(names, values, strict=True)}
 
     def describe(self) -> str:

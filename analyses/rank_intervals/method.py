@@ -63,6 +63,7 @@ class SeparableRanks(Finding):
             "n_separable_pairs": float(ranks.n_separable_pairs),
             "share_separable": ranks.n_separable_pairs / ranks.n_pairs,
             "n_may_lead": float((ranks.rank_low == 1).sum()),
+            "first.holm": ranks.first_holm,
             "n_certain_ranks": float((width == 1).sum()),
             "width.mean": float(width.mean()),
             "width.widest": float(width.max()),

@@ -49,7 +49,16 @@ from tracker.recording.finding import PromptValues, Report, analysis
 DRAWN = {"strata": "vectors permuted within strata", "rows": "vectors permuted", "columns": "shuffled columns"}
 
 
-@analysis(test=("slope.mean.pvalue_two_sided",), missing="common", policies=("common", "worst", "fail"))
+@analysis(
+    tests={
+        "mean slope": ("slope.mean.pvalue_two_sided",),
+        "one model per family": ("one_per_family.pvalue_two_sided",),
+        "slopes of prompts": ("max_t.pvalue",),
+    },
+    n_tests={"slopes of prompts": "n_lines"},
+    missing="common",
+    policies=("common", "worst", "fail"),
+)
 def analyze(
     scores: PerformanceMatrix,
     embeddings: Embeddings,

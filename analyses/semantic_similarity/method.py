@@ -68,6 +68,7 @@ class SemanticSimilarity(Finding):
         metrics: dict[str, Metric] = {
             name: float(value) for name, value in self._fields().items() if type(value) is int
         }
+        metrics["n_lines"] = float((~np.isnan(self.test.slope)).sum())
         metrics["n_significant"] = float((self.test.pvalue <= ALPHA).sum())
         reason = self.test.comparisons["max_t"].reason
         metrics["n_familywise"] = Undefined(reason) if reason else float((self.test.familywise <= ALPHA).sum())

@@ -33,13 +33,15 @@ from tracker.recording.artifacts import build_artifacts
 from tracker.recording.declaration import load_declaration
 from tracker.recording.finding import Report
 from tracker.recording.pipeline import compute_report, run_analysis
-from tracker.recording.registry import discover_analyses
+from tracker.recording.registry import discover_analyses, discover_tests
 from tracker.simulation.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
 from tracker.simulation.item_response import simulate
 from tracker.simulation.truth_comparison import select_scores
 
 MAX_WORDS = 30
 ANALYSES = tuple(discover_analyses())
+OPTIONAL_TESTS = ("equivalence", "pairs of models")
+"""Tests that an option adds."""
 OF_TASKS = ("sensitivity-sweep", "social-choice", "task-subsets", "tradeoff", "voting-rules")
 """Analyses of task scores, which is all that a leaderboard has."""
 LED_BY_GEMINI = (
@@ -79,7 +81,7 @@ def list_faults(summary: Summary, warnings: tuple[str, ...]) -> list[str]:
     for name, items, most in (("evidence", summary.evidence, MAX_EVIDENCE), ("caveats", summary.caveats, MAX_CAVEATS)):
         if len(items) > most:
             faults.append(f"{len(items)} items of {name}")
-    for text in (summary.headline, *summary.evidence, *summary.caveats, *warnings):
+    for text in (summary.headline, *summary.evidence, *summary.caveats, *filter(None, [summary.looks]), *warnings):
         faults += list_text_faults(text)
     return faults
 
@@ -204,7 +206,13 @@ def check(report: Report) -> None:
 
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_summary_of_the_demo_follows_the_rules(simulated: sa.Engine, name: str) -> None:
-    check(compute(simulated, name, select_scores(), CHEAP))
+    report = compute(simulated, name, select_scores(), CHEAP)
+    check(report)
+    tests, metrics = discover_tests().get(name, ()), report.finding.metrics
+    has_pvalues = any(re.search(r"(^|\.)(pvalue|holm)", metric) for metric in metrics)
+    assert bool(tests) == has_pvalues == bool(report.summary.looks)
+    for test in tests:
+        assert test.name in OPTIONAL_TESTS or {test.n_tests or test.pvalues[0], *test.pvalues} & set(metrics)
 
 
 @pytest.mark.parametrize("name", ANALYSES)

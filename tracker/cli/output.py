@@ -96,11 +96,12 @@ def print_record(record: Mapping[str, Any], output_format: str) -> None:
 
 
 def print_summary(summary: Summary) -> None:
-    """Print the headline of a finding, a bullet for each piece of evidence, then the caveats."""
+    """Print the headline of a finding, a bullet for each piece of evidence, the caveats, then its looks."""
     width = min(MAX_TEXT_WIDTH, shutil.get_terminal_size((MAX_TEXT_WIDTH, 24)).columns)
     paragraphs = [("", summary.headline)]
     paragraphs += [("  - ", item) for item in summary.evidence]
     paragraphs += [("  Caveat: ", item) for item in summary.caveats]
+    paragraphs += [("  ", summary.looks)] if summary.looks else []
     for prefix, text in paragraphs:
         indent = "    " if prefix else ""
         click.echo(textwrap.fill(text, width, initial_indent=prefix, subsequent_indent=indent, break_long_words=False))

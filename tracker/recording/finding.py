@@ -211,7 +211,8 @@ def analysis(
     *,
     in_verdict: Mapping[str, Any] | None = None,
     verdict_limit: int | None = None,
-    test: Sequence[str] = (),
+    tests: Mapping[str, Sequence[str]] | None = None,
+    n_tests: Mapping[str, str] | None = None,
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
     min_coverage: float = MIN_COVERAGE,
@@ -221,7 +222,8 @@ def analysis(
     *,
     in_verdict: Mapping[str, Any] | None = None,
     verdict_limit: int | None = None,
-    test: Sequence[str] = (),
+    tests: Mapping[str, Sequence[str]] | None = None,
+    n_tests: Mapping[str, str] | None = None,
     missing: Policy = "common",
     policies: Sequence[Policy] = POLICIES,
     min_coverage: float = MIN_COVERAGE,
@@ -237,8 +239,12 @@ def analysis(
             parameters that differ from the defaults there, such as a shorter time limit. It is read from the source.
         verdict_limit: a literal number of scores; above it the verdict does not run the analysis, but shows the leader
             of its latest recorded finding, if there is one. None runs it always.
-        test: a literal sequence of names of metrics, of which the first that is defined is the p-value of the verdict;
-            empty if the analysis has no test. It is read from the source.
+        tests: a literal mapping from each test whose result the summary states, such as ``difference``, to metrics of
+            which the first that is defined is the p-value. A family of hypotheses is one test; its p-value is that of
+            one of them, adjusted for the family. Other statistics of the same hypothesis are no tests. It is read
+            from the source.
+        n_tests: a literal mapping from each of these tests that is a family to the metric with its number of
+            hypotheses.
         missing: default policy for missing scores; see `tracker.queries.ranking.missing`. Scores are complete under any
             other than ``bounds``.
         policies: policies that make sense.

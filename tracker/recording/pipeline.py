@@ -17,6 +17,7 @@ from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.inputs.loading import add_warnings, load_inputs
 from tracker.recording.mlflow.tracking_store import mlflow_store
+from tracker.recording.multiplicity.looks import add_looks
 from tracker.recording.record import MetricRow, Provenance, make_metric_rows, record_failure, record_finding
 
 if TYPE_CHECKING:
@@ -143,7 +144,10 @@ def compute_report(
     Raises:
         SuffrageError: as for `run_analysis`.
     """
-    return load_inputs(engine, analysis, selection, parameters, leaders).compute(workers)
+    inputs = load_inputs(engine, analysis, selection, parameters, leaders)
+    report = inputs.compute(workers)
+    with transaction(engine, write=False) as session:
+        return add_looks(session, inputs.provenance, report, make_metric_rows(report.finding))
 
 
 def record_report(
@@ -193,6 +197,7 @@ def _record(engine: sa.Engine, computed: ComputedFinding) -> RecordedFinding:
     report, metrics = computed.report, computed.metrics
     with transaction(engine) as session:
         key = record_finding(session, computed.provenance, report, metrics, computed.artifacts, computed.seconds)
+        report = add_looks(session, computed.provenance, report, metrics, key)
     return RecordedFinding(finding_id=key, analysis=computed.provenance.analysis, report=report, metrics=metrics)
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tracker.errors import NotFoundError
 from tracker.plugins.discovery import PluginModule, discover
+
+if TYPE_CHECKING:
+    from tracker.queries.findings.looks import DeclaredTest
 
 GROUP = "suffrage.analyses"
 KIND = MARK = "analysis"
@@ -14,10 +19,17 @@ def discover_analyses() -> dict[str, PluginModule]:
     return discover(GROUP, MARK)
 
 
-def discover_tests() -> dict[str, tuple[str, ...]]:
-    """Return, by analysis, the metrics that can be the p-value of its verdict, as `@analysis(test=...)` declares."""
+def discover_tests() -> dict[str, tuple[DeclaredTest, ...]]:
+    """Return the tests of each analysis that has any, as `@analysis(tests=..., n_tests=...)` declares them."""
+    from tracker.queries.findings.looks import DeclaredTest
+
     return {
-        name: tuple(plugin.options["test"]) for name, plugin in discover_analyses().items() if "test" in plugin.options
+        name: tuple(
+            DeclaredTest(name=test, pvalues=tuple(pvalues), n_tests=plugin.options.get("n_tests", {}).get(test, ""))
+            for test, pvalues in plugin.options["tests"].items()
+        )
+        for name, plugin in discover_analyses().items()
+        if plugin.options.get("tests")
     }
 
 

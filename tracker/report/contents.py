@@ -17,6 +17,7 @@ from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.task_matrix import TaskMatrix, load_task_matrix
+from tracker.recording.multiplicity.looks import add_recorded_looks
 from tracker.recording.verdict.benchmark_verdict import Verdict
 from tracker.report.prompt_examples import Examples, select_examples
 
@@ -101,11 +102,10 @@ def gather_contents(
     stored = replace(selection, missing=None)
     scores = load_performance_matrix(session, stored) if board.unit == "prompt" else None
     by_task = load_task_matrix(session, stored)
-    findings = tuple(
-        load_finding_records(
-            session, tables.finding.c.benchmark_id == benchmark.id, tables.finding.c.status == "complete"
-        )
+    complete = load_finding_records(
+        session, tables.finding.c.benchmark_id == benchmark.id, tables.finding.c.status == "complete"
     )
+    findings = tuple(add_recorded_looks(session, complete))
     ranked_ids = {row.run_id for row in board.rows}
     ranked = sorted(
         (run for run in list_runs(session, benchmark=selection.benchmark) if run.id in ranked_ids), key=_by_model

@@ -12,18 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def holm_values(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+def holm_values(pvalues: NDArray[np.float64], families: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """Return the smallest family-wise error rate at which Holm's procedure rejects each hypothesis.
+
+    A family is a group of hypotheses with one p-value: that of one of them, adjusted for the family. It counts as one
+    hypothesis for all others, also after its rejection, since the rest of the family is still open. With that, the
+    family-wise error rate covers each single hypothesis: before the first false rejection all families with a true
+    hypothesis still count, so each has at most its share of the level.
 
     Args:
         pvalues: ``(m,)`` in [0, 1]; NaN is no hypothesis and stays NaN.
+        families: ``(m,)`` whether the p-value is that of a family; None if none is.
 
     Returns:
         ``(m,)`` in [0, 1], never below the p-value.
     """
     order = np.argsort(pvalues, kind="stable")
     m = int((~np.isnan(pvalues)).sum())
-    n_remaining = np.maximum(m - np.arange(len(pvalues)), 1)
+    n_rejected = np.arange(len(pvalues)) if families is None else np.cumsum(~families[order]) - ~families[order]
+    n_remaining = np.maximum(m - n_rejected, 1)
     raised = np.fmax.accumulate(pvalues[order] * n_remaining) if len(pvalues) else pvalues
     raised[m:] = np.nan
     values = np.empty_like(raised)

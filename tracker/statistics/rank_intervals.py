@@ -70,6 +70,19 @@ class RankIntervals:
         return len(self.mean) * (len(self.mean) - 1) // 2
 
     @property
+    def first_holm(self) -> float:
+        """Return the largest adjusted p-value of the first model against another; 1 if several share the first rank.
+
+        If it is at most 1 − ``level``, no other model may be first.
+        """
+        first = np.flatnonzero(self.rank == self.rank.min())
+        if len(first) > 1:
+            return 1.0
+        sign = 1 if self.mean[first[0]] == self.mean.max() else -1
+        is_tested = (sign * self.pairs.difference[first[0]] > 0) & ~np.isnan(self.holm[first[0]])
+        return float(np.delete(np.where(is_tested, self.holm[first[0]], 1.0), first).max(initial=0.0))
+
+    @property
     def n_separable_pairs(self) -> int:
         """Number of pairs of which one is significantly better."""
         return int(self.better.sum())

@@ -30,6 +30,7 @@ class ModelEffects:
         cov: ``(k, k)`` covariance of the models' levels, before the average is subtracted.
         rank: ``(k,)`` 1 is best.
         rank_low, rank_high: ``(k,)`` ranks that differences of pairs allow, all together; by Holm.
+        first_holm: largest p-value of the first model against another, adjusted for all pairs; 1 if several are first.
     """
 
     effect: NDArray[np.float64]
@@ -38,6 +39,7 @@ class ModelEffects:
     rank: NDArray[np.float64]
     rank_low: NDArray[np.int64]
     rank_high: NDArray[np.int64]
+    first_holm: float
 
 
 def effects_on_tasks(
@@ -68,7 +70,10 @@ def effects_on_tasks(
     centering = np.eye(k) - 1 / k
     stderr = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centering, cov, centering), 0.0))
     rank = mean_ranks(value, higher_is_better=higher_is_better)
-    better = significantly_better(value if higher_is_better else -value, cov, level, fit.error_degrees)
+    merit = value if higher_is_better else -value
+    holm = adjust_differences(merit, cov, fit.error_degrees)
+    better = (holm <= 1 - level) & (merit[:, None] > merit)
+    first = np.flatnonzero(rank == rank.min())
     return ModelEffects(
         effect=value - value.mean(),
         stderr=stderr,
@@ -76,18 +81,16 @@ def effects_on_tasks(
         rank=rank,
         rank_low=1 + better.sum(axis=0),
         rank_high=k - better.sum(axis=1),
+        first_holm=1.0 if len(first) > 1 else float(np.delete(holm[first[0]], first).max(initial=0.0)),
     )
 
 
-def significantly_better(
-    value: NDArray[np.float64], cov: NDArray[np.float64], level: float, degrees: float
-) -> NDArray[np.bool_]:
-    """Return ``(k, k)``: whether the row is better than the column, by tests of all pairs with Holm.
+def adjust_differences(value: NDArray[np.float64], cov: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:
+    """Return ``(k, k)`` two-sided p-values of the differences of all pairs, adjusted by Holm; 1 on the diagonal.
 
     Args:
-        value: ``(k,)`` large is good.
+        value: ``(k,)`` values.
         cov: ``(k, k)`` covariance of the values.
-        level: 1 − family-wise error rate.
         degrees: of Student's t; infinite for the normal distribution.
     """
     difference = value[:, None] - value
@@ -99,7 +102,7 @@ def significantly_better(
     i, j = np.triu_indices(len(value), 1)
     holm = np.ones_like(cov)
     holm[i, j] = holm[j, i] = holm_values(pvalues[i, j])
-    return np.asarray((holm <= 1 - level) & (difference > 0))
+    return holm
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,6 +21,8 @@ from tracker.queries.sql import tables
 from tracker.recording.verdict.benchmark_verdict import load_verdict
 from tracker.recording.verdict.open_questions import QUESTIONS, list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
+from tracker.recording.verdict.recorded_tests import adjust_first_place
+from tracker.schema.findings import FindingMetric, StoredFinding
 
 PLUGIN = '''
 """Two analyses of one package."""
@@ -56,6 +58,37 @@ def two_leaders(tmp_path_factory: pytest.TempPathFactory) -> sa.Engine:
 
 
 class TestVerdict:
+    def test_options_of_the_selection_are_replaced_not_repeated(self, two_leaders: sa.Engine) -> None:
+        printed = run(two_leaders, "verdict", "quiz", "--task-effects", "random").stdout
+        assert "$ suffrage leaderboard quiz --task-effects fixed" in printed
+        assert all(command.count("--task-effects") == 1 for command in printed.split("$ ")[1:])
+
+    def test_the_first_place_is_adjusted_for_recorded_tests(self, two_leaders: sa.Engine) -> None:
+        with transaction(two_leaders, write=False) as session:
+            board = replace(load_leaderboard(session, Selection(benchmark="quiz")), first_holm=0.01)
+            assert adjust_first_place(session, board).looks.startswith(
+                "Looks: no recorded tests of quiz came before, so Holm leaves p = 0.01 (first place). "
+            )
+        with transaction(two_leaders) as session:
+            for place, pvalue in enumerate([0.9] * 5 + [0.01]):
+                analysis, metric = ("comparison", "pvalue") if place < 5 else ("rank-intervals", "first.holm")
+                finding = StoredFinding(
+                    benchmark_id=1, analysis=analysis, parameters={}, selection={}, input_digest=str(place),
+                    code_version="",
+                )  # fmt: skip
+                session.add(finding)
+                session.flush()
+                session.add(FindingMetric(finding_id=finding.id, name=metric, value=pvalue))
+                session.add(FindingMetric(finding_id=finding.id, name="n_pairs", value=1.0))
+        with transaction(two_leaders, write=False) as session:
+            again, new = (adjust_first_place(session, replace(board, first_holm=p)) for p in (0.01, 0.008))
+        assert again.looks.startswith(
+            "Looks: quiz has 6 recorded tests, this one among them. Holm over all leaves p = 0.06 "
+        )
+        assert again.line is not None
+        assert again.line.text == "With Holm over 6 tests another model may be first: p = 0.06, alone 0.01."
+        assert new.looks.startswith("Looks: 6 recorded tests of quiz came before. Holm over all 7 leaves p = 0.056 ")
+
     def test_the_first_line_names_the_leader_and_further_lines_what_changes_it(self, two_leaders: sa.Engine) -> None:
         printed = run(two_leaders, "verdict", "quiz").stdout
         assert printed.startswith("broad is first by 0.06")

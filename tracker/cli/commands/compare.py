@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -155,6 +155,7 @@ def _compare_everywhere(
     """Compare two models on all shared benchmarks, and print a line for each."""
     from tracker.database import transaction
     from tracker.errors import SelectionError
+    from tracker.recording.comparing.looks import describe_shared_looks
     from tracker.recording.comparing.shared_benchmarks import compare_on_shared_benchmarks
     from tracker.recording.comparing.summary import summarize
 
@@ -164,7 +165,8 @@ def _compare_everywhere(
     if not shared.rows:
         reasons = "".join(f" {name}: {reason}." for name, reason in [*shared.failed.items()][:MAX_FAILED])
         raise SelectionError(f"{models[0]} and {models[1]} cannot be compared on any benchmark.{reasons}")
-    summary = summarize(shared)
+    with transaction(engine, write=False) as session:
+        summary = replace(summarize(shared), looks=describe_shared_looks(session, shared))
     if output_format == "json":
         overall = [
             {"bounds": list(bounds), **asdict(pooled), "weights": pooled.weights.tolist()}

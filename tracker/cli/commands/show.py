@@ -44,6 +44,7 @@ def command(
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import find_run
     from tracker.queries.findings.finding_records import get_finding, load_artifact
+    from tracker.recording.multiplicity.looks import add_recorded_looks
     from tracker.recording.rerun_command import rerun_advice
 
     engine = connect(database, create=False)
@@ -64,7 +65,7 @@ def command(
         print_rows(rows.to_pylist(), output_format, columns=rows.column_names)
         return
     with transaction(engine, write=False) as session:
-        record = get_finding(session, key)
+        [record] = add_recorded_looks(session, [get_finding(session, key)])
         contents = {file.name: load_artifact(session, key, file.name) for file in record.artifacts} if save else {}
     if output_format == "json":
         print_record(dataclasses.asdict(record), output_format)

@@ -64,6 +64,8 @@ def print_verdict(verdict: Verdict) -> None:
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks > 1 else ""
     _print_text(verdict.headline)
     better = "larger" if board.higher_is_better else "smaller"
+    if verdict.looks:
+        _print_text(f"{verdict.looks} (`suffrage looks {verdict.benchmark}`)")
     inform(f"{verdict.benchmark}: {verdict.metric} over {board.n_units:,} {board.unit}s{tasks}; {better} is better.")
     if verdict.checks:
         click.echo("\nCan another choice change the first place?")
@@ -88,6 +90,7 @@ def _as_record(verdict: Verdict) -> dict[str, object]:
         "benchmark": verdict.benchmark,
         "metric": verdict.metric,
         "headline": verdict.headline,
+        "looks": verdict.looks,
         "leaders": list(verdict.leaders),
         "margin": verdict.margin,
         "may_lead": list(verdict.contenders),

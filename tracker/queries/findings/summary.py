@@ -18,11 +18,14 @@ class Summary:
         headline: the verdict in one sentence of at most 30 words.
         evidence: at most five sentences with the numbers behind the headline.
         caveats: at most three sentences on what limits the headline, the most important first.
+        looks: how many recorded tests of the benchmark came before, and what Holm over all leaves; '' without a test.
+            It is not stored, since later tests change it.
     """
 
     headline: str
     evidence: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    looks: str = ""
 
     @classmethod
     def from_columns(
@@ -32,7 +35,7 @@ class Summary:
         return cls(headline or "", tuple(evidence or ()), tuple(caveats or ()))
 
     def __str__(self) -> str:
-        return " ".join([self.headline, *self.evidence, *self.caveats])
+        return " ".join([self.headline, *self.evidence, *self.caveats, *filter(None, [self.looks])])
 
     def add_caveats(self, warnings: Sequence[str]) -> tuple[Summary, tuple[str, ...]]:
         """Fill the free places for caveats with warnings; return the summary and the warnings that are left."""
@@ -44,6 +47,7 @@ class Summary:
         parts = [f"**{self.headline}**", _format_list(self.evidence)]
         if self.caveats:
             parts.append(f"Caveats:\n\n{_format_list(self.caveats)}")
+        parts.append(self.looks)
         return "\n\n".join(part for part in parts if part)
 
 

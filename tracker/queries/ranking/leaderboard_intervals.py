@@ -65,6 +65,7 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
             )
             for model, (low, high, drawn_low, drawn_high) in zip(scores.models, ends, strict=True)
         },
+        first_holm=ranks.first_holm,
         groups=tuple(tuple(scores.models[column] for column in group) for group in ranks.groups),
         rank_interval_warnings=tuple(list_rank_interval_warnings(ranks, scores.models, groups, clusters.field)),
         **_describe_tasks(scores, clusters, (ranks.rank_low, ranks.rank_high)),

@@ -94,6 +94,7 @@ class Leaderboard:
         task_effects: what errors and intervals are about: these tasks, other tasks like these, or prompts alone.
         scores: the ranked matrix, after the policy for missing scores; None for scores of whole tasks.
         rank_intervals: by model, of the ranked models; empty without any.
+        first_holm: largest p-value of the first model against another, adjusted for all pairs; None without any.
         no_rank_intervals: why there are no rank intervals; '' if there are.
         groups: names of models of which no two differ significantly, in the order of their ranks, best first; a model
             may be in several groups.
@@ -120,6 +121,7 @@ class Leaderboard:
     task_effects: TaskEffects = "none"
     scores: PerformanceMatrix | None = field(default=None, repr=False, compare=False)
     rank_intervals: Mapping[str, RankInterval] = field(default_factory=dict)
+    first_holm: float | None = None
     no_rank_intervals: str = ""
     groups: tuple[tuple[str, ...], ...] = ()
     rank_interval_warnings: tuple[str, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -21,8 +22,8 @@ MAX_NAMES = 3
 
 def compare_alternatives(
     session: Session, selection: Selection, board: Leaderboard
-) -> Iterator[tuple[VerdictLine, str]]:
-    """Yield a line for each treatment that applies, with the options of `suffrage leaderboard` that show it.
+) -> Iterator[tuple[VerdictLine, Mapping[str, Any]]]:
+    """Yield a line for each treatment that applies, with the fields of the selection that show it on the leaderboard.
 
     Args:
         session: the store.
@@ -33,14 +34,16 @@ def compare_alternatives(
         SuffrageError: as for `load_leaderboard`.
     """
     if any(row.coverage < 1 for row in board.rows if row.rank is not None):
-        yield _vary_missing_scores(board), ""
+        yield _vary_missing_scores(board), {}
     if excluded := [row for row in board.rows if row.excluded]:
         coverage = math.floor(100 * min(row.coverage for row in excluded)) / 100
-        yield _rank_excluded_models(board, excluded), f"--min-coverage {coverage:g}"
-    if board.ranks_on_other_tasks:
-        yield _draw_other_tasks(board), "--task-effects random"
+        yield _rank_excluded_models(board, excluded), {"min_coverage": coverage}
+    if board.ranks_on_other_tasks and selection.task_effects == "random":
+        yield _compare_ranks("these tasks", board, board.ranks_on_these_tasks), {"task_effects": "fixed"}
+    elif board.ranks_on_other_tasks:
+        yield _compare_ranks("other tasks like these", board, board.ranks_on_other_tasks), {"task_effects": "random"}
     if board.unit == "prompt" and board.n_tasks > 1 and selection.weights is None:
-        yield _weigh_tasks_equally(session, selection, board), f"--weights {TASK_EQUAL}"
+        yield _weigh_tasks_equally(session, selection, board), {"weights": TASK_EQUAL}
 
 
 def _vary_missing_scores(board: Leaderboard) -> VerdictLine:
@@ -82,12 +85,19 @@ def _rank_excluded_models(board: Leaderboard, excluded: Sequence[LeaderboardRow]
     return VerdictLine(topic=topic, text=text, leader_changes=False)
 
 
-def _draw_other_tasks(board: Leaderboard) -> VerdictLine:
-    topic = "other tasks like these"
-    possible = [model for model, (low, _) in board.ranks_on_other_tasks.items() if low == 1]
+def _compare_ranks(topic: str, board: Leaderboard, ranks: Mapping[str, tuple[int, int]]) -> VerdictLine:
+    """State which models may be first under other task effects.
+
+    Args:
+        topic: of the line.
+        board: the leaderboard.
+        ranks: rank intervals under these task effects, by model.
+    """
+    reason = ", because tasks differ" if ranks is board.ranks_on_other_tasks else ""
+    possible = [model for model, (low, _) in ranks.items() if low == 1]
     rivals = [row.model for row in board.rows if row.model in possible and row.model not in board.leaders]
     if rivals:
-        text = f"{join_names(rivals, MAX_NAMES)} may be first too, because tasks differ."
+        text = f"{join_names(rivals, MAX_NAMES)} may be first too{reason}."
         return VerdictLine(topic=topic, text=text, leader_changes=True)
     return VerdictLine(topic=topic, text="No other model may be first (95% confidence).", leader_changes=False)
 

@@ -24,6 +24,7 @@ from tracker.recording.rerun_command import selection_arguments
 from tracker.recording.verdict.alternative_rankings import compare_alternatives
 from tracker.recording.verdict.open_questions import list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
+from tracker.recording.verdict.recorded_tests import adjust_first_place
 
 __all__ = ["Verdict", "VerdictCheck", "load_verdict"]
 
@@ -48,6 +49,8 @@ class Verdict:
     Attributes:
         benchmark, metric: of the selection.
         headline: who is first, by how much, how sure.
+        looks: how many recorded tests came before that of the first place, and what Holm over all leaves; '' without a
+            test.
         leaders: names of the models in the first place.
         margin: how far the first mean is ahead of the next, in the metric's unit; None with fewer than two ranks.
         contenders: names of the models that may be first.
@@ -61,6 +64,7 @@ class Verdict:
     benchmark: str
     metric: str
     headline: str
+    looks: str
     leaders: tuple[str, ...]
     margin: float | None
     contenders: tuple[str, ...]
@@ -103,9 +107,14 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
         notices = list_notices(session)
         resolved = replace(selection, metric=board.metric)
         alternatives = [
-            VerdictCheck(line=line, command=_command("leaderboard", selection, options))
-            for line, options in compare_alternatives(session, resolved, board)
+            VerdictCheck(line=line, command=_command("leaderboard", replace(selection, **changes)))
+            for line, changes in compare_alternatives(session, resolved, board)
         ]
+        first_place = adjust_first_place(session, board)
+        if first_place.line is not None:
+            alternatives.append(
+                VerdictCheck(line=first_place.line, command=shlex.join(["suffrage", "looks", board.benchmark]))
+            )
         open_questions = tuple(list_open_questions(session, resolved))
         leaders = board.leaders if _is_plain(selection) else find_leaders(session, resolved)
     ranked = [row for row in board.rows if row.rank is not None]
@@ -121,6 +130,7 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
         benchmark=board.benchmark,
         metric=board.metric,
         headline=board.describe_lead(),
+        looks=first_place.looks,
         leaders=board.leaders,
         margin=abs(ranked[0].mean - ranked[1].mean) if len(ranked) > 1 else None,
         contenders=board.contenders,
@@ -190,6 +200,6 @@ def _accepted(analysis: str, selection: Selection) -> Selection:
     return selection if is_known else replace(selection, missing=None)
 
 
-def _command(command: str, selection: Selection, options: str = "") -> str:
+def _command(command: str, selection: Selection) -> str:
     arguments = shlex.join([selection.benchmark, *selection_arguments(selection.as_json())])
-    return " ".join(filter(None, ("suffrage", command, arguments, options)))
+    return f"suffrage {command} {arguments}"

@@ -1,0 +1,1 @@
+"""The tests of findings among all recorded tests of their benchmark."""
