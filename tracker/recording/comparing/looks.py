@@ -32,9 +32,9 @@ def describe_shared_looks(session: Session, shared: SharedBenchmarks) -> str:
         return ""
     families = np.array([look.n_tests != 1 for look in looks] + [False] * len(tests), dtype=np.bool_)
     adjusted = holm_values(np.array([*(look.pvalue for look in looks), *tests]), families)[len(looks) :]
-    left, which = (adjusted[: len(overall)], "overall") if overall else (adjusted, "smallest")
+    left, source = (adjusted[: len(overall)], "overall") if overall else (adjusted, "smallest")
     before = f"{len(looks)} recorded test{'s' * (len(looks) != 1)} of these benchmarks came before"
     return (
-        f"Looks: {before}. Holm over them and these {len(tests)} leaves p = {left.min():.2g} ({which}). "
+        f"Looks: {before}. Holm over them and these {len(tests)} leaves p = {left.min():.2g} ({source}). "
         "Tests that were not recorded, as these, are not counted."
     )
