@@ -89,9 +89,7 @@ def analyze(
     return Report(
         finding,
         summary=summarize(finding),
-        prompt_values={
-            "effect": PromptValues(prompt_ids=scored.prompt_ids, values=prompt_effects(finding.fit)),
-        },
+        prompt_values={"effect": PromptValues(prompt_ids=scored.prompt_ids, values=prompt_effects(finding.fit))},
         task_values={"effect": dict(zip(finding.tasks, finding.by_task.effect.tolist(), strict=True))},
         rankings={SCHEME: tables.list_rankings(finding)},
         tables={
