@@ -15,7 +15,7 @@ from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_ta
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores
 from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import TableLayout
-from tracker.ingest.tables.model_details import clean_model_name, read_model_details
+from tracker.ingest.tables.model_details import clean_model_name, name_variants, read_model_details
 from tracker.ingest.tables.names.column_headings import clean_heading
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
 from tracker.ingest.tables.scores.task_matrix import drop_averages, read_task_matrix
@@ -86,6 +86,11 @@ def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions)
         table, titles = drop_titles(table, layout.key, has_scores)
         matrix, problems = matrix.of_rows(has_scores), TableProblems(table)
         yield f"skipped rows without scores: {describe_rows(titles)}"
+    if not {"run", "variant", "metric", "benchmark", "few_shot"} & layout.roles.keys():
+        table, column, variants = name_variants(table, layout.key, layout.details)
+        if variants:
+            yield f"several rows have one name; {column!r} distinguishes these models: {describe_rows(variants)}"
+            problems = TableProblems(table)
     models = factorize(table, layout.key)
     described = parse_runs(table, {**layout.roles, "model": layout.key}, options, problems)
     problems.check()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from tracker.ingest.files.tabular.cells import is_missing, read_strings
+from tracker.ingest.files.tabular.cells import is_missing, is_number, read_strings
 from tracker.ingest.files.tabular.headings import normalize_heading
 from tracker.ingest.files.tabular.model_facts import parse_parameters, parse_release_date
 from tracker.ingest.files.tabular.number_cells import MEDALS
@@ -24,6 +25,7 @@ PARAMETERS = re.compile(
 ORGANIZATIONS = ("organization", "organisation", "org", "developer", "provider", "company", "creator", "vendor")
 RELEASES = ("released", "release_date", "release", "date_released")
 MAX_LENGTH = 200
+DATE = re.compile(r"\d{4}[-/_.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|https?://")
 
 
 def clean_model_name(name: str) -> str:
@@ -53,6 +55,48 @@ def read_model_details(table: FileTable, columns: Sequence[str]) -> tuple[list[d
             if fact is not None and value is not None:
                 facts[row][fact] = value
     return facts, details
+
+
+def name_variants(table: FileTable, key: str, details: Sequence[str]) -> tuple[FileTable, str, list[str]]:
+    """Return a table in which models that share a name are distinguished by a side column, such as their sizes.
+
+    Args:
+        table: the table.
+        key: column of the models.
+        details: its side columns.
+
+    Returns:
+        The table, the column, and the new names; '' and no names if no column distinguishes all of them.
+    """
+    import pyarrow as pa
+
+    names = [str(name or "") for name in read_strings(table, key).to_pylist()]
+    counts = Counter(names)
+    rows = [row for row, name in enumerate(names) if name and counts[name] > 1]
+    for column in details if rows else ():
+        cells = [None if is_missing(cell) else str(cell) for cell in read_strings(table, column).to_pylist()]
+        if not _is_kind(column, cells) or len({(names[row], cells[row]) for row in rows}) < len(rows):
+            continue
+        match = PARAMETERS.match(clean_heading(column))
+        unit = (match["unit"] or match["word"] or "").upper() if match is not None else ""
+        for row in rows:
+            cell = cells[row]
+            suffix = f" ({cell}{unit if cell[-1:].isdigit() else ''})" if cell else ""
+            names[row] = f"{clean_model_name(names[row])}{suffix}"
+        place = table.names.index(key)
+        renamed = table.arrow.set_column(place, table.arrow.field(place).name, pa.array(names, pa.large_string()))
+        variants = FileTable(table.path, renamed, None, table.lines, table.has_lines)
+        return variants, column, [names[row] for row in rows]
+    return table, "", []
+
+
+def _is_kind(column: str, cells: Sequence[str | None]) -> bool:
+    """Return whether a column is of parameters, or has texts of which some occur more than once."""
+    if PARAMETERS.match(clean_heading(column)):
+        return True
+    present = [cell for cell in cells if cell is not None]
+    has_numbers = any(is_number(cell) or DATE.search(cell) for cell in present)
+    return bool(present) and not has_numbers and len(set(present)) < len(present)
 
 
 def _fact_of(heading: str) -> str | None:

@@ -60,3 +60,24 @@ def test_a_column_of_texts_may_hold_a_number(tmp_path: Path) -> None:
 def test_sizes_and_operations_are_details(tmp_path: Path, heading: str) -> None:
     _, content = read(tmp_path, f"model,{heading},Reading\norg/a,224,50.1\norg/b,384,61.2\norg/c,512,70.3\n")
     assert content["org/b"] == {"Reading": 61.2}
+
+
+def test_models_of_one_name_are_distinguished_by_a_side_column(tmp_path: Path) -> None:
+    lines = [
+        "Model,Params (B),Tuned,Reading,Logic",
+        "Llama,7,web,40.1,3.5",
+        "Llama,13,web,50.2,9.1",
+        "**Kite**,7,,45.3,8.2",
+    ]
+    parsed, content = read(tmp_path, "\n".join(lines) + "\n")
+    assert {model: scores["Reading"] for model, scores in content.items()} == {
+        "Llama (7B)": 40.1,
+        "Llama (13B)": 50.2,
+        "Kite": 45.3,
+    }
+    assert any(
+        "'Params (B)' distinguishes these models: 'Llama (7B)', 'Llama (13B)'" in text for text in parsed.warnings
+    )
+    dated = [line.replace(",7,web", ",7,2024-01-02").replace(",13,web", ",7,2024-03-04") for line in lines]
+    _, content = read(tmp_path, "\n".join(dated) + "\n")
+    assert list(content) == ["Llama", "Kite"]
