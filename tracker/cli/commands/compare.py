@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from tracker.recording.finding import Report
+    from tracker.recording.pipeline import RecordedFinding
 
 QUESTION = "comparison"
 MAX_TASKS = 6
@@ -144,9 +145,13 @@ def command(
     if picture is not None:
         picture.save(report, "differences")
     if record:
-        inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
-        if recorded.publishing_problem:
-            warn(recorded.publishing_problem)
+        _print_recorded(recorded)
+
+
+def _print_recorded(recorded: RecordedFinding) -> None:
+    inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
+    if recorded.publishing_problem:
+        warn(recorded.publishing_problem)
 
 
 def _compare_everywhere(
