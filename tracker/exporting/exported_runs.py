@@ -12,13 +12,9 @@ from sqlalchemy.orm import Session
 
 from tracker.database import split_keys
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.resolution import (
-    BenchmarkKey,
-    MetricKey,
-    find_metric,
-    has_scores,
-    select_runs,
-)
+from tracker.queries.resolution import BenchmarkKey, MetricKey, find_metric
+from tracker.queries.selected_runs.conditions import has_scores
+from tracker.queries.selected_runs.runs import select_runs
 from tracker.queries.selection import Selection, Unit
 from tracker.queries.sql import tables
 from tracker.run_fields import RUN_FIELDS, RunFields

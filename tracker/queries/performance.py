@@ -19,17 +19,9 @@ from tracker.queries.ranking.missing import (
     no_participant,
     select_participants,
 )
-from tracker.queries.resolution import (
-    BenchmarkKey,
-    MetricKey,
-    SelectedRun,
-    find_benchmark,
-    find_metric,
-    join_conditions,
-    select_runs,
-    select_tasks,
-)
+from tracker.queries.resolution import BenchmarkKey, MetricKey, find_benchmark, find_metric, select_tasks
 from tracker.queries.scores import compute_digest, read_averages, read_prompts
+from tracker.queries.selected_runs.runs import SelectedRun, join_conditions, select_runs
 from tracker.queries.selection import MIN_COVERAGE, AnalysisInput, Policy, Selection, Unit
 from tracker.queries.splits.choice import choose_split
 from tracker.statistics.ranking import TIE_TOLERANCE

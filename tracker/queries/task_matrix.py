@@ -17,15 +17,9 @@ from tracker.queries.filtering.prompt_filter import load_selected_filter, make_t
 from tracker.queries.performance import best_models
 from tracker.queries.ranking.missing import ExcludedModel, MissingPolicy
 from tracker.queries.ranking.task_means import ScoresByTask, TaskMeans, average_treated
-from tracker.queries.resolution import (
-    MetricKey,
-    find_benchmark,
-    find_metric,
-    join_conditions,
-    select_runs,
-    select_tasks,
-)
+from tracker.queries.resolution import MetricKey, find_benchmark, find_metric, select_tasks
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
+from tracker.queries.selected_runs.runs import join_conditions, select_runs
 from tracker.queries.selection import AnalysisInput, Policy, Selection, Unit, restricts_split
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.findings.staleness import explain_staleness
-from tracker.queries.resolution import MAX_KEY, find_benchmark
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selected_runs.conditions import MAX_KEY
 from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import number_columns, read_arrow

@@ -19,7 +19,8 @@ from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
 from tracker.queries.findings.finding_records import load_finding_records
-from tracker.queries.resolution import MAX_KEY, find_benchmark
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selected_runs.conditions import MAX_KEY
 from tracker.queries.sql import tables
 
 if TYPE_CHECKING:

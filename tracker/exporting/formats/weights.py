@@ -19,7 +19,8 @@ from tracker.exporting.declaration import export
 from tracker.exporting.prompt_labels import find_shared_prompt_labels, make_prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.plugins.parameters import ValueHint
-from tracker.queries.resolution import MAX_KEY, benchmark_label
+from tracker.queries.resolution import benchmark_label
+from tracker.queries.selected_runs.conditions import MAX_KEY
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PREFIX, load_prompt_weights

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 from tracker.database import split_keys
 from tracker.errors import NotFoundError
 from tracker.queries.catalogue.model_names import find_model
-from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark, has_scores
+from tracker.queries.resolution import benchmark_label, find_benchmark
+from tracker.queries.selected_runs.conditions import MAX_KEY, has_scores
 from tracker.queries.sql import tables
 from tracker.run_fields import RunFields, run_values
 

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries.resolution import UNITS, BenchmarkKey, benchmark_label, default_order, has_scores, list_metrics
+from tracker.queries.resolution import UNITS, BenchmarkKey, benchmark_label, default_order, list_metrics
+from tracker.queries.selected_runs.conditions import has_scores
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from tracker.queries.catalogue.model_names import find_model
-from tracker.queries.resolution import find_benchmark, find_metric, select_runs
+from tracker.queries.resolution import find_benchmark, find_metric
+from tracker.queries.selected_runs.runs import select_runs
 from tracker.queries.selection import Selection
 
 RUN = re.compile(r"run:(\d{1,18})")

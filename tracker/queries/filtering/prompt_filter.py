@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.findings.staleness import explain_staleness
-from tracker.queries.resolution import MAX_KEY, BenchmarkKey, find_benchmark
+from tracker.queries.resolution import BenchmarkKey, find_benchmark
+from tracker.queries.selected_runs.conditions import MAX_KEY
 from tracker.queries.selection import AnalysisInput, ClaimableOption, Selection
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import number_columns, read_arrow, word_column

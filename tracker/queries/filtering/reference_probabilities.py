@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
-from tracker.queries.resolution import (
-    BenchmarkKey,
-    MetricKey,
-    SelectedRun,
-    find_benchmark,
-    find_metric,
-    has_scores,
-    select_runs,
-    select_runs_of_models,
-)
+from tracker.queries.resolution import BenchmarkKey, MetricKey, find_benchmark, find_metric
+from tracker.queries.selected_runs.conditions import has_scores
+from tracker.queries.selected_runs.runs import SelectedRun, select_runs, select_runs_of_models
 from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables

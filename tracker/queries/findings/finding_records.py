@@ -14,7 +14,8 @@ from tracker.errors import NotFoundError
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.findings.staleness import list_stale_findings
 from tracker.queries.findings.summary import Summary
-from tracker.queries.resolution import MAX_KEY, benchmark_label, find_benchmark
+from tracker.queries.resolution import benchmark_label, find_benchmark
+from tracker.queries.selected_runs.conditions import MAX_KEY
 from tracker.queries.sql import tables
 
 

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from tracker.database import split_keys
 from tracker.name_lists import join_names
-from tracker.queries.resolution import has_scores
 from tracker.queries.run_choice import Coverage, choose_runs, measure_coverage
+from tracker.queries.selected_runs.conditions import has_scores
 from tracker.queries.splits.names import UNKNOWN
 from tracker.queries.sql import tables
 

@@ -17,16 +17,9 @@ from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
 from tracker.queries.ranking.missing import ExcludedModel
-from tracker.queries.resolution import (
-    BenchmarkKey,
-    SelectedRun,
-    benchmark_label,
-    default_order,
-    find_benchmark,
-    find_metric,
-    has_scores,
-    select_runs,
-)
+from tracker.queries.resolution import BenchmarkKey, benchmark_label, default_order, find_benchmark, find_metric
+from tracker.queries.selected_runs.conditions import has_scores
+from tracker.queries.selected_runs.runs import SelectedRun, select_runs
 from tracker.queries.selection import AnalysisInput, Selection, Unit
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables

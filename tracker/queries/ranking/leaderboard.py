@@ -25,7 +25,8 @@ from tracker.queries.ranking.leaderboard_intervals import add_rank_intervals
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts, rank_by_tasks
-from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
+from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric
+from tracker.queries.selected_runs.runs import select_runs
 from tracker.queries.selection import Selection, Unit, restricts_split
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables

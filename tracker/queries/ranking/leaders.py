@@ -11,7 +11,8 @@ from tracker.errors import SelectionError
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_tasks
-from tracker.queries.resolution import find_benchmark, find_metric, select_runs
+from tracker.queries.resolution import find_benchmark, find_metric
+from tracker.queries.selected_runs.runs import select_runs
 from tracker.queries.selection import Selection, Unit
 from tracker.queries.task_matrix import load_task_matrix
 

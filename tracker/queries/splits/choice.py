@@ -16,15 +16,9 @@ from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
 from tracker.queries.notices import add_notice
-from tracker.queries.resolution import (
-    BenchmarkKey,
-    MetricKey,
-    SelectedRun,
-    list_scored_runs,
-    resolve_model_names,
-    select_tasks,
-)
+from tracker.queries.resolution import BenchmarkKey, MetricKey, select_tasks
 from tracker.queries.scores import join_keys
+from tracker.queries.selected_runs.runs import SelectedRun, list_scored_runs, resolve_model_names
 from tracker.queries.selection import Selection
 from tracker.queries.splits.names import UNKNOWN, check_split, list_splits
 from tracker.queries.sql.arrow import arrow_reader, number_columns, read_arrow, word_column

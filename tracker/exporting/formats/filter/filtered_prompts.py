@@ -14,7 +14,8 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.filtering.filter_warnings import list_filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter
 from tracker.queries.prompts import PromptTexts, load_prompts
-from tracker.queries.resolution import MAX_KEY, BenchmarkKey, benchmark_label
+from tracker.queries.resolution import BenchmarkKey, benchmark_label
+from tracker.queries.selected_runs.conditions import MAX_KEY
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
 
