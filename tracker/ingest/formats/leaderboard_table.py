@@ -16,9 +16,9 @@ from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription,
 from tracker.ingest.tables import find_layout
 from tracker.ingest.tables.layout import TableLayout
 from tracker.ingest.tables.model_details import clean_model_name, name_variants, read_model_details
-from tracker.ingest.tables.names.column_headings import clean_heading
+from tracker.ingest.tables.names.column_headings import clean_heading, mentions_summary
 from tracker.ingest.tables.read_layout import describe_layout, require_layout, warn_of_columns
-from tracker.ingest.tables.scores.task_matrix import drop_averages, read_task_matrix
+from tracker.ingest.tables.scores.task_matrix import TaskScoreMatrix, drop_averages, read_task_matrix
 from tracker.ingest.tables.table_rows import (
     describe_rows,
     drop_settings,
@@ -73,24 +73,41 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield from _models_in_rows(table, layout, options)
 
 
-def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions) -> Iterator[Measurement | str]:
+def _read_models(
+    table: FileTable, layout: TableLayout, options: ReadOptions
+) -> tuple[FileTable, TaskScoreMatrix, TableProblems, list[str]]:
+    """Return the rows of models, their scores, the problems, and messages about what was skipped or renamed."""
+    messages: list[str] = []
     problems = TableProblems(table)
     matrix = read_task_matrix(table, layout, options, problems)
-    if not problems.count and not options.task_columns:
+    if problems.count:
+        return table, matrix, problems, messages
+    if not options.task_columns:
         matrix, averages = drop_averages(table.path, matrix)
         if averages:
             names = join_names(map(repr, averages), MAX_NAMES)
-            yield f"skipped {names}: averages of other columns (--task-columns stores them too)"
+            messages.append(f"skipped {names}: averages of other columns (--task-columns stores them too)")
+        mentioned = [name for name in matrix.names if mentions_summary(name)]
+        if mentioned and len(mentioned) < len(matrix.names):
+            names = join_names(map(repr, mentioned), MAX_NAMES)
+            kind = "named like averages, but no means of other columns (--ignore-columns skips them)"
+            messages.append(f"stored {names}: {kind}")
     has_scores = np.asarray(np.isfinite(matrix.T).any(axis=0), dtype=bool)
-    if not problems.count and has_scores.any() and not has_scores.all():
+    if has_scores.any() and not has_scores.all():
         table, titles = drop_titles(table, layout.key, has_scores)
-        matrix, problems = matrix.of_rows(has_scores), TableProblems(table)
-        yield f"skipped rows without scores: {describe_rows(titles)}"
+        matrix = matrix.of_rows(has_scores)
+        messages.append(f"skipped rows without scores: {describe_rows(titles)}")
     if not {"run", "variant", "metric", "benchmark", "few_shot"} & layout.roles.keys():
         table, column, variants = name_variants(table, layout.key, layout.details)
         if variants:
-            yield f"several rows have one name; {column!r} distinguishes these models: {describe_rows(variants)}"
-            problems = TableProblems(table)
+            names = describe_rows(variants)
+            messages.append(f"several rows have one name; {column!r} distinguishes these models: {names}")
+    return table, matrix, TableProblems(table), messages
+
+
+def _models_in_rows(table: FileTable, layout: TableLayout, options: ReadOptions) -> Iterator[Measurement | str]:
+    table, matrix, problems, messages = _read_models(table, layout, options)
+    yield from messages
     models = factorize(table, layout.key)
     described = parse_runs(table, {**layout.roles, "model": layout.key}, options, problems)
     problems.check()

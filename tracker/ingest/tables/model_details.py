@@ -73,8 +73,8 @@ def name_variants(table: FileTable, key: str, details: Sequence[str]) -> tuple[F
     names = [str(name or "") for name in read_strings(table, key).to_pylist()]
     counts = Counter(names)
     rows = [row for row, name in enumerate(names) if name and counts[name] > 1]
-    for column in details if rows else ():
-        cells = [None if is_missing(cell) else str(cell) for cell in read_strings(table, column).to_pylist()]
+    columns = [(column, _read_cells(table, column)) for column in details] if rows else []
+    for column, cells in [*columns, *((column, _fill_spans(cells)) for column, cells in columns)]:
         if not _is_kind(column, cells) or len({(names[row], cells[row]) for row in rows}) < len(rows):
             continue
         match = PARAMETERS.match(clean_heading(column))
@@ -88,6 +88,18 @@ def name_variants(table: FileTable, key: str, details: Sequence[str]) -> tuple[F
         variants = FileTable(table.path, renamed, None, table.lines, table.has_lines)
         return variants, column, [names[row] for row in rows]
     return table, "", []
+
+
+def _read_cells(table: FileTable, column: str) -> list[str | None]:
+    return [None if is_missing(cell) else str(cell) for cell in read_strings(table, column).to_pylist()]
+
+
+def _fill_spans(cells: Sequence[str | None]) -> list[str | None]:
+    """Return cells with the one above for each missing one, as in a table whose cells span several rows."""
+    filled: list[str | None] = []
+    for cell in cells:
+        filled.append(cell if cell is not None or not filled else filled[-1])
+    return filled
 
 
 def _is_kind(column: str, cells: Sequence[str | None]) -> bool:

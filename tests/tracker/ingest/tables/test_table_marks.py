@@ -81,3 +81,26 @@ def test_models_of_one_name_are_distinguished_by_a_side_column(tmp_path: Path) -
     dated = [line.replace(",7,web", ",7,2024-01-02").replace(",13,web", ",7,2024-03-04") for line in lines]
     _, content = read(tmp_path, "\n".join(dated) + "\n")
     assert list(content) == ["Llama", "Kite"]
+
+
+def test_models_below_a_cell_that_spans_rows_are_distinguished_by_it(tmp_path: Path) -> None:
+    lines = [
+        "Method,Model,Reading,Logic",
+        "ReAct,gpt-4,53.5,50.1",
+        ",claude-2,5.5,3.5",
+        "DFS,gpt-4,60.1,71.5",
+        ",claude-2,20.5,31.2",
+    ]
+    _, content = read(tmp_path, "\n".join(lines) + "\n")
+    assert list(content) == ["gpt-4 (ReAct)", "claude-2 (ReAct)", "gpt-4 (DFS)", "claude-2 (DFS)"]
+
+
+def test_a_score_that_is_named_like_an_average_is_stored_with_a_warning(tmp_path: Path) -> None:
+    parsed, content = read(tmp_path, "model,AVG_mtbench,Reading\norg/a,71.25,28.75\norg/b,60.5,39.5\n")
+    assert content["org/b"] == {"AVG_mtbench": 60.5, "Reading": 39.5}
+    assert any("stored 'AVG_mtbench': named like averages" in text for text in parsed.warnings)
+
+
+def test_errors_beside_accuracies_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="smaller is better in 'top1_err', larger in 'top1'"):
+        read(tmp_path, "model,top1,top1_err\norg/a,71.25,28.75\norg/b,60.5,39.5\n")

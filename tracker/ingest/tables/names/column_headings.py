@@ -67,7 +67,8 @@ def heading_direction(name: str) -> bool | None:
     """
     up, down = any(mark in name for mark in UP), any(mark in name for mark in DOWN)
     if up == down:
-        return False if not up and SMALLER_IS_BETTER.search(name) else None
+        is_smaller = not up and SMALLER_IS_BETTER.search(name) is not None and stderr_stem(name) is None
+        return False if is_smaller else None
     return up
 
 

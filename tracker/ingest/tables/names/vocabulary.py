@@ -130,7 +130,7 @@ ROW_SUMMARY = re.compile(
 SMALLER_IS_BETTER = re.compile(
     r"(?:^|[\s_\-(/])(?:wer|cer|ter|ece|ppl|perplexity|mae|mse|rmse|nll|bpb|(?:error|hallucination)[\s_\-]rates?|"
     r"bits[\s_\-]per[\s_\-](?:byte|character)|brier(?:[\s_\-]score)?|(?:log|test|validation|val|eval)[\s_\-]loss)"
-    r"(?=$|[\s_)(%/,])",
+    r"(?=$|[\s_)(%/,])|[\s_\-]err(?:or)?(?:\s*\(%\))?$",
     re.I,
 )
 SPEECH_SIDES = re.compile(r"^(?:inverse )?(?:rtfx?|real[\s_\-]time[\s_\-]factor)\b", re.I)
