@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -182,14 +183,12 @@ def measure_growth(
 
     Args:
         Q: ``(n_prompts, n_models)`` finite scores, at least 2 prompts.
-        weights: ``(n_prompts,)`` positive, in the means and rankings; None for equal weights. The order does not
-            depend on them.
+        weights: ``(n_prompts,)`` positive, in means and rankings, not in the order; None for equal weights.
         vectors: ``(n_prompts, d)`` finite, that decide on the order; None takes the rows of ``Q``.
         item_response: what "information" needs; not used by the others.
         criterion: the farthest on average, or from the nearest already there, or the most informative about abilities.
         start: the first row; None draws one, and for "information" takes the most informative one.
-        n_orders: random orders.
-        n_permutations: shuffled tables; none are drawn where there are ``vectors``.
+        n_orders, n_permutations: random orders; shuffled tables, none of which are drawn where there are ``vectors``.
         within: Kendall distance, in [0, 1).
         seed: of all draws.
 
@@ -199,29 +198,19 @@ def measure_growth(
     by_information = item_response if criterion == "information" else None
     counts = {"n_orders": n_orders, "n_permutations": n_permutations}
     validate_growth(Q, vectors, by_information, criterion=criterion, counts=counts, within=within, seed=seed)
-    n, k = Q.shape
-    weighing = np.ones(n) if weights is None else weights
+    n, weighing = len(Q), np.ones(len(Q)) if weights is None else weights
     key, sizes = stream_key(seed), choose_sizes(n, (EARLY,))
     directions = group_rows(Q if vectors is None else vectors)
     first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
 
-    def find_order(table: NDArray[np.float64], groups: Groups | None = None) -> tuple[Order, bool]:
-        if by_information is not None:
-            return _order_by_information(table, by_information, start)
-        return order_farthest_first(groups or group_rows(table), first, _distance(criterion)), True
-
+    find_order = partial(_find_order, by_information, criterion, start, first)
     order, converged = find_order(Q, directions)
 
-    def in_random_order(number: int) -> Trajectory:
-        return follow_order(Q, weighing, draw_order(n, key, number), sizes)
-
-    def on_a_shuffled_table(number: int) -> Trajectory:
-        table = shuffle_table(Q, key, number)
-        return follow_order(table, weighing, find_order(table)[0].rows, sizes)
-
+    follow = partial(_follow_rows, weighing, sizes)
+    on_shuffled = partial(_follow_shuffled, Q, key, find_order, follow)
     return BenchmarkGrowth(
         n_prompts=n,
-        n_models=k,
+        n_models=Q.shape[1],
         n_zero=directions.n_zero,
         n_distinct=len(directions.units) - bool(directions.n_zero),
         n_effective=effective_sample_size(weighing),
@@ -230,29 +219,62 @@ def measure_growth(
         sizes=sizes,
         order=order,
         final=np.asarray(weighing @ Q / weighing.sum()),
-        informative=follow_order(Q, weighing, order.rows, sizes),
-        random=_follow(in_random_order, n_orders, sizes, within),
-        permuted=_follow(on_a_shuffled_table, n_permutations, sizes, within) if vectors is None else None,
+        informative=follow(Q, order.rows),
+        random=_follow(lambda i: follow(Q, draw_order(n, key, i)), n_orders, sizes, within),
+        permuted=None if vectors is not None else _follow(on_shuffled, n_permutations, sizes, within),
         item_response=by_information,
         converged=converged,
-        predictions=(
-            measure_prediction_errors(
-                by_information.right(Q), by_information.floors, weighing, n_orders=n_orders, key=key
-            )
-            if by_information is not None and k >= MIN_MODELS
-            else None
-        ),
+        predictions=None if by_information is None else _predict(by_information, Q, weighing, n_orders, key),
     )
 
 
-def _distance(criterion: str) -> Literal["mean", "min"]:
-    return "min" if criterion == "min" else "mean"
+def _follow_rows(
+    weights: NDArray[np.float64], sizes: NDArray[np.int64], table: NDArray[np.float64], rows: NDArray[np.int64]
+) -> Trajectory:
+    return follow_order(table, weights, rows, sizes)
 
 
-def _order_by_information(
-    table: NDArray[np.float64], item_response: ItemResponse, start: int | None
+def _follow_shuffled(
+    Q: NDArray[np.float64],
+    key: Any,
+    find_order: Callable[[NDArray[np.float64]], tuple[Order, bool]],
+    follow: Callable[[NDArray[np.float64], NDArray[np.int64]], Trajectory],
+    number: int,
+) -> Trajectory:
+    table = shuffle_table(Q, key, number)
+    return follow(table, find_order(table)[0].rows)
+
+
+def _predict(
+    item_response: ItemResponse, Q: NDArray[np.float64], weights: NDArray[np.float64], n_orders: int, key: Any
+) -> PredictionErrors | None:
+    if Q.shape[1] < MIN_MODELS:
+        return None
+    right = item_response.right(Q)
+    return measure_prediction_errors(right, item_response.floors, weights, n_orders=n_orders, key=key)
+
+
+def _find_order(
+    item_response: ItemResponse | None,
+    criterion: Literal["mean", "min", "information"],
+    start: int | None,
+    first: int,
+    table: NDArray[np.float64],
+    groups: Groups | None = None,
 ) -> tuple[Order, bool]:
-    """The order by information about abilities, and whether the fit converged."""
+    """The order of a table's rows, and whether the fit behind it converged.
+
+    Args:
+        item_response: of the criterion "information"; None for the others.
+        criterion: what is largest for the next row.
+        start: the first row by information; None takes the most informative one.
+        first: the first row by distance.
+        table: ``(n_prompts, n_models)`` scores.
+        groups: the rows that distances compare; None groups those of the table.
+    """
+    if item_response is None:
+        distance: Literal["mean", "min"] = "min" if criterion == "min" else "mean"
+        return order_farthest_first(groups or group_rows(table), first, distance), True
     fit = fit_two_parameter(item_response.right(table), item_response.floors)
     information = prompt_information(fit, item_response.floors, fit.ability)
     return order_by_information(information, start), fit.converged

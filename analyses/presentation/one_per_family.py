@@ -48,13 +48,9 @@ class FamilyTest:
             metrics[f"one_per_family.{name}"] = finite_or_undefined(value, self.reason or "no draw has a value")
         return metrics
 
-    def qualify(self, full: PermutationTest) -> str:
-        """Return what to add to the verdict of the full test; '' if there is no verdict, or nothing to compare."""
-        if self.test is None or self.reason or not full.verdict:
-            return ""
-        if self.test.verdict == full.verdict:
-            return ", with one model per family too"
-        return f", but not with one model per family (p = {self.test.pvalue_two_sided:.3g})"
+    def explains(self, full: PermutationTest) -> bool:
+        """Return whether related models can explain the verdict of the full test: without them there is none."""
+        return self.test is not None and not self.reason and bool(full.verdict) and self.test.verdict != full.verdict
 
     def describe(self, full: PermutationTest) -> str:
         """Return a sentence with the result beside that of the full test; '' where every model is a separate family."""
@@ -67,6 +63,26 @@ class FamilyTest:
         else:
             compared = f"{self.test.observed:.3g}, {full.observed:.3g} with all"
         return f"{models}: {compared} (p = {self.test.pvalue_two_sided:.3g} and {full.pvalue_two_sided:.3g})."
+
+
+def state_verdict(statement: str, evidence: str, full: PermutationTest, families: FamilyTest | None) -> str:
+    """State the verdict of the full test; what related models can explain is not attributed to the prompts.
+
+    Args:
+        statement: the verdict, without a full stop.
+        evidence: its p-value, and what goes with it.
+        full: the test with all models, which rejects.
+        families: the test with one model per family; None if it was not repeated.
+    """
+    if families is None or families.test is None or families.reason:
+        return f"{statement} ({evidence})."
+    if not families.explains(full):
+        return f"{statement} ({evidence}), with one model per family too."
+    reduced = "significant in the opposite direction" if families.test.verdict else "not significant"
+    return (
+        f"Related models can explain why {statement[0].lower()}{statement[1:]}: {evidence} with all models, {reduced} "
+        f"with one model per family (p = {families.test.pvalue_two_sided:.3g})."
+    )
 
 
 def repeat_per_family(related: RelatedModels, run: Callable[[NDArray[np.int64]], PermutationTest]) -> FamilyTest:

@@ -34,10 +34,11 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import PromptTexts
 from tracker.queries.ranking.weighted_scores import WeightedScores, select_weighted
 from tracker.queries.related_models.family_labels import FamilyLabels
-from tracker.queries.related_models.related import relate_models
+from tracker.queries.related_models.related import RelatedModels, relate_models
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 from tracker.statistics.ranking import mean_ranks
+from tracker.statistics.resampling import PermutationTest
 
 
 @analysis(
@@ -67,10 +68,7 @@ def analyze(
     n_permutations: Annotated[int, "Number of permuted tables, each clustered in the same way."] = 200,
     null: Annotated[
         Literal["columns", "margins"],
-        (
-            "Null hypothesis. columns: permute each model's scores; margins: also keep the number of "
-            "models that solve each prompt."
-        ),
+        "Null hypothesis. columns: permute each model's scores; margins: also keep how many models solve each prompt.",
     ] = "columns",
     seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
@@ -78,10 +76,9 @@ def analyze(
 
     Args:
         scores: at least 3 prompts and 2 models; prompts without a score from every model are left out, with a warning.
-        prompts: their names and texts, for the representatives. weights: a prompt of weight ``w`` is ``w`` copies of
-        it, in the centres, the silhouettes and all means; weights stay
-            with the prompts in every permutation. Counts of prompts are not weighted. With weights computed from scores
-            there is no p-value.
+        prompts: their names and texts, for the representatives.
+        weights: a prompt of weight ``w`` is ``w`` copies of it, except in counts of prompts. Weights stay with the
+            prompts in every permutation. With weights computed from scores there is no p-value.
         families: stored families of the models; the test is repeated with one model per family.
         method: how prompts and permuted tables are clustered; all but `kmeans` reject weights.
         max_clusters: largest number of clusters to try.
@@ -109,25 +106,34 @@ def analyze(
     )
     finding = run(table.Q)
     finding = replace(finding, test=replace(finding.test, reason=explain_untested(weights, voters)))
-    reduced = repeat_per_family(
-        relate_models(table, families, representative="typical"),
-        lambda columns: replace(run(np.ascontiguousarray(table.Q[:, columns])).test, reason=finding.test.reason).best,
-    )
-    finding = replace(finding, one_per_family=reduced)
+    finding = _repeat_per_family(finding, relate_models(table, families, representative="typical"), run, table.Q)
+    warnings = [*list_weight_warnings(weights, voters), *list_table_warnings(table, n_permutations)]
+    return _build_report(finding, voters, prompts, warnings)
+
+
+def _repeat_per_family(
+    finding: PromptClusters,
+    related: RelatedModels,
+    run: Callable[[NDArray[np.float64]], PromptClusters],
+    Q: NDArray[np.float64],
+) -> PromptClusters:
+    def repeat(columns: NDArray[np.int64]) -> PermutationTest:
+        return replace(run(np.ascontiguousarray(Q[:, columns])).test, reason=finding.test.reason).best
+
+    return replace(finding, one_per_family=repeat_per_family(related, repeat))
+
+
+def _build_report(finding: PromptClusters, voters: WeightedScores, prompts: PromptTexts, warnings: list[str]) -> Report:
     return Report(
         finding,
         summary=summarize(finding),
         prompt_values={
-            name: PromptValues(prompt_ids=table.prompt_ids, values=values)
+            name: PromptValues(prompt_ids=voters.scores.prompt_ids, values=values)
             for name, values in _prompt_values(finding).items()
         },
         tables=tables.list_tables(finding, voters, prompts),
         figures=_figures(finding, voters),
-        warnings=[
-            *voters.warnings,
-            *list_weight_warnings(weights, voters),
-            *list_table_warnings(table, n_permutations),
-        ],
+        warnings=[*voters.warnings, *warnings],
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from analyses.numerics.clustering.cluster_profile import ClusterProfile
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest
+from analyses.presentation.one_per_family import state_verdict
 from analyses.presentation.permutation_warnings import (
     NULL_TEXTS,
     list_constant_model_warnings,
@@ -34,26 +35,23 @@ def summarize(finding: PromptClusters) -> Summary:
         f"Data: {n_clustered + int(test.observed.is_noise.sum()):,} prompts and {profile.means.shape[1]} models.",
     ]
     return Summary(
-        _headline(finding, models.qualify(test.best) if models else ""),
+        _headline(finding),
         tuple(item for item in evidence if item),
         tuple(_list_caveats(finding, finding.n_zero)),
     )
 
 
-def _headline(finding: PromptClusters, qualifier: str) -> str:
+def _headline(finding: PromptClusters) -> str:
     best, size = finding.test.best, finding.options.min_cluster_size
     if not finding.clustering.n_clusters:
-        verdict = f"HDBSCAN finds no cluster of at least {size:,} prompts"
-        return (
-            f"{verdict}; permuted tables have more (p = {best.pvalue_two_sided:.3g})."
-            if best.verdict
-            else f"{verdict}."
-        )
+        fewer = f"; permuted tables have more (p = {best.pvalue_two_sided:.3g})" if best.verdict else ""
+        return f"HDBSCAN finds no cluster of at least {size:,} prompts{fewer}."
     if best.reason:
         return f"Whether prompts form clusters is open: there is nothing to test ({best.reason})."
     if best.verdict:
         verdict = "clearer clusters than chance allows" if best.verdict > 0 else "less clear clusters than chance"
-        return f"Prompts form {verdict} (p = {best.pvalue_two_sided:.3g}){qualifier}."
+        evidence = f"p = {best.pvalue_two_sided:.3g}"
+        return state_verdict(f"Prompts form {verdict}", evidence, best, finding.one_per_family)
     if not best.can_reject:
         return f"{best.n_permutations:,} permutations are too few to test whether prompts form clusters."
     return f"Chance can explain the clusters of prompts (p = {best.pvalue_two_sided:.3g})."

@@ -8,6 +8,7 @@ from itertools import combinations, islice
 import numpy as np
 
 from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES, Similarity
+from analyses.presentation.one_per_family import state_verdict
 from analyses.presentation.permutation_warnings import (
     NULL_TEXTS,
     list_constant_model_warnings,
@@ -40,21 +41,23 @@ def summarize(finding: PromptCorrelation) -> Summary:
     names = finding.comparisons
     name = finding.main_test
     test = names[name]
-    qualifier = finding.one_per_family.qualify(test) if finding.one_per_family else ""
     return Summary(
-        _headline(name, test, qualifier, is_testable=not all(test.reason for test in names.values())),
+        _headline(name, finding),
         tuple(_list_evidence(finding, name, test)),
         tuple(_list_caveats(finding)),
     )
 
 
-def _headline(name: str, test: PermutationTest, qualifier: str, *, is_testable: bool) -> str:
+def _headline(name: str, finding: PromptCorrelation) -> str:
+    test = finding.comparisons[name]
     if test.reason:
+        is_testable = not all(comparison.reason for comparison in finding.comparisons.values())
         scope = "the main statistic has no test" if is_testable else "there is nothing to test"
         return f"Whether prompts agree more than chance allows is open: {scope} ({test.reason})."
     more, less, chance = VERDICTS[name.split(".")[1]]
     if test.verdict:
-        return f"{more if test.verdict > 0 else less} (p = {test.pvalue_two_sided:.3g}){qualifier}."
+        verdict = more if test.verdict > 0 else less
+        return state_verdict(verdict, f"p = {test.pvalue_two_sided:.3g}", test, finding.one_per_family)
     if not test.can_reject:
         return (
             f"{test.n_permutations:,} permutations are too few to test whether prompts agree more than chance allows."

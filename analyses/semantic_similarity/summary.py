@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyses.presentation.one_per_family import state_verdict
 from analyses.presentation.permutation_warnings import list_few_permutations_warnings
 from analyses.semantic_similarity.method import SemanticSimilarity
 from analyses.semantic_similarity.validation import NULL_TEXTS
@@ -22,10 +23,10 @@ def summarize(finding: SemanticSimilarity) -> Summary:
         "independent."
     )
     mean, models = finding.test.comparisons["slope.mean"], finding.one_per_family
-    qualifier, family = (models.qualify(mean), models.describe(mean)) if models else ("", "")
+    family = models.describe(mean) if models else ""
     is_tested = not finding.test.comparisons["slope.mean"].reason
     return Summary(
-        _headline(finding, qualifier),
+        _headline(finding),
         (*_insert_family(list(_list_evidence(finding)), family), _describe_data(finding)),
         (caveat, *_list_null_caveats(finding)) if is_tested else (),
     )
@@ -44,7 +45,7 @@ def _insert_family(evidence: list[str], family: str) -> list[str]:
     return [*evidence[:1], *filter(None, [family]), *evidence[1:]][: MAX_EVIDENCE - 1]
 
 
-def _headline(finding: SemanticSimilarity, qualifier: str) -> str:
+def _headline(finding: SemanticSimilarity) -> str:
     mean = finding.test.comparisons["slope.mean"]
     if mean.reason:
         return f"Whether performance is related to meaning is open: there is nothing to test ({mean.reason})."
@@ -53,10 +54,10 @@ def _headline(finding: SemanticSimilarity, qualifier: str) -> str:
         direction = "more" if mean.verdict > 0 else "less"
         explained = finding.r_squared if isinstance(finding.r_squared, float) else 1.0
         small = f"Meaning hardly matters: it explains {explained:.1%} of performance similarity. "
-        return (
-            f"{small * (explained < SMALL_SHARE)}Models perform {direction} similarly on prompts closer in meaning "
-            f"({slope}, p = {mean.pvalue_two_sided:.3g}){qualifier}."
-        )
+        statement = f"Models perform {direction} similarly on prompts closer in meaning"
+        evidence = f"{slope}, p = {mean.pvalue_two_sided:.3g}"
+        verdict = state_verdict(statement, evidence, mean, finding.one_per_family)
+        return f"{small * (explained < SMALL_SHARE)}{verdict}"
     if not mean.can_reject:
         return f"{finding.n_permutations:,} permutations are too few to test whether performance is related to meaning."
     return f"Chance can explain how performance is related to meaning ({slope}, p = {mean.pvalue_two_sided:.3g})."

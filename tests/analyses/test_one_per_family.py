@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from performance_matrices import matrix
 
+from analyses.presentation.one_per_family import FamilyTest, state_verdict
 from analyses.prompt_correlation import analyze as correlate
 from analyses.rank_intervals import analyze as rank
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.recording.finding import Report, Undefined
+from tracker.statistics.resampling import PermutationTest
 
 N_PROMPTS, N_MODELS = 500, 12
 MODELS = tuple(f"model {j}" for j in range(N_MODELS + 1))
@@ -65,11 +67,35 @@ def test_a_near_copy_is_named_and_left_out_in_a_few_tables():
 
 def test_the_verdict_attributes_the_excess_to_the_pair():
     summary = correlate_with_margins(rasch_with_near_copy(np.random.default_rng(4), 0.05), 0, 199).summary
-    assert summary.headline.startswith("Some prompts agree more, others less, than chance allows (p = 0.01), but not ")
-    assert "with one model per family (p = 0." in summary.headline
+    assert summary.headline.startswith(
+        "Related models can explain why some prompts agree more, others less, than chance allows: p = 0.01 with all "
+        "models, not significant with one model per family (p = 0."
+    )
     text = " ".join(summary.evidence)
     assert "Pairs of models with the largest shares of the excess: model 0 and model 12 (" in text
     assert "One model per family (12 of 13 models): " in text
+
+
+@pytest.mark.parametrize(
+    ("n_greater", "end"),
+    [
+        (0, " (p = 0.01), with one model per family too."),
+        (100, ": p = 0.01 with all models, not significant with one model per family (p = 1)."),
+        (
+            199,
+            ": p = 0.01 with all models, significant in the opposite direction with one model per family (p = 0.01).",
+        ),
+    ],
+)
+def test_a_verdict_that_related_models_can_explain_is_not_stated_of_the_prompts(n_greater, end):
+    full, reduced = (
+        PermutationTest(observed=1.0, null=np.arange(199.0), n_greater=n, n_equal=0) for n in (0, n_greater)
+    )
+    families = FamilyTest(n_models=4, n_families=3, test=reduced)
+    sentence = state_verdict("Prompts agree", "p = 0.01", full, families)
+    beginning = "Prompts agree" if n_greater == 0 else "Related models can explain why prompts agree"
+    assert sentence == beginning + end.replace(": A,", ": p = 0.01 with all models,")
+    assert state_verdict("Prompts agree", "p = 0.01", full, None) == "Prompts agree (p = 0.01)."
 
 
 def test_stored_families_and_names_decide_too():
