@@ -59,6 +59,21 @@ prompt_options = combine_options(
         help="Send the prompt as turns of a conversation, formatted by the model's chat template.",
     ),
     click.option(
+        "--system-prompt",
+        default="",
+        metavar="TEXT",
+        show_default="none",
+        help="First turn of the conversation, of the role system. Needs --chat or --api chat.",
+    ),
+    click.option(
+        "--template-argument",
+        "template_arguments",
+        multiple=True,
+        metavar="NAME=VALUE",
+        show_default="none",
+        help="Argument of the model's chat template, such as enable_thinking=false. Repeatable.",
+    ),
+    click.option(
         "--few-shot",
         type=click.IntRange(min=0),
         default=0,
@@ -285,6 +300,12 @@ server_options = combine_options(
         default=6,
         show_default=True,
         help="Number of attempts before a request fails.",
+    ),
+    click.option(
+        "--extra-body",
+        metavar="JSON",
+        show_default="none",
+        help='Further fields of each request, such as \'{"reasoning_effort": "low"}\'.',
     ),
     click.option(
         "--price-read", type=click.FloatRange(min=0), help="Price of a million input tokens, for the cost estimate."

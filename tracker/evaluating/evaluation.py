@@ -123,6 +123,11 @@ class _ConditionEvaluation:
             "chat": prompt_options.chat,
             **self.model.decisive,
         }
+        for name in ("system_prompt", "template_arguments"):
+            if value := getattr(prompt_options, name):
+                decisive_settings[name] = value
+        if extra := self.plan.server.extra_fields():
+            decisive_settings["extra_body"] = extra
         if prompt_options.too_long == "cut":
             decisive_settings["too_long"] = "cut"
         decisive = {"asked": self.rendered.digest, "scoring": SCORING, **decisive_settings}

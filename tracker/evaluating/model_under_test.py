@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tracker.errors import SelectionError
-from tracker.evaluating.plan import Plan
+from tracker.evaluating.plan import Plan, ServerSettings
 from tracker.evaluating.preparation import PreparedEvaluation
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import ModelBackend, Response, Sampling
@@ -90,6 +91,7 @@ def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable
         trust_remote_code=loading.trust_remote_code,
         name=plan.name,
     )
+    model = replace(model, chat_arguments=prompt_settings.chat_arguments())
     shared: dict[str, Any] = {
         "chat": prompt_settings.chat,
         "batch_size": loading.batch_size,
@@ -132,7 +134,11 @@ def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callabl
     from tracker.evaluating.servers.server_model import open_server
 
     server = open_server(
-        plan.model, plan.server, method=prepared.method, sampling=prepared.sampling, chat=plan.prompts.chat or None
+        plan.model,
+        _with_chat_arguments(plan),
+        method=prepared.method,
+        sampling=prepared.sampling,
+        chat=plan.prompts.chat or None,
     )
     settings = server.as_settings()
     for sentence in (*server.initial_warnings, f"Requests to {server.host}: {server.description}"):
@@ -149,6 +155,15 @@ def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callabl
         price=lambda response: server.cost(response.n_tokens_read, response.n_tokens_written),
         list_warnings=server.list_warnings,
     )
+
+
+def _with_chat_arguments(plan: Plan) -> ServerSettings:
+    """Return the server's settings with the arguments of its chat template, under vLLM's and llama.cpp's name."""
+    arguments = plan.prompts.chat_arguments()
+    if not arguments:
+        return plan.server
+    fields = {"chat_template_kwargs": arguments, **plan.server.extra_fields()}
+    return replace(plan.server, extra_body=json.dumps(fields))
 
 
 def _generation_settings(prepared: PreparedEvaluation, sampling: Sampling) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -45,8 +46,11 @@ NOT_NEGATIVE = ("temperature", "price_read", "price_written")
 ABOVE_ZERO = ("top_p", "requests_per_minute", "tokens_per_minute", "timeout")
 KEYWORDS = {"example_choice": "shots", "answer_only_examples": "answer_only_shots"}
 """Keywords of `Plan.from_options` that differ from the field they set, by field."""
-OPTIONS = {"conditions": "condition", "metrics": "metric", **KEYWORDS}
+OPTIONS = {"conditions": "condition", "metrics": "metric", "template_arguments": "template_argument", **KEYWORDS}
 """Options of the command line that differ from the field they set, by field."""
+RESERVED_FIELDS = ("model", "messages", "prompt", "n", "stream", "echo", "logprobs", "top_logprobs")
+"""Fields of a request that ``extra_body`` cannot set."""
+EXAMPLE_BODY = '{"reasoning_effort": "low"}'
 NO_STOP = "none"
 """The only stop string of a plan without stop strings."""
 
@@ -81,6 +85,8 @@ class PromptSettings(_ValidatedSettings):
         labels: labels of the options: ``letters``, ``digits``, ``words`` (their texts); None to use the template's.
         method: one of `tracker.evaluating.option_values.METHODS`; None to use the template's.
         chat: whether prompts are sent as turns of a conversation, by the model's chat template.
+        system_prompt: first turn of a conversation; '' for none.
+        template_arguments: arguments of the chat template, such as ``enable_thinking=false``.
         few_shot: number of few-shot examples per prompt.
         few_shot_split: split of the few-shot examples.
         example_choice: ``fixed``, the same for all prompts of a task, or ``per-prompt``, drawn with ``seed``.
@@ -98,6 +104,8 @@ class PromptSettings(_ValidatedSettings):
     labels: str | None = None
     method: str | None = None
     chat: bool = False
+    system_prompt: str = ""
+    template_arguments: tuple[str, ...] = ()
     few_shot: int = 0
     few_shot_split: str | None = None
     example_choice: str = "fixed"
@@ -107,6 +115,23 @@ class PromptSettings(_ValidatedSettings):
     limit: int | None = None
     seed: int = 0
     too_long: str = "refuse"
+
+    def chat_arguments(self) -> dict[str, Any]:
+        """Return the arguments of the chat template by name; a value that is JSON is parsed.
+
+        Raises:
+            SelectionError: an argument has no name or no value.
+        """
+        arguments: dict[str, Any] = {}
+        for text in self.template_arguments:
+            name, mark, value = text.partition("=")
+            if not (mark and name.strip()):
+                raise SelectionError(f"--template-argument is {text!r}; write NAME=VALUE, as in enable_thinking=false.")
+            try:
+                arguments[name.strip()] = json.loads(value)
+            except ValueError:
+                arguments[name.strip()] = value
+        return arguments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +208,7 @@ class ServerSettings(_ValidatedSettings):
         requests_per_minute, tokens_per_minute: rate limits; None for no limit.
         timeout: seconds to wait for a response.
         tries: maximum number of attempts per request.
+        extra_body: JSON object of further fields of each request; they replace those of the same name.
         price_read, price_written: per million input and output tokens, in the currency of your bill; None if unknown.
     """
 
@@ -194,6 +220,7 @@ class ServerSettings(_ValidatedSettings):
     tokens_per_minute: float | None = None
     timeout: float = 60.0
     tries: int = 6
+    extra_body: str | None = None
     price_read: float | None = None
     price_written: float | None = None
 
@@ -204,6 +231,25 @@ class ServerSettings(_ValidatedSettings):
                 "The server address is empty. Use an address such as http://localhost:8000/v1. If it comes from a "
                 "variable, check that the variable is set."
             )
+        self.extra_fields()
+
+    def extra_fields(self) -> dict[str, Any]:
+        """Return the further fields of each request.
+
+        Raises:
+            SelectionError: they are not a JSON object, or replace fields that an evaluation sets itself.
+        """
+        if self.extra_body is None:
+            return {}
+        try:
+            extra = json.loads(self.extra_body)
+        except ValueError as error:
+            raise SelectionError(f"--extra-body is not JSON ({error}). An example: '{EXAMPLE_BODY}'.") from None
+        if not isinstance(extra, dict):
+            raise SelectionError(f"--extra-body is not a JSON object. An example: '{EXAMPLE_BODY}'.")
+        if reserved := sorted(set(extra) & set(RESERVED_FIELDS)):
+            raise SelectionError(f"--extra-body cannot set {', '.join(reserved)}, which the evaluation itself sets.")
+        return extra
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,11 +282,21 @@ class Plan(_ValidatedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if (self.prompts.chat_arguments() or self.prompts.system_prompt) and not self.is_chat:
+            raise SelectionError(
+                "--system-prompt and --template-argument need turns of a conversation. Add --chat, or --api chat for a "
+                "server."
+            )
         if not self.conditions:
             raise SelectionError(f"Name a condition: {', '.join(CONDITIONS)}.")
         for condition in self.conditions:
             if condition not in CONDITIONS:
                 raise SelectionError(f"condition is {condition!r}; it must be one of: {', '.join(CONDITIONS)}.")
+
+    @property
+    def is_chat(self) -> bool:
+        """Return whether prompts are certain to be sent as turns of a conversation."""
+        return self.prompts.chat or (self.server.api_base is not None and self.server.api == "chat")
 
     def command(self) -> str:
         """Return the equivalent command line."""
@@ -309,7 +365,7 @@ def _format_option(name: str, value: Any) -> list[str]:
     option = option_name(name)
     if value is True:
         return [option]
-    if name == "stop":
+    if name in ("stop", "template_arguments"):
         return [word for text in value for word in (option, text)]
     if name == "conditions":
         return [option, ",".join(value).replace("_", "-")]

@@ -95,7 +95,7 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
             example_choice=settings.example_choice,
             answer_only_examples=settings.answer_only_examples,
             seed=settings.seed,
-        )
+        ).with_system_prompt(settings.system_prompt)
         for condition in plan.conditions
     }
     return PreparedEvaluation(
@@ -130,7 +130,7 @@ def _make_sampling(plan: Plan, template: Template, method: str) -> Sampling:
         is_default_stop=not generation.stop,
         n_trials=generation.trials if method == "generation" else 1,
     )
-    return sampling.for_conversation() if plan.prompts.chat else sampling
+    return sampling.for_conversation() if plan.is_chat else sampling
 
 
 def _list_splits(stored: PromptTexts, rows: NDArray[np.intp]) -> tuple[str, ...]:

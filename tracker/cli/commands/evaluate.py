@@ -142,12 +142,12 @@ def _print_first_prompts(engine: Any, plan: Any) -> None:
     for condition, rendered in prepared.rendered.items():
         prompt = rendered.prompts[0]
         click.echo(f"--- {condition.replace('_', '-')}, {prepared.method}, template {prepared.template.name}")
-        for turn in prompt.messages() if plan.prompts.chat else ():
+        for turn in prompt.messages() if plan.is_chat else ():
             click.echo(f"--- {turn['role']}\n{turn['content']}")
-        if not plan.prompts.chat:
+        if not plan.is_chat:
             click.echo(prompt.text())
         for place, option in enumerate(prompt.options):
-            text = option if plan.prompts.chat else prompt.join + option
+            text = option if plan.is_chat else prompt.join + option
             click.echo(f"--- option {place + 1}{' (gold)' if place == prompt.correct_option else ''}: {text!r}")
         if not prompt.options:
             click.echo(f"--- gold: {' | '.join(prompt.references)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ class LanguageModel:
         is_encoder_decoder: whether the model is an encoder-decoder.
         architecture: name of its class.
         n_parameters: number of parameters; shared ones are counted once.
+        chat_arguments: arguments of its chat template, by name.
     """
 
     name: str
@@ -65,6 +66,7 @@ class LanguageModel:
     is_encoder_decoder: bool
     architecture: str
     n_parameters: int
+    chat_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, Any]:

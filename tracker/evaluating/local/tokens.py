@@ -203,7 +203,9 @@ def _render_text(model: LanguageModel, prompt: RenderedPrompt, n_examples: int, 
     if not chat:
         return prompt.text(n_examples)
     messages = prompt.messages(n_examples)
-    text: str = model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    text: str = model.tokenizer.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=True, **model.chat_arguments
+    )
     return text
 
 

@@ -30,6 +30,7 @@ class RenderedPrompt:
 
     Attributes:
         prompt_id: key of the prompt.
+        system: first turn of a conversation; '' for none. Texts do not have it.
         header: beginning of the text; '' if the template has none.
         examples: few-shot examples, in order.
         separator: text between examples, and between the last example and the question.
@@ -41,6 +42,7 @@ class RenderedPrompt:
     """
 
     prompt_id: int
+    system: str = ""
     header: str = ""
     examples: tuple[FewShotExample, ...] = ()
     separator: str = "\n\n"
@@ -69,7 +71,7 @@ class RenderedPrompt:
         turns.append({"role": "user", "content": self.question})
         if self.header.strip():
             turns[0] = {"role": "user", "content": self.header + turns[0]["content"]}
-        return turns
+        return [{"role": "system", "content": self.system}, *turns] if self.system else turns
 
     def _last_examples(self, n_examples: int | None) -> Sequence[FewShotExample]:
         return self.examples if n_examples is None else self.examples[len(self.examples) - n_examples :]

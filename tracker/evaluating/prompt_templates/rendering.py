@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -46,6 +46,13 @@ class RenderedPrompts:
     skipped: Mapping[str, int]
     few_shot: int
     digest: str
+
+    def with_system_prompt(self, text: str) -> RenderedPrompts:
+        """Return the prompts with a first turn of the role ``system``; '' for none."""
+        if not text:
+            return self
+        prompts = tuple(replace(prompt, system=text) for prompt in self.prompts)
+        return replace(self, prompts=prompts, digest=sha256_digest(self.digest, "system", text))
 
 
 def select_rows(

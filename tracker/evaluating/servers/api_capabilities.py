@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from tracker.errors import ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import Message
+from tracker.evaluating.responses import Sampling
 from tracker.evaluating.servers.protocol import WORD_STARTS, get_echoed_logprobs, get_text, get_top_logprobs
 from tracker.evaluating.servers.retrying_client import RequestRejectedError, RetriesExhaustedError, RetryingClient
 from tracker.name_lists import join_names
 
 Api = Literal["completions", "chat"]
 PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
+MAX_STOP_STRINGS = 4
+"""Number of stop strings that every server accepts; all are applied to the response here."""
 MIN_TOP_TOKENS = 5
 """Number of likeliest tokens that every server with token probabilities can list."""
 PROBE, PROBE_END = "The capital of France is", " Paris"
+PROBE_TOKENS = 16
+"""Maximum length of generated text in the probe."""
+UNFINISHED = "could not finish the message"
+"""Rejection by a reasoning model whose reasoning alone exceeds the tokens of the probe."""
 PromptContent = str | list[Message]
 
 
@@ -29,14 +36,12 @@ class ApiCapabilities:
         api: completion of a text, or a turn in a conversation.
         output: the likeliest first tokens, the probabilities of the sent text, or generated text.
         n_top: number of likeliest tokens to request.
-        limit: name of the parameter for the maximum number of tokens.
         n_extra_tokens: number of tokens that the server must generate although none are needed.
     """
 
     api: Api
     output: Literal["letters", "likelihoods", "text"]
     n_top: int = 0
-    limit: str = "max_tokens"
     n_extra_tokens: int = 0
 
     @property
@@ -54,7 +59,7 @@ class ApiCapabilities:
         elif self.output == "likelihoods":
             body |= {"echo": True, "logprobs": 1}
             n_tokens = self.n_extra_tokens
-        return body | {self.limit: n_tokens}
+        return body | {"max_tokens": n_tokens}
 
     def describe(self, method: str) -> str:
         """Return the endpoint and the kind of request in one line."""
@@ -67,7 +72,7 @@ class ApiCapabilities:
 
 
 def detect_capabilities(
-    client: RetryingClient, model: str, method: str, *, apis: Sequence[Api], n_top: int, temperature: float
+    client: RetryingClient, model: str, method: str, *, apis: Sequence[Api], n_top: int, sampling: Sampling
 ) -> ApiCapabilities:
     """Return the first kind of request that a server supports; each is tried once.
 
@@ -77,12 +82,12 @@ def detect_capabilities(
         method: ``letters``, ``loglikelihood`` or ``generation``.
         apis: allowed endpoints, in order of preference.
         n_top: number of likeliest tokens to request.
-        temperature: of generated answers.
+        sampling: sampling options of generated answers.
 
     Raises:
         ServerError: the server is not reachable, rejects the key, or supports none of the requests.
     """
-    probe = _ServerProbe(client, model, temperature)
+    probe = _ServerProbe(client, model, sampling)
     try:
         for capabilities in _list_candidates(method, apis, n_top, probe):
             detected = probe.test(capabilities)
@@ -114,17 +119,17 @@ class _ServerProbe:
 
     Attributes:
         connection: the connection.
-        answering: endpoints that have answered, and their parameter for the maximum number of tokens.
+        answering: endpoints that have answered.
         rejections: message of each rejected request.
     """
 
-    def __init__(self, client: RetryingClient, model: str, temperature: float) -> None:
-        self._client, self._model, self._temperature = client, model, temperature
+    def __init__(self, client: RetryingClient, model: str, sampling: Sampling) -> None:
+        self._client, self._model, self._sampling = client, model, sampling
         self._stop = threading.Event()
         self._missing_apis: set[Api] = set()
         self._broken: set[str] = set()
         self.connection = client.connection()
-        self.answering: dict[Api, str] = {}
+        self.answering: set[Api] = set()
         self.rejections: dict[str, str] = {}
 
     def test(self, capabilities: ApiCapabilities) -> ApiCapabilities | None:
@@ -136,35 +141,35 @@ class _ServerProbe:
         if capabilities.api in self._missing_apis:
             return None
         if capabilities.output == "text" and capabilities.api in self.answering:
-            return replace(capabilities, limit=self.answering[capabilities.api])
+            return capabilities
         text = PROBE + (PROBE_END if capabilities.output == "likelihoods" else "")
         prompt: PromptContent = [{"role": "user", "content": text}] if capabilities.api == "chat" else text
-        more = {"temperature": self._temperature} if capabilities.output == "text" else {}
-        for candidate in (capabilities, replace(capabilities, limit="max_completion_tokens")):
-            try:
-                is_supported, _ = self._client.send(
-                    self.connection,
-                    capabilities.path,
-                    candidate.body(self._model, prompt, n_tokens=1, **more),
-                    lambda response: _is_supported(response, capabilities),
-                    n_letters=len(text),
-                    stop=self._stop,
-                    is_first=not self.answering,
-                )
-            except RequestRejectedError as error:
-                self.rejections[capabilities.path] = f"{error.message} (HTTP {error.status})"
-                if error.status in (404, 405):
-                    self._missing_apis.add(capabilities.api)
-                if "max_completion_tokens" not in error.message:
-                    return None
-            except RetriesExhaustedError as error:
-                last_failure = error
-                break
-            else:
-                self.answering[capabilities.api] = candidate.limit
-                return candidate if is_supported else None
-        else:
+        writes = capabilities.output == "text"
+        more = make_sampling_fields(self._sampling, capabilities.api, seed=0) if writes else {}
+        n_tokens = PROBE_TOKENS if writes else 1
+        try:
+            is_supported, _ = self._client.send(
+                self.connection,
+                capabilities.path,
+                capabilities.body(self._model, prompt, n_tokens=n_tokens, **more),
+                lambda response: _is_supported(response, capabilities),
+                n_letters=len(text),
+                stop=self._stop,
+                is_first=not self.answering,
+            )
+        except RequestRejectedError as error:
+            if writes and UNFINISHED in error.message.lower():
+                self.answering.add(capabilities.api)
+                return capabilities
+            self.rejections[capabilities.path] = f"{error.message} (HTTP {error.status})"
+            if error.status in (404, 405):
+                self._missing_apis.add(capabilities.api)
             return None
+        except RetriesExhaustedError as error:
+            last_failure = error
+        else:
+            self.answering.add(capabilities.api)
+            return capabilities if is_supported else None
         if last_failure.status not in (500, 501):  # status by which servers also report an unknown option
             raise ServerError(f"{self._client.address.host}: {last_failure}. Try again later.")
         self.rejections[capabilities.path] = str(last_failure)
@@ -191,6 +196,25 @@ class _ServerProbe:
             f"The server {host} does not answer for the model {self._model!r} ({message}).{known} Check --model, and "
             "that the address ends before /completions, as in http://localhost:8000/v1."
         )
+
+
+def make_sampling_fields(sampling: Sampling, api: Api, *, seed: int) -> dict[str, Any]:
+    """Return the sampling options of a request that differ from the protocol's defaults.
+
+    Args:
+        sampling: the options.
+        api: endpoint of the request.
+        seed: seed of this request.
+    """
+    chosen = sampling.for_conversation() if api == "chat" else sampling
+    fields: dict[str, Any] = {"temperature": chosen.temperature}
+    if chosen.temperature > 0:
+        fields["seed"] = seed
+    if chosen.top_p != 1.0:
+        fields["top_p"] = chosen.top_p
+    if chosen.stop:
+        fields["stop"] = list(chosen.stop[:MAX_STOP_STRINGS])
+    return fields
 
 
 def _is_supported(response: Mapping[str, Any], capabilities: ApiCapabilities) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from tracker.errors import ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling, end_text
-from tracker.evaluating.servers.api_capabilities import ApiCapabilities, PromptContent
+from tracker.evaluating.servers.api_capabilities import ApiCapabilities, PromptContent, make_sampling_fields
 from tracker.evaluating.servers.connection import Connection
 from tracker.evaluating.servers.protocol import (
     WORD_STARTS,
@@ -29,8 +29,6 @@ from tracker.evaluating.servers.protocol import (
 from tracker.evaluating.servers.retrying_client import RequestRejectedError, RetriesExhaustedError, RetryingClient
 
 T = TypeVar("T")
-MAX_STOP_STRINGS = 4
-"""Number of stop strings that every server accepts; all are applied to the response here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,16 +198,9 @@ class PromptSender:
         return PromptOutcome(responses=responses, is_outage=n_unanswered == len(responses))
 
     def _sampling_options(self, text: str, trial: int) -> dict[str, Any]:
-        """Return the sampling options of a request that differ from the protocol's defaults."""
-        sampling = self.sampling
-        fields: dict[str, Any] = {"temperature": sampling.temperature}
-        if sampling.temperature > 0:
-            fields["seed"] = derive_seed(sampling.seed, text, trial)
-        if sampling.top_p != 1.0:
-            fields["top_p"] = sampling.top_p
-        if sampling.stop:
-            fields["stop"] = list(sampling.stop[:MAX_STOP_STRINGS])
-        return fields
+        """Return the sampling options of a request, with a separate seed for each text and trial."""
+        seed = derive_seed(self.sampling.seed, text, trial)
+        return make_sampling_fields(self.sampling, self.capabilities.api, seed=seed)
 
     def _render(self, prompt: RenderedPrompt, n_examples: int) -> PromptContent:
         return prompt.messages(n_examples) if self.capabilities.api == "chat" else prompt.text(n_examples)

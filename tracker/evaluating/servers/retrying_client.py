@@ -15,6 +15,7 @@ from tracker.evaluating.servers.address import Address, ApiKey
 from tracker.evaluating.servers.connection import Connection, HttpResponse, format_redirect_target
 from tracker.evaluating.servers.protocol import MalformedError, Usage, get_usage, get_written, parse_error
 from tracker.evaluating.servers.rate_limiter import BackOff, RateLimiter, parse_retry_after
+from tracker.evaluating.servers.rejected_parameters import RequestParameters
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class RetryingClient:
         back_off: waits after a failure.
         timeout_s: seconds of silence after which an attempt fails.
         key_env: environment variable of the key, for messages.
+        parameters: adapts the parameters of requests to the server.
 
     Attributes:
         faults: number of retried failures, by kind.
@@ -85,7 +87,9 @@ class RetryingClient:
         back_off: BackOff,
         timeout_s: float,
         key_env: str,
+        parameters: RequestParameters | None = None,
     ) -> None:
+        self.parameters = parameters or RequestParameters()
         self.address, self._key = address, key
         self._rate_limiter, self._back_off, self._timeout_s, self._key_env = rate_limiter, back_off, timeout_s, key_env
         self._lock = threading.Lock()
@@ -139,8 +143,7 @@ class RetryingClient:
         expected = (n_letters + n_letters_back) // 4 + 1
         status, message = 0, ""
         for n_failed in range(1, self._back_off.tries + 1):
-            self._wait(expected, stop)
-            response = connection.post(path, body)
+            response = self._post(connection, path, body, expected, stop)
             if stop.is_set() and (response.trouble or response.status != 200):
                 raise HaltedError  # an answer that still arrived is paid for, and kept
             status, wait = response.status, None
@@ -167,6 +170,21 @@ class RetryingClient:
             if n_failed < self._back_off.tries:
                 self._back_off_for(n_failed, wait, stop)
         raise RetriesExhaustedError(status, message, self._back_off.tries)
+
+    def _post(
+        self, connection: Connection, path: str, body: Mapping[str, Any], n_tokens: int, stop: threading.Event
+    ) -> HttpResponse:
+        """Send the request, and again without each parameter that the server rejects."""
+        while True:
+            self._wait(n_tokens, stop)
+            sent = self.parameters.adapt(body)
+            response = connection.post(path, sent)
+            if response.trouble or response.status == 200 or stop.is_set():
+                return response
+            message, parameter = _parse_rejection(response.body)
+            is_too_long = bool(TOO_LONG.search(message))
+            if is_too_long or not self.parameters.learn(sent, response.status, message, parameter):
+                return response
 
     def _wait(self, n_tokens: int, stop: threading.Event) -> None:
         if stop.wait(self._rate_limiter.reserve(n_tokens)):
@@ -260,3 +278,14 @@ class RetryingClient:
             self.n_read += usage.n_read
             self.n_written += usage.n_written
             self.n_estimated += usage.is_estimated
+
+
+def _parse_rejection(body: str) -> tuple[str, str]:
+    """Return the message of a rejection, and the parameter that it names in a separate field; '' if missing."""
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        return body, ""
+    details = parsed.get("error") if isinstance(parsed, dict) else None
+    parameter = details.get("param") if isinstance(details, dict) else None
+    return parse_error(parsed)[0], parameter if isinstance(parameter, str) else ""

@@ -17,6 +17,7 @@ from tracker.evaluating.servers.api_capabilities import Api, ApiCapabilities, de
 from tracker.evaluating.servers.connection import Connection
 from tracker.evaluating.servers.prompt_requests import PromptOutcome, PromptSender
 from tracker.evaluating.servers.rate_limiter import MINUTE, BackOff, RateLimiter
+from tracker.evaluating.servers.rejected_parameters import RequestParameters
 from tracker.evaluating.servers.retrying_client import RetryingClient
 from tracker.evaluating.servers.worker_pool import WorkerPool, flatten_responses
 
@@ -53,7 +54,8 @@ class ServerModel:
         self._concurrency, self._prices = concurrency, prices
         self.model, self.host = model, client.address.host
         self.description = capabilities.describe(method)
-        self.initial_warnings = tuple(initial_warnings)
+        self.initial_warnings = (*initial_warnings, *client.parameters.list_warnings())
+        self._n_dropped = len(client.parameters.dropped)
         self.n_unlisted, self.unlisted_bound, self.n_shortened = 0, 0.0, 0
 
     def __repr__(self) -> str:
@@ -116,7 +118,7 @@ class ServerModel:
 
     def list_warnings(self) -> list[str]:
         """Return the warnings about all requests so far."""
-        warnings = []
+        warnings = self._client.parameters.list_warnings(self._n_dropped)
         if self.n_unlisted:
             warnings.append(
                 f"{self.n_unlisted:,} labels were not among the {self._capabilities.n_top} likeliest tokens that the "
@@ -194,10 +196,11 @@ def open_server(
         back_off=back_off or BackOff(tries=settings.tries),
         timeout_s=settings.timeout,
         key_env=key_env,
+        parameters=RequestParameters(settings.extra_fields()),
     )
     sampling = sampling or Sampling()
     apis = _list_apis(settings.api, chat, method)
-    capabilities = detect_capabilities(client, model, method, apis=apis, n_top=n_top, temperature=sampling.temperature)
+    capabilities = detect_capabilities(client, model, method, apis=apis, n_top=n_top, sampling=sampling)
     if capabilities.api == "chat":
         sampling = sampling.for_conversation()
     return ServerModel(

@@ -12,7 +12,7 @@ import pytest
 from protocol_server import MODEL, ProtocolServer
 
 import tracker
-from tracker.errors import SelectionError
+from tracker.errors import SelectionError, ServerError
 from tracker.evaluating.evaluation import evaluate
 from tracker.evaluating.plan import Plan
 from tracker.evaluating.responses import split_reasoning
@@ -166,3 +166,63 @@ class TestReasoning:
     )  # fmt: skip
     def test_marks_separate_reasoning_from_the_answer(self, text: str, reasoning: str, answer: str) -> None:
         assert split_reasoning(text) == (reasoning, answer)
+
+
+class TestParameters:
+    @staticmethod
+    def reject(request: Any) -> tuple[int, Any] | None:
+        """Rejects what reasoning models reject, one at a time, as OpenAI's API does."""
+        body = request.body
+        for name, value in body.items():
+            if name in ("stop", "logprobs", "seed") or (name == "temperature" and value != 1):
+                message = f"Unsupported value: '{name}' does not support {value!r} with this model."
+                return 400, {"error": {"message": message, "param": name, "code": "unsupported_value"}}
+        if "max_tokens" in body:
+            message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            return 400, {"error": {"message": message, "param": "max_tokens"}}
+        return None
+
+    @pytest.mark.parametrize("late", [False, True], ids=["at the probe", "at a prompt"])
+    def test_parameters_that_a_server_rejects_are_dropped_with_one_warning(self, url: str, late: bool) -> None:
+        def reject(request: Any) -> tuple[int, Any] | None:
+            return None if late and "capital of France" in str(request.body) else self.reject(request)
+
+        options = {"offers": CHAT, "reject": reject, "stop": "@@@", "temperature": 0.5, "concurrency": 1}
+        outcome, warnings, requests = evaluated(url, oracle, preset="gsm8k", **options)
+        assert outcome.means == {"exact_match": 1.0}
+        (warning,) = [warning for warning in warnings if "rejects" in warning]
+        assert all(name in warning for name in ("temperature", "stop", "seed"))
+        assert set(requests[-1].body) == {"model", "messages", "max_completion_tokens"}
+        assert len(requests) == N_PROMPTS + 4 * late
+
+    def test_what_is_no_rejection_of_a_parameter_stays_an_error(self, url: str) -> None:
+        message = "max_tokens is too large: 256. This model supports at most 128 completion tokens."
+        reject = lambda request: (400, {"error": {"message": message, "param": "max_tokens"}})  # noqa: E731
+        with pytest.raises(ServerError, match="too large"):
+            evaluated(url, oracle, offers=CHAT, reject=reject)
+
+    def test_further_fields_system_prompt_and_examples_are_sent(self, url: str) -> None:
+        outcome, _, requests = evaluated(
+            url, oracle, api="chat", preset="gsm8k", system_prompt="Reason briefly.", limit=1,
+            extra_body='{"reasoning_effort": "low"}', template_arguments=("enable_thinking=false", "style=short"),
+        )  # fmt: skip
+        assert outcome.means == {"exact_match": 1.0}
+        body = requests[-1].body
+        assert [turn["role"] for turn in body["messages"]] == ["system", "user"]
+        assert body["messages"][0]["content"] == "Reason briefly."
+        assert body["reasoning_effort"] == "low"
+        assert body["chat_template_kwargs"] == {"enable_thinking": False, "style": "short"}
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"extra_body": "{"}, "--extra-body is not JSON"),
+            ({"extra_body": "[1]"}, "not a JSON object"),
+            ({"extra_body": '{"messages": []}'}, "cannot set messages"),
+            ({"template_arguments": "thinking", "api": "chat"}, "write NAME=VALUE"),
+            ({"system_prompt": "Be brief."}, "Add --chat"),
+        ],
+    )
+    def test_options_that_cannot_be_sent_are_errors(self, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(SelectionError, match=message):
+            Plan.from_options("gsm8k", MODEL, api_base="http://localhost/v1", **options)
