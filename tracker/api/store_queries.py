@@ -88,9 +88,10 @@ class StoreQueries:
             NotFoundError: no finding has this key.
         """
         from tracker.queries.findings.finding_records import get_finding
+        from tracker.recording.multiplicity.looks import add_recorded_looks
 
         with self.session() as session:
-            return get_finding(session, key)
+            return add_recorded_looks(session, [get_finding(session, key)])[0]
 
     def table(self, key: int, name: str) -> pa.Table:
         """Return a table of a recorded finding, such as ``statistics``.
