@@ -32,10 +32,11 @@ from analyses.numerics.mixed.laplace import fit_logistic
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.covariates import Covariates
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Finding, Metric, Undefined
+from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.student_t import t_quantile
 
 METRIC_NAMES = tuple(name.replace(":", "_") for name in COMPONENTS)
+BEYOND = "it is too large for a float64 number"
 MIN_RESIDUAL = 1e-4
 """Least standard deviation of the residual, relative to that of the scores."""
 
@@ -96,7 +97,8 @@ class MixedModel(Finding):
     def metrics(self) -> Mapping[str, Metric]:
         """Counts, variances, shares, ranks, covariates."""
         fit, inactive = self.fit, self.inactive_reasons
-        variances = np.append(fit.sd, fit.residual_sd) ** 2
+        with np.errstate(over="ignore"):
+            variances = np.append(fit.sd, fit.residual_sd) ** 2
         metrics: dict[str, Metric] = {
             "n_models": float(len(self.models)),
             "n_prompts": float(self.n_prompts),
@@ -108,7 +110,8 @@ class MixedModel(Finding):
         }
         for prefix, values in (("variance", variances), ("share", fit.shares)):
             for name, value in zip((*METRIC_NAMES, "residual"), values.tolist(), strict=True):
-                metrics[f"{prefix}.{name}"] = Undefined(inactive[name]) if name in inactive else value
+                known = finite_or_undefined(value, BEYOND)
+                metrics[f"{prefix}.{name}"] = Undefined(inactive[name]) if name in inactive else known
         metrics |= {
             "n_pairs": float(len(self.models) * (len(self.models) - 1) // 2),
             "first.holm": self.on_tasks.first_holm,

@@ -35,13 +35,15 @@ def list_variances(finding: MixedModel) -> pa.Table:
     names = (*METRIC_NAMES, "residual")
     inactive = np.array([name in finding.inactive_reasons for name in names])
     low, high = share_intervals(fit, float(ndtri((1 + finding.level) / 2)))
-    variance = np.append(fit.sd, fit.residual_sd) ** 2
+    sd = np.append(fit.sd, fit.residual_sd)
+    with np.errstate(over="ignore"):
+        variance = sd**2
     blank = np.where(inactive, np.nan, 1.0)
     return pa.table(
         {
             "component": pa.array(names, pa.string()),
             "variance": number_column(variance * blank),
-            "sd": number_column(np.sqrt(variance) * blank),
+            "sd": number_column(sd * blank),
             "share": number_column(fit.shares * blank),
             "share_low": number_column(low),
             "share_high": number_column(high),

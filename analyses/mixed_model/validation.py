@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.score_validation import check_finite, check_squarable
+from tracker.queries.score_validation import check_finite
 
 MAX_MODELS = 2_000
 MAX_CELLS = 2 * 10**8
@@ -26,7 +26,6 @@ def find_problems(scores: PerformanceMatrix, *, response: str, likelihood: str, 
     return {
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
         **check_finite(Q),
-        **check_squarable(Q),
         f"A mixed model needs 2 models with scores, here: {k}. Select more models.": k < 2,
         f"A mixed model needs 2 prompts, here: {scores.n_prompts}. Select more tasks.": scores.n_prompts < 2,
         f"A mixed model of {k:,} models on {n_tasks:,} tasks is too large: at most {MAX_MODELS:,} models, and "

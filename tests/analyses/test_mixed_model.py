@@ -53,6 +53,19 @@ class TestRanks:
         assert report.summary.headline.startswith("model ")
         assert report.summary.headline.endswith("on other tasks like these.")
 
+    @pytest.mark.parametrize("size", [1e200, 1e-200])
+    def test_scores_of_any_size_have_the_same_ranks_and_shares(self, size):
+        plain, scaled = requested(), requested(size * REAL)
+        for name in ("rank", "rank_low", "rank_high"):
+            np.testing.assert_array_equal(
+                getattr(scaled.rankings["mixed-model"], name), getattr(plain.rankings["mixed-model"], name)
+            )
+        for name, value in plain.finding.metrics.items():
+            if name.startswith("share.") and not isinstance(value, Undefined):
+                assert scaled.finding.metrics[name] == pytest.approx(value, rel=1e-3)
+        expected = [size * row["stderr"] for row in plain.tables["models"].to_pylist()]
+        assert [row["stderr"] for row in scaled.tables["models"].to_pylist()] == pytest.approx(expected, rel=1e-3)
+
     def test_an_incomplete_model_is_ranked_by_what_its_prompts_are_worth(self):
         hard_first = np.argsort(REAL.mean(axis=1))
         gaps = REAL.copy()

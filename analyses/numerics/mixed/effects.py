@@ -27,7 +27,7 @@ class ModelEffects:
     Attributes:
         effect: ``(k,)`` in the unit of the scores, or in logits.
         stderr: ``(k,)`` standard errors.
-        cov: ``(k, k)`` covariance of the models' levels, before the average is subtracted.
+        cov: ``(k, k)`` covariance of the models' levels, before the average is subtracted; infinite beyond float64.
         rank: ``(k,)`` 1 is best.
         rank_low, rank_high: ``(k,)`` ranks that differences of pairs allow, all together; by Holm.
         first_holm: largest p-value of the first model against another, adjusted for all pairs; 1 if several are first.
@@ -64,9 +64,9 @@ def effects_on_tasks(
     moves = fit.sensitivity.phi[:, :k].copy()
     if weights is not None:
         moves += np.einsum("t,itj->ij", weights, fit.sensitivity.h)
-    cov = fit.error_scale**2 * (reach @ equations.cov @ reach.T + within)
-    cov += fit.scale**2 * moves.T @ fit.sensitivity.log_cov @ moves
-    value *= fit.scale
+    # In units of the scale, whose square may overflow
+    cov = (fit.error_scale / fit.scale) ** 2 * (reach @ equations.cov @ reach.T + within)
+    cov += moves.T @ fit.sensitivity.log_cov @ moves
     centering = np.eye(k) - 1 / k
     stderr = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centering, cov, centering), 0.0))
     rank = mean_ranks(value, higher_is_better=higher_is_better)
@@ -74,10 +74,12 @@ def effects_on_tasks(
     holm = adjust_differences(merit, cov, fit.error_degrees)
     better = (holm <= 1 - level) & (merit[:, None] > merit)
     first = np.flatnonzero(rank == rank.min())
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance = cov * fit.scale * fit.scale
     return ModelEffects(
-        effect=value - value.mean(),
-        stderr=stderr,
-        cov=cov,
+        effect=fit.scale * (value - value.mean()),
+        stderr=fit.scale * stderr,
+        cov=covariance,
         rank=rank,
         rank_low=1 + better.sum(axis=0),
         rank_high=k - better.sum(axis=1),

@@ -140,7 +140,7 @@ class MixedFit:
     @property
     def shares(self) -> NDArray[np.float64]:
         """``(6,)`` share of the variance of each of `COMPONENTS`, then of the residual."""
-        variances = np.append(self.sd, self.residual_sd) ** 2
+        variances = (np.append(self.sd, self.residual_sd) / self.scale) ** 2
         return np.asarray(variances / variances.sum())
 
 
