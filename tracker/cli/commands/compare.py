@@ -124,8 +124,7 @@ def command(
     from tracker.recording.pipeline import compute_report, run_analysis
 
     if selection.models or selection.runs:
-        raise click.UsageError("The two models are named after the benchmark (run:7 names one run): leave out --models "
-                               "and --runs.")  # fmt: skip
+        raise click.UsageError("Name models after the benchmark, or run:7 for a run: leave out --models and --runs.")
     engine = connect(database, create=False)
     if not selection.benchmark:
         options = {"n_resamples": n_resamples, "seed": seed}
