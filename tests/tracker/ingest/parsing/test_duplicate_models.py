@@ -50,6 +50,17 @@ def leaderboard(columns: dict[str, Any], models: Sequence[str] = MODELS) -> str:
     return "\n".join([",".join(["model", *columns]), *rows]) + "\n"
 
 
+def single_scores(columns: dict[str, Any]) -> str:
+    """A table with a row per model and task; its columns are not compared while it is read."""
+    rows = [
+        f"{model},{task},{cells[n]}"
+        for task, cells in columns.items()
+        for n, model in enumerate(MODELS)
+        if str(cells[n]) not in ("", "nan")
+    ]
+    return "\n".join(["model,task,score", *rows]) + "\n"
+
+
 def drawn(n_tasks: int, digits: int = 2, seed: int = 0) -> dict[str, list[float]]:
     rng = np.random.default_rng(seed)
     return {f"task {n}": rng.uniform(20, 90, len(MODELS)).round(digits).tolist() for n in range(n_tasks)}
@@ -152,7 +163,7 @@ class TestAverages:
     def test_a_column_that_is_the_mean_of_all_others(self, write: Write) -> None:
         columns = drawn(6)
         table = {"Index (6 datasets)": mean(list(columns.values()))} | columns
-        (warning,) = read(write(leaderboard(table)))
+        (warning,) = read(write(single_scores(table)))
         assert warning.startswith("'Index (6 datasets)' is the mean of all other tasks, within rounding. ")
         assert "--tasks" in warning
 
@@ -160,22 +171,22 @@ class TestAverages:
     def test_it_may_be_rounded_to_fewer_digits_or_not_at_all(self, write: Write, digits: int) -> None:
         columns = drawn(6)
         table = columns | {"composite": mean(list(columns.values()), digits)}
-        assert "'composite' is the mean of all other tasks" in read(write(leaderboard(table)))[0]
+        assert "'composite' is the mean of all other tasks" in read(write(single_scores(table)))[0]
 
     def test_scores_as_large_as_a_float_are_compared(self, write: Write) -> None:
         unit = 1e306
         scores = {name: [value * unit for value in column] for name, column in drawn(6).items()}
         composite = np.mean([np.array(column) / unit for column in scores.values()], axis=0) * unit
-        (warning,) = read(write(leaderboard(scores | {"composite": composite.tolist()})))
+        (warning,) = read(write(single_scores(scores | {"composite": composite.tolist()})))
         assert warning.startswith("'composite' is the mean of all other tasks")
-        assert not read(write(leaderboard(scores | {"composite": [unit] * 4 + [2 * unit] * 8})))
+        assert not read(write(single_scores(scores | {"composite": [unit] * 4 + [2 * unit] * 8})))
 
     def test_an_average_over_copies_that_was_copied_itself(self, write: Write) -> None:
         columns = drawn(3)
         table = {f"R-{n}": columns["task 0"] for n in range(1, 4)}
         table |= {f"S-{n}": columns["task 1"] for n in range(1, 3)} | {"x": columns["task 2"]}
         average = mean(list(table.values()))
-        warnings = read(write(leaderboard(table | {f"composite-{n}": average for n in range(1, 7)})))
+        warnings = read(write(single_scores(table | {f"composite-{n}": average for n in range(1, 7)})))
         assert "R-1 … -3; 'S-1', 'S-2'; composite-1 … -6. 4 of 12" in warnings[0]
         assert "composite-1 … -6 are each the mean of all other tasks" in warnings[1]
 
@@ -183,13 +194,13 @@ class TestAverages:
         columns = drawn(3)
         average = mean(list(columns.values()))
         table = columns | {"again": columns["task 0"], "composite": average}
-        assert "'composite' is the mean of all other tasks" in read(write(leaderboard(table)))[1]
+        assert "'composite' is the mean of all other tasks" in read(write(single_scores(table)))[1]
 
     def test_averages_of_neighbours_beside_the_average_of_all(self, write: Write) -> None:
         columns = drawn(9)
         table = dict(list(columns.items())[:4]) | {"maths": mean(list(columns.values())[:4])}
         table |= {"composite": mean(list(columns.values())), "languages": mean(list(columns.values())[4:])} | columns
-        warnings = read(write(leaderboard(table)))
+        warnings = read(write(single_scores(table)))
         assert [warning.partition(", within")[0] for warning in warnings] == [
             "'maths' is the mean of task 0 … 3",
             "'composite' is the mean of all other tasks",
@@ -200,7 +211,7 @@ class TestAverages:
         columns = drawn(4)
         composite = mean(list(columns.values()))
         columns["task 1"][3] = columns["task 2"][5] = ""  # type: ignore[call-overload]
-        (warning,) = read(write(leaderboard(columns | {"composite": composite})))
+        (warning,) = read(write(single_scores(columns | {"composite": composite})))
         assert "for the 10 models that have all of them" in warning
 
     def test_a_mean_of_two_models_or_of_coarse_scores_may_be_chance(self, write: Write) -> None:

@@ -89,6 +89,11 @@ class TestAverages:
         (average,) = find_averages(np.insert(T, place, mean, axis=1))
         assert (average.column, average.is_certain) == (place, True)
 
+    def test_scores_as_large_as_a_float_are_compared(self) -> None:
+        T = draw(12, 5, seed=1)
+        T = np.column_stack([T, T.mean(axis=1)]) / 128 * np.finfo(float).max
+        assert [average.column for average in find_averages(T)] == [5]
+
     def test_too_few_rows_are_an_error_with_both_readings(self, tmp_path: Path) -> None:
         columns = {"A": [50.2, 60.1, 70.4, 62.1], "B": [53.4, 58.3, 75.2, 69.3], "C": [51.8, 59.2, 72.8, 65.7]}
         with pytest.raises(BadInputError) as caught:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log10
+from math import frexp, log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,10 @@ def find_averages(Q: NDArray[np.float64]) -> list[Average]:
     n_rows, n_columns = Q.shape
     if n_rows < MIN_ROWS or n_columns < 3:
         return []
-    rounding = rounding_errors(Q)
+    # Scale the values so that no sum or square overflows.
+    _, exponent = frexp(float(np.nanmax(np.abs(Q), initial=0.0)))
+    rounding = np.ldexp(rounding_errors(Q), -exponent)
+    Q = np.ldexp(Q, -exponent)
     distinct = np.sort(np.unique(Q, axis=1, return_index=True)[1])
     averages = {average.column: average for average in _means_of_adjacent(Q, rounding)}
     rest = [column for column in distinct.tolist() if column not in averages]
