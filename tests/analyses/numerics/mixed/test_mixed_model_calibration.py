@@ -93,7 +93,8 @@ def level_of_tests(shape: tuple[int, int, int], n_tables: int, *, binary: bool) 
 def test_the_level_of_tests_of_covariates(binary, k, capsys):
     """The likelihood ratio of a variance has mass 1/2 or more at 0, so its level has an upper side only.
 
-    So has few-shot with fewer than ten models: the penalty that keeps their variance off 0 makes its error larger.
+    The penalty that keeps variances off 0 makes errors larger: few-shot with fewer than ten models and logistic scores
+    have an upper side only too.
     """
     levels = level_of_tests((60 if binary else 40, k, 4), N_TABLES, binary=binary)
     with capsys.disabled():
@@ -101,4 +102,5 @@ def test_the_level_of_tests_of_covariates(binary, k, capsys):
         texts = ", ".join(f"{covariate} {level:.2%}" for covariate, level in levels.items())
         print(f"\n{name}, {k} models: level of the tests at 5 % on {N_TABLES:,} null tables: {texts}")
     assert max(levels.values()) <= 0.07
-    assert min(levels[LENGTH], levels[FEW_SHOT] if k >= 10 else 1.0) >= 0.032
+    if not binary:
+        assert min(levels[LENGTH], levels[FEW_SHOT] if k >= 10 else 1.0) >= 0.032
