@@ -19,7 +19,7 @@ from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.binomial import beta_interval, blaker_interval
 from tracker.statistics.intervals.bounded import bounded_intervals
 from tracker.statistics.intervals.skewed import skewed_intervals
-from tracker.statistics.ranking import scale_exponent
+from tracker.statistics.ranking import overflow_exponent
 from tracker.statistics.student_t import student_interval, t_quantile
 
 LEVEL = 0.95
@@ -75,7 +75,7 @@ def estimate_means(
         level: of the intervals.
     """
     weights = np.ones(len(Q)) if weights is None else weights
-    exponent = scale_exponent(Q)
+    exponent = overflow_exponent(Q)
     Q, seen = np.ldexp(Q, -exponent), ~np.isnan(Q)
     scaled = tuple(None if bound is None else math.ldexp(bound, -exponent) for bound in bounds)
     result = {field.name: np.full(Q.shape[1], np.nan) for field in fields(MeanEstimates)}

@@ -130,6 +130,13 @@ class TestLaws:
         assert fixed.high[0] - fixed.low[0] < 0.8 * (none.high[0] - none.low[0])
 
 
+    def test_two_values_without_bounds_have_the_same_interval_in_every_unit(self):
+        Q = (np.arange(40) < 9).astype(float)[:, None]
+        two, three = (estimate_means(unit * Q, independent(40)) for unit in (2.0, 3.0))
+        assert three.low[0] == pytest.approx(1.5 * two.low[0])
+        assert three.high[0] == pytest.approx(1.5 * two.high[0])
+
+
 class TestDegenerate:
     def test_two_tasks_have_an_interval_within_the_bounds(self):
         Q = np.repeat([[1.0], [0.0]], 50, axis=0)
