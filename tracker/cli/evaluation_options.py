@@ -142,7 +142,7 @@ generation_options = combine_options(
         show_default="exact_match",
         help=(
             "Metrics of generated answers, separated by commas: exact_match, f1, math_verify (equal numbers or "
-            "formulas; extra `math`), rouge1, rouge2 or rougeL."
+            "formulas; extra `math`), rouge1, rouge2, rougeL or pass@k, such as pass@5."
         ),
     ),
     click.option(
@@ -213,7 +213,25 @@ generation_options = combine_options(
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
-        help="Number of generated answers for each prompt.",
+        help="Number of generated answers for each prompt. Metrics pass@k need at least k.",
+    ),
+    click.option(
+        "--judge",
+        metavar="MODEL",
+        help="Model on the server that grades generated answers. Its text is stored, and its cost counted.",
+    ),
+    click.option(
+        "--judge-template",
+        metavar="correct|score|FILE",
+        default="correct",
+        show_default=True,
+        help="Rubric of the judge. correct: right or wrong; score: 1 to 10; or a Jinja file.",
+    ),
+    click.option(
+        "--judge-api-base",
+        metavar="URL",
+        show_default="as --api-base",
+        help="Server of the judge, if it is another one.",
     ),
 )
 """How answers are generated and scored."""
@@ -306,6 +324,12 @@ server_options = combine_options(
         metavar="JSON",
         show_default="none",
         help='Further fields of each request, such as \'{"reasoning_effort": "low"}\'.',
+    ),
+    click.option(
+        "--budget",
+        metavar="AMOUNT",
+        show_default="none",
+        help="The most that all requests may cost, such as '5.00 EUR'; the evaluation stops before. Needs both prices.",
     ),
     click.option(
         "--price-read", type=click.FloatRange(min=0), help="Price of a million input tokens, for the cost estimate."

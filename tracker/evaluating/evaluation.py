@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -22,8 +21,9 @@ from tracker.evaluating.evaluation_result import EvaluationOutcome, bound_means,
 from tracker.evaluating.model_under_test import ModelUnderTest, load_model_under_test
 from tracker.evaluating.plan import Plan
 from tracker.evaluating.preparation import PreparedEvaluation, prepare
+from tracker.evaluating.response_scoring import ResponseScorer
 from tracker.evaluating.responses import Response
-from tracker.evaluating.scoring.score_response import SCORING, score_response
+from tracker.evaluating.scoring.score_response import SCORING
 from tracker.evaluating.warnings import count_truncated, list_option_warnings, list_run_warnings
 from tracker.ingest.write.live.live_runs import (
     LiveRun,
@@ -40,8 +40,6 @@ from tracker.schema import Run
 
 SECONDS_PER_PORTION = 1.0
 MAX_PER_PORTION = 500
-UNSCORED = "the response names none of the options, or the prompt has no reference answer"
-NO_NUMBER = "the model gives its options no finite probability; check its weights"
 
 Progress = Callable[[int, int, int], None]
 """Progress callback: called with the number of finished prompts, of all prompts, of input tokens and of output tokens.
@@ -100,13 +98,21 @@ class _ConditionEvaluation:
         self.condition, self.progress = condition, progress
         self.rendered = prepared.rendered[condition]
         self.prompts = self.rendered.prompts
-        self.prompts_by_id = {prompt.prompt_id: prompt for prompt in self.prompts}
+        self.scorer = ResponseScorer(
+            prepared=prepared,
+            model=model,
+            prompts={prompt.prompt_id: prompt for prompt in self.prompts},
+            judge=model.judge,
+        )
 
     def run(self) -> EvaluationOutcome:
         """Request all missing responses, and store their scores."""
         run = self._open_run()
         with transaction(self.engine, write=False) as session:
             before = count_stored_trials(session, run.id) if not run.is_new else {}
+            usage = (session.get_one(Run, run.id).settings or {}).get(USAGE) or {}
+        if self.model.budget is not None:
+            self.model.budget.add(usage.get("cost", 0.0))
         done = {prompt for prompt, n_trials in before.items() if n_trials >= self.model.n_trials}
         n_before = len(done)
         failed: dict[int, Response] = {}
@@ -177,7 +183,7 @@ class _ConditionEvaluation:
             for portion in _group_portions(_group_trials(responses, self.model.n_trials)):
                 n_tokens += sum(response.n_tokens_read + response.n_tokens_written for response in portion)
                 fresh = [response for response in portion if response.prompt_id not in done]
-                rows = self._score(fresh, failed)
+                rows = self.scorer.score(fresh, failed)
                 if rows:
                     with transaction(self.engine, exclusive=True) as session:
                         add_responses(session, run.id, rows)
@@ -188,44 +194,6 @@ class _ConditionEvaluation:
     def _report_progress(self, done: set[int], n_tokens: int) -> None:
         if self.progress:
             self.progress(len(done), len(self.prompts), n_tokens)
-
-    def _score(self, responses: Iterable[Response], failed: dict[int, Response]) -> list[ScoredResponse]:
-        """Return the rows to store. A prompt with a failed response is added to ``failed`` instead."""
-        rows: list[ScoredResponse] = []
-        for response in responses:
-            if response.error:
-                failed[response.prompt_id] = response
-                continue
-            row = self._score_one(response)
-            rows.append(row)
-            if not row.scores:
-                reason = UNSCORED if response.logprobs is None else NO_NUMBER
-                failed[response.prompt_id] = replace(response, error=reason)
-        return [row for row in rows if row.prompt_id not in failed]
-
-    def _score_one(self, response: Response) -> ScoredResponse:
-        prompt = self.prompts_by_id[response.prompt_id]
-        scored = score_response(
-            prompt,
-            response,
-            method=self.prepared.method,
-            rules=self.prepared.rules,
-            choices=self.prepared.get_choices(response.prompt_id),
-        )
-        usage: dict[str, float] = {"tokens_read": response.n_tokens_read, "tokens_written": response.n_tokens_written}
-        if (cost := self.model.price(response)) is not None:
-            usage["cost"] = cost
-        if response.n_examples < len(prompt.examples):
-            usage["with_fewer_shots"] = 1
-        return ScoredResponse(
-            prompt_id=response.prompt_id,
-            trial=response.trial,
-            scores=scored.scores,
-            answers=tuple(
-                (answer.extraction, answer.text, answer.probability, answer.status) for answer in scored.answers
-            ),
-            usage=usage,
-        )
 
     def _end_run(self, run: LiveRun, failed: Mapping[int, Response]) -> None:
         """Mark the run complete, unless prompts are to be evaluated again."""

@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tracker.errors import SelectionError
+from tracker.evaluating.judge import MAX_TOKENS, Judge, Rubric
 from tracker.evaluating.plan import Plan, ServerSettings
 from tracker.evaluating.preparation import PreparedEvaluation
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import ModelBackend, Response, Sampling
+from tracker.evaluating.servers.budget import Budget
 
 VERSION_SETTINGS = ("torch", "transformers")
 """Settings that hold package versions."""
@@ -33,6 +35,8 @@ class ModelUnderTest:
         too_long: excess tokens of each prompt that does not fit, by key.
         list_warnings: returns the warnings of the evaluation after it has ended.
         rejects_too_long: whether prompts that do not fit are an error before the evaluation begins.
+        judge: grades generated responses; None without one.
+        budget: limits the cost of all requests; None for no limit.
     """
 
     name: str
@@ -46,6 +50,8 @@ class ModelUnderTest:
     too_long: Callable[[Sequence[RenderedPrompt]], Mapping[int, int]] = lambda _: {}
     list_warnings: Callable[[], Sequence[str]] = tuple
     rejects_too_long: bool = True
+    judge: Judge | None = None
+    budget: Budget | None = None
 
     def check(self, prompts: Sequence[RenderedPrompt]) -> None:
         """Reject prompts that do not fit.
@@ -73,8 +79,16 @@ def load_model_under_test(plan: Plan, prepared: PreparedEvaluation, report: Call
     Raises:
         SuffrageError: the model or the server is not available.
     """
-    load = _connect_to_server if plan.server.api_base else _load_local_model
-    return load(plan, prepared, report)
+    amounts = plan.server.read_budget()
+    budget = None if amounts is None else Budget(*amounts, plan.server.price_read or 0, plan.server.price_written or 0)
+    if plan.server.api_base:
+        model = _connect_to_server(plan, prepared, report, budget)
+    else:
+        model = _load_local_model(plan, prepared, report)
+    if prepared.rubric is None or prepared.method != "generation":
+        return replace(model, budget=budget)
+    judge = _connect_to_judge(plan, prepared.rubric, report, budget)
+    return replace(model, budget=budget, judge=judge, decisive={**model.decisive, "judge": judge.as_settings()})
 
 
 def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None]) -> ModelUnderTest:
@@ -130,7 +144,28 @@ def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable
     )
 
 
-def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None]) -> ModelUnderTest:
+def _connect_to_judge(plan: Plan, rubric: Rubric, report: Callable[[str], None], budget: Budget | None) -> Judge:
+    from tracker.evaluating.servers.server_model import open_server
+
+    settings = replace(
+        plan.server,
+        api_base=plan.generation.judge_api_base or plan.server.api_base,
+        api="completions" if plan.server.api == "completions" else "chat",
+    )
+    sampling = Sampling(max_tokens=MAX_TOKENS)
+    server = open_server(str(plan.generation.judge), settings, method="generation", sampling=sampling, budget=budget)
+    for warning in server.initial_warnings:
+        report(f"Judge: {warning}")
+    return Judge(
+        server=server,
+        rubric=rubric,
+        price=lambda response: server.cost(response.n_tokens_read, response.n_tokens_written),
+    )
+
+
+def _connect_to_server(
+    plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None], budget: Budget | None
+) -> ModelUnderTest:
     from tracker.evaluating.servers.server_model import open_server
 
     server = open_server(
@@ -139,6 +174,7 @@ def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callabl
         method=prepared.method,
         sampling=prepared.sampling,
         chat=plan.prompts.chat or None,
+        budget=budget,
     )
     settings = server.as_settings()
     for sentence in (*server.initial_warnings, f"Requests to {server.host}: {server.description}"):

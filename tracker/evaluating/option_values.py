@@ -16,5 +16,7 @@ ERRORED_VALUES = ("missing", "wrong")
 """How prompts without an answer are scored in the end."""
 APIS = ("auto", "completions", "chat")
 """Which API of a server is used."""
+JUDGE_TEMPLATES = ("correct", "score")
+"""Built-in rubrics of judges."""
 DTYPES = ("float32", "bfloat16", "float16")
 """Data types of a model's weights."""

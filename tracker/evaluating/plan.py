@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -51,6 +52,7 @@ OPTIONS = {"conditions": "condition", "metrics": "metric", "template_arguments":
 RESERVED_FIELDS = ("model", "messages", "prompt", "n", "stream", "echo", "logprobs", "top_logprobs")
 """Fields of a request that ``extra_body`` cannot set."""
 EXAMPLE_BODY = '{"reasoning_effort": "low"}'
+BUDGET = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3}|[$€£¥])?\s*")
 NO_STOP = "none"
 """The only stop string of a plan without stop strings."""
 
@@ -148,6 +150,9 @@ class GenerationSettings(_ValidatedSettings):
         temperature, top_p: sampling parameters; a temperature of 0 is greedy decoding.
         stop: stop strings; by default the template's, and none in a conversation. ``none`` alone removes them.
         trials: responses per prompt.
+        judge: name of the model on the server that grades generated responses; None without one.
+        judge_template: its rubric: ``correct``, ``score``, or a Jinja file.
+        judge_api_base: address of its server; None for the server of the model.
     """
 
     metrics: tuple[str, ...] = ("exact_match",)
@@ -160,6 +165,9 @@ class GenerationSettings(_ValidatedSettings):
     top_p: float = 1.0
     stop: tuple[str, ...] = ()
     trials: int = 1
+    judge: str | None = None
+    judge_template: str = "correct"
+    judge_api_base: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -209,6 +217,7 @@ class ServerSettings(_ValidatedSettings):
         timeout: seconds to wait for a response.
         tries: maximum number of attempts per request.
         extra_body: JSON object of further fields of each request; they replace those of the same name.
+        budget: the most that all requests may cost, with or without a currency (``5.00 EUR``); needs both prices.
         price_read, price_written: per million input and output tokens, in the currency of your bill; None if unknown.
     """
 
@@ -221,6 +230,7 @@ class ServerSettings(_ValidatedSettings):
     timeout: float = 60.0
     tries: int = 6
     extra_body: str | None = None
+    budget: str | None = None
     price_read: float | None = None
     price_written: float | None = None
 
@@ -232,6 +242,22 @@ class ServerSettings(_ValidatedSettings):
                 "variable, check that the variable is set."
             )
         self.extra_fields()
+        self.read_budget()
+
+    def read_budget(self) -> tuple[float, str] | None:
+        """Return amount and currency of the budget; None without one.
+
+        Raises:
+            SelectionError: it is no amount, or a price is missing.
+        """
+        if self.budget is None:
+            return None
+        match = BUDGET.fullmatch(str(self.budget))
+        if match is None:
+            raise SelectionError(f"budget is {self.budget!r}; it must be an amount, such as '5.00 EUR'.")
+        if self.price_read is None or self.price_written is None:
+            raise SelectionError("A budget needs the prices of tokens: --price-read and --price-written.")
+        return float(match[1]), (match[2] or "").upper()
 
     def extra_fields(self) -> dict[str, Any]:
         """Return the further fields of each request.
@@ -282,6 +308,8 @@ class Plan(_ValidatedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.generation.judge and not (self.generation.judge_api_base or self.server.api_base):
+            raise SelectionError("A judge needs a server: --judge-api-base URL.")
         if (self.prompts.chat_arguments() or self.prompts.system_prompt) and not self.is_chat:
             raise SelectionError(
                 "--system-prompt and --template-argument need turns of a conversation. Add --chat, or --api chat for a "

@@ -10,10 +10,13 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.database import transaction
+from tracker.errors import SelectionError
+from tracker.evaluating.judge import Rubric, load_rubric
 from tracker.evaluating.plan import NO_STOP, Plan, PromptSettings
 from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import Sampling
+from tracker.evaluating.scoring.pass_at_k import parse_k
 from tracker.evaluating.scoring.rules import ScoringRules
 from tracker.evaluating.scoring.written_answers import check_rules
 from tracker.queries.prompts import PromptTexts, load_prompts
@@ -37,6 +40,7 @@ class PreparedEvaluation:
         method: how the model answers.
         metrics: metrics of the scores.
         rules: how generated answers are scored.
+        rubric: template of the judge's prompt; None without a judge.
         sampling: sampling options.
         rendered: rendered prompts, by condition.
         splits: splits of the rendered prompts; empty if they cover all splits.
@@ -48,6 +52,7 @@ class PreparedEvaluation:
     method: str
     metrics: tuple[str, ...]
     rules: ScoringRules
+    rubric: Rubric | None
     sampling: Sampling
     rendered: Mapping[str, RenderedPrompts]
     splits: tuple[str, ...]
@@ -70,6 +75,9 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
     """
     settings, rules = plan.prompts, plan.generation.rules()
     check_rules(rules)
+    if too_large := [name for name in rules.trial_metrics if (parse_k(name) or 0) > plan.generation.trials]:
+        raise SelectionError(f"{too_large[0]} needs at least {parse_k(too_large[0])} responses: raise --trials.")
+    rubric = load_rubric(plan.generation.judge_template) if plan.generation.judge else None
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, plan.benchmark)
         stored = load_prompts(session, Selection(benchmark=plan.benchmark))
@@ -103,7 +111,8 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
         prompts=stored,
         template=template,
         method=method,
-        metrics=METRICS.get(method, rules.metrics),
+        metrics=METRICS.get(method, (*rules.metrics, *((rubric.metric,) if rubric else ()))),
+        rubric=rubric,
         rules=rules,
         sampling=_make_sampling(plan, template, method),
         rendered=rendered,

@@ -6,6 +6,7 @@ A format yields these blocks, and the store resolves their names to keys. Blocks
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -275,6 +276,7 @@ KNOWN_METRICS = {
         "acc_norm",
         "exact_match",
         "math_verify",
+        "judge_correct",
         "f1",
         "rouge1",
         "rouge2",
@@ -283,6 +285,8 @@ KNOWN_METRICS = {
         "gold_probability_letters",
         "gold_probability_likelihoods",
     )
+} | {
+    "judge_score": MetricDescription(name="judge_score", higher_is_better=True, lower=0.0, upper=10.0)
 } | {
     name: MetricDescription(name=name, higher_is_better=False)
     for name in (
@@ -297,7 +301,7 @@ def metric_description(name: str, options: ReadOptions | None = None) -> MetricD
 
     The direction is known in any letter case, bounds are not: ``F1`` may be a percentage.
     """
-    plain = name.split(",")[0]
+    plain = "pass@1" if re.fullmatch(r"pass@\d+", name) else name.split(",")[0]
     standard = KNOWN_METRICS.get(plain.lower(), MetricDescription(name=name))
     known = KNOWN_METRICS.get(plain, MetricDescription(name=name, higher_is_better=standard.higher_is_better))
     explicit = options or ReadOptions()

@@ -9,8 +9,10 @@ PLAIN, NORMALISED, BY_PATTERN, WHOLE = "", "acc_norm", "regex", "text"
 """Extraction methods: the default; the length-normalized likeliest option; the match of a pattern; the whole response
 if the default answer is the option that it names.
 """
-REASONING, FINISH_REASON = "reasoning", "finish_reason"
-"""Stored beside the answers: what the model wrote before its answer, and why its text ended, if not by itself."""
+REASONING, FINISH_REASON, JUDGE = "reasoning", "finish_reason", "judge"
+"""Stored beside the answers: what the model wrote before its answer, why its text ended, if not by itself, and the text
+of a judge's verdict.
+"""
 
 ScoresAndAnswers = tuple[dict[str, float], tuple["ExtractedAnswer", ...]]
 

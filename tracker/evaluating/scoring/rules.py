@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
+
+from tracker.evaluating.scoring.pass_at_k import CORRECTNESS, parse_k
 
 WHOLE_REFERENCE = "none"
 """Value of ``extract_reference`` that compares with the whole reference answer."""
@@ -30,6 +32,21 @@ class ScoringRules:
     ignore: tuple[str, ...] = ()
 
     @property
+    def trial_metrics(self) -> tuple[str, ...]:
+        """Return the metrics over all trials of a prompt: ``pass@k``."""
+        return tuple(name for name in self.metrics if parse_k(name) is not None)
+
+    @property
+    def response_metrics(self) -> tuple[str, ...]:
+        """Return the metrics of single responses."""
+        return tuple(name for name in self.metrics if parse_k(name) is None)
+
+    @property
+    def correctness(self) -> str:
+        """Return the metric that decides whether a response is correct; '' without one."""
+        return next((name for name in self.response_metrics if name in CORRECTNESS), "")
+
+    @property
     def reference_pattern(self) -> str | None:
         """Return the pattern that is applied to reference answers; None to use them whole."""
         pattern = self.extract_reference or self.extract
@@ -52,4 +69,5 @@ def choose_rules(preset: str | None, rules: ScoringRules) -> ScoringRules:
     chosen = DEFAULT if preset is None else PRESETS[preset]
     names = [field.name for field in fields(ScoringRules)]
     explicit = {name: getattr(rules, name) for name in names if getattr(rules, name) != getattr(DEFAULT, name)}
-    return ScoringRules(**{name: explicit.get(name, getattr(chosen, name)) for name in names})
+    merged = ScoringRules(**{name: explicit.get(name, getattr(chosen, name)) for name in names})
+    return merged if merged.response_metrics else replace(merged, metrics=(*chosen.metrics, *merged.metrics))

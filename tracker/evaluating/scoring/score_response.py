@@ -68,7 +68,7 @@ def score_response(
         result = make_failed_scores()
     elif response.is_truncated:
         has_reference = bool(prompt.references) or prompt.correct_option is not None
-        metrics = ("accuracy",) if method == "letters" else rules.metrics
+        metrics = ("accuracy",) if method == "letters" else rules.response_metrics
         result = make_truncated_scores(response.text, metrics, has_reference=has_reference)
     elif method == "letters":
         result = score_written_option(prompt, response.text, replace(rules, metrics=("accuracy",)), names)

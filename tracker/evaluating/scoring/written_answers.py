@@ -63,9 +63,9 @@ def score_text(prompt: RenderedPrompt, text: str, rules: ScoringRules) -> Scores
     if not prompt.references:
         return {}, answers
     if answer is None:
-        return dict.fromkeys(rules.metrics, 0.0), answers
+        return dict.fromkeys(rules.response_metrics, 0.0), answers
     references = extract_references(prompt.references, rules)
-    return {name: METRICS[name](answer, references, rules.ignore) for name in rules.metrics}, answers
+    return {name: METRICS[name](answer, references, rules.ignore) for name in rules.response_metrics}, answers
 
 
 def extract_references(references: Sequence[str], rules: ScoringRules) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def score_written_option(
     text is stored beside it.
     """
     option_metrics = ("accuracy", "exact_match")
-    metrics, ignore = rules.metrics, rules.ignore
+    metrics, ignore = rules.response_metrics, rules.ignore
     check_rules(replace(rules, metrics=tuple(name for name in metrics if name not in option_metrics)))
     answer, written = _extract(text, rules.extract)
     place = None if answer is None else find_option(answer, prompt.options, choices)
@@ -155,7 +155,9 @@ def check_rules(rules: ScoringRules) -> None:
         SelectionError: a metric, a difference or a pattern is invalid.
         MissingExtraError: a metric needs packages that are not installed.
     """
-    for name in rules.metrics:
+    if rules.trial_metrics and not rules.correctness:
+        raise SelectionError(f"{rules.trial_metrics[0]} needs a metric of correct answers: --metric exact_match.")
+    for name in rules.response_metrics:
         if name not in METRICS:
             raise SelectionError(f"No metric {name!r} for generated answers. Known: {', '.join(METRICS)}.")
         if name in rouge.KINDS:

@@ -12,6 +12,7 @@ from typing import Any, Never, TypeVar
 
 from tracker.errors import ServerError
 from tracker.evaluating.servers.address import Address, ApiKey
+from tracker.evaluating.servers.budget import Budget
 from tracker.evaluating.servers.connection import Connection, HttpResponse, format_redirect_target
 from tracker.evaluating.servers.protocol import MalformedError, Usage, get_usage, get_written, parse_error
 from tracker.evaluating.servers.rate_limiter import BackOff, RateLimiter, parse_retry_after
@@ -71,6 +72,7 @@ class RetryingClient:
         timeout_s: seconds of silence after which an attempt fails.
         key_env: environment variable of the key, for messages.
         parameters: adapts the parameters of requests to the server.
+        budget: limits the cost of requests; None for no limit.
 
     Attributes:
         faults: number of retried failures, by kind.
@@ -88,7 +90,9 @@ class RetryingClient:
         timeout_s: float,
         key_env: str,
         parameters: RequestParameters | None = None,
+        budget: Budget | None = None,
     ) -> None:
+        self._budget = budget
         self.parameters = parameters or RequestParameters()
         self.address, self._key = address, key
         self._rate_limiter, self._back_off, self._timeout_s, self._key_env = rate_limiter, back_off, timeout_s, key_env
@@ -138,8 +142,30 @@ class RetryingClient:
             RequestRejectedError: the server rejects this request.
             RetriesExhaustedError: all attempts failed.
             HaltedError: ``stop`` was set.
-            ServerError: no request will succeed: wrong key, model or address, or no credit.
+            ServerError: no request will succeed: wrong key, model or address, no credit, or the budget is spent.
         """
+        options: dict[str, Any] = {
+            "n_letters": n_letters, "n_letters_back": n_letters_back, "stop": stop, "is_first": is_first
+        }  # fmt: skip
+        if self._budget is None:
+            return self._send(connection, path, body, read, **options)
+        with self._budget.reserve(self.parameters.adapt(body), stop) as reservation:
+            result, reservation.usage = self._send(connection, path, body, read, **options)
+            return result, reservation.usage
+
+    def _send(
+        self,
+        connection: Connection,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Mapping[str, Any]], T],
+        *,
+        n_letters: int,
+        n_letters_back: int,
+        stop: threading.Event,
+        is_first: bool,
+    ) -> tuple[T, Usage]:
+        """Send a request until it is answered, rejected, or all attempts have failed."""
         expected = (n_letters + n_letters_back) // 4 + 1
         status, message = 0, ""
         for n_failed in range(1, self._back_off.tries + 1):

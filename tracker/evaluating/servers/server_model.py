@@ -12,8 +12,9 @@ from tracker.evaluating.plan import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling
 from tracker.evaluating.scoring.options import MAX_UNLISTED_SHARE
-from tracker.evaluating.servers.address import list_address_warnings, read_address, read_key
+from tracker.evaluating.servers.address import Address, ApiKey, list_address_warnings, read_address, read_key
 from tracker.evaluating.servers.api_capabilities import Api, ApiCapabilities, detect_capabilities
+from tracker.evaluating.servers.budget import Budget
 from tracker.evaluating.servers.connection import Connection
 from tracker.evaluating.servers.prompt_requests import PromptOutcome, PromptSender
 from tracker.evaluating.servers.rate_limiter import MINUTE, BackOff, RateLimiter
@@ -163,6 +164,7 @@ def open_server(
     n_top: int = 20,
     back_off: BackOff | None = None,
     minute_s: float = MINUTE,
+    budget: Budget | None = None,
 ) -> ServerModel:
     """Connect to a model on a server, and detect its capabilities by one request.
 
@@ -175,6 +177,7 @@ def open_server(
         n_top: number of likeliest tokens to request, for ``letters``.
         back_off: waits between attempts, instead of ``settings.tries``.
         minute_s: length of a minute of the rate limits, in seconds.
+        budget: limits the cost of requests; None for no limit.
 
     Raises:
         ServerError: the server is not reachable, rejects the key, or does not support the method.
@@ -189,15 +192,7 @@ def open_server(
             "The server address contains the API key, and addresses are stored with the run. Remove the key from "
             f"the address; the variable {key_env} suffices."
         )
-    client = RetryingClient(
-        address,
-        key,
-        rate_limiter=RateLimiter(settings.requests_per_minute, settings.tokens_per_minute, minute_s),
-        back_off=back_off or BackOff(tries=settings.tries),
-        timeout_s=settings.timeout,
-        key_env=key_env,
-        parameters=RequestParameters(settings.extra_fields()),
-    )
+    client = _make_client(address, key, settings, back_off=back_off, minute_s=minute_s, budget=budget)
     sampling = sampling or Sampling()
     apis = _list_apis(settings.api, chat, method)
     capabilities = detect_capabilities(client, model, method, apis=apis, n_top=n_top, sampling=sampling)
@@ -212,6 +207,27 @@ def open_server(
         concurrency=settings.concurrency,
         prices=(settings.price_read, settings.price_written),
         initial_warnings=list_address_warnings(address, key),
+    )
+
+
+def _make_client(
+    address: Address,
+    key: ApiKey,
+    settings: ServerSettings,
+    *,
+    back_off: BackOff | None,
+    minute_s: float,
+    budget: Budget | None,
+) -> RetryingClient:
+    return RetryingClient(
+        address,
+        key,
+        rate_limiter=RateLimiter(settings.requests_per_minute, settings.tokens_per_minute, minute_s),
+        back_off=back_off or BackOff(tries=settings.tries),
+        timeout_s=settings.timeout,
+        key_env=settings.key_env,
+        parameters=RequestParameters(settings.extra_fields()),
+        budget=budget,
     )
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from collections import Counter
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,13 @@ import pytest
 from protocol_server import MODEL, ProtocolServer
 
 import tracker
-from tracker.errors import SelectionError, ServerError
+from tracker.errors import BadInputError, SelectionError, ServerError
 from tracker.evaluating.evaluation import evaluate
+from tracker.evaluating.judge import load_rubric
 from tracker.evaluating.plan import Plan
 from tracker.evaluating.responses import split_reasoning
+from tracker.evaluating.servers.budget import Budget
+from tracker.evaluating.servers.protocol import Usage
 
 N_PROMPTS = 4
 COMPLETIONS, CHAT = frozenset({"completions", "max_tokens"}), frozenset({"chat", "max_tokens"})
@@ -226,3 +232,138 @@ class TestParameters:
     def test_options_that_cannot_be_sent_are_errors(self, options: dict[str, Any], message: str) -> None:
         with pytest.raises(SelectionError, match=message):
             Plan.from_options("gsm8k", MODEL, api_base="http://localhost/v1", **options)
+
+
+class TestTrials:
+    def test_pass_at_k_is_computed_from_the_trials(self, url: str) -> None:
+        """Of five responses to prompt n, n are correct."""
+        n_sent: Counter[int] = Counter()
+
+        def write(text: str, _: Any) -> dict[str, Any]:
+            n = sent_number(text)
+            n_sent[n] += 1
+            return {"content": solution(n if n_sent[n] <= n else n + 1)}
+
+        rules = {"preset": "gsm8k", "metrics": ("pass@1", "pass@2"), "trials": 5, "temperature": 1.0}
+        outcome, _, _ = evaluated(url, write, offers=CHAT, **rules)
+        subsets = [list(combinations([1] * n + [0] * (5 - n), 2)) for n in range(N_PROMPTS)]
+        by_hand = [sum(map(any, pairs)) / len(pairs) for pairs in subsets]
+        assert outcome.means == pytest.approx({"exact_match": 0.3, "pass@1": 0.3, "pass@2": sum(by_hand) / N_PROMPTS})
+
+    def test_k_needs_as_many_trials_and_a_metric_of_correct_answers(self, url: str) -> None:
+        with pytest.raises(SelectionError, match="pass@5 needs at least 5 responses: raise --trials"):
+            evaluated(url, oracle, metrics=("pass@5",), trials=4)
+        with pytest.raises(SelectionError, match="--metric exact_match"):
+            evaluated(url, oracle, metrics=("f1", "pass@1"))
+
+
+class TestJudge:
+    @staticmethod
+    def write(text: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The model knows even numbers; the judge compares the two solutions."""
+        if "Verdict:" not in text:
+            n = sent_number(text)
+            return {"content": solution(n) if n % 2 == 0 else "Something else."}
+        prompt = body["messages"][0]["content"]
+        right = prompt.split("Reference answer:\n")[1].split("\n\nAnswer to grade:\n")
+        is_right = right[1].startswith(right[0])
+        verdict = ("CORRECT" if is_right else "INCORRECT") if "CORRECT" in prompt else 9 if is_right else 2
+        return {"content": f"<think>Verdict: INCORRECT</think>I compared both.\nVerdict: {verdict}"}
+
+    @pytest.mark.parametrize(
+        ("template", "metric", "mean"), [("correct", "judge_correct", 0.5), ("score", "judge_score", 5.5)]
+    )
+    def test_a_judge_grades_and_its_text_and_cost_are_kept(
+        self, url: str, template: str, metric: str, mean: float
+    ) -> None:
+        options = {"judge": MODEL, "judge_template": template, "price_read": 1.0, "price_written": 1.0}
+        outcome, _, requests = evaluated(url, self.write, offers=CHAT, **options)
+        assert outcome.means[metric] == mean
+        assert len(requests) == 2 * N_PROMPTS
+        verdicts = stored(url, "extraction = 'judge'", "text")
+        assert len(verdicts) == N_PROMPTS
+        assert all(text.startswith("I compared both.") for text in verdicts)
+        counted = sum(
+            outcome.usage[f"{judge}tokens_{side}"] for judge in ("", "judge_") for side in ("read", "written")
+        )
+        assert outcome.usage["judge_tokens_read"] > 0
+        assert outcome.usage["cost"] == pytest.approx(counted / 1e6)
+        with tracker.open(url) as store:
+            settings = json.loads(store.sql("SELECT settings FROM run")["settings"][0].as_py())
+        assert settings["judge"]["model"] == MODEL
+        assert "Reference answer:" in settings["judge"]["template"]["source"]
+
+    def test_a_judge_without_a_verdict_leaves_the_prompt_without_an_answer(self, url: str) -> None:
+        def write(text: str, _: Any) -> dict[str, Any]:
+            return {"content": "I cannot tell." if "Verdict:" in text else "Something."}
+
+        outcome, warnings, _ = evaluated(url, write, offers=CHAT, judge=MODEL)
+        assert not outcome.is_complete
+        assert any("has no verdict: 'I cannot tell.'" in warning for warning in warnings)
+
+    def test_rubrics_of_users_are_checked(self, tmp_path: Path) -> None:
+        path = tmp_path / "mine.jinja"
+        path.write_text('{% set scale = "score" %}\n{{ question }} {{ answer }}', encoding="utf-8")
+        rubric = load_rubric(str(path))
+        assert (rubric.metric, rubric.read_verdict("Verdict: 10"), rubric.read_verdict("7")) == ("judge_score", 10, 7)
+        assert rubric.read_verdict("Verdict: 11") is None
+        path.write_text("{{ questions }}", encoding="utf-8")
+        with pytest.raises(BadInputError, match="unknown name 'questions'"):
+            load_rubric(str(path))
+        with pytest.raises(BadInputError, match="Built in: correct, score"):
+            load_rubric("fair")
+        with pytest.raises(SelectionError, match="--judge-api-base"):
+            Plan.from_options("gsm8k", "folder", judge="m")
+
+
+PRICES: Any = {"price_read": 1000.0, "price_written": 1000.0, "max_tokens": 200}
+
+
+class TestBudget:
+    def test_the_evaluation_stops_before_its_budget_is_exceeded_and_resumes(self, url: str) -> None:
+        whole, _, _ = evaluated(url, oracle, offers=CHAT, variant="whole", **PRICES)
+        budget = round(whole.usage["cost"] / 2 + 0.4, 2)
+        spent, n_before = 0.0, 0
+        for allowed in (budget, 3 * budget):
+            options = {"budget": f"{allowed:.2f} EUR", "concurrency": 1, **PRICES}
+            if allowed == budget:
+                with pytest.raises(ServerError, match=rf"of {allowed:.4g} EUR are spent.*larger --budget"):
+                    evaluated(url, oracle, offers=CHAT, **options)
+                with tracker.open(url) as store:
+                    table = store.sql("SELECT settings FROM run WHERE variant = ''")
+                usage = json.loads(table["settings"][0].as_py())["usage"]
+                spent, n_before = usage["cost"], usage["n_prompts"]
+                assert 0 < spent <= budget
+                assert 0 < n_before < N_PROMPTS
+            else:
+                outcome, _, _ = evaluated(url, oracle, offers=CHAT, **options)
+                assert outcome.is_complete
+                assert outcome.n_new == N_PROMPTS - n_before
+                assert outcome.usage["cost"] == pytest.approx(whole.usage["cost"])
+
+    def test_no_sequence_of_concurrent_requests_exceeds_it(self) -> None:
+        budget, stop = Budget(1.0, "", 1000.0, 1000.0), threading.Event()
+        exhausted = []
+
+        def send() -> None:
+            try:
+                for _ in range(30):
+                    with budget.reserve({"max_tokens": 40}, stop) as reservation:
+                        reservation.usage = Usage(n_read=18, n_written=20)
+            except ServerError:
+                exhausted.append(True)
+
+        threads = [threading.Thread(target=send) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert 1.0 - 0.06 < budget.spent <= 1.0
+        assert exhausted
+
+    @pytest.mark.parametrize(
+        ("budget", "message"), [("five", "must be an amount"), ("-1", "must be an amount"), ("5", "--price-read")]
+    )
+    def test_a_budget_needs_an_amount_and_prices(self, budget: str, message: str) -> None:
+        with pytest.raises(SelectionError, match=message):
+            Plan.from_options("gsm8k", MODEL, api_base="http://localhost/v1", budget=budget)
