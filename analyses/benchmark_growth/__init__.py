@@ -1,11 +1,11 @@
 """Measure how many prompts suffice for a stable ranking.
 
 Adds prompts one at a time, the most informative first: the prompt farthest from those already selected, by the models'
-scores or by text embeddings. With `--criterion information` it is the prompt that lowers the variance of the models'
-abilities most, in item response with the known floor 1/k of a prompt with k options; means are then predicted from the
-first prompts too. Reports the number of prompts after which the ranking stays close to the final one. Compare it with
-random orders and with permuted scores, which show the effect of the method alone. The order is selected on the same
-scores, so it is not a recommendation for new models.
+scores or by text embeddings. With `--criterion information` it is the prompt that most lowers the variance of the
+models' abilities; their means are then predicted from the first prompts too. Item response takes 1/k as the chance of a
+prompt with k options. Reports the number of prompts after which the ranking stays close to the final one. Compare it
+with random orders and with permuted scores, which show the effect of the method alone. The order is selected on the
+same scores, so it is not a recommendation for new models.
 
 Source: Ailem et al. 2024, sections 3.3 and 5.2.2.
 Definitions: docs/reference/statistics/benchmark-growth.md.

@@ -129,7 +129,6 @@ class TestLaws:
         assert fixed.stderr_design[0] < 0.7 * none.stderr[0]
         assert fixed.high[0] - fixed.low[0] < 0.8 * (none.high[0] - none.low[0])
 
-
     def test_two_values_without_bounds_have_the_same_interval_in_every_unit(self):
         Q = (np.arange(40) < 9).astype(float)[:, None]
         two, three = (estimate_means(unit * Q, independent(40)) for unit in (2.0, 3.0))
