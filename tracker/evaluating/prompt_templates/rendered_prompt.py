@@ -37,7 +37,8 @@ class RenderedPrompt:
         question: rendered question, up to where the answer begins.
         join: text between a question and its answer, such as a space.
         options: possible continuations: labels, or texts of the options; empty if the model generates its answer.
-        correct_option: index of the correct option; None without options.
+        labels: labels of the shown options, one of which a generated answer names; empty if it is free text.
+        correct_option: index of the correct option; None without options or labels.
         references: reference answers, any of which is correct; for generated answers.
     """
 
@@ -49,6 +50,7 @@ class RenderedPrompt:
     question: str
     join: str = " "
     options: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     correct_option: int | None = None
     references: tuple[str, ...] = ()
 

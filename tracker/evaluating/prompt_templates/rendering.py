@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tracker.errors import NotFoundError, SelectionError
 from tracker.evaluating.option_values import ANSWER_ONLY_EXAMPLES, METHODS
 from tracker.evaluating.prompt_templates.few_shot import ExampleSelector, list_split_rows, list_splits
-from tracker.evaluating.prompt_templates.fields import TemplateFields
+from tracker.evaluating.prompt_templates.fields import TemplateFields, option_labels
 from tracker.evaluating.prompt_templates.prompt_content import draw_rows, sha256_digest
 from tracker.evaluating.prompt_templates.reference_answers import (
     NO_REFERENCE_ANSWER,
@@ -203,6 +203,7 @@ class _PromptRenderer:
     def render(self, row: int, examples: Sequence[int], *, blank: bool, blank_examples: bool) -> RenderedPrompt:
         fields, gold = self._fields(row, blank), self._gold(row)
         compares = self.method != "generation"
+        labelled = not compares and gold is not None and self.template.answer == "label"
         return RenderedPrompt(
             prompt_id=int(self.prompts.prompt_ids[row]),
             header=self.template.render_header(fields),
@@ -213,7 +214,8 @@ class _PromptRenderer:
             options=tuple(self.template.render_option(fields, i) for i in range(len(fields.choices)))
             if compares
             else (),
-            correct_option=gold if compares else None,
+            labels=option_labels(self.template.labels, fields.choices) if labelled else (),
+            correct_option=gold if compares or labelled else None,
             references=() if compares else self._references(row, gold),
         )
 
@@ -232,6 +234,7 @@ class _PromptRenderer:
             list(prompt.options),
             prompt.correct_option,
             list(prompt.references),
+            *([list(prompt.labels)] if prompt.labels else ()),
         )
 
     def _example(self, row: int, blank: bool) -> FewShotExample:

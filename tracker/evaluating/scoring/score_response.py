@@ -59,7 +59,7 @@ def score_response(
     """
     if method not in METHODS:
         raise SelectionError(f"No method {method!r}. Known: {', '.join(METHODS)}.")
-    names = tuple(choices) if choices is not None else prompt.options
+    names = tuple(choices) if choices is not None else prompt.options or prompt.labels
     if response.error:
         result = make_failed_scores()
     elif method != "generation" and response.logprobs is not None:
@@ -72,7 +72,7 @@ def score_response(
         result = make_truncated_scores(response.text, metrics, has_reference=has_reference)
     elif method == "letters":
         result = score_written_option(prompt, response.text, replace(rules, metrics=("accuracy",)), names)
-    elif prompt.options:
+    elif prompt.options or prompt.labels:
         result = score_written_option(prompt, response.text, rules, names)
     else:
         result = score_text(prompt, response.text, rules)

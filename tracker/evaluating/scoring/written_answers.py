@@ -89,7 +89,7 @@ def score_written_option(
     metrics, ignore = rules.response_metrics, rules.ignore
     check_rules(replace(rules, metrics=tuple(name for name in metrics if name not in option_metrics)))
     answer, written = _extract(text, rules.extract)
-    place = None if answer is None else find_option(answer, prompt.options, choices)
+    place = None if answer is None else find_option(answer, prompt.options or prompt.labels, choices)
     option = None if place is None else option_name(place, choices)
     answers = (_make_answer(PLAIN, option), _make_answer(WHOLE, written[0].text))
     if rules.extract is not None:

@@ -159,7 +159,10 @@ class TestQuestions:
         assert {name: question.references for name, question in written.items()} == {
             "multiple_choice": ("B", "rain"), "cloze": ("rain",), "written": ("rain", "wet"),
         }  # fmt: skip
-        assert {(question.options, question.correct_option) for question in written.values()} == {((), None)}
+        assert {question.options for question in written.values()} == {()}
+        assert {name: (question.labels, question.correct_option) for name, question in written.items()} == {
+            "multiple_choice": (("A", "B"), 1), "cloze": ((), None), "written": ((), None),
+        }  # fmt: skip
 
     def test_a_written_answer_may_choose_among_shown_options(self, tmp_path: Path) -> None:
         source = (
