@@ -224,7 +224,7 @@ class _ConditionEvaluation:
                 self.rendered.skipped, failed, usage, self.rendered.few_shot, self.model.list_warnings()
             )
             means = load_means_by_run(session, [run.id]).get(run.id, {})
-            n_truncated = count_truncated(session, stored)
+            n_truncated, n_scored = count_truncated(session, stored), len(count_stored_trials(session, run.id))
             return EvaluationOutcome(
                 run_id=run.id,
                 label=run.label,
@@ -235,10 +235,10 @@ class _ConditionEvaluation:
                 splits=self.prepared.splits,
                 is_complete=stored.status != "partial",
                 n_prompts=len(self.prompts),
-                n_new=max(0, len(count_stored_trials(session, run.id)) - n_before),
+                n_new=max(0, n_scored - n_before),
                 means=means,
                 n_truncated=n_truncated,
-                at_most=bound_means(means, n_truncated, len(self.prompts), self.model.n_trials),
+                at_most=bound_means(means, n_truncated, n_scored, self.model.n_trials),
                 skipped=dict(self.rendered.skipped),
                 failed={prompt: response.error for prompt, response in failed.items()},
                 usage=usage,

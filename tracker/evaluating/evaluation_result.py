@@ -77,7 +77,7 @@ def bound_means(means: Mapping[str, float], n_truncated: int, n_prompts: int, n_
     A mean over trials gains at most the share of truncated responses, and a metric of all trials (``pass@k``) at most
     one per truncated response.
     """
-    if not n_truncated:
+    if not n_truncated or not n_prompts:
         return {}
     metrics = {name: metric_description(name) for name in means}
     gains = {name: n_truncated / (n_prompts * (1 if name.startswith("pass@") else n_trials)) for name in means}

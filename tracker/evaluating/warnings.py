@@ -35,6 +35,8 @@ def list_option_warnings(plan: Plan, method: str) -> list[str]:
         server_options = [name for name in _list_changed(plan.server) if name not in PRICE_OPTIONS]
         unused.append((server_options, "without --api-base no server is used"))
     else:
+        if method != "generation" and plan.generation.judge:
+            unused.append((["judge"], f"--method {method} generates no text to grade"))
         unused.append((_list_changed(plan.loading), "with --api-base no local model is loaded"))
     return [f"{_format_options(names)} ignored: {reason}" for names, reason in unused if names]
 

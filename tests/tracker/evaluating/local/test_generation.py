@@ -164,6 +164,7 @@ class TestEnds:
     def test_an_answer_ends_before_a_stop_string(self, model: LanguageModel) -> None:
         sampling = Sampling(max_tokens=8, temperature=1.0, seed=2)
         free = written(model, sampling)
+        assert all(response.is_truncated == (response.n_tokens_written == 8) for response in free.values())
         stops = {key: str(response.text)[5:8] for key, response in free.items() if str(response.text)[5:8].strip()}
         assert stops
         for key, stop in stops.items():
@@ -171,6 +172,7 @@ class TestEnds:
             prompt = next(generated for generated in QUESTIONS if generated.prompt_id == key[0])
             response = written(model, replace(sampling, stop=("never said", stop)), [prompt])[key]
             assert response.text == text[: text.index(stop)]
+            assert (response.finish_reason, response.is_truncated) == ("stop", False)
             assert response.n_tokens_written <= free[key].n_tokens_written
 
     def test_a_row_that_has_ended_waits_for_the_others(self, gpt2: LanguageModel) -> None:
@@ -254,6 +256,20 @@ class TestContext:
     def test_more_than_a_model_can_write_is_refused(self, gpt2: LanguageModel) -> None:
         with pytest.raises(SelectionError, match="at most 512 tokens"):
             TextGenerator(gpt2, Sampling(max_tokens=513))
+
+    def test_arguments_of_its_chat_template_change_the_text(self, gpt2: LanguageModel) -> None:
+        template = gpt2.tokenizer.chat_template
+        gpt2.tokenizer.chat_template = (
+            template + "{% if not enable_thinking | default(true) %}<think></think>{% endif %}"
+        )
+        try:
+            plain, without = (
+                TextGenerator(model, Sampling(max_tokens=1), chat=True).encode_contexts(QUESTIONS[:1])[0].text
+                for model in (gpt2, replace(gpt2, chat_arguments={"enable_thinking": False}))
+            )
+        finally:
+            gpt2.tokenizer.chat_template = template
+        assert without == f"{plain}<think></think>"
 
     def test_a_conversation_follows_its_chat_template(self, gpt2: LanguageModel) -> None:
         prompt = RenderedPrompt(

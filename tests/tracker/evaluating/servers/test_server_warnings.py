@@ -91,6 +91,7 @@ class TestWarnings:
             ({"metrics": ("f1",), "temperature": 0.5}, "--metric, --temperature ignored: --method letters"),
             ({"api": "chat"}, "--api ignored: without --api-base"),
             ({"api_base": "http://x/v1", "dtype": "float16"}, "--dtype ignored: with --api-base"),
+            ({"api_base": "http://x/v1", "judge": "m"}, "--judge ignored: --method letters"),
             ({"price_read": 1.0, "few_shot": 2}, None),
         ],
     )
