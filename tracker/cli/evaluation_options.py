@@ -181,7 +181,7 @@ generation_options = combine_options(
     click.option(
         "--max-tokens",
         type=click.IntRange(min=1),
-        show_default="as in the template",
+        show_default="as in the template, on chat endpoints at least 1,024",
         help=(
             "Largest number of tokens of a generated answer with its reasoning. A truncated answer scores 0, and is "
             "counted."

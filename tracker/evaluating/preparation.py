@@ -15,7 +15,7 @@ from tracker.evaluating.judge import Rubric, load_rubric
 from tracker.evaluating.plan import NO_STOP, Plan, PromptSettings
 from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
-from tracker.evaluating.responses import Sampling
+from tracker.evaluating.responses import CONVERSATION_TOKENS, Sampling
 from tracker.evaluating.scoring.pass_at_k import parse_k
 from tracker.evaluating.scoring.rules import ScoringRules
 from tracker.evaluating.scoring.written_answers import check_rules
@@ -137,9 +137,11 @@ def _make_sampling(plan: Plan, template: Template, method: str) -> Sampling:
         seed=plan.prompts.seed,
         stop=stop,
         is_default_stop=not generation.stop,
+        is_default_length=generation.max_tokens is None,
         n_trials=generation.trials if method == "generation" else 1,
     )
-    return sampling.for_conversation() if plan.is_chat else sampling
+    min_tokens = CONVERSATION_TOKENS if plan.server.api_base is not None else 0
+    return sampling.for_conversation(min_tokens) if plan.is_chat else sampling
 
 
 def _list_splits(stored: PromptTexts, rows: NDArray[np.intp]) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 
 TRUNCATED = "length"
 """Finish reason of a text that the maximum number of tokens ended, in OpenAI's API."""
+CONVERSATION_TOKENS = 1024
+"""Default maximum of output tokens in a conversation with a server: models explain before they answer."""
 OPEN, CLOSE = "<think>", "</think>"
 _REASONING = re.compile(r"<think>(.*?)</think>", re.S)
 
@@ -71,6 +73,7 @@ class Sampling:
         stop: stop strings; they are not part of the response.
         is_default_stop: whether the stop strings are those of the template. In a conversation they do not apply, since
             a model ends its turn itself.
+        is_default_length: whether the maximum number of output tokens is that of the template.
         n_trials: responses per prompt.
     """
 
@@ -80,15 +83,22 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     is_default_stop: bool = False
+    is_default_length: bool = False
     n_trials: int = 1
 
-    def for_conversation(self) -> Sampling:
-        """Return the options for turns of a conversation."""
-        return replace(self, stop=(), is_default_stop=False) if self.is_default_stop else self
+    def for_conversation(self, min_tokens: int = 0) -> Sampling:
+        """Return the options for turns of a conversation.
+
+        Args:
+            min_tokens: least maximum number of output tokens, unless the user chose one.
+        """
+        stop = () if self.is_default_stop else self.stop
+        max_tokens = max(self.max_tokens, min_tokens) if self.is_default_length else self.max_tokens
+        return replace(self, stop=stop, is_default_stop=False, max_tokens=max_tokens)
 
     def as_settings(self) -> dict[str, Any]:
         """Return the options that decide the responses."""
-        settings = {name: value for name, value in asdict(self).items() if name != "is_default_stop"}
+        settings = {name: value for name, value in asdict(self).items() if not name.startswith("is_default")}
         return settings | {"stop": list(self.stop)}
 
 

@@ -10,7 +10,7 @@ from tracker.errors import SelectionError
 from tracker.evaluating.option_values import METHODS
 from tracker.evaluating.plan import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.responses import Response, Sampling
+from tracker.evaluating.responses import CONVERSATION_TOKENS, Response, Sampling
 from tracker.evaluating.scoring.options import MAX_UNLISTED_SHARE
 from tracker.evaluating.servers.address import Address, ApiKey, list_address_warnings, read_address, read_key
 from tracker.evaluating.servers.api_capabilities import Api, ApiCapabilities, detect_capabilities
@@ -197,7 +197,7 @@ def open_server(
     apis = _list_apis(settings.api, chat, method)
     capabilities = detect_capabilities(client, model, method, apis=apis, n_top=n_top, sampling=sampling)
     if capabilities.api == "chat":
-        sampling = sampling.for_conversation()
+        sampling = sampling.for_conversation(CONVERSATION_TOKENS)
     return ServerModel(
         client,
         capabilities,

@@ -100,11 +100,15 @@ class TestReferences:
 
 
 class TestEndings:
-    def test_a_conversation_has_no_default_stop_and_a_text_those_of_its_template(self, url: str) -> None:
+    def test_a_conversation_has_no_default_stop_and_more_tokens(self, url: str) -> None:
         _, _, requests = evaluated(url, oracle, offers=CHAT, limit=1)
         assert "stop" not in requests[0].body
+        assert requests[0].body["max_tokens"] == 1024
         _, _, requests = evaluated(url, oracle, offers=COMPLETIONS, limit=1)
         assert requests[0].body["stop"] == ["\n\n"]
+        assert requests[0].body["max_tokens"] == 256
+        _, _, requests = evaluated(url, oracle, offers=CHAT, limit=1, max_tokens=99)
+        assert requests[0].body["max_tokens"] == 99
 
     def test_a_local_conversation_has_no_default_stop_either(self, url: str) -> None:
         with tracker.open(url) as store:
