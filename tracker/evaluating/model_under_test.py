@@ -9,7 +9,8 @@ from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.evaluating.judge import MAX_TOKENS, Judge, Rubric
-from tracker.evaluating.plan import Plan, ServerSettings
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.preparation import PreparedEvaluation
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import ModelBackend, Response, Sampling

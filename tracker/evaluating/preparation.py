@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tracker.database import transaction
 from tracker.errors import SelectionError
 from tracker.evaluating.judge import Rubric, load_rubric
-from tracker.evaluating.plan import NO_STOP, Plan, PromptSettings
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.plan_settings import NO_STOP, PromptSettings
 from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import CONVERSATION_TOKENS, Sampling

@@ -12,13 +12,13 @@ import pytest
 
 from tracker.cli.commands.evaluate import command
 from tracker.errors import SelectionError
-from tracker.evaluating.plan import (
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.plan_settings import (
     CHOICES,
     KEYWORDS,
     MIN_WHOLE_NUMBERS,
     GenerationSettings,
     LoadingSettings,
-    Plan,
     PromptSettings,
     ServerSettings,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.evaluating.option_values import METHODS
-from tracker.evaluating.plan import ServerSettings
+from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import CONVERSATION_TOKENS, Response, Sampling
 from tracker.evaluating.scoring.options import MAX_UNLISTED_SHARE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from protocol_server import MODEL, ProtocolServer
 
-from tracker.evaluating.plan import ServerSettings
+from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 from tracker.evaluating.servers.rate_limiter import BackOff
 from tracker.evaluating.servers.server_model import ServerModel, open_server

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from protocol_server import EVERYTHING, MODEL, Faults, ProtocolServer, every
 
 from tracker.errors import ServerError
-from tracker.evaluating.plan import ServerSettings
+from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling
 from tracker.evaluating.servers.rate_limiter import BackOff, RateLimiter, parse_retry_after

@@ -16,7 +16,7 @@ import pytest
 from protocol_server import MODEL, Faults, ProtocolServer, every
 
 from tracker.errors import SelectionError, ServerError
-from tracker.evaluating.plan import ServerSettings
+from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.servers.address import ApiKey, list_address_warnings, read_address, read_key
 from tracker.evaluating.servers.server_model import ServerModel, open_server
