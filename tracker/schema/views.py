@@ -5,7 +5,8 @@ that a change here needs no more than an empty migration.
 """
 
 # As `suffrage leaderboard`: of each model the complete run with the most prompts under the metric, among equal ones the
-# latest; averaged over trials, then prompts; a rank only for models with a score for everything that any model has.
+# latest; averaged over trials, then prompts. As with --missing bounds, a model needs scores for 0.95 of what any model
+# has to be ranked; where the metric has no bounds, for all of it.
 LEADERBOARD = """
 CREATE VIEW leaderboard AS
 WITH scored AS (
@@ -47,7 +48,10 @@ WITH scored AS (
              chosen.run_id
 ), compared AS (
     SELECT summary.*, CAST(summary.n AS DOUBLE PRECISION) / expected.n AS coverage,
-           CASE WHEN summary.n = expected.n THEN 1 ELSE 0 END AS complete,
+           CASE WHEN summary.n = expected.n THEN 1
+                WHEN metric.lower IS NULL OR metric.upper IS NULL THEN 0
+                WHEN summary.n >= 0.95 * expected.n THEN 1
+                ELSE 0 END AS ranked,
            CASE WHEN metric.higher_is_better THEN -summary.mean ELSE summary.mean END AS badness,
            metric.name AS metric
     FROM summary
@@ -60,14 +64,14 @@ SELECT benchmark.name AS benchmark, benchmark.revision AS revision, compared.met
        compared.condition AS condition, compared.variant AS variant, model.name AS model,
        compared.run_id AS run_id, compared.unit AS unit, compared.n AS n, compared.coverage AS coverage,
        compared.mean AS mean, run.unverified AS unverified,
-       CASE WHEN compared.complete = 1 THEN
+       CASE WHEN compared.ranked = 1 THEN
            rank() OVER (
                PARTITION BY compared.benchmark_id, compared.metric_id, compared.condition, compared.variant,
-                            compared.unit, compared.complete
+                            compared.unit, compared.ranked
                ORDER BY compared.badness
            ) + (count(*) OVER (
                PARTITION BY compared.benchmark_id, compared.metric_id, compared.condition, compared.variant,
-                            compared.unit, compared.complete, compared.badness
+                            compared.unit, compared.ranked, compared.badness
            ) - 1) / 2.0
        END AS rank
 FROM compared

@@ -49,6 +49,7 @@ def compute_lead_chances(X: NDArray[np.float64], alpha: Vector) -> LeadChances:
         X: ``(n, k)`` finite scores; higher is better.
         alpha: ``(n,)`` positive parameters of the Dirichlet distribution of the weights.
     """
+    X = np.ascontiguousarray(X)  # kernels are compiled once per layout
     least, most = float(X.min()), float(X.max())
     if _is_two_valued(X, least, most):
         return _two_valued_duels(X, most, alpha)

@@ -146,7 +146,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
 def test_every_format_takes_broken_files_as_text_and_leaves_nothing_behind(
     name: str, module: ModuleType, tmp_path: Path, sqlite_template: Path
 ) -> None:
-    hold_to_promise(name, module, tmp_path, sqlite_template, 50)
+    hold_to_promise(name, module, tmp_path, sqlite_template, 30)
 
 
 @pytest.mark.soak

@@ -21,6 +21,7 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.leaderboard import Leaderboard, load_leaderboard, rank_by_prompts
 from tracker.queries.ranking.ranked_means import RankingOptions
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.grouping import group_rows
 from tracker.statistics.student_t import t_quantile
@@ -328,3 +329,18 @@ class TestAgainstTheView:
         with store.connect() as connection:
             view = dict(connection.execute(sa.text("SELECT model, mean FROM leaderboard WHERE rank IS NOT NULL")).all())
         assert {row.model: row.mean for row in board(store).rows} == pytest.approx(view)
+
+    @pytest.mark.parametrize("bounds", [(0.0, 1.0), (None, None)])
+    def test_models_with_few_missing_scores_are_ranked_within_bounds(
+        self, store: sa.Engine, bounds: tuple[float | None, float | None]
+    ) -> None:
+        Q = (np.arange(40)[:, None] < [30, 20, 39, 10]).astype(float)
+        Q[39, 0] = Q[:3, 2] = np.nan  # m2 has the best mean of all, over too few prompts
+        add_scores(store, Q)
+        with store.begin() as connection:
+            connection.execute(sa.update(tables.metric).values(lower=bounds[0], upper=bounds[1]))
+            rows = connection.execute(sa.text("SELECT model, rank FROM leaderboard WHERE rank IS NOT NULL"))
+            view = {row.model: row.rank for row in rows}
+        assert view == ({"m0": 1, "m1": 2, "m3": 3} if bounds[0] is not None else {"m1": 1, "m3": 2})
+        if bounds[0] is not None:
+            assert {row.model: row.rank for row in board(store).rows if not row.excluded} == view

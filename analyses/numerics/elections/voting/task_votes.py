@@ -206,7 +206,7 @@ def _split_digits(values: NDArray[Any], n_summands: int) -> NDArray[np.int64]:
         return values[None].astype(np.int64)
     n_digits = -(-largest.bit_length() // DIGIT_BITS)
     shifts = [DIGIT_BITS * index for index in reversed(range(n_digits))]
-    return np.array([(values >> index) & _MASK for index in shifts]).astype(np.int64)
+    return np.array([(values >> index) & _MASK for index in shifts]).astype(np.int64, order="C")
 
 
 @jit
