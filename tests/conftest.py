@@ -9,9 +9,9 @@ import shutil
 import signal
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
@@ -23,12 +23,16 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.util import LRUCache
 
 from tracker.database import connect, create_unchecked_engine, upgrade
+from tracker.recording.artifacts import render_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # No example is timed: the first of a test may have to compile the kernels, and machines are shared.
 # A plain run draws the same few examples every time, so that a red build is due to its change; the soak runs all tests
 # with new ones.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=25)
+settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=20)
 settings.load_profile("repeatable")
 
 _COMPILED: dict[type, Any] = {}
@@ -72,18 +76,18 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Build figures without drawing them: most tests that record one are about something else.
+    """Draw no figures: most tests that record one are about something else.
 
     Their files are blank pictures. Tests of figures ask for `full_figures`.
     """
     if "full_figures" not in request.fixturenames:
         monkeypatch.setattr("analyses.presentation.canvas.LAYOUT", None)
-        monkeypatch.setattr("tracker.recording.artifacts.encode_png", blank_png)
+        monkeypatch.setattr("tracker.recording.artifacts.render_figure", render_blank)
 
 
-def blank_png(_figure: object) -> bytes:
-    """A picture of 200 x 100 white dots."""
-    return BLANK.getvalue()
+def render_blank(draw: Callable[[], Figure], form: str = "png") -> bytes:
+    """A picture of 200 x 100 white dots; other forms are drawn."""
+    return BLANK.getvalue() if form == "png" else render_figure(draw, form)
 
 
 @pytest.fixture

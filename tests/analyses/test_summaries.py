@@ -55,7 +55,7 @@ LED_BY_GEMINI = (
 )
 """Analyses that rank the models of MMLU-Pro by rules that agree on the first."""
 MANY_PROMPTS: Mapping[str, object] = SCORES_ONLY | {
-    "n_permutations": 5,
+    "n_permutations": 2,
     "n_orders": 2,
     "max_clusters": 3,
     "response": "gaussian",

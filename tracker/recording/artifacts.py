@@ -114,6 +114,7 @@ def render_figure(draw: Callable[[], Figure], form: str = "png") -> bytes:
     Letters that matplotlib's default font lacks come from the fonts of the machine, if one of `FONTS` is installed.
     """
     import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.font_manager import get_font_names
 
     installed_fonts = set(get_font_names())
@@ -124,16 +125,8 @@ def render_figure(draw: Callable[[], Figure], form: str = "png") -> bytes:
         with warnings.catch_warnings():
             # A letter in none of them is drawn as a box; the tables beside the figure have the name.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            if form == "png":
-                return encode_png(figure)
-            figure.savefig(buffer, format=form, metadata=METADATA[form])
-    return buffer.getvalue()
-
-
-def encode_png(figure: Figure) -> bytes:
-    """Draw a figure as PNG; its `savefig` would lay it out twice."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    buffer = BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer, metadata=METADATA["png"])
+            if form == "png":  # `savefig` would lay the figure out twice
+                FigureCanvasAgg(figure).print_png(buffer, metadata=METADATA[form])
+            else:
+                figure.savefig(buffer, format=form, metadata=METADATA[form])
     return buffer.getvalue()
