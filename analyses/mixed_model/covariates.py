@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analyses.numerics.mixed.fit import MixedFit
+from analyses.numerics.mixed.model_covariates import can_regress, regress_model_effects
 from tracker.queries.catalogue.covariates import Covariates
 from tracker.queries.performance import PerformanceMatrix
 from tracker.statistics.multiple_testing import holm_values
@@ -62,7 +63,7 @@ class CovariateTest:
         estimate: coefficient; for ``family`` the standard deviation between families.
         stderr: of the coefficient; NaN for ``family``.
         degrees: degrees of freedom; NaN for ``family``.
-        pvalue: two-sided Wald test; for ``family`` the likelihood ratio of a variance of 0.
+        pvalue: two-sided, by Student's t; for ``family`` the likelihood ratio of a variance of 0.
         holm: adjusted for all covariates.
     """
 
@@ -106,6 +107,9 @@ def code_covariates(scores: PerformanceMatrix, covariates: Covariates | None) ->
         excluded[FAMILY] = "no family with two models is stored" if known or not len(names) else "no family is stored"
         if len(known) == 1 and is_named.all():
             excluded[FAMILY] = "all models are of one family"
+    if FEW_SHOT in coded and has_families and not can_regress(coded[FEW_SHOT], families):
+        del coded[FEW_SHOT]
+        excluded[FEW_SHOT] = "its effect cannot be separated from that of the families"
     return CodedCovariates(
         few_shot=coded.get(FEW_SHOT),
         length=coded.get(LENGTH),
@@ -157,10 +161,12 @@ def check_covariates(fit: MixedFit, coded: CodedCovariates, without_family: floa
         without_family: log-likelihood of the same model without families; None if it has none.
     """
     rows = []
-    estimates, errors, degrees = fit.fixed[1:], fit.fixed_error[1:], fit.fixed_degrees[1:]
-    for place, name in enumerate(coded.names):
-        t = abs(estimates[place]) / errors[place]
-        pvalue = 2 * float(special.stdtr(max(degrees[place], 1.0), -t))
+    estimates, errors, degrees = fit.fixed, fit.fixed_error, fit.fixed_degrees
+    if coded.few_shot is not None:
+        of_models = regress_model_effects(fit)
+        estimates[1], errors[1], degrees[1] = of_models.estimate, of_models.stderr, of_models.degrees
+    for place, name in enumerate(coded.names, 1):
+        pvalue = _test(estimates[place], errors[place], degrees[place])
         spread = coded.spreads[name]
         rows.append((name, UNITS[name], estimates[place] / spread, errors[place] / spread, degrees[place], pvalue))
     if without_family is not None:
@@ -180,3 +186,8 @@ def check_covariates(fit: MixedFit, coded: CodedCovariates, without_family: floa
         )
         for (name, unit, estimate, stderr, df, pvalue), adjusted in zip(rows, holm, strict=True)
     )
+
+
+def _test(estimate: float, stderr: float, degrees: float) -> float:
+    """Return the two-sided p-value of a coefficient; 1 if it has no error."""
+    return 2 * float(special.stdtr(max(degrees, 1.0), -abs(estimate) / stderr)) if stderr > 0 else 1.0

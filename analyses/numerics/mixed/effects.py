@@ -130,7 +130,7 @@ def task_effects(fit: MixedFit) -> TaskEffects:
     """Return the effects of tasks, and of models within tasks."""
     design, equations = fit.design, fit.equations
     k = design.n_models
-    by_component = sum_by_component(design, _weighted_residual(fit))
+    by_component = sum_by_component(design, weighted_residual(fit))
     variance = equations.sd**2
     deviation = fit.scale * variance[MODEL_TASK] * by_component[MODEL_TASK].reshape(-1, k)
     B = equations.B
@@ -156,7 +156,7 @@ def _means(fit: MixedFit, counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.divide(design.sum_by_task(design.Y), counts, out=blank, where=counts > 0))
 
 
-def _weighted_residual(fit: MixedFit) -> NDArray[np.float64]:
+def weighted_residual(fit: MixedFit) -> NDArray[np.float64]:
     """Return the residual of each cell times its weight, in the unit of the fit."""
     design = fit.design
     if fit.response == "logistic":
