@@ -159,11 +159,6 @@ def _means(Q: Floats, selections: Mask) -> Floats:
     return np.asarray(np.divide(sums, n, out=np.full(sums.shape, np.nan), where=n > 0))
 
 
-def _both(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    known = ~np.isnan(a) & ~np.isnan(b)
-    return a[known], b[known]
-
-
 def _correlations(a: Floats, b: Floats) -> tuple[float, float]:
     """Pearson's and Spearman's; NaN with fewer than `MIN_MODELS`, and where either ties all models."""
     ranks = [mean_ranks(scores) for scores in (a, b)]
