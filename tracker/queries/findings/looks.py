@@ -187,7 +187,8 @@ def describe_looks(looks: Sequence[Look], key: int, benchmark: str) -> str:
         line = f"{before}{f', {n_after} after' if n_after else ''}"
     else:
         line = f"{'this is' if len(tests) == 1 else 'these are'} the first recorded {noun} of {benchmark}"
-    result = f". Holm over all {len(looks)} leaves" if len(looks) > 1 else ", so Holm leaves"
+    number = "both" if len(looks) == 2 else f"all {len(looks)}"
+    result = f". Holm over {number} leaves" if len(looks) > 1 else ", so Holm leaves"
     is_new = all(look.findings == (UNRECORDED,) for look in tests)
     not_counted = "Tests that were not recorded, as this one, are not counted." if is_new else NOT_COUNTED
     return f"Looks: {line}{result} p = {join_names(left, MAX_TESTS)}. {not_counted}"
