@@ -110,9 +110,42 @@ class ModelBackend(Protocol):
 
         Args:
             prompts: all prompts of the run, including stored ones, so that batches are reproducible.
-            is_stored: returns whether all responses to a prompt are stored; a batch of such prompts is skipped.
+            is_stored: returns whether all responses to a prompt are stored; passed to `claim_batch` or `claim_each`
+                before prompts are computed, so that another command does not compute them too.
         """
         ...
+
+
+class Claims(Protocol):
+    """Prompts of a run that several commands evaluate at once."""
+
+    def __call__(self, prompt_id: int) -> bool:
+        """Return whether all responses to a prompt are stored."""
+        ...
+
+    def claim(self, prompt_ids: Sequence[int], *, together: bool) -> list[int]:
+        """Claim prompts, and return those to compute: neither stored nor claimed by another command.
+
+        Args:
+            prompt_ids: keys of the prompts.
+            together: whether to claim all missing prompts or none.
+        """
+        ...
+
+
+def claim_batch(is_stored: Claims | Callable[[int], bool], prompt_ids: Sequence[int]) -> bool:
+    """Claim the prompts of a batch; return whether it is to be computed, whole, because prompts of it are missing."""
+    if hasattr(is_stored, "claim"):
+        return bool(is_stored.claim(prompt_ids, together=True))
+    return not all(map(is_stored, prompt_ids))
+
+
+def claim_each(is_stored: Claims | Callable[[int], bool], prompt_ids: Sequence[int]) -> list[int]:
+    """Claim prompts that are computed separately; return those to compute."""
+    if hasattr(is_stored, "claim"):
+        claimed: list[int] = is_stored.claim(prompt_ids, together=False)
+        return claimed
+    return [prompt_id for prompt_id in prompt_ids if not is_stored(prompt_id)]
 
 
 def split_reasoning(text: str) -> tuple[str, str]:

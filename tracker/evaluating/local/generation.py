@@ -19,7 +19,7 @@ from tracker.evaluating.local.stop_strings import StopCriterion, find_ending_tok
 from tracker.evaluating.local.tokens import Context, Ids, describe_excess, encode_contexts
 from tracker.evaluating.model_files import silence_libraries
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.responses import Response, Sampling
+from tracker.evaluating.responses import Response, Sampling, claim_batch
 
 TOGETHER = {"cpu": 8}
 """Default number of responses generated together on a CPU."""
@@ -92,7 +92,7 @@ class TextGenerator:
         if too_long:
             yield too_long
         for batch in self.make_batches([(prompt, context) for prompt, context in pairs if not context.n_over]):
-            if not all(is_stored(prompt.prompt_id) for prompt, _ in batch):
+            if claim_batch(is_stored, [prompt.prompt_id for prompt, _ in batch]):
                 yield self._generate_batch(batch)
 
     def encode_contexts(self, prompts: Sequence[RenderedPrompt]) -> list[Context]:

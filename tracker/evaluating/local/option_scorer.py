@@ -20,7 +20,7 @@ from tracker.evaluating.local.packing import PrefixGroup, count_computed_tokens,
 from tracker.evaluating.local.padded_rows import score_option_by_option
 from tracker.evaluating.local.tokens import Context, EncodedPrompt, Ids, describe_excess, encode_prompts
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.responses import Response
+from tracker.evaluating.responses import Response, claim_batch
 
 TOKENS_TOGETHER = {"cpu": 512}
 ACCELERATOR_TOKENS_TOGETHER = 2_048
@@ -133,7 +133,7 @@ class OptionScorer:
         rows: _RowScorer | None = None
         for pack in group.packs:
             members = [encoded_prompts[at] for at in pack]
-            if all(is_stored(member.prompt.prompt_id) for member in members):
+            if not claim_batch(is_stored, [member.prompt.prompt_id for member in members]):
                 continue
             rows = rows or _RowScorer(self.model, group.prefix)
             for scored in process_in_halves(rows.compute_logprobs, members, self._report_smaller_batch):
@@ -148,7 +148,7 @@ class OptionScorer:
         for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
             for pack in group.packs:
                 members = [encoded_prompts[at] for at in pack]
-                if not all(is_stored(member.prompt.prompt_id) for member in members):
+                if claim_batch(is_stored, [member.prompt.prompt_id for member in members]):
                     for scored in process_in_halves(score, members, self._report_smaller_batch):
                         yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
 
