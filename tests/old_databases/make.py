@@ -1,6 +1,6 @@
 """Dump a small store of the present version, with some rows in every table.
 
-    python tests/old_databases/make.py > tests/old_databases/0011_small.sql
+    python tests/old_databases/make.py > tests/old_databases/0012_small.sql
 
 Run once per version, when it is released; a dump that is here is never made again.
 """
@@ -114,6 +114,7 @@ def findings() -> list[list[schema.Table]]:
             schema.StoredFinding(analysis="failed", status="failed", error="too few prompts", **query),
         ],
         [
+            schema.EvaluationLease(run_id=1, prompt_id=1, holder="machine/1/0", expires=1.5),
             schema.Embedding(encoder_id=1, prompt_id=1, vector=np.array([1.0, -0.5], dtype="<f4").tobytes()),
             schema.FilterDecision(finding_id=1, prompt_id=1, kept=True),
             schema.FilterDecision(finding_id=1, prompt_id=2, kept=False),

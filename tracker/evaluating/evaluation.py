@@ -1,7 +1,8 @@
 """Evaluate a model on a benchmark: send prompts, score responses, and store the scores as they arrive.
 
 Each condition is a run. Prompts with stored scores are skipped, so that an interrupted run can be resumed. At a fixed
-batch size the result has the same bytes as an uninterrupted run, since batches are cut from all prompts.
+batch size the result has the same bytes as an uninterrupted run, since batches are cut from all prompts. Commands that
+evaluate the same run at once share it: each prompt is computed by one of them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tracker.evaluating.preparation import PreparedEvaluation, prepare
 from tracker.evaluating.response_scoring import ResponseScorer
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.score_response import SCORING
+from tracker.evaluating.sharing.run_claims import LEASE_SECONDS, RunClaims
 from tracker.evaluating.warnings import count_truncated, list_option_warnings, list_run_warnings
 from tracker.ingest.write.live.live_runs import (
     LiveRun,
@@ -53,6 +55,7 @@ def evaluate(
     progress: Progress | None = None,
     report: Callable[[str], None] = lambda _: None,
     on_run_end: Callable[[EvaluationOutcome], None] = lambda _: None,
+    lease_s: float = LEASE_SECONDS,
 ) -> tuple[EvaluationOutcome, ...]:
     """Evaluate a model on a benchmark's prompts, and store its scores.
 
@@ -62,6 +65,8 @@ def evaluate(
         progress: called with the numbers of prompts and tokens.
         report: called with messages for the user as they arise.
         on_run_end: called with the result of each condition.
+        lease_s: seconds after which another command that evaluates the same run takes over the prompts of this one, if
+            it has stopped.
 
     Returns:
         One result per condition.
@@ -77,7 +82,8 @@ def evaluate(
         model.check(rendered.prompts)
     results = []
     for condition in plan.conditions:
-        results.append(_ConditionEvaluation(engine, plan, prepared, model, condition, progress).run())
+        evaluation = _ConditionEvaluation(engine, plan, prepared, model, condition, progress)
+        results.append(evaluation.run(lease_s, report))
         on_run_end(results[-1])
     return tuple(results)
 
@@ -105,7 +111,7 @@ class _ConditionEvaluation:
             judge=model.judge,
         )
 
-    def run(self) -> EvaluationOutcome:
+    def run(self, lease_s: float, report: Callable[[str], None]) -> EvaluationOutcome:
         """Request all missing responses, and store their scores."""
         run = self._open_run()
         with transaction(self.engine, write=False) as session:
@@ -113,13 +119,19 @@ class _ConditionEvaluation:
             usage = (session.get_one(Run, run.id).settings or {}).get(USAGE) or {}
         if self.model.budget is not None:
             self.model.budget.add(usage.get("cost", 0.0))
-        done = {prompt for prompt, n_trials in before.items() if n_trials >= self.model.n_trials}
-        n_before = len(done)
+        stored = {prompt for prompt, n_trials in before.items() if n_trials >= self.model.n_trials}
+        claims = RunClaims(
+            self.engine, run.id, n_trials=self.model.n_trials, stored=stored, lease_s=lease_s, report=report
+        )
         failed: dict[int, Response] = {}
         if run.status == "partial":
-            failed = self._respond(run, done)
-            self._end_run(run, failed)
-        return self._summarize(run, failed, n_before)
+            with claims:
+                is_ended = False
+                while not is_ended:
+                    self._respond(claims, failed)
+                    failed = {prompt: failed[prompt] for prompt in sorted(failed) if prompt not in claims.stored}
+                    is_ended = self._end_run(run, failed, claims)
+        return self._summarize(run, failed, len(claims.evaluated))
 
     def _open_run(self) -> LiveRun:
         prompt_options = self.plan.prompts
@@ -173,35 +185,43 @@ class _ConditionEvaluation:
                 model_facts=self.model.facts,
             )
 
-    def _respond(self, run: LiveRun, done: set[int]) -> dict[int, Response]:
-        """Collect, score and store the missing responses; return those without an answer, by prompt."""
-        failed: dict[int, Response] = {}
+    def _respond(self, claims: RunClaims, failed: dict[int, Response]) -> None:
+        """Collect, score and store the missing responses of this command and of those that stop before they store
+        theirs; add those without an answer to ``failed``.
+        """
         n_tokens = 0
-        self._report_progress(done, n_tokens)
-        responses = self.model.backend.respond(self.prompts, done.__contains__)
-        with closing(responses):  # type: ignore[type-var]
-            for portion in _group_portions(_group_trials(responses, self.model.n_trials)):
-                n_tokens += sum(response.n_tokens_read + response.n_tokens_written for response in portion)
-                fresh = [response for response in portion if response.prompt_id not in done]
-                rows = self.scorer.score(fresh, failed)
-                if rows:
-                    with transaction(self.engine, exclusive=True) as session:
-                        add_responses(session, run.id, rows)
-                    done |= {row.prompt_id for row in rows}
-                self._report_progress(done, n_tokens)
-        return {prompt: response for prompt, response in failed.items() if prompt not in done}
+        self._report_progress(claims, n_tokens)
+        prompt_ids = [prompt.prompt_id for prompt in self.prompts]
+        while True:
+            n_known, n_claimed = claims.n_known, claims.n_claimed
+            responses = self.model.backend.respond(self.prompts, claims)
+            with closing(responses):  # type: ignore[type-var]
+                for portion in _group_portions(_group_trials(responses, self.model.n_trials)):
+                    n_tokens += sum(response.n_tokens_read + response.n_tokens_written for response in portion)
+                    fresh = [response for response in portion if not claims(response.prompt_id)]
+                    rows = self.scorer.score(fresh, failed)
+                    claims.store(rows, {response.prompt_id for response in fresh})
+                    claims.failed |= failed.keys()
+                    self._report_progress(claims, n_tokens)
+            is_stuck = claims.n_claimed > n_claimed and claims.n_known == n_known
+            can_claim = not is_stuck and claims.wait(prompt_ids)
+            self._report_progress(claims, n_tokens)
+            if not can_claim:
+                return
 
-    def _report_progress(self, done: set[int], n_tokens: int) -> None:
+    def _report_progress(self, claims: RunClaims, n_tokens: int) -> None:
         if self.progress:
-            self.progress(len(done), len(self.prompts), n_tokens)
+            self.progress(len(claims.stored), len(self.prompts), n_tokens)
 
-    def _end_run(self, run: LiveRun, failed: Mapping[int, Response]) -> None:
-        """Mark the run complete, unless prompts are to be evaluated again."""
+    def _end_run(self, run: LiveRun, failed: Mapping[int, Response], claims: RunClaims) -> bool:
+        """Mark the run complete, unless prompts are to be evaluated again; return False if others still evaluate it."""
         skipped = Counter(self.rendered.skipped)
         unanswered = sorted(prompt for prompt, response in failed.items() if not response.is_too_long)
-        if unanswered and self.plan.errored is None:
-            return
+        if (unanswered and self.plan.errored is None) or not claims.is_open:
+            return True
         with transaction(self.engine, exclusive=True) as session:
+            if claims.is_shared(session):
+                return False
             if self.plan.errored == "wrong":
                 names = [name for name in self.prepared.metrics if not name.startswith("gold_probability")]
                 wrong, error = dict.fromkeys(names, 0.0), (("", None, None, "error"),)
@@ -215,8 +235,9 @@ class _ConditionEvaluation:
             skipped["longer than the model's context"] += len(failed) - len(unanswered)
             skipped["no answer, scored as wrong" if self.plan.errored == "wrong" else "no answer"] += len(unanswered)
             complete_run(session, run.id, skipped)
+        return True
 
-    def _summarize(self, run: LiveRun, failed: Mapping[int, Response], n_before: int) -> EvaluationOutcome:
+    def _summarize(self, run: LiveRun, failed: Mapping[int, Response], n_new: int) -> EvaluationOutcome:
         with transaction(self.engine, write=False) as session:
             stored = session.get_one(Run, run.id)
             usage = (stored.settings or {}).get(USAGE) or {}
@@ -235,7 +256,7 @@ class _ConditionEvaluation:
                 splits=self.prepared.splits,
                 is_complete=stored.status != "partial",
                 n_prompts=len(self.prompts),
-                n_new=max(0, n_scored - n_before),
+                n_new=n_new,
                 means=means,
                 n_truncated=n_truncated,
                 at_most=bound_means(means, n_truncated, n_scored, self.model.n_trials),

@@ -97,8 +97,9 @@ class Answer(Table, table=True):
     run_id: int = column("the run", key=True, to="run.id", cascade=True)
     prompt_id: int = column("the prompt", key=True, to="prompt.id")
     extraction: str = column(
-        "how the answer was extracted; '' is the only or default method. reasoning, finish_reason and judge hold what "
-        "the model wrote before its answer, why the text ended (if not by itself), and a judge's verdict",
+        "how the answer was extracted; '' is the only or default method. reasoning, finish_reason, judge and "
+        "judge_prompt hold what the model wrote before its answer, why the text ended, a judge's verdict, and the "
+        "prompt of the judge",
         key=True,
     )
     trial: int = column("0 for the first answer to the prompt, 1 for the second, ...", key=True)
@@ -107,6 +108,21 @@ class Answer(Table, table=True):
     status: str = column(
         "ok, error (the model failed), empty (nothing could be extracted), truncated (at the maximum number of tokens)",
         default="ok",
+    )
+
+
+class EvaluationLease(Table, table=True):
+    """A prompt of an unfinished run that a command is evaluating."""
+
+    __tablename__ = "evaluation_lease"
+    __table_args__ = ({"comment": "A prompt of an unfinished run that a command is evaluating"},)
+    run_id: int = column("the run that is being evaluated", key=True, to="run.id", cascade=True)
+    prompt_id: int = column("the prompt", key=True, to="prompt.id", cascade=True, index=True)
+    holder: str = column("the command that evaluates the prompt: machine, process and a random number")
+    expires: float = column(
+        "when another command may evaluate the prompt: seconds since 1970-01-01 UTC, by the clock of the database "
+        "server, or of the machine for SQLite",
+        kind=Double,
     )
 
 

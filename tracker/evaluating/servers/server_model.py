@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.evaluating.option_values import METHODS
 from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.responses import CONVERSATION_TOKENS, Response, Sampling
+from tracker.evaluating.responses import CONVERSATION_TOKENS, Response, Sampling, claim_each
 from tracker.evaluating.scoring.options import MAX_UNLISTED_SHARE
 from tracker.evaluating.servers.address import Address, ApiKey, list_address_warnings, read_address, read_key
 from tracker.evaluating.servers.api_capabilities import Api, ApiCapabilities, detect_capabilities
@@ -73,7 +74,7 @@ class ServerModel:
         missing = [prompt for prompt in prompts if not is_stored(prompt.prompt_id)]
         n_examples = {prompt.prompt_id: len(prompt.examples) for prompt in missing}
         pool = WorkerPool(work=self._process, connect=self._client.connection, n_threads=self._concurrency)
-        outcomes = pool.process(missing)
+        outcomes = pool.process(missing, partial(claim_each, is_stored))
         try:
             for portion in outcomes:
                 for outcome in portion:

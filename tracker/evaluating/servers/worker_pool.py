@@ -6,6 +6,7 @@ import contextlib
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -29,6 +30,9 @@ SECONDS_TO_END = 2.0
 Results: TypeAlias = "queue.SimpleQueue[PromptOutcome | BaseException | None]"
 """Items from the threads: outcomes, exceptions, and None when a thread ends."""
 Work = Callable[[RenderedPrompt, Connection, threading.Event], PromptOutcome]
+Claim = Callable[[Sequence[int]], Sequence[int]]
+PROMPTS_PER_CLAIM = 16
+"""Least number of prompts that are claimed at once."""
 
 
 @dataclass(kw_only=True)
@@ -47,11 +51,18 @@ class WorkerPool:
     n_threads: int
     max_failures: int = MAX_FAILURES_IN_ROW
 
-    def process(self, prompts: Sequence[RenderedPrompt]) -> Iterator[list[PromptOutcome]]:
-        """Yield the outcome of each prompt exactly once, in order of completion.
+    def process(
+        self, prompts: Sequence[RenderedPrompt], claim: Claim = lambda prompt_ids: prompt_ids
+    ) -> Iterator[list[PromptOutcome]]:
+        """Yield the outcome of each claimed prompt exactly once, in order of completion.
 
         If the iterator is closed, interrupted or fails, it first stops the threads and closes running requests.
         Outcomes received before an interrupt or error are yielded before it is raised.
+
+        Args:
+            prompts: the prompts.
+            claim: returns those of some prompts that are to be sent, by key; called by the threads, a few prompts at a
+                time.
 
         Raises:
             ServerError: no request will succeed. Final prompts that the server did not answer are not yielded, so that
@@ -59,10 +70,9 @@ class WorkerPool:
         """
         stop = threading.Event()
         results: Results = queue.SimpleQueue()
-        queued: queue.SimpleQueue[RenderedPrompt] = queue.SimpleQueue()
-        for prompt in prompts:
-            queued.put(prompt)
-        connections = [self.connect() for _ in range(min(self.n_threads, len(prompts)))]
+        n_threads = min(self.n_threads, len(prompts))
+        queued = _PromptQueue(prompts, claim, max(PROMPTS_PER_CLAIM, n_threads))
+        connections = [self.connect() for _ in range(n_threads)]
         threads = [
             threading.Thread(
                 target=self._run_thread, args=(connection, queued, results, stop), daemon=True, name=f"request-{n}"
@@ -112,20 +122,43 @@ class WorkerPool:
     def _run_thread(
         self,
         connection: Connection,
-        queued: queue.SimpleQueue[RenderedPrompt],
+        queued: _PromptQueue,
         results: Results,
         stop: threading.Event,
     ) -> None:
         try:
             while not stop.is_set():
-                results.put(self.work(queued.get_nowait(), connection, stop))
-        except (queue.Empty, HaltedError):
+                prompt = queued.pop()
+                if prompt is None:
+                    break
+                results.put(self.work(prompt, connection, stop))
+        except HaltedError:
             pass
         except BaseException as error:  # noqa: BLE001 - raised where results are collected
             results.put(error)
         finally:
             connection.close()
             results.put(None)
+
+
+class _PromptQueue:
+    """Prompts to send, claimed in small portions by the thread that finds none."""
+
+    def __init__(self, prompts: Sequence[RenderedPrompt], claim: Claim, n_per_claim: int) -> None:
+        self._prompts, self._claim, self._n_per_claim = prompts, claim, n_per_claim
+        self._n_looked_at = 0
+        self._claimed: deque[RenderedPrompt] = deque()
+        self._lock = threading.Lock()
+
+    def pop(self) -> RenderedPrompt | None:
+        """Remove and return the next prompt; None if there is none."""
+        with self._lock:
+            while not self._claimed and self._n_looked_at < len(self._prompts):
+                part = self._prompts[self._n_looked_at : self._n_looked_at + self._n_per_claim]
+                self._n_looked_at += len(part)
+                chosen = set(self._claim([prompt.prompt_id for prompt in part]))
+                self._claimed += [prompt for prompt in part if prompt.prompt_id in chosen]
+            return self._claimed.popleft() if self._claimed else None
 
 
 class _OutcomeBuffer:

@@ -39,6 +39,13 @@ encoder = sa.table(
     sa.column("template", sa.String()),
     sa.column("dimensions", sa.Integer()),
 )
+evaluation_lease = sa.table(
+    "evaluation_lease",
+    sa.column("run_id", sa.Integer()),
+    sa.column("prompt_id", sa.Integer()),
+    sa.column("holder", sa.String()),
+    sa.column("expires", sa.Double()),
+)
 filter_decision = sa.table(
     "filter_decision",
     sa.column("finding_id", sa.Integer()),

@@ -1,8 +1,9 @@
 """Storage of a run during its evaluation, one portion of responses at a time.
 
 Each portion is one exclusive transaction of the caller, so an interrupted process loses at most its last portion and
-leaves nothing to clean up. If two processes evaluate the same run, their portions alternate; stored responses are
-skipped, and contradictory ones raise.
+leaves nothing to clean up. Commands that evaluate the same run share its prompts by
+`tracker.ingest.write.live.leases`. Without leases their portions alternate; stored responses are skipped, and
+contradictory ones raise.
 """
 
 from __future__ import annotations
@@ -150,6 +151,7 @@ def complete_run(
     if run.status != "partial":
         return
     run.status, run.reason, run.ingested = "complete", reason, now()
+    session.execute(sa.delete(metadata.tables["evaluation_lease"]).where(sa.column("run_id") == run_id))
     if missing := {why: n for why, n in (unanswered or {}).items() if n}:
         run.settings = {**(run.settings or {}), SKIPPED: make_storable_json(missing)}
     session.flush()

@@ -1,0 +1,1 @@
+"""Evaluation of one run by several commands at once."""
