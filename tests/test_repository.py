@@ -71,6 +71,9 @@ USED_THROUGH_ARROW = {"pandas"}
 STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
 FORMULAS = Path("tracker/evaluating/scoring/math_equality.py")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
+INSPECT, LM_EVAL = Path("tracker/integrations/inspect.py"), Path("tracker/integrations/lm_eval.py")
+WITH_INSPECT = {"anyio", "fsspec"}
+"""What Inspect runs on, and writes its logs with."""
 
 
 @pytest.fixture(scope="class")
@@ -98,7 +101,7 @@ class TestDependencies:
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        separate, requesting = (STRENGTHS, DATA_SETS), evaluating(modules)
+        separate, requesting = (STRENGTHS, DATA_SETS, INSPECT, LM_EVAL), evaluating(modules)
         core = [tree for path, tree in modules.items() if path not in requesting and path not in separate]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [item for item in imported if not item & CORE] == []
@@ -139,6 +142,19 @@ class TestDependencies:
         assert [item for item in imported if not item & (CORE | HUB)] == []
         assert HUB - set().union(*imported) == set()
         assert [provider for provider in providers(modules[DATA_SETS].body) if provider & HUB] == []
+
+    @pytest.mark.parametrize(("module", "extra"), [(INSPECT, "inspect"), (LM_EVAL, "lm-eval")])
+    def test_each_hook_needs_the_extra_of_its_harness(
+        self, modules: dict[Path, ast.Module], module: Path, extra: str
+    ) -> None:
+        imported = providers(ast.walk(modules[module]))
+        harness = declared(PROJECT["optional-dependencies"][extra])
+        assert harness <= set().union(*imported) <= CORE | harness | WITH_INSPECT
+        assert module != LM_EVAL or not any(provider & harness for provider in providers(modules[module].body))
+
+    def test_inspect_finds_its_hook(self, modules: dict[Path, ast.Module]) -> None:
+        (entry,) = PROJECT["entry-points"]["inspect_ai"].values()
+        assert Path(*entry.split(".")).with_suffix(".py") == INSPECT
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ Its import sets environment variables, and an evaluation seeds every global gene
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,25 @@ def _requested(model: Any, pairs: list[list[str]]) -> list[float]:
     return [logprob for logprob, _ in model.loglikelihood(requests, disable_tqdm=True)]
 
 
+def _stored(model: Any, tasks: list[dict[str, Any]], folder: Path, name: str) -> None:
+    """Evaluate as users do; the files that the command line writes, and a store with what the callback stores."""
+    from lm_eval.loggers import EvaluationTracker
+    from lm_eval.tasks import TaskManager
+
+    from tracker.integrations.lm_eval import simple_evaluate, store_results
+
+    database, writer = f"sqlite:///{folder}/stored.db", EvaluationTracker(output_path=str(folder / "written"))
+    options = {"tasks": tasks, "task_manager": TaskManager(include_defaults=False), "bootstrap_iters": 100}
+    options |= {"model_args": {"pretrained": name}, "evaluation_tracker": writer, "verbosity": "ERROR"}
+    results = simple_evaluate(model, database=database, output_path=folder / "kept", **options)
+    shutil.copy(folder / "stored.db", folder / "again.db")
+    store_results(results, database=f"sqlite:///{folder}/again.db")
+    samples = results.pop("samples")
+    writer.save_results_aggregated(results=results, samples=samples)
+    for task, rows in samples.items():
+        writer.save_results_samples(task_name=task, samples=rows)
+
+
 def main(job: Path, results: Path) -> None:
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
@@ -79,6 +99,8 @@ def main(job: Path, results: Path) -> None:
             "samples": _answered(model, tasks),
             "requests": _requested(model, job_settings["requests"]),
         }
+        if family == job_settings["stored"]:
+            _stored(model, job_settings["tasks"], results.parent, f"org/{family}")
     results.write_text(json.dumps(answers))
 
 

@@ -6,6 +6,8 @@ import importlib.util
 import json
 import os
 import random
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,9 @@ from filelock import FileLock
 from harness_peer import task_config
 from language_model_files import CONTEXT, corpus
 from numpy.typing import NDArray
+from stored_contents import contents
 
+import tracker
 from tracker.evaluating.local.loading import LanguageModel, load_language_model
 from tracker.evaluating.local.option_scorer import OptionScorer
 from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
@@ -125,6 +129,7 @@ def _run_peer(folder: Path, rows: list[dict[str, Any]], language_model_folders: 
             task_config("letters", prompts, examples, letters, OPTIONS_FORMAT),
         ],
         "requests": [*ODD.values(), _long_pair()],
+        "stored": FAMILIES[0],
     }
     (folder / "job.json").write_text(json.dumps(job))
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hub")}
@@ -198,3 +203,41 @@ class TestAgainstReference:
     def test_that_prompt_is_longer_than_the_model_reads(self, model: LanguageModel) -> None:
         assert model.context == CONTEXT
         assert len(model.tokenizer(_long_pair()[0])["input_ids"]) > CONTEXT + 1
+
+
+class TestStoredResults:
+    """What `tracker.integrations.lm_eval` stores of an evaluation by the peer."""
+
+    @pytest.fixture
+    def folder(self, peer: Any, folder_of_all_workers: Path) -> Path:
+        return folder_of_all_workers / "peer"
+
+    @staticmethod
+    def imported(folder: Path, url: str) -> str:
+        with tracker.open(url) as store:
+            (result,) = store.ingest(folder)
+        return result.summary()
+
+    def test_it_equals_the_import_of_what_the_command_line_writes(self, folder: Path, tmp_path: Path) -> None:
+        stored, by_hand = contents(f"sqlite:///{folder}/stored.db"), f"sqlite:///{tmp_path}/by_hand.db"
+        summary = self.imported(folder / "written", by_hand)
+        assert f"{2 * N_PROMPTS} new prompts" in summary
+        assert len(stored["score"]) == 2 * N_PROMPTS * 3
+        assert without_times(stored) == without_times(contents(by_hand))
+
+    def test_a_later_import_of_its_files_changes_nothing(self, folder: Path, tmp_path: Path) -> None:
+        url = f"sqlite:///{shutil.copy(folder / 'stored.db', tmp_path)}"
+        before = contents(url)
+        assert self.imported(folder / "kept", url).endswith("ingested before, nothing changed")
+        assert contents(url) == before
+
+    def test_results_are_stored_once(self, folder: Path) -> None:
+        stored, again = (contents(f"sqlite:///{folder}/{name}.db") for name in ("stored", "again"))
+        for table in ("run", "prompt", "score", "answer", "task_score"):
+            assert stored[table] == again[table]
+
+
+def without_times(stored: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Contents without what differs between two files of one evaluation: time stamps and digests."""
+    times = r"\d{4}-\d\d-\d\dT[\d.-]+|\b[0-9a-f]{64}\b"
+    return {table: [re.sub(times, "", row) for row in rows] for table, rows in stored.items()}
