@@ -15,7 +15,7 @@ from tracker.errors import SuffrageError
 from tracker.ingest.write.live.leases import (
     LeaseHolder,
     claim_prompts,
-    find_held,
+    find_leased,
     has_other_leases,
     load_lease_state,
     make_holder_name,
@@ -114,12 +114,12 @@ class RunClaims:
         if not prompt_ids:
             return
         with transaction(self._engine, exclusive=True) as session:
-            held = find_held(session, self._holder, {row.prompt_id for row in rows})
-            if kept := [row for row in rows if row.prompt_id in held]:
+            leased = find_leased(session, self._holder, {row.prompt_id for row in rows})
+            if kept := [row for row in rows if row.prompt_id in leased]:
                 add_responses(session, self._holder.run_id, kept)
             release_leases(session, self._holder, prompt_ids)
-        self.stored |= held
-        self.evaluated |= held
+        self.stored |= leased
+        self.evaluated |= leased
 
     def wait(self, prompt_ids: Sequence[int]) -> bool:
         """Wait while other commands evaluate prompts; return whether this one can claim missing prompts.

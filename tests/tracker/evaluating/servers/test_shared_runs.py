@@ -270,5 +270,5 @@ class TestAgainstReference:
                     else:
                         leases.release_leases(session, holders[who], requested)
                         owners = {at: o for at, o in owners.items() if not (at in requested and o[0] == who)}
-                    held = leases.find_held(session, holders[who], range(1, 6))
-                    assert held == {at for at, (owner, _) in owners.items() if owner == who}
+                    leased = leases.find_leased(session, holders[who], range(1, 6))
+                    assert leased == {at for at, (owner, _) in owners.items() if owner == who}

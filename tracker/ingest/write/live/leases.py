@@ -125,15 +125,15 @@ def claim_prompts(session: Session, holder: LeaseHolder, prompt_ids: Sequence[in
     return LeaseState(is_open=state.is_open, stored=state.stored, busy=state.busy, free=tuple(claimed))
 
 
-def find_held(session: Session, holder: LeaseHolder, prompt_ids: Collection[int]) -> set[int]:
+def find_leased(session: Session, holder: LeaseHolder, prompt_ids: Collection[int]) -> set[int]:
     """Return the prompts whose leases the holder still has; another command may have taken over expired ones."""
-    held: set[int] = set()
+    leased: set[int] = set()
     for part in split_keys(prompt_ids):
         query = sa.select(LEASE.c.prompt_id).where(
             LEASE.c.run_id == holder.run_id, LEASE.c.holder == holder.name, LEASE.c.prompt_id.in_(part)
         )
-        held.update(prompt_id for (prompt_id,) in fetch_raw_rows(session, query))
-    return held
+        leased.update(prompt_id for (prompt_id,) in fetch_raw_rows(session, query))
+    return leased
 
 
 def renew_leases(session: Session, holder: LeaseHolder) -> None:
