@@ -1,41 +1,30 @@
 """Compute the log-probability of each option after its prompt with a local model.
 
 Prompts are packed one after another into rows, and a common prefix is computed once and cached. Not every model
-computes packed rows correctly. This is tested on a row of copies of the shortest prompt; models that fail compute each
-option separately.
+computes packed rows correctly. This is tested on rows of copies of a prompt; models that fail compute each option
+separately. So do all models for prompts whose length decides how positions are encoded.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.local.memory import is_out_of_memory, process_in_halves
-from tracker.evaluating.local.packing import PrefixGroup, count_computed_tokens, group_by_prefix, pack_row
+from tracker.evaluating.local.memory import process_in_halves
+from tracker.evaluating.local.packing import PrefixGroup, count_computed_tokens, group_by_prefix
 from tracker.evaluating.local.padded_rows import score_option_by_option
-from tracker.evaluating.local.tokens import Context, EncodedPrompt, Ids, describe_excess, encode_prompts
+from tracker.evaluating.local.row_masks import find_rope_limit
+from tracker.evaluating.local.row_scorer import MaskRoute, RowInFlight, RowScorer, choose_route
+from tracker.evaluating.local.tokens import Context, EncodedPrompt, describe_excess, encode_prompts
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, claim_batch
 
 TOKENS_TOGETHER = {"cpu": 512}
 ACCELERATOR_TOKENS_TOGETHER = 2_048
 """Default number of tokens computed together on an accelerator."""
-TOLERANCE = {"float32": 1e-3, "float64": 1e-3, "bfloat16": 0.08, "float16": 0.02}
-"""Tolerance of a token's log-probability, by dtype. The order of summation alone stays below it. Of 30 kinds of small
-models with random weights, those that support packed rows deviated by at most 0.009 (bfloat16) and 0.001 (float16),
-the others by at least 0.1.
-"""
-MAX_TEST_CONTEXT = 64
-"""Maximum tokens of a context for the test of packed rows."""
-MAX_TEST_ROW = 4_096
-"""Maximum tokens of the row on which a model is tested."""
-WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
-"""Names in model configurations of the attention window of sliding-window layers."""
 
 
 class OptionScorer:
@@ -117,93 +106,70 @@ class OptionScorer:
         ]
         if missing := [response for response in too_long if not is_stored(response.prompt_id)]:
             yield missing
-        if fits:
-            score = self._score_together if self._supports_rows(fits) else self._score_separately
-            yield from score(fits, is_stored)
+        together, alone = self._partition(fits)
+        if alone:
+            yield from self._score_separately(alone, is_stored, one_row_each=True)
+        if together:
+            route = None if self.model.is_encoder_decoder else choose_route(self.model, together, self.budget)
+            if route is not None:
+                yield from self._score_together(together, is_stored, route)
+            else:
+                if not self.model.is_encoder_decoder:
+                    self.report(
+                        f"{self.model.name} cannot compute several prompts in one row: options are computed "
+                        "separately, which is slower"
+                    )
+                yield from self._score_separately(together, is_stored)
+
+    def _partition(self, encoded_prompts: Sequence[EncodedPrompt]) -> tuple[list[EncodedPrompt], list[EncodedPrompt]]:
+        """Return the prompts that may share a row, and those whose length decides how positions are encoded."""
+        limit = None if self.model.is_encoder_decoder else find_rope_limit(self.model.model.config)
+        alone = [encoded for encoded in encoded_prompts if limit is not None and encoded.length > limit]
+        if alone:
+            self.report(
+                f"{self.model.name} encodes positions differently beyond {limit:,} tokens: the options of "
+                f"{len(alone):,} prompts are computed separately, which is slower"
+            )
+        return [encoded for encoded in encoded_prompts if limit is None or encoded.length <= limit], alone
 
     def _score_together(
-        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
+        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool], route: MaskRoute
     ) -> Iterator[list[Response]]:
-        for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
-            yield from self._score_group(group, encoded_prompts, is_stored)
+        rows = self._submit_rows(encoded_prompts, is_stored, route)
+        if self.model.device == "cpu":
+            yield from map(self._make_responses, rows)
+            return
+        last: RowInFlight | None = None
+        for row in rows:  # the next row is prepared and enqueued while the device computes the last one
+            if last is not None:
+                yield self._make_responses(last)
+            last = row
+        if last is not None:
+            yield self._make_responses(last)
 
-    def _score_group(
-        self, group: PrefixGroup, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
-    ) -> Iterator[list[Response]]:
-        rows: _RowScorer | None = None
-        for pack in group.packs:
-            members = [encoded_prompts[at] for at in pack]
-            if not claim_batch(is_stored, [member.prompt.prompt_id for member in members]):
-                continue
-            rows = rows or _RowScorer(self.model, group.prefix)
-            for scored in process_in_halves(rows.compute_logprobs, members, self._report_smaller_batch):
-                yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
+    def _submit_rows(
+        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool], route: MaskRoute
+    ) -> Iterator[RowInFlight]:
+        for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
+            rows: RowScorer | None = None
+            for members in _claim_packs(group, encoded_prompts, is_stored):
+                rows = rows or RowScorer(self.model, group.prefix, route)
+                yield from process_in_halves(rows.submit, members, self._report_smaller_batch)
+
+    def _make_responses(self, row: RowInFlight) -> list[Response]:
+        return [self._make_response(encoded, logprobs) for encoded, logprobs in row.collect()]
 
     def _score_separately(
-        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
+        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool], *, one_row_each: bool = False
     ) -> Iterator[list[Response]]:
         def score(members: Sequence[EncodedPrompt]) -> list[tuple[EncodedPrompt, NDArray[np.float64]]]:
-            return list(zip(members, score_option_by_option(self.model, members), strict=True))
+            logprobs = score_option_by_option(self.model, members, one_row_each=one_row_each)
+            return list(zip(members, logprobs, strict=True))
 
         for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
-            for pack in group.packs:
-                members = [encoded_prompts[at] for at in pack]
-                if claim_batch(is_stored, [member.prompt.prompt_id for member in members]):
-                    for scored in process_in_halves(score, members, self._report_smaller_batch):
-                        yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
-
-    def _supports_rows(self, encoded_prompts: Sequence[EncodedPrompt]) -> bool:
-        """Return whether the model computes the same numbers for packed prompts as for each option separately."""
-        if self.model.is_encoder_decoder:
-            return False
-        longest = max(encoded.length for encoded in encoded_prompts)
-        window = _find_window(self.model.model.config)
-        if window is not None and longest >= window:
-            self.report(
-                f"{self.model.name} has an attention window of {window:,} tokens, shorter than the longest prompt: "
-                "options are computed separately, which is slower"
-            )
-            return False
-        short = min(encoded_prompts, key=lambda encoded: encoded.length).shorten(MAX_TEST_CONTEXT)
-        if not self._measure_row_error(short, min(self.budget + longest, MAX_TEST_ROW)) <= 1:
-            self.report(
-                f"{self.model.name} cannot compute several prompts in one row: options are computed separately, "
-                "which is slower"
-            )
-            return False
-        return True
-
-    def _measure_row_error(self, short: EncodedPrompt, n_tokens: int) -> float:
-        """Return the error of a prompt in a packed row, relative to the tolerance; infinite if rows cannot be computed.
-
-        The row is filled with copies, because models that count a window or positions along the row are wrong only far
-        from its beginning.
-        """
-        prefix = short.context.ids[: len(short.context.ids) // 2]
-        n_copies = max(2, n_tokens // count_computed_tokens(short, len(prefix)))
-        by_itself = score_option_by_option(self.model, [short])[0]
-        n_summed = np.sqrt([len(option) for option in short.options])  # rounding errors add up like a random walk
-        far = 0.0
-        try:
-            for option_logprobs in process_in_halves(
-                _RowScorer(self.model, prefix).compute_logprobs, [short] * n_copies
-            ):
-                far = max(
-                    far, *(float(np.sqrt((((n - by_itself) / n_summed) ** 2).mean())) for _, n in option_logprobs)
-                )
-        except (
-            TypeError,
-            ValueError,
-            RuntimeError,
-            AttributeError,
-            KeyError,
-            IndexError,
-            NotImplementedError,
-        ) as error:
-            if is_out_of_memory(error):
-                raise
-            return np.inf
-        return far / TOLERANCE.get(self.model.dtype, TOLERANCE["bfloat16"])
+            for members in _claim_packs(group, encoded_prompts, is_stored):
+                for scored in process_in_halves(score, members, self._report_smaller_batch):
+                    yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
 
     def _make_response(self, encoded: EncodedPrompt, logprobs: NDArray[np.float64]) -> Response:
         return Response(
@@ -217,52 +183,14 @@ class OptionScorer:
         self.report(f"out of memory; continuing with {n} prompts per batch")
 
 
-class _RowScorer:
-    """Computes packed rows of prompts after a prefix that is computed once.
-
-    Args:
-        model: computes the rows.
-        prefix: tokens of the prefix; may be empty.
-    """
-
-    def __init__(self, model: LanguageModel, prefix: Ids) -> None:
-        self.model, self.n_prefix = model, len(prefix)
-        self.keeps = "logits_to_keep" in inspect.signature(model.model.forward).parameters
-        self.cache: Any = None
-        if prefix:
-            import torch
-
-            with torch.inference_mode():
-                ids = torch.tensor([prefix], device=model.device)
-                last_logits = {"logits_to_keep": 1} if self.keeps else {}
-                self.cache = model.model(input_ids=ids, use_cache=True, **last_logits).past_key_values
-
-    def compute_logprobs(self, members: Sequence[EncodedPrompt]) -> list[tuple[EncodedPrompt, NDArray[np.float64]]]:
-        """Return the log-probabilities of the options of each prompt, ``(n_options,)`` each."""
-        import torch
-
-        row = pack_row(members, self.n_prefix)
-        device = self.model.device
-        places, back = np.unique(row.predictors, return_inverse=True)
-        predictor_places = torch.from_numpy(places).to(device)
-        kind = self.model.model.dtype
-        allowed = torch.from_numpy(row.attention_mask(self.n_prefix)).to(device)
-        mask = torch.zeros(allowed.shape, dtype=kind, device=device).masked_fill_(~allowed, torch.finfo(kind).min)
-        with torch.inference_mode():
-            out = self.model.model(
-                input_ids=torch.from_numpy(row.ids)[None].to(device),
-                position_ids=torch.from_numpy(row.positions)[None].to(device),
-                attention_mask=mask[None, None],
-                past_key_values=_copy_cache(self.cache),
-                use_cache=self.cache is not None,
-                **({"logits_to_keep": predictor_places} if self.keeps else {}),
-            )
-            logits = out.logits[0] if self.keeps else out.logits[0, predictor_places]
-            logits = logits.float()
-            at = torch.from_numpy(back).to(device)
-            targets = torch.from_numpy(row.targets).to(device)
-            option_logprobs = logits[at, targets] - logits.logsumexp(dim=-1)[at]
-        return list(zip(members, row.sum_by_option(option_logprobs.double().cpu().numpy()), strict=True))
+def _claim_packs(
+    group: PrefixGroup, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
+) -> Iterator[list[EncodedPrompt]]:
+    """Claim the packs of a group one after another; yield those to compute."""
+    for pack in group.packs:
+        members = [encoded_prompts[at] for at in pack]
+        if claim_batch(is_stored, [member.prompt.prompt_id for member in members]):
+            yield members
 
 
 def _find_shared_beginning(encoded: EncodedPrompt) -> tuple[str, str] | None:
@@ -272,29 +200,6 @@ def _find_shared_beginning(encoded: EncodedPrompt) -> tuple[str, str] | None:
             if len(before) < len(ids) and ids[: len(before)] == before:
                 return short, long
     return None
-
-
-def _find_window(config: Any) -> int | None:
-    """Return the attention window of sliding-window layers in tokens; None if every layer attends to all tokens."""
-    text = config.get_text_config()
-    sizes = [getattr(text, name, None) for name in WINDOWS]
-    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
-    if isinstance(rope, Mapping) and rope.get("rope_type", rope.get("type")) in ("longrope", "dynamic"):
-        # beyond that length all positions are encoded differently, and the row's length decides
-        usual = getattr(text, "original_max_position_embeddings", None) or text.max_position_embeddings
-        sizes.append(rope.get("original_max_position_embeddings") or usual)
-    return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)
-
-
-def _copy_cache(cache: Any) -> Any:
-    """Return a copy of the prefix's keys and values; appending to the copy does not change the original."""
-    import copy
-
-    if cache is None:
-        return None
-    copied = copy.copy(cache)
-    copied.layers = [copy.copy(layer) for layer in cache.layers]
-    return copied
 
 
 def _make_too_long_response(encoded: EncodedPrompt, model: LanguageModel) -> Response:

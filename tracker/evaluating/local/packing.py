@@ -58,14 +58,6 @@ class PackedRow:
     shared: NDArray[np.bool_]
     n_options: tuple[int, ...]
 
-    def attention_mask(self, n_prefix: int) -> NDArray[np.bool_]:
-        """Return the attention mask, ``(s, n_prefix + s)``."""
-        s = len(self.ids)
-        mask = self.owner[:, None] == self.owner[None, :]
-        mask &= (self.branch[None, :] == -1) | (self.branch[:, None] == self.branch[None, :])
-        mask &= np.tri(s, dtype=bool)
-        return np.concatenate([np.ones((s, n_prefix), dtype=bool), mask], axis=1)
-
     def sum_by_option(self, logprobs: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return the log-probability of each option, by prompt.
 

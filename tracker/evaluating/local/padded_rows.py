@@ -13,7 +13,9 @@ from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.tokens import EncodedPrompt, Ids
 
 
-def score_option_by_option(model: LanguageModel, members: Sequence[EncodedPrompt]) -> list[NDArray[np.float64]]:
+def score_option_by_option(
+    model: LanguageModel, members: Sequence[EncodedPrompt], *, one_row_each: bool = False
+) -> list[NDArray[np.float64]]:
     """Return the log-probabilities of the options of each prompt, ``(n_options,)`` each.
 
     Options that differ only in their last token share a row.
@@ -21,7 +23,10 @@ def score_option_by_option(model: LanguageModel, members: Sequence[EncodedPrompt
     Args:
         model: scores the options.
         members: the prompts.
+        one_row_each: whether each row is computed by itself, because the length of the longest row changes others.
     """
+    if one_row_each:
+        return [np.array([_score_alone(model, member, option) for option in member.options]) for member in members]
     rows: dict[tuple[int, Ids], int] = {}
     for number, prompt in enumerate(members):
         for option in prompt.options:
@@ -35,6 +40,15 @@ def score_option_by_option(model: LanguageModel, members: Sequence[EncodedPrompt
         np.array([score(rows[number, option[:-1]], option) for option in prompt.options])
         for number, prompt in enumerate(members)
     ]
+
+
+def _score_alone(model: LanguageModel, member: EncodedPrompt, option: Ids) -> float:
+    """Return the log-probability of an option, computed as by a model that was just loaded."""
+    import torch
+
+    with torch.inference_mode():  # a short text makes dynamic encodings forget the longest text so far
+        model.model(input_ids=torch.tensor([member.context.ids[:1]], device=model.device), use_cache=False)
+    return float(_make_causal_scorer(model, [member], [(0, option[:-1])])(0, option))
 
 
 def _make_causal_scorer(model: LanguageModel, members: Sequence[EncodedPrompt], rows: Sequence[tuple[int, Ids]]) -> Any:

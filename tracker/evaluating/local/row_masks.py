@@ -1,0 +1,159 @@
+"""Attention masks of packed rows, built on the device from a few vectors.
+
+A token of a row attends to the prefix, to the tokens of its prompt before it, and to those of its option before it.
+Within these, a window or a chunk counts the positions in the text, not the places in the row.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+MaskFunction = Callable[[Any, Any, Any, Any], Any]
+"""Whether a query attends to a key, from the indices of batch, head, query and key; as in transformers."""
+IMPLEMENTATIONS = ("sdpa", "eager", "flex_attention")
+"""Implementations of attention whose masks are replaced."""
+ALIGNMENT = 16
+"""Rows of a mask begin at multiples of this number of elements, as fast attention kernels require."""
+WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
+"""Names in model configurations of the attention window of sliding-window layers."""
+
+
+@dataclass(kw_only=True, eq=False)
+class RowLayout:
+    """Where the tokens of a row stand, on the device of the model.
+
+    Attributes:
+        owner: ``(n_prefix + s,)`` index of the prompt; -1 for the prefix.
+        branch: ``(n_prefix + s,)`` index of the option; -1 for tokens that all options share.
+        positions: ``(n_prefix + s,)`` position of each token in its text.
+        n_prefix: number of tokens of the prefix.
+        n_masks: number of masks that the model has built from the layout.
+    """
+
+    owner: Any
+    branch: Any
+    positions: Any
+    n_prefix: int
+    n_masks: int = field(default=0)
+
+    @property
+    def n_tokens(self) -> int:
+        """Return the tokens of the row, without the prefix."""
+        return len(self.positions) - self.n_prefix
+
+    def restrict(self, mask_function: MaskFunction) -> MaskFunction:
+        """Return the mask function of a text as one of the row.
+
+        Args:
+            mask_function: counts queries and keys by their position in one text.
+        """
+        owner, branch, positions = self.owner, self.branch, self.positions
+
+        def attends(batch: Any, head: Any, query: Any, key: Any) -> Any:
+            same_option = (branch[key] < 0) | (branch[key] == branch[query])
+            same_text = (owner[key] < 0) | ((owner[key] == owner[query]) & same_option)
+            return same_text & mask_function(batch, head, positions[query], positions[key])
+
+        return attends
+
+    def causal_mask(self, dtype: Any) -> Any:
+        """Return the mask of layers without a window as numbers to add, ``(1, 1, s, n_prefix + s)``."""
+        import torch
+
+        keys = torch.arange(len(self.positions), device=self.positions.device)
+        attends = self.restrict(lambda _batch, _head, query, key: key <= query)
+        return convert_mask(attends(None, None, keys[self.n_prefix :, None], keys[None, :])[None, None], dtype)
+
+
+def convert_mask(allowed: Any, dtype: Any) -> Any:
+    """Return a mask of truth values as numbers to add; every layer would otherwise convert it again."""
+    import torch
+
+    *sizes, n_keys = allowed.shape
+    padded = -(-n_keys // ALIGNMENT) * ALIGNMENT
+    mask = torch.zeros((*sizes, padded), dtype=dtype, device=allowed.device)[..., :n_keys]
+    return mask.masked_fill_(~allowed, torch.finfo(dtype).min)
+
+
+@contextmanager
+def use_layout(layout: RowLayout) -> Iterator[None]:
+    """Let models build the masks of all layers for a row, while the context lasts.
+
+    Models of transformers build the mask of each kind of layer from a function of query and key. Here this function
+    receives positions in the text. Threads that compute something else are not affected.
+    """
+    token = _LAYOUT.set(layout)
+    _replace_builders(+1)
+    try:
+        yield
+    finally:
+        _replace_builders(-1)
+        _LAYOUT.reset(token)
+
+
+def find_window(config: Any) -> int | None:
+    """Return the shortest attention window of a model's layers in tokens; None if all attend to all tokens.
+
+    A window that the configuration does not state counts as 1, so that every prompt exceeds it.
+    """
+    text = config.get_text_config()
+    sizes = (getattr(text, name, None) for name in WINDOWS)
+    unknown = 1 if {*(getattr(text, "layer_types", None) or ())} - {"full_attention"} else None
+    return min((size for size in sizes if isinstance(size, int) and size > 0), default=unknown)
+
+
+def find_rope_limit(config: Any) -> int | None:
+    """Return the length from which a text's length decides how all its positions are encoded; None without one."""
+    text = config.get_text_config()
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
+    limits = []
+    for part in (rope, *rope.values()) if isinstance(rope, Mapping) else ():  # some models have one per kind of layer
+        if isinstance(part, Mapping) and part.get("rope_type", part.get("type")) in ("longrope", "dynamic"):
+            usual = getattr(text, "original_max_position_embeddings", None) or text.max_position_embeddings
+            limits.append(int(part.get("original_max_position_embeddings") or usual))
+    return min(limits, default=None)
+
+
+_LAYOUT: ContextVar[RowLayout | None] = ContextVar("layout", default=None)
+_LOCK = threading.Lock()
+_n_active = 0
+_originals: dict[str, Callable[..., Any]] = {}
+
+
+def _replace_builders(change: int) -> None:
+    """Replace transformers' builders of masks when the first row begins, and restore them after the last."""
+    global _n_active
+    from transformers import masking_utils
+
+    builders = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+    with _LOCK:
+        if _n_active == 0:
+            _originals.update((name, builders[name]) for name in IMPLEMENTATIONS if name in builders)
+            builders.update({name: partial(_build_mask, original) for name, original in _originals.items()})
+        _n_active += change
+        if _n_active == 0:
+            builders.update(_originals)
+            _originals.clear()
+
+
+def _build_mask(original: Callable[..., Any], *, mask_function: MaskFunction, **arguments: Any) -> Any:
+    layout = _LAYOUT.get()
+    if layout is None:
+        return original(mask_function=mask_function, **arguments)
+    import torch
+
+    arguments |= {"attention_mask": None, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+    sizes = (layout.n_tokens, len(layout.positions), layout.n_prefix, 0)
+    if tuple(arguments.get(name, 0) for name in ("q_length", "kv_length", "q_offset", "kv_offset")) != sizes:
+        raise ValueError("a layer of the model does not keep all tokens of the prefix")
+    layout.n_masks += 1
+    mask = original(mask_function=layout.restrict(mask_function), **arguments)
+    if isinstance(mask, torch.Tensor) and mask.dtype == torch.bool:
+        return convert_mask(mask, arguments.get("dtype") or torch.get_default_dtype())
+    return mask
