@@ -138,7 +138,7 @@ class TestTwoCommands:
 
 
 class TestStopped:
-    def test_the_prompts_of_a_killed_command_are_taken_over(self, url: str, tmp_path: Path) -> None:
+    def test_the_prompts_of_a_killed_command_are_claimed_by_the_next(self, url: str, tmp_path: Path) -> None:
         gate = Gate(n_active=1_000)
         with gate.server as server:
             killed = fork(lambda: run_command(url, server), tmp_path / "out.txt")
@@ -157,7 +157,7 @@ class TestStopped:
         assert sum(counts.values()) == N_PROMPTS + 2, "only those on their way when it was killed are sent again"
         assert query(url, LEASES) == [(0,)]
 
-    def test_those_of_another_machine_are_taken_over_when_their_lease_expires(self, url: str) -> None:
+    def test_those_of_another_machine_are_claimed_when_their_lease_expires(self, url: str) -> None:
         reported: list[str] = []
         with ProtocolServer() as server:
             with pytest.raises(KeyboardInterrupt):
@@ -247,28 +247,28 @@ class TestAgainstReference:
     @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(steps=STEPS)
     def test_claims_are_those_of_a_dictionary_of_owners(self, steps: Any, empty_leases: Any) -> None:
-        """The slow, obvious version: who owns each prompt, and until when."""
+        """The slow, obvious version: number owns each prompt, and until when."""
         engine, run_id = empty_leases()
         holders = [leases.LeaseHolder(run_id=run_id, name=f"m/1/{n}", n_trials=1, seconds=10.0) for n in range(3)]
         owners: dict[int, tuple[int, float]] = {}
         clock = 0.0
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(leases, "_read_clock", lambda session: clock)
-            for action, who, requested, elapsed in steps:
+            for action, number, requested, elapsed in steps:
                 clock += elapsed
-                free = [at for at in requested if at not in owners or owners[at][0] == who or owners[at][1] <= clock]
+                free = [at for at in requested if at not in owners or owners[at][0] == number or owners[at][1] <= clock]
                 with transaction(engine, exclusive=True) as session:
                     if action.startswith("claim"):
                         together = action == "claim"
                         expected = [] if together and len(free) < len(requested) else free
-                        state = leases.claim_prompts(session, holders[who], requested, together=together)
+                        state = leases.claim_prompts(session, holders[number], requested, together=together)
                         assert list(state.free) == expected
-                        owners |= dict.fromkeys(expected, (who, clock + 10.0))
+                        owners |= dict.fromkeys(expected, (number, clock + 10.0))
                     elif action == "renew":
-                        leases.renew_leases(session, holders[who])
-                        owners |= {at: (who, clock + 10.0) for at, (owner, _) in owners.items() if owner == who}
+                        leases.renew_leases(session, holders[number])
+                        owners |= {at: (number, clock + 10.0) for at, (owner, _) in owners.items() if owner == number}
                     else:
-                        leases.release_leases(session, holders[who], requested)
-                        owners = {at: o for at, o in owners.items() if not (at in requested and o[0] == who)}
-                    leased = leases.find_leased(session, holders[who], range(1, 6))
-                    assert leased == {at for at, (owner, _) in owners.items() if owner == who}
+                        leases.release_leases(session, holders[number], requested)
+                        owners = {at: o for at, o in owners.items() if not (at in requested and o[0] == number)}
+                    leased = leases.find_leased(session, holders[number], range(1, 6))
+                    assert leased == {at for at, (owner, _) in owners.items() if owner == number}

@@ -56,7 +56,7 @@ class LeaseState:
         is_open: whether the run is unfinished.
         stored: prompts with all of their responses stored.
         busy: prompts leased by other commands.
-        free: the others, in order.
+        free: the rest, in order.
     """
 
     is_open: bool
@@ -83,13 +83,13 @@ def load_lease_state(session: Session, holder: LeaseHolder, prompt_ids: Sequence
     """
     run = get_live_run(session, holder.run_id)
     stored = _find_stored(session, holder, prompt_ids)
-    others = _load_other_leases(session, holder)
+    claimed_elsewhere = _load_other_leases(session, holder)
     missing = [prompt_id for prompt_id in prompt_ids if prompt_id not in stored]
     return LeaseState(
         is_open=run.status == "partial",
         stored=frozenset(stored),
-        busy=frozenset(missing) & others,
-        free=tuple(prompt_id for prompt_id in missing if prompt_id not in others),
+        busy=frozenset(missing) & claimed_elsewhere,
+        free=tuple(prompt_id for prompt_id in missing if prompt_id not in claimed_elsewhere),
     )
 
 
