@@ -37,7 +37,6 @@ from tracker.recording.finding import PromptValues, Report, analysis
     tests={"difference": ("pvalue",), "equivalence": ("equivalence.pvalue",), "tasks": ("tasks.holm",)},
     n_tests={"tasks": "tasks.n_tests"},
     missing="bounds",
-    policies=("bounds", "common", "worst", "fail"),
     min_coverage=0.0,
 )
 def analyze(
@@ -74,7 +73,7 @@ def analyze(
     options = {"n_resamples": n_resamples, "seed": seed}
     validate(find_problems(scores.models, (model_a, model_b), level=level, margin=margin, **options))
     shared = select_shared(scores, clusters, select_pair(scores.models, model_a, model_b))
-    pair = scores.Q[:, [scores.models.index(name) for name in shared.models]]
+    pair = scores.without_imputed().Q[:, [scores.models.index(name) for name in shared.models]]
     unshared = find_unshared(shared.models, len(shared.a), shared.n_only)
     validate({**unshared, **check_finite(pair)})
     finding = compare_pair(shared, n_resamples=n_resamples, level=level, seed=seed, margin=margin)

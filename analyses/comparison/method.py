@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,8 @@ class ModelComparison(Finding):
         equivalence: whether the difference is within a margin; None without a margin.
         completions: the comparison for every value of the missing scores; None if none is missing, or if a policy
             replaced them.
+        imputed: the comparison on all prompts, if missing scores are imputed; else None.
+        n_imputed: scores that are imputed.
     """
 
     models: tuple[str, str]
@@ -54,23 +57,30 @@ class ModelComparison(Finding):
     n_only: tuple[int, int]
     equivalence: Equivalence | None = None
     completions: ComparedCompletions | None = None
+    imputed: PairedComparison | None = None
+    n_imputed: int = 0
+
+    @property
+    def decisive(self) -> PairedComparison:
+        """The comparison that the verdict follows: of all prompts if scores are imputed, else of the shared ones."""
+        return self.imputed or self.comparison
 
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of the difference, for every value of the missing scores."""
-        best = self.comparison.best
+        best = self.decisive.best
         return (best.low, best.high) if self.completions is None else self.completions.interval
 
     @property
     def pvalue(self) -> float:
         """The test of the difference, for every value of the missing scores."""
-        return self.comparison.pvalue if self.completions is None else self.completions.pvalue
+        return self.decisive.pvalue if self.completions is None else self.completions.pvalue
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """Counts, the difference, then errors, tests, power and the unpaired test."""
         comparison = self.comparison
-        d, best, unpaired = comparison.advantage, comparison.best, comparison.unpaired
+        d, best, unpaired = comparison.advantage, self.decisive.best, comparison.unpaired
         no_interval = CONSTANT if comparison.n > 1 else FEW_SHARED
         no_power = FEW_SHARED if np.isnan(best.stderr) else CONSTANT
         return {
@@ -121,7 +131,14 @@ class ModelComparison(Finding):
         }
 
     def _completion_metrics(self) -> dict[str, Metric]:
-        """The extremes of the difference on all prompts; empty if no score is missing."""
+        """The extremes of the difference on all prompts, or what imputation changes; empty if no score is missing."""
+        if self.imputed is not None:
+            return {
+                "all.n_prompts": float(self.imputed.n),
+                "all.n_missing": float(self.n_imputed),
+                "shared.difference": finite_or_undefined(self.comparison.best.mean, BEYOND),
+                "shared.pvalue": finite_or_undefined(self.comparison.pvalue, FEW_SHARED),
+            }
         if self.completions is None:
             return {}
         metrics: dict[str, Metric] = {
@@ -198,7 +215,13 @@ def compare_pair(
     exponent = overflow_exponent(shared.values)
     a, b = (np.ldexp(scores, -exponent) for scores in (shared.a, shared.b))
     groups, higher = shared.groups, shared.scores.higher_is_better
-    comparison = compare_models(a, b, groups, higher_is_better=higher, level=level, n_resamples=n_resamples, seed=seed)
+    options: Mapping[str, Any] = {
+        "higher_is_better": higher,
+        "level": level,
+        "n_resamples": n_resamples,
+        "seed": seed,
+    }
+    comparison = compare_models(a, b, groups, **options)
     completions = None
     if (incomplete := shared.incomplete) is not None:
         completions = compare_completions(
@@ -206,11 +229,12 @@ def compare_pair(
             np.ldexp(incomplete.b, -exponent),
             incomplete.groups,
             (float(np.ldexp(incomplete.bounds[0], -exponent)), float(np.ldexp(incomplete.bounds[1], -exponent))),
-            higher_is_better=higher,
-            level=level,
-            n_resamples=n_resamples,
-            seed=seed,
+            **options,
         )
+    imputed = None
+    if (whole := shared.imputed) is not None:
+        filled_a, filled_b = (np.ldexp(scores, -exponent) for scores in (whole.a, whole.b))
+        imputed = compare_models(filled_a, filled_b, whole.groups, **options, with_bootstrap=False)
     tasks = task_differences(
         a,
         b,
@@ -228,8 +252,10 @@ def compare_pair(
         n_clusters=groups.n_groups,
         unclustered_reason=explain_unclustered(groups, shared.cluster),
         n_only=shared.n_only,
-        equivalence=None if margin is None else _assess_margin(comparison, completions, margin, exponent),
+        equivalence=None if margin is None else _assess_margin(imputed or comparison, completions, margin, exponent),
         completions=completions and completions.scaled(exponent),
+        imputed=imputed and imputed.scaled(exponent),
+        n_imputed=0 if whole is None else whole.n_missing,
     )
 
 

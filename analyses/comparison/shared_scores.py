@@ -29,6 +29,22 @@ class IncompleteScores:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImputedScores:
+    """The scores of two models on the prompts of all models, missing ones imputed.
+
+    Attributes:
+        a, b: ``(n,)`` scores of the two for errors, see `linearize_imputed`.
+        groups: clusters of the prompts.
+        n_missing: imputed scores.
+    """
+
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    groups: Grouping
+    n_missing: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class SharedScores:
     """The scores of two models on the prompts that both were measured on.
 
@@ -40,6 +56,7 @@ class SharedScores:
         cluster: what makes a cluster.
         n_only: prompts that only the first, or only the second, was measured on.
         incomplete: the scores on all prompts, if missing ones can have any value within bounds; else None.
+        imputed: the scores on all prompts, if missing ones are imputed; else None.
     """
 
     models: tuple[str, str]
@@ -50,12 +67,14 @@ class SharedScores:
     cluster: str
     n_only: tuple[int, int]
     incomplete: IncompleteScores | None = None
+    imputed: ImputedScores | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """Return all scores, and the extremes of missing ones."""
+        """Return all scores, and the extremes of missing ones or those in their place."""
         bounds = () if self.incomplete is None else self.incomplete.bounds
-        return np.concatenate([self.a, self.b, np.array(bounds, dtype=np.float64)])
+        filled = () if self.imputed is None else (self.imputed.a, self.imputed.b)
+        return np.concatenate([self.a, self.b, *filled, np.array(bounds, dtype=np.float64)])
 
 
 def select_pair(models: tuple[str, ...], a: str, b: str) -> tuple[str, str]:
@@ -67,8 +86,9 @@ def select_pair(models: tuple[str, ...], a: str, b: str) -> tuple[str, str]:
 
 
 def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[str, str]) -> SharedScores:
-    """The prompts that both models were measured on; under ``bounds`` also those that one was."""
-    pair = scores.Q[:, [scores.models.index(name) for name in models]]
+    """The prompts that both models were measured on; under ``bounds`` also those that one was, under ``impute`` all."""
+    columns = [scores.models.index(name) for name in models]
+    pair = scores.without_imputed().Q[:, columns]
     is_measured = ~np.isnan(pair)
     is_shared, rows = np.asarray(is_measured.all(axis=1)), np.asarray(is_measured.any(axis=1))
     kept = scores.rows(is_shared)
@@ -78,6 +98,11 @@ def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[s
         all_a, all_b = np.ascontiguousarray(pair[rows].T)
         groups = clusters.group(scores.prompt_ids[rows])
         incomplete = IncompleteScores(a=all_a, b=all_b, groups=groups, bounds=scores.bounds)
+    imputed = None
+    if scores.measured is not None and is_shared.any() and not is_shared.all():
+        filled_a, filled_b = np.ascontiguousarray(scores.for_errors[:, columns].T)
+        groups = clusters.group(scores.prompt_ids)
+        imputed = ImputedScores(a=filled_a, b=filled_b, groups=groups, n_missing=int((~is_measured).sum()))
     return SharedScores(
         models=models,
         scores=kept,
@@ -87,4 +112,5 @@ def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[s
         cluster=clusters.field,
         n_only=(int((is_measured[:, 0] & ~is_shared).sum()), int((is_measured[:, 1] & ~is_shared).sum())),
         incomplete=incomplete,
+        imputed=imputed,
     )

@@ -20,9 +20,9 @@ def summarize(finding: ModelComparison) -> Summary:
     evidence = (
         _describe_means(pair, names, finding.cluster),
         _describe_flips(pair, names),
-        _describe_tests(pair),
+        _describe_tests(finding.decisive),
         _describe_tasks(finding.tasks, names, pair.level),
-        _describe_margin(finding) or _describe_power(pair),
+        _describe_margin(finding) or _describe_power(finding.decisive),
     )
     caveats = (*_describe_missing(finding), *_list_caveats(finding))
     return Summary(_headline_with_margin(finding), tuple(item for item in evidence if item), caveats)
@@ -30,7 +30,7 @@ def summarize(finding: ModelComparison) -> Summary:
 
 def _headline_with_margin(finding: ModelComparison) -> str:
     """The verdict: better, equivalent, or, with a margin and neither, inconclusive."""
-    pair, names, test = finding.comparison, finding.models, finding.equivalence
+    pair, names, test = finding.decisive, finding.models, finding.equivalence
     if test is None:
         return _headline(finding)
     is_better = finding.pvalue <= 1 - pair.level
@@ -66,7 +66,7 @@ def _describe_margin(finding: ModelComparison) -> str:
 
 
 def _headline(finding: ModelComparison) -> str:
-    pair, names, is_open = finding.comparison, finding.models, finding.completions is not None
+    pair, names, is_open = finding.decisive, finding.models, finding.completions is not None
     best = pair.best
     if not pair.advantage.any() and not is_open:
         return f"{names[0]} and {names[1]} have the same score on every shared prompt."
@@ -90,7 +90,7 @@ def _headline(finding: ModelComparison) -> str:
 
 def _describe_interval(finding: ModelComparison) -> str:
     """The interval of the advantage of the model ahead; '' where all units give the same difference."""
-    best, (low, high) = finding.comparison.best, finding.interval
+    best, (low, high) = finding.decisive.best, finding.interval
     if low == high:
         return ""
     if best.mean < 0:
@@ -99,7 +99,15 @@ def _describe_interval(finding: ModelComparison) -> str:
 
 
 def _describe_missing(finding: ModelComparison) -> Iterator[str]:
-    """How many scores are missing, the range of the difference, and how to leave incomplete prompts out."""
+    """How many scores are missing, what they can change, and how to leave incomplete prompts out."""
+    if finding.imputed is not None:
+        pair = finding.comparison
+        difference = format_difference(pair.best.mean)
+        yield (
+            f"{finding.n_imputed:,} score{'s are' if finding.n_imputed > 1 else ' is'} imputed, on "
+            f"{finding.imputed.n:,} prompts. On the {pair.n:,} shared prompts the difference is {difference} "
+            f"({_p(pair.pvalue)}). The error includes the imputation, if effects of prompts and models add up."
+        )
     cases = finding.completions
     if cases is None:
         return
@@ -153,7 +161,7 @@ def _p(value: float) -> str:
 
 
 def _list_caveats(finding: ModelComparison) -> Iterator[str]:
-    pair = finding.comparison
+    pair = finding.decisive
     best = pair.best
     if not pair.advantage.any() or np.isnan(best.stderr):
         return
@@ -204,7 +212,7 @@ def collect_warnings(finding: ModelComparison, *, higher_is_better: bool, metric
     pair, names = finding.comparison, finding.models
     warnings = []
     for name, rival, n in zip(names, names[::-1], finding.n_only, strict=True):
-        if n and finding.completions is None:
+        if n and finding.completions is None and finding.imputed is None:
             warnings.append(
                 f"{n:,} prompt{'s' * (n != 1)} of {name} without a score of {rival} "
                 f"{'is' if n == 1 else 'are'} excluded."

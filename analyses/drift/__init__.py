@@ -38,7 +38,6 @@ from tracker.statistics.grouping import group_rows
     tests={"changes": ("smallest.holm",)},
     n_tests={"changes": "n_tests"},
     missing="bounds",
-    policies=("bounds", "common", "worst", "fail"),
     min_coverage=0.0,
 )
 def analyze(

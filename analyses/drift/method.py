@@ -110,6 +110,7 @@ def find_drift(
         level=level,
         bounds=scores.bounds,
         replacement=scores.worst if scores.missing == "worst" else None,
+        imputed=scores.linearized,
     )
     return Drift(
         models=tuple(run.model for run in history.runs),

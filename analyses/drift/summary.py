@@ -105,6 +105,8 @@ def _describe_missing(history: RunHistory, step: RunStep) -> str:
     """Return what the comparison of two runs does about prompts that only one of them has."""
     if history.scores.missing == "worst":
         return "Their missing scores are replaced by the worst possible score."
+    if history.scores.linearized is not None:
+        return "Their missing scores are imputed from all runs; the error includes the imputation."
     if step.least == step.most or np.isnan(step.least):
         return "Only shared prompts are compared."
     least, most = format_difference(step.least, "+"), format_difference(step.most, "+")

@@ -38,7 +38,6 @@ SCHEME = "rank-intervals"
     tests={"first place": ("first.holm",), "one model per family": ("one_per_family.first.holm",)},
     n_tests={"first place": "n_pairs", "one model per family": "one_per_family.n_pairs"},
     missing="bounds",
-    policies=("bounds", "common", "worst", "fail"),
 )
 def analyze(
     scores: PerformanceMatrix,
@@ -76,8 +75,11 @@ def analyze(
         level=level,
         seed=seed,
     )
-    ranks = run(scores.Q, n_resamples=n_resamples)
-    reduced = rank_per_family(relate_models(scores, families), lambda columns: run(scores.Q[:, columns], n_resamples=0))
+    ranks = run(scores.for_errors, n_resamples=n_resamples)
+    reduced = rank_per_family(
+        relate_models(scores.without_imputed(), families),
+        lambda columns: run(scores.for_errors[:, columns], n_resamples=0),
+    )
     finding = replace(separable_ranks(scores, clusters, groups, ranks), one_per_family=reduced)
     return Report(
         finding,

@@ -13,7 +13,8 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.recording.finding import Finding, Metric, finite_or_undefined
 from tracker.statistics.grouping import Grouping
-from tracker.statistics.intervals.means import Bounds, estimate_means
+from tracker.statistics.intervals.means import Bounds, estimate_means, united_intervals
+from tracker.statistics.planning.completions import largest_trial_variance, variance_range
 from tracker.statistics.planning.trials import TrialVariance, pass_at_k, pass_hat_k, split_variance
 
 MEASURES = ("pass@k", "pass^k")
@@ -28,7 +29,8 @@ class MeanInterval:
     Attributes:
         mean: in the unit of the scores.
         stderr: clustered, if prompts have clusters; NaN below two prompts or clusters.
-        low, high: ends of the interval, within the bounds of the scores; NaN without one.
+        low, high: ends of the interval, within the bounds of the scores; NaN without one. United over all values of
+            missing scores under ``bounds``.
     """
 
     mean: float
@@ -54,6 +56,8 @@ class ModelTrials:
         mean: its mean, with the interval.
         variance: its parts.
         sufficient: trials whose error is within the tolerance of that of infinitely many; NaN if unknown.
+        within, between: smallest and largest value of the parts of the variance that missing scores allow, in squared
+            units of the scores; equal without missing scores.
     """
 
     model: str
@@ -63,6 +67,8 @@ class ModelTrials:
     mean: MeanInterval
     variance: TrialVariance
     sufficient: float
+    within: tuple[float, float]
+    between: tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,12 +174,15 @@ def analyze_trials(
     models, rates = [], []
     most = int(trials.count.max())
     chosen = sorted(set(k)) or [2**power for power in range(most.bit_length())]
+    is_open = scores.missing == "bounds"
     for column, name in enumerate(scores.models):
         count = trials.count[:, column]
         seen = count > 0
-        mean = _estimate(scores.Q[seen, column], groups.rows(seen), bounds, level)
-        variance = split_variance(scores.Q[seen, column], trials.squares[seen, column], count[seen], mean.stderr)
+        measured = _estimate(scores.Q[seen, column], groups.rows(seen), bounds, level)
+        variance = split_variance(scores.Q[seen, column], trials.squares[seen, column], count[seen], measured.stderr)
         variance = replace(variance, exponent=exponent)
+        mean = measured if seen.all() else _estimate(scores.for_errors[:, column], groups, bounds, level)
+        within, between = _variance_ranges(trials, column, variance, bounds if is_open else None)
         models.append(
             ModelTrials(
                 model=name,
@@ -183,10 +192,12 @@ def analyze_trials(
                 mean=mean.scaled(exponent),
                 variance=variance,
                 sufficient=variance.sufficient_trials(tolerance),
+                within=within,
+                between=between,
             )
         )
         if trials.is_unit and scores.higher_is_better and count.max() > 1:
-            rates += _rates(name, trials.passed[:, column], count, groups, chosen, level)
+            rates += _rates(name, trials.passed[:, column], count, groups, chosen, level, is_open=is_open)
     order = {measure: place for place, measure in enumerate(MEASURES)}
     return Trials(
         models=tuple(sorted(models, key=lambda item: -sign * item.mean.mean)),
@@ -197,6 +208,35 @@ def analyze_trials(
     )
 
 
+def _variance_ranges(
+    trials: TrialScores, column: int, variance: TrialVariance, bounds: Bounds | None
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the smallest and the largest part of the variance within prompts, and between them.
+
+    Args:
+        trials: the scores, over 2**exponent.
+        column: of the model.
+        variance: of the measured prompts.
+        bounds: of the scores; None if missing scores have no range.
+    """
+    count, units = trials.count[:, column], variance.in_units
+    seen, known = count > 0, (variance.within, variance.between)
+    n_missing, most = int((~seen).sum()), int(count.max())
+    low, high = bounds or (None, None)
+    if not n_missing or low is None or high is None or not variance.within >= 0:
+        return ((units(known[0], 2),) * 2, (units(known[1], 2),) * 2)
+    n_repeated = int((count >= 2).sum())
+    total = variance.within * n_repeated
+    within = [
+        (total + n_missing * extreme) / (n_repeated + n_missing)
+        for extreme in (0.0, largest_trial_variance(most, (low, high)))
+    ]
+    per_trial = (variance.per_trial * seen.sum() + n_missing / most) / len(count)
+    smallest, largest = variance_range(trials.scores.Q[seen, column], n_missing, (low, high))
+    between = max(smallest - within[1] * per_trial, 0.0), max(largest - within[0] * per_trial, 0.0)
+    return (units(within[0], 2), units(within[1], 2)), (units(between[0], 2), units(between[1], 2))
+
+
 def _rates(
     name: str,
     passed: NDArray[np.int64],
@@ -204,24 +244,38 @@ def _rates(
     groups: Grouping,
     chosen: Sequence[int],
     level: float,
+    *,
+    is_open: bool,
 ) -> list[PassRate]:
+    """Return the rates of one model.
+
+    Args:
+        name: of the model.
+        passed, count: ``(n,)`` trials that pass, and trials; 0 for a prompt without a score.
+        groups: clusters of the prompts.
+        chosen: numbers of trials.
+        level: of the intervals.
+        is_open: whether a missing prompt can have any rate.
+    """
     rates = []
     for k in chosen:
         kept = count >= k
         if not kept.any():
             continue
+        rows = kept | (count == 0) if is_open else kept
         for measure, formula in zip(MEASURES, (pass_at_k, pass_hat_k), strict=True):
-            estimate = _estimate(formula(passed[kept], count[kept], k), groups.rows(kept), (0.0, 1.0), level)
+            estimate = _estimate(formula(passed[rows], count[rows], k), groups.rows(rows), (0.0, 1.0), level)
             rates.append(PassRate(model=name, measure=measure, k=k, n=int(kept.sum()), estimate=estimate))
     return rates
 
 
 def _estimate(values: NDArray[np.float64], groups: Grouping, bounds: Bounds, level: float) -> MeanInterval:
+    """Return the mean of some values; the interval unites all values within the bounds in place of NaN."""
     units = groups.without_clusters() if groups.problem else groups
     result = estimate_means(values[:, None], units, None, bounds, level)
+    low, high = result.low, result.high
+    if np.isnan(values).any():
+        low, high = united_intervals(values[:, None], units, None, bounds, level)
     return MeanInterval(
-        mean=float(result.mean[0]),
-        stderr=float(result.stderr_design[0]),
-        low=float(result.low[0]),
-        high=float(result.high[0]),
+        mean=float(result.mean[0]), stderr=float(result.stderr_design[0]), low=float(low[0]), high=float(high[0])
     )

@@ -97,6 +97,14 @@ def collect_warnings(finding: Trials, trials: TrialScores) -> list[str]:
         warnings.append(f"pass@k and pass^k are undefined: scores {scores}, so no trial passes.")
     elif finding.rates and bool(((trials.squares > 0) & (trials.passed == 0)).any()):
         warnings.append("Some scores lie between 0 and 1; a trial passes only with 1.")
+    table = trials.scores
+    if finding.repeated and table.missing == "bounds" and not table.is_complete:
+        warnings.append(
+            "Intervals of means and pass rates hold whatever the missing scores are; `within_low` to `between_high` in "
+            "the table `models` are the range of the variances."
+        )
+    if finding.repeated and table.linearized is not None:
+        warnings.append("Imputed scores have no trials: variances and pass rates use the measured prompts.")
     uneven = [item.model for item in finding.repeated if item.fewest < item.most]
     if uneven:
         warnings.append(

@@ -29,7 +29,11 @@ def list_by_model(finding: Trials) -> pa.Table:
             "low": number_column([item.mean.low for item in items]),
             "high": number_column([item.mean.high for item in items]),
             "within": number_column([item.variance.in_units(item.variance.within, 2) for item in items]),
+            "within_low": number_column([item.within[0] for item in items]),
+            "within_high": number_column([item.within[1] for item in items]),
             "between": number_column([item.variance.in_units(item.variance.between, 2) for item in items]),
+            "between_low": number_column([item.between[0] for item in items]),
+            "between_high": number_column([item.between[1] for item in items]),
             "trial_share": number_column([item.variance.trial_share for item in items]),
             "sufficient_trials": number_column(
                 [item.sufficient if np.isfinite(item.sufficient) else np.nan for item in items]

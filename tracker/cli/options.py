@@ -209,7 +209,7 @@ _POLICIES: Mapping[Policy, str] = {
     "bounds": "any value that the metric allows, for intervals and ranks",
     "common": "use only prompts with scores from all models",
     "worst": "the worst possible score",
-    "impute": "estimate from the other scores",
+    "impute": "estimate from the other scores of the model and the prompt",
     "fail": "stop",
 }
 """Help of each policy for missing scores."""

@@ -24,6 +24,7 @@ from tracker.queries.scores import compute_digest, read_averages, read_prompts
 from tracker.queries.selected_runs.runs import SelectedRun, join_conditions, select_runs
 from tracker.queries.selection import MIN_COVERAGE, AnalysisInput, Policy, Selection, Unit
 from tracker.queries.splits.choice import choose_split
+from tracker.statistics.missing_scores import linearize_imputed
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 
@@ -45,6 +46,9 @@ class PerformanceMatrix(AnalysisInput):
             other than ``bounds``, except as `StoredScores`.
         excluded: models that take no part, because too many of their scores are missing.
         missing_warnings: what the policy left out, filled in or left open.
+        measured: ``(n_prompts, n_models)`` whether a score is stored, and not imputed; None if no score is imputed.
+        linearized: ``(n_prompts, n_models)`` scores for errors of means and differences, see `linearize_imputed`; None
+            if no score is imputed.
     """
 
     SCORE_UNITS: ClassVar[tuple[Unit, ...]] = ("prompt",)
@@ -64,6 +68,8 @@ class PerformanceMatrix(AnalysisInput):
     missing: Policy | None = None
     excluded: tuple[ExcludedModel, ...] = ()
     missing_warnings: tuple[str, ...] = ()
+    measured: NDArray[np.bool_] | None = None
+    linearized: NDArray[np.float64] | None = None
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PerformanceMatrix:
@@ -98,13 +104,27 @@ class PerformanceMatrix(AnalysisInput):
 
     def rows(self, keep: NDArray[np.bool_]) -> PerformanceMatrix:
         """Return the matrix with only the prompts where ``keep`` is true."""
-        return replace(self, Q=self.Q[keep], prompt_ids=self.prompt_ids[keep], tasks=self.tasks[keep])
+        return replace(
+            self,
+            Q=self.Q[keep],
+            prompt_ids=self.prompt_ids[keep],
+            tasks=self.tasks[keep],
+            measured=None if self.measured is None else self.measured[keep],
+            linearized=None if self.linearized is None else self.linearized[keep],
+        )
 
     def columns(self, keep: NDArray[np.bool_]) -> PerformanceMatrix:
         """Return the matrix with only the models where ``keep`` is true."""
         models = tuple(name for name, stays in zip(self.models, keep.tolist(), strict=True) if stays)
         Q = np.ascontiguousarray(self.Q[:, keep])
-        return replace(self, Q=Q, models=models, run_ids=self.run_ids[keep])
+        return replace(
+            self,
+            Q=Q,
+            models=models,
+            run_ids=self.run_ids[keep],
+            measured=None if self.measured is None else self.measured[:, keep],
+            linearized=None if self.linearized is None else self.linearized[:, keep],
+        )
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -117,6 +137,17 @@ class PerformanceMatrix(AnalysisInput):
     def metric_bounds(self) -> tuple[float, float] | None:
         """Worst and best value that the metric allows; None without bounds."""
         return None if self.worst is None or self.best is None else (self.worst, self.best)
+
+    @property
+    def for_errors(self) -> NDArray[np.float64]:
+        """Scores with the same means, whose sample variances include the uncertainty of imputed scores."""
+        return self.Q if self.linearized is None else self.linearized
+
+    def without_imputed(self) -> PerformanceMatrix:
+        """Return the matrix with imputed scores missing again, for comparisons of single prompts."""
+        if self.measured is None:
+            return self
+        return replace(self, Q=np.where(self.measured, self.Q, np.nan), measured=None, linearized=None)
 
     @property
     def leaders(self) -> tuple[str, ...]:
@@ -146,6 +177,8 @@ class PerformanceMatrix(AnalysisInput):
             raise no_participant(treated.excluded, rule)
         matrix = self if treated.columns.all() else self.columns(treated.columns)
         matrix = matrix if treated.rows.all() else matrix.rows(treated.rows)
+        if policy == "impute":
+            matrix = matrix.with_imputed(self.Q, treated.Q, treated.columns)
         return replace(
             matrix,
             Q=np.ascontiguousarray(treated.Q),
@@ -153,6 +186,27 @@ class PerformanceMatrix(AnalysisInput):
             excluded=treated.excluded,
             missing_warnings=treated.warnings,
         )
+
+    def with_imputed(
+        self,
+        stored: NDArray[np.float64],
+        filled: NDArray[np.float64],
+        columns: NDArray[np.bool_],
+        weights: NDArray[np.float64] | None = None,
+    ) -> PerformanceMatrix:
+        """Return the matrix with imputed scores and what their errors need.
+
+        Args:
+            stored: ``(n_prompts, k)`` scores that the imputation used, NaN = missing.
+            filled: ``(n_prompts, n_models)`` the scores of this matrix after the imputation.
+            columns: ``(k,)`` the columns of this matrix among those of ``stored``.
+            weights: ``(n_prompts,)`` of the prompts; None for equal weights.
+        """
+        measured = ~np.isnan(stored[:, columns])
+        if measured.all():
+            return replace(self, Q=filled)
+        linearized = linearize_imputed(stored, filled, columns, weights)
+        return replace(self, Q=filled, measured=measured, linearized=linearized)
 
 
 class StoredScores(PerformanceMatrix):
@@ -179,7 +233,8 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
 
     It has a row per prompt for which at least one of the selected runs has a score, ordered by the name of the task,
     then by key. It has a column per run, ordered by the name of the model. Trials are averaged. A policy for missing
-    scores is applied if the selection names one.
+    scores is applied if the selection names one. ``impute`` estimates the scores of selected models from those of all
+    models, and has the prompts of all models, as the leaderboard.
 
     Args:
         session: the store; only committed data are visible.
@@ -196,9 +251,14 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
     chosen = choose_split(session, benchmark, metric, chosen)
     runs = select_runs(session, benchmark, metric, "prompt", chosen)
+    is_ranked = None
+    if chosen.missing == "impute" and chosen.models and not chosen.runs:
+        selected = {run.id for run in runs}
+        runs = select_runs(session, benchmark, metric, "prompt", replace(chosen, models=()))
+        is_ranked = np.array([run.id in selected for run in runs], dtype=np.bool_)
     matrix = _load_once(session, benchmark, metric, runs, chosen)
     if matrix is not None:
-        return matrix.treat_missing(chosen.missing, chosen.min_coverage)
+        return matrix.treat_missing(chosen.missing, chosen.min_coverage, is_ranked=is_ranked)
     only = load_selected_filter(session, benchmark, chosen)
     raise SelectionError(
         f"No prompt of {benchmark.label} has a score under {metric.name} in the selected runs and tasks. Choose "

@@ -18,14 +18,8 @@ Policy = Literal["bounds", "common", "worst", "impute", "fail"]
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
-PAIRED_POLICIES: tuple[Policy, ...] = ("bounds", "common", "worst", "fail")
-"""Policies for comparisons of two columns: an imputed score cannot be tested."""
-
-TRIAL_POLICIES: tuple[Policy, ...] = ("common", "fail")
-"""Policies for variances between trials: a score without trials has no spread, so none can be filled in."""
-
-AGREEMENT_POLICIES: tuple[Policy, ...] = ("common", "worst", "fail")
-"""Policies for agreement of errors: it has no bounds, and an imputed error agrees by construction."""
+WITHOUT_BOUNDS: tuple[Policy, ...] = ("common", "worst", "impute", "fail")
+"""Policies for statistics whose extremes over all values of missing scores cannot be computed."""
 
 MIN_COVERAGE = 0.95
 """Default share of the prompts that a model must have scores for to take part."""

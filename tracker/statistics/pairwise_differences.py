@@ -218,7 +218,7 @@ def _between_in_strata(values: Square, M: Square, spread: Square, groups: Groupi
         raise ValueError("errors in strata need a score in every row")
     k = values.shape[1]
     S = _deviation_sums(values, groups)
-    factor, prior = _stratum_factors(groups)
+    factor, prior = stratum_factors(groups)
     S *= np.sqrt(factor)[:, None]
     H = S.T @ S
     variances = np.diag(H)
@@ -236,7 +236,7 @@ def _deviation_sums(values: Square, groups: Grouping) -> Square:
     return np.asarray(sums - groups.sizes[:, None] * means[strata])
 
 
-def _stratum_factors(groups: Grouping) -> tuple[NDArray[np.float64], float]:
+def stratum_factors(groups: Grouping) -> tuple[NDArray[np.float64], float]:
     """Return the factor of each cluster's squared sum, and that of the sum of squares of all rows."""
     degrees = groups.stratum_degrees()
     share = groups.shares()
@@ -304,7 +304,7 @@ def _one_by_one(
             mean[i, j], mean[j, i] = means, -means
             spread[i, j] = spread[j, i] = (deviations**2).sum(axis=0)
         if groups is not None and groups.n_strata > 1:
-            factors, prior = _stratum_factors(groups)
+            factors, prior = stratum_factors(groups)
             sums = _deviation_sums(D, groups)
             between[i, j] = between[j, i] = (factors[:, None] * sums**2).sum(axis=0) + prior * spread[i, j]
         elif clusters is not None:

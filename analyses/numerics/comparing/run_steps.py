@@ -28,7 +28,8 @@ class RunStep:
         before, after: columns.
         n: shared prompts.
         n_only_before, n_only_after: prompts that only one of the two has a score for.
-        change: mean of after less before, turned so that positive means better; NaN where nothing is shared.
+        change: mean of after less before, turned so that positive means better; NaN where nothing is shared. If
+            missing scores are imputed, of all rows.
         least, most: the same on all prompts of the two, with missing scores set against and for the later run; equal to
             ``change`` if none is missing, or without bounds.
         stderr: of the change, clustered where there are two clusters or more, by CR2 where they are of very unequal
@@ -73,6 +74,7 @@ def compare_runs(
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
     replacement: float | None = None,
+    imputed: NDArray[np.float64] | None = None,
 ) -> tuple[RunStep, ...]:
     """Every step of every series.
 
@@ -84,9 +86,17 @@ def compare_runs(
         level: of the intervals.
         bounds: worst and best value of missing scores; None compares shared rows alone.
         replacement: of a score that one of two runs lacks; None for none.
+        imputed: ``(n, k)`` scores with imputed ones for errors, see `linearize_imputed`; None if none is imputed.
     """
+    options = _StepOptions(groups=groups, higher_is_better=higher_is_better, level=level)
     steps = [
-        _step(*_pair(Q, before, after, replacement), (before, after), groups, higher_is_better, level, bounds)
+        _step(
+            *_pair(Q, before, after, replacement),
+            (before, after),
+            options,
+            bounds,
+            None if imputed is None else imputed[:, [before, after]],
+        )
         for columns in series
         for before, after in pairwise(columns)
     ]
@@ -121,26 +131,57 @@ def _pair(
     return np.where(np.isnan(old) & rows, replacement, old), np.where(np.isnan(new) & rows, replacement, new)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _StepOptions:
+    """How steps are estimated.
+
+    Attributes:
+        groups: clusters of the rows.
+        higher_is_better: whether large scores are good.
+        level: of the intervals.
+    """
+
+    groups: Grouping
+    higher_is_better: bool
+    level: float
+
+    def estimate(
+        self, before: NDArray[np.float64], after: NDArray[np.float64], kept: NDArray[np.bool_]
+    ) -> MeanDifference:
+        """Return the mean change on some rows."""
+        return _estimate(before[kept], after[kept], self.groups.rows(kept), self.higher_is_better, self.level)
+
+
 def _step(
     old: NDArray[np.float64],
     new: NDArray[np.float64],
     columns: tuple[int, int],
-    groups: Grouping,
-    higher_is_better: bool,
-    level: float,
+    options: _StepOptions,
     bounds: tuple[float, float] | None,
+    imputed: NDArray[np.float64] | None,
 ) -> RunStep:
+    """Return the step between two runs.
+
+    Args:
+        old, new: ``(n,)`` scores, NaN = missing.
+        columns: of the two.
+        options: how to estimate it.
+        bounds: of missing scores; None compares shared rows alone.
+        imputed: ``(n, 2)`` scores of the two on all rows, for errors; None if none is imputed.
+    """
+    groups, estimate = options.groups, options.estimate
     is_old, is_new = ~np.isnan(old), ~np.isnan(new)
     shared, rows = is_old & is_new, is_old | is_new
-    turned = _turned(old, new, higher_is_better)[shared]
-    exponent = overflow_exponent(np.concatenate([old, new, np.array(bounds or (), dtype=np.float64)]))
+    turned = _turned(old, new, options.higher_is_better)[shared]
+    filled = np.empty((0, 2)) if imputed is None else imputed
+    extremes = np.array(bounds or (), dtype=np.float64)
+    exponent = overflow_exponent(np.concatenate([old, new, filled.ravel(), extremes]))
     scaled_old, scaled_new = np.ldexp(old, -exponent), np.ldexp(new, -exponent)
-
-    def estimate(before: NDArray[np.float64], after: NDArray[np.float64], kept: NDArray[np.bool_]) -> MeanDifference:
-        return _estimate(before[kept], after[kept], groups.rows(kept), higher_is_better, level)
-
     n = int(shared.sum())
     known = estimate(scaled_old, scaled_new, shared) if n else UNKNOWN
+    if n and imputed is not None:
+        before, after = np.ldexp(imputed.T, -exponent)
+        known = estimate(before, after, np.ones(len(old), dtype=np.bool_))
     least = most = known
     if n and bounds is not None and not shared[rows].all():
         worst, best = (float(np.ldexp(bound, -exponent)) for bound in bounds)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -26,6 +28,31 @@ WITHOUT_POLICY = {
 }
 """Commands that show scores and have no option, each with the reason."""
 READ_FINDINGS = {"tradeoff": "it reads recorded findings"}
+
+
+PAGE = Path(__file__).parents[3] / "docs/reference/statistics/missing-scores.md"
+
+
+def read_rejections() -> dict[str, set[str]]:
+    """Policies that the documentation says are rejected, by command or analysis."""
+    table = PAGE.read_text().partition("### Where a policy is rejected")[2].partition("## ")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|") and "`" in line]
+    return {
+        name: set(re.findall(r"`(\w+)`", policies))
+        for names, policies, _ in rows
+        for name in re.findall(r"[`\[]([a-z -]+)[`\]]", names)
+    }
+
+
+def test_the_documentation_lists_each_rejected_policy_with_a_reason() -> None:
+    rejected = {}
+    for name, command in list_commands(suffrage):
+        option = next((option for option in command.params if option.name == "missing"), None)
+        if option is not None and not name.startswith("analyze "):
+            rejected[name] = set(POLICIES) - set(option.type.choices)
+    for name in set(discover_analyses()) - set(READ_FINDINGS):
+        rejected[name] = set(POLICIES) - set(load_declaration(name).policies)
+    assert {name: policies for name, policies in rejected.items() if policies} == read_rejections()
 
 
 def list_commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:

@@ -22,7 +22,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import inform, join_lines, print_record, print_rows, print_summary, warn
-from tracker.queries.selection import PAIRED_POLICIES, Selection
+from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -81,7 +81,7 @@ def _split_names(function: Callable[..., None]) -> Callable[..., None]:
               "are equivalent.")  # fmt: skip
 @picture_option
 @click.option("--record", is_flag=True, help="Record the comparison as a finding and publish it to MLflow.")
-@missing_options(BOUNDS, PAIRED_POLICIES, min_coverage=0.0)
+@missing_options(BOUNDS, min_coverage=0.0)
 @cluster_option
 @selection_options
 @database_option

@@ -19,7 +19,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import inform, join_lines, print_rows, print_summary, warn
-from tracker.queries.selection import PAIRED_POLICIES, Selection
+from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -40,7 +40,7 @@ DROP_ORDER = ("n", "label", "better", "worse", "95 % low", "95 % high")
 @click.option("--changed", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
               help="Number of prompts to show whose scores changed in the latest step.")  # fmt: skip
 @picture_option
-@missing_options(BOUNDS, PAIRED_POLICIES, min_coverage=0.0)
+@missing_options(BOUNDS, min_coverage=0.0)
 @cluster_option
 @selection_options
 @database_option

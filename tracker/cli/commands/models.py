@@ -15,7 +15,7 @@ from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, missing_options, mlflow_options, selection_options
 from tracker.cli.output import inform, print_rows, warn
 from tracker.name_lists import join_names
-from tracker.queries.selection import AGREEMENT_POLICIES, Selection
+from tracker.queries.selection import WITHOUT_BOUNDS, Selection
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -146,7 +146,7 @@ def unmerge(merged: str, database: str | None, tracking_uri: str, no_mlflow: boo
 
 @command.command("related")
 @click.argument("benchmark")
-@missing_options("common", AGREEMENT_POLICIES)
+@missing_options("common", WITHOUT_BOUNDS)
 @selection_options
 @database_option
 @format_option

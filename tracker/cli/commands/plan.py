@@ -10,7 +10,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, missing_options, selection_options
 from tracker.cli.output import inform, print_record, print_rows, print_summary
-from tracker.queries.selection import TRIAL_POLICIES, Selection
+from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from tracker.queries.comparing.study_plan import PlannedTrials, StudyPlan
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--trials", "n_trials", type=click.IntRange(min=1), metavar="N", show_default="those of the stored runs",
               help="Trials of each prompt. Another number than that of the stored runs needs runs with several trials.",
               )  # fmt: skip
-@missing_options("common", TRIAL_POLICIES)
+@missing_options("common")
 @cluster_option
 @selection_options
 @database_option
@@ -47,6 +47,8 @@ def command(
     Uses the variance of paired differences of stored models: of the median pair, and of the pair at 90% of the pairs.
     Shows the prompts that a paired test needs, and the smallest difference that the stored prompts detect. With
     clusters, new prompts must come in new clusters. Name two models with --models to plan by their variance.
+
+    Under --missing bounds, the variance of each pair is the largest that missing scores allow.
 
     Examples:
         suffrage plan mmlu_pro --effect 0.01 --power 0.8

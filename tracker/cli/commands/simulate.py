@@ -14,7 +14,7 @@ from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, missing_options, mlflow_options, split_option, split_values
 from tracker.cli.output import inform
 from tracker.cli.parameter_options import parameter_option
-from tracker.queries.selection import AGREEMENT_POLICIES, Policy
+from tracker.queries.selection import WITHOUT_BOUNDS, Policy
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -182,7 +182,7 @@ def _simulate_systems(
     help="Names of models to include, separated by commas. Repeatable.",
 )
 @split_option
-@missing_options("common", AGREEMENT_POLICIES)
+@missing_options("common", WITHOUT_BOUNDS)
 @_analysis_options(time_limit=TIME_LIMIT)
 def split(
     benchmark: str,
@@ -226,7 +226,7 @@ def split(
     )
     with transaction(engine, write=False) as session:
         selection = choose_policy(
-            session, selection, default="common", supported=AGREEMENT_POLICIES, subject="simulate split"
+            session, selection, default="common", supported=WITHOUT_BOUNDS, subject="simulate split"
         )
         scores, key = load_performance_matrix(session, selection), find_benchmark(session, benchmark)
         checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()

@@ -20,11 +20,13 @@ from tracker.queries.comparing.trial_scores import TrialScores
 from tracker.queries.ranking.leaderboard_intervals import MAX_TESTED_MODELS, explain_too_many
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.score_validation import check_finite
-from tracker.queries.selection import TRIAL_POLICIES, Selection
+from tracker.queries.selection import Selection
 from tracker.statistics.grouping import Grouping
-from tracker.statistics.pairwise_differences import compare_all_pairs
+from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs
+from tracker.statistics.planning.completions import largest_stderr
 from tracker.statistics.planning.sample_size import PairVariance, StudySize, plan_study
 from tracker.statistics.planning.trials import split_variance
+from tracker.statistics.standard_errors import Correction
 
 LISTED_TRIALS = (1, 2, 4, 8)
 """Numbers of trials that a plan lists, if the variance within prompts is known."""
@@ -104,18 +106,19 @@ def plan_comparison(
             set and no prompt has several trials, or scores are missing under ``fail``.
     """
     _check_options(effect, power, level)
-    selection = choose_policy(session, selection, default="common", supported=TRIAL_POLICIES, subject="plan")
+    selection = choose_policy(session, selection, default="common", subject="plan")
     trials = TrialScores.load(session, selection)
     clusters = Clusters.load(session, selection)
     for problem, is_so in check_finite(trials.scores.Q).items():
         if is_so:
             raise SelectionError(problem)
+    bounds = trials.scores.bounds
     exponent, trials = trials.exponent, trials.scaled()
     groups = clusters.group(trials.scores.prompt_ids)
     n_models = len(trials.scores.models)
     if n_models > MAX_TESTED_MODELS:
         raise SelectionError(explain_too_many(n_models))
-    pairs = list_pairs(trials, groups)
+    pairs = list_pairs(trials, groups, None if bounds is None else np.ldexp(bounds, -exponent))
     if not pairs:
         raise SelectionError(
             f"No two of {n_models} models of {trials.scores.benchmark} have differences with a variance. A plan needs "
@@ -136,20 +139,22 @@ def plan_comparison(
         n_clusters=groups.n_groups if is_clustered else 0,
         n_strata=groups.n_strata,
         rows=tuple(_plan(pairs, number, effect, power, 1 - level, exponent) for number in numbers),
-        warnings=trials.missing_warnings,
+        warnings=(*trials.missing_warnings, *_describe_policy(trials)),
     )
 
 
-def list_pairs(trials: TrialScores, groups: Grouping) -> list[PairVariance]:
+def list_pairs(trials: TrialScores, groups: Grouping, bounds: NDArray[np.float64] | None = None) -> list[PairVariance]:
     """Return the variance of every pair of models whose differences vary.
 
     Args:
         trials: the scores.
         groups: clusters of the prompts.
+        bounds: worst and best value of missing scores, for the largest variance that they allow; None if none is
+            missing, or if a policy replaced them.
     """
     scores = trials.scores
     is_clustered = not groups.problem
-    pairs = compare_all_pairs(scores.Q, groups if is_clustered else None, "CR1" if groups.is_even else "CR2")
+    pairs = _compare(scores.for_errors, groups if is_clustered else None, "CR1" if groups.is_even else "CR2", bounds)
     stderr = pairs.stderr_clustered if is_clustered else pairs.stderr
     n_units = pairs.n_clusters if is_clustered else pairs.n
     degrees = pairs.degrees_clustered if is_clustered else pairs.n - 1.0
@@ -169,6 +174,21 @@ def list_pairs(trials: TrialScores, groups: Grouping) -> list[PairVariance]:
     ]
 
 
+def _compare(
+    Q: NDArray[np.float64], groups: Grouping | None, correction: Correction, bounds: NDArray[np.float64] | None
+) -> PairwiseDifferences:
+    """Return the differences of all pairs, with the largest errors that missing scores allow within the bounds."""
+    missing = np.isnan(Q)
+    if bounds is None or not missing.any():
+        return compare_all_pairs(Q, groups, correction)
+    pairs = compare_all_pairs(np.where(missing, bounds.mean(), Q), groups, correction)
+    reach = missing * np.ptp(bounds) / 2
+    plain, design = largest_stderr(reach), largest_stderr(reach, groups, correction)
+    np.fill_diagonal(added := plain[:, None] + plain, 0.0)
+    np.fill_diagonal(added_design := design[:, None] + design, 0.0)
+    return replace(pairs, stderr=pairs.stderr + added, stderr_clustered=pairs.stderr_clustered + added_design)
+
+
 def _trial_variances(trials: TrialScores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the variance within prompts of each model, and the mean over its prompts of one over the trials."""
     parts = []
@@ -177,6 +197,13 @@ def _trial_variances(trials: TrialScores) -> tuple[NDArray[np.float64], NDArray[
         means, squares = trials.scores.Q[seen, column], trials.squares[seen, column]
         parts.append(split_variance(means, squares, trials.count[seen, column], np.nan))
     return np.array([part.within for part in parts]), np.array([part.per_trial for part in parts])
+
+
+def _describe_policy(trials: TrialScores) -> tuple[str, ...]:
+    """Return what the plan makes of missing scores under ``bounds``; empty if none is missing."""
+    if trials.scores.missing != "bounds" or trials.scores.is_complete:
+        return ()
+    return ("The plan takes the largest variance of each pair that missing scores allow.",)
 
 
 def _choose_trials(pairs: Sequence[PairVariance], trials: TrialScores, n_trials: int | None) -> list[int | None]:

@@ -45,8 +45,11 @@ class TrialScores(AnalysisInput):
 
     def scaled(self) -> TrialScores:
         """Return the same trials with scores over 2**exponent, whose squares are finite."""
-        scores = replace(self.scores, Q=np.ldexp(self.scores.Q, -self.exponent))
-        return replace(self, scores=scores, exponent=0)
+        if not self.exponent:
+            return self
+        scores, lift = self.scores, -self.exponent
+        linearized = None if scores.linearized is None else np.ldexp(scores.linearized, lift)
+        return replace(self, scores=replace(scores, Q=np.ldexp(scores.Q, lift), linearized=linearized), exponent=0)
 
     @property
     def run_ids(self) -> NDArray[np.int64]:
@@ -71,7 +74,17 @@ class TrialScores(AnalysisInput):
             NotFoundError: a benchmark, metric, model, task or run does not exist.
             SelectionError: the selection is empty, or names no metric although there are several.
         """
-        return load_trials(session, selection, load_performance_matrix(session, selection))
+        trials = load_trials(session, selection, load_performance_matrix(session, selection))
+        return trials.with_worst() if selection.missing == "worst" else trials
+
+    def with_worst(self) -> TrialScores:
+        """Return the trials with as many of the worst possible score as a model has of any prompt, where it has none.
+
+        The scores already have it.
+        """
+        count = np.where(self.count == 0, self.count.max(axis=0), self.count)
+        is_passed = self.scores.worst is not None and self.scores.worst >= PASS_SCORE
+        return replace(self, count=count, passed=np.where(self.count == 0, count * is_passed, self.passed))
 
 
 def load_trials(session: Session, selection: Selection, scores: PerformanceMatrix) -> TrialScores:

@@ -16,7 +16,7 @@ from tracker.errors import SelectionError
 from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, load_matrix_of_runs
-from tracker.queries.ranking.missing import ExcludedModel
+from tracker.queries.ranking.missing import ExcludedModel, MissingPolicy, apply_missing_policy
 from tracker.queries.resolution import BenchmarkKey, benchmark_label, default_order, find_benchmark, find_metric
 from tracker.queries.selected_runs.conditions import has_scores
 from tracker.queries.selected_runs.runs import SelectedRun, select_runs
@@ -67,7 +67,8 @@ class RunHistory(AnalysisInput):
         """Load the history of a selection: of all its models, or of the selected runs.
 
         Two runs are compared on their own prompts, so a policy for missing scores is applied to each pair of runs, not
-        here. Runs below the least coverage of their model's prompts are left out.
+        here; ``impute`` estimates the scores of all runs together, see `with_imputed`. Runs below the least coverage of
+        their model's prompts are left out.
 
         Raises:
             NotFoundError: a benchmark, metric, model, task or run does not exist.
@@ -122,7 +123,10 @@ class RunHistory(AnalysisInput):
                 for row in ordered
             ),
         )
-        return history if selection.missing is None else history.with_coverage(selection.min_coverage)
+        if selection.missing is None:
+            return history
+        history = history.with_coverage(selection.min_coverage)
+        return history.with_imputed() if selection.missing == "impute" else history
 
     def with_coverage(self, min_coverage: float) -> RunHistory:
         """Return the history of the runs with enough of the prompts that any run of their model has scores for.
@@ -141,7 +145,7 @@ class RunHistory(AnalysisInput):
                 if n < n_expected and self.scores.missing == "fail":
                     raise SelectionError(
                         f"Scores are missing: run {run.id} of {run.model} has {n:,} of the {n_expected:,} prompts of "
-                        "its model's runs. Choose other --runs, or --missing bounds, common or worst."
+                        "its model's runs. Choose other --runs, or --missing bounds, common, worst or impute."
                     )
                 if n < min_coverage * n_expected - 1e-9:
                     name = f"run {run.id} of {run.model}"
@@ -154,10 +158,27 @@ class RunHistory(AnalysisInput):
         scores = replace(self.scores.columns(kept), excluded=tuple(run for _, run in excluded))
         return replace(self, scores=scores, runs=runs)
 
+    def with_imputed(self) -> RunHistory:
+        """Return the history with what missing scores are estimated to be, from all runs; the stored scores stay.
+
+        Raises:
+            SelectionError: too many scores are missing.
+        """
+        scores = self.scores
+        policy = MissingPolicy(
+            name="impute", min_coverage=0.0, worst=scores.worst, best=scores.best, metric=scores.metric
+        )
+        treated = apply_missing_policy(scores.Q, policy, models=scores.models)
+        imputed = scores.with_imputed(scores.Q, treated.Q, treated.columns)
+        if imputed.linearized is None:
+            return self
+        return replace(self, scores=replace(imputed, Q=scores.Q, missing_warnings=treated.warnings))
+
     @property
     def missing_warnings(self) -> tuple[str, ...]:
-        """The runs that are left out, with the reason."""
-        return tuple(f"{run.model} is left out: {run.reason} (--min-coverage)." for run in self.scores.excluded)
+        """The runs that are left out, with the reason, and the scores that are imputed."""
+        removed = (f"{run.model} is left out: {run.reason} (--min-coverage)." for run in self.scores.excluded)
+        return (*removed, *self.scores.missing_warnings)
 
     @property
     def digest(self) -> str:

@@ -45,7 +45,7 @@ def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resam
     clusters = clusters or Clusters.of_tasks(scores.prompt_ids, scores.tasks)
     groups = clusters.group(scores.prompt_ids)
     ranks = rank_intervals(
-        scores.Q,
+        scores.for_errors,
         groups,
         bounds=scores.metric_bounds,
         higher_is_better=scores.higher_is_better,
@@ -86,7 +86,7 @@ def _describe_tasks(
         return {}
     is_fixed = clusters.task_effects == "fixed"
     second = clusters.with_task_effects("random" if is_fixed else "fixed").group(scores.prompt_ids)
-    spans = rank_spans(scores.Q, second, bounds=scores.metric_bounds, higher_is_better=scores.higher_is_better)
+    spans = rank_spans(scores.for_errors, second, bounds=scores.metric_bounds, higher_is_better=scores.higher_is_better)
     fixed, random = (ends, spans) if is_fixed else (spans, ends)
     by_task = clusters.with_task_effects("random").group(scores.prompt_ids)
     return {
@@ -108,8 +108,6 @@ def _unavailable(board: Leaderboard) -> str:
         return "scores are of whole tasks"
     if board.weights:
         return "prompts are weighted"
-    if board.missing == "impute" and any(row.coverage < 1 for row in board.rows):
-        return "scores are imputed, and imputed scores cannot be tested"
     n_ranked = sum(row.rank is not None for row in board.rows)
     if n_ranked < 2:
         return "fewer than two models have a rank"

@@ -8,7 +8,8 @@ common: use only the rows with a score for every model that takes part.
 
 worst: replace a missing score by the worst possible score of the metric.
 
-impute: estimate a missing score from the other scores of the model and the row.
+impute: estimate a missing score from the other scores of the model and the row; errors of means and of their
+differences include the uncertainty of these estimates.
 
 fail: raise an error if any score is missing.
 
@@ -256,8 +257,8 @@ def _fill_imputed(
             f"Too many scores are missing to impute them: {names}. Choose --missing common, or other models."
         )
     return fill_missing(Q, columns, values), (
-        f"Missing scores are imputed from the other scores of the model and of the {policy.unit}: {names}. Errors "
-        "and intervals treat imputed scores as measured, so they are too narrow for these models."
+        f"Missing scores are imputed from the other scores of the model and of the {policy.unit}: {names}. Errors of "
+        "means and differences include the imputation; permutation tests treat imputed scores as measured."
     )
 
 

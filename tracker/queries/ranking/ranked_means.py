@@ -19,6 +19,7 @@ from tracker.queries.task_matrix import TaskMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.statistics.grouping import Grouping, group_rows
 from tracker.statistics.intervals.means import NO_BOUNDS, Bounds, estimate_means, united_intervals
+from tracker.statistics.missing_scores import linearize_imputed
 from tracker.statistics.rank_intervals import fill_bounds
 from tracker.statistics.ranking import mean_ranks
 from tracker.statistics.standard_errors import scale_to_mean_one
@@ -82,7 +83,10 @@ def rank_by_prompts(
     kept = expected if treated.columns.all() else expected.columns(treated.columns)
     if not treated.rows.all():
         kept, w = kept.rows(treated.rows), scale_to_mean_one(w[treated.rows])
-    kept = replace(kept, Q=np.ascontiguousarray(treated.Q), missing=options.missing)
+    filled = np.ascontiguousarray(treated.Q)
+    if options.missing == "impute":
+        kept = kept.with_imputed(expected.Q, filled, treated.columns, w)
+    kept = replace(kept, Q=filled, missing=options.missing)
     coverage = (~np.isnan(expected.Q)).mean(axis=0)
     clusters = options.clusters or Clusters.of_tasks(expected.prompt_ids, expected.tasks)
     rows = _prompt_rows(kept, w, coverage[treated.columns], clusters)
@@ -128,7 +132,7 @@ def _prompt_rows(
         clusters: clusters and strata of the prompts.
     """
     groups, bounds = clusters.group(scores.prompt_ids), _ordered(scores.metric_bounds)
-    means = estimate_means(scores.Q, groups, weights, bounds)
+    means = estimate_means(scores.for_errors, groups, weights, bounds)
     low, high, worst, best = means.low, means.high, means.mean, means.mean
     if scores.bounds is not None and not scores.is_complete:
         low, high = united_intervals(scores.Q, groups, weights, bounds)
@@ -181,7 +185,10 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
     )
     coverage = (~np.isnan(scores.T)).mean(axis=0)
     kept = replace(scores.columns(treated.columns), T=treated.Q, missing=options.missing)
-    rows = _task_rows(kept, coverage[treated.columns], options)
+    linearized = None
+    if options.missing == "impute":
+        linearized = linearize_imputed(scores.T, treated.Q, treated.columns)
+    rows = _task_rows(kept, coverage[treated.columns], options, linearized)
     is_excluded = is_ranked & ~treated.columns & (coverage > 0)
     if is_excluded.any():
         excluded = _task_rows(scores.columns(is_excluded), coverage[is_excluded], options)
@@ -203,11 +210,16 @@ def rank_by_tasks(scores: TaskMatrix, options: RankingOptions | None = None) -> 
     )
 
 
-def _task_rows(scores: TaskMatrix, coverage: NDArray[np.float64], options: RankingOptions) -> list[LeaderboardRow]:
+def _task_rows(
+    scores: TaskMatrix,
+    coverage: NDArray[np.float64],
+    options: RankingOptions,
+    linearized: NDArray[np.float64] | None = None,
+) -> list[LeaderboardRow]:
     """Return the row of each column, without a rank; intervals are united over all values of what is missing."""
     groups = group_rows(np.full(scores.n_tasks, ""))
     bounds = None if options.worst is None or options.best is None else (options.worst, options.best)
-    means = estimate_means(scores.T, groups, bounds=_ordered(bounds))
+    means = estimate_means(scores.T if linearized is None else linearized, groups, bounds=_ordered(bounds))
     low, high, worst, best = means.low, means.high, means.mean, means.mean
     if scores.missing == "bounds" and bounds is not None and not scores.is_complete:
         low, high = united_intervals(scores.T, groups, bounds=_ordered(bounds))

@@ -16,7 +16,7 @@ from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.related_models.family_labels import FamilyLabels
 from tracker.queries.related_models.related import MAX_MODELS, RelatedModels, relate_models
-from tracker.queries.selection import AGREEMENT_POLICIES, Selection
+from tracker.queries.selection import WITHOUT_BOUNDS, Selection
 from tracker.statistics.related.families import ModelFamilies, group_models
 
 MAX_NAMES = 5
@@ -60,9 +60,9 @@ def load_related(session: Session, selection: Selection) -> RelatedModels:
         SelectionError: the selection is empty, or scores are missing under ``fail``.
     """
     selection = choose_policy(
-        session, selection, default="common", supported=AGREEMENT_POLICIES, subject="the comparison of related models"
+        session, selection, default="common", supported=WITHOUT_BOUNDS, subject="the comparison of related models"
     )
-    scores = load_performance_matrix(session, selection)
+    scores = load_performance_matrix(session, selection).without_imputed()
     answers = load_answers(session, selection).select(scores.run_ids)
     has_answers = bool((answers.codes >= 0).any())
     related = relate_models(scores, FamilyLabels.load(session, selection), answers if has_answers else None)

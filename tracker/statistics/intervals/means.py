@@ -68,7 +68,8 @@ def estimate_means(
     """Estimate the mean of each column over its scores.
 
     Args:
-        Q: ``(n, k)`` scores of any size, NaN = missing; an infinite score leaves its column without errors.
+        Q: ``(n, k)`` scores of any size, NaN = missing; an infinite score leaves its column without errors. A column
+            with values beyond the bounds, as of `linearize_imputed`, has an interval for any scores, cut to the bounds.
         groups: clusters and strata of the rows; rows of a column with scores in a single cluster count as independent.
         weights: ``(n,)`` positive; None for equal weights.
         bounds: of the metric; None where it has none.
@@ -239,15 +240,28 @@ def _intervals(
     if low is None and high is None and bool(((Q == 0) | (Q == 1)).all()):
         low, high = 0.0, 1.0
     if low is not None and high is not None:
-        ends = _bounded((Q - low) / (high - low), variance / (high - low) ** 2, design)
-        return low + (high - low) * ends[0], low + (high - low) * ends[1]
-    if design.groups.is_independent and design.is_equal:
-        ends = skewed_intervals(Q, design.level)
-    else:
-        with np.errstate(invalid="ignore"):
-            errors = np.sqrt(np.where(variance > 0, variance, np.nan))
-        ends = student_interval(mean, errors, design.degrees, design.level)
+        is_within = ((low <= Q) & (high >= Q)).all(axis=0)
+        if is_within.all():
+            ends = _bounded((Q - low) / (high - low), variance / (high - low) ** 2, design)
+            return low + (high - low) * ends[0], low + (high - low) * ends[1]
+        parts = np.empty((2, Q.shape[1]))
+        parts[:, ~is_within] = _unbounded(Q[:, ~is_within], mean[~is_within], variance[~is_within], design)
+        if is_within.any():
+            parts[:, is_within] = _intervals(Q[:, is_within], mean[is_within], variance[is_within], design, bounds)
+        return np.clip(parts[0], low, high), np.clip(parts[1], low, high)
+    ends = _unbounded(Q, mean, variance, design)
     return np.clip(ends[0], low, None), np.clip(ends[1], None, high)
+
+
+def _unbounded(
+    Q: NDArray[np.float64], mean: Vector, variance: Vector, design: _SamplingDesign
+) -> tuple[Vector, Vector]:
+    """Return the interval of each column of scores without bounds."""
+    if design.groups.is_independent and design.is_equal:
+        return skewed_intervals(Q, design.level)
+    with np.errstate(invalid="ignore"):
+        errors = np.sqrt(np.where(variance > 0, variance, np.nan))
+    return student_interval(mean, errors, design.degrees, design.level)
 
 
 def _bounded(Y: NDArray[np.float64], variance: Vector, design: _SamplingDesign) -> tuple[Vector, Vector]:

@@ -42,7 +42,7 @@ def check_run_options(options: Mapping[str, Any]) -> None:
         raise OptionsError("--all-runs exports every complete run. Leave out --runs and --as-of.")
 
 
-@export(check=check_run_options, policies=("common", "fail"))
+@export(check=check_run_options, policies=("bounds", "common", "fail"))
 def export_scores(
     session: Session,
     selection: Annotated[Selection, {"metric": "Name of the metric. By default all metrics."}],

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from tracker.errors import SelectionError
 from tracker.exporting.exported_runs import ExportedRuns
 from tracker.queries.filtering.prompt_filter import load_selected_filter
-from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy, no_participant
+from tracker.queries.ranking.missing import MissingPolicy, no_participant, select_participants, treat_rows
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
@@ -21,16 +21,19 @@ from tracker.queries.sql.arrow import number_columns, read_arrow
 def select_complete_prompts(
     session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns
 ) -> tuple[ExportedRuns, NDArray[np.int64], tuple[str, ...]]:
-    """Apply a selection's policy for missing scores to an export: nothing is filled in, prompts are left out.
+    """Apply a selection's policy for missing scores to an export: nothing is filled in.
+
+    ``common`` leaves out the prompts that a run lacks. ``bounds`` leaves missing scores missing, since they can have
+    any value; as under each policy, runs with too few prompts are left out.
 
     Args:
         session: the store; only committed data are visible.
         benchmark: of the selection.
-        selection: its policy is ``common`` or ``fail``.
+        selection: its policy is ``bounds``, ``common`` or ``fail``.
         chosen: runs and metrics; a run has a prompt if it has a score of it under each of its metrics.
 
     Returns:
-        The runs with enough prompts; the keys of the prompts that all of them have, ascending; warnings.
+        The runs with enough prompts; the keys of the prompts to export, ascending; warnings.
 
     Raises:
         SelectionError: a score is missing under ``fail``, no prompt is common, or the scores are of whole tasks.
@@ -55,8 +58,13 @@ def select_complete_prompts(
     measured = np.asarray(~np.isnan(Q).all(axis=1))
     policy = MissingPolicy(name=selection.missing or "common", min_coverage=selection.min_coverage)
     names = [f"{run.model} (run {run.id})" for run in chosen.runs]
-    treated = apply_missing_policy(Q[measured], policy, models=names)
-    if not treated.columns.any():
-        raise no_participant(treated.excluded, policy)
-    runs = [run for run, stays in zip(chosen.runs, treated.columns.tolist(), strict=True) if stays]
-    return replace(chosen, runs=runs), prompt_ids[measured][treated.rows], treated.warnings
+    every = np.ones(len(names), dtype=np.bool_)
+    participants = select_participants(Q[measured], policy, models=names, is_ranked=every)
+    if not participants.columns.any():
+        raise no_participant(participants.excluded, policy)
+    kept, warnings = np.ones(int(measured.sum()), dtype=np.bool_), participants.warnings
+    if policy.name != "bounds":
+        kept, _, further = treat_rows(Q[measured], policy, participants.columns, names)
+        warnings += further
+    runs = [run for run, stays in zip(chosen.runs, participants.columns.tolist(), strict=True) if stays]
+    return replace(chosen, runs=runs), prompt_ids[measured][kept], warnings

@@ -1,0 +1,183 @@
+"""What each policy for missing scores means to commands that compare pairs, runs and trials, by plain references."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores
+
+from analyses.trials import analyze as analyze_trials
+from tracker.database import connect, transaction
+from tracker.errors import SelectionError
+from tracker.queries.clusters import Clusters
+from tracker.queries.comparing.study_plan import list_pairs
+from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.queries.performance import load_performance_matrix
+from tracker.queries.ranking.history import RunHistory
+from tracker.queries.ranking.leaderboard import load_leaderboard
+from tracker.queries.related_models.related_pairs import load_related
+from tracker.queries.selection import Selection
+from tracker.recording.pipeline import compute_report
+from tracker.statistics.related.error_agreement import compare_errors
+
+N, MODELS = 80, ("a", "b", "c", "d")
+RNG = np.random.default_rng(5)
+Q = (RNG.random((N, 4)) < 0.2 + 0.6 * RNG.random((N, 1))).astype(float)
+Q[RNG.random((N, 4)) < [0.15, 0.1, 0.0, 0.05]] = np.nan
+TRIALS = np.where(np.isnan(Q), np.nan, np.abs(Q - (RNG.random((3, N, 4)) < 0.3)))
+RUNS = 0.4 + 0.2 * (RNG.random((N, 3)) < 0.5)
+RUNS[RNG.random((N, 3)) < 0.15] = np.nan
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> sa.Engine:
+    """Four models on `b`, of three trials on `t`, and three runs of a model on `r`; gaps in each."""
+    folder: Path = tmp_path_factory.mktemp("policies")
+    engine = connect(f"sqlite:///{folder}/suffrage.db")
+    tasks = [f"t{i % 4}" for i in range(N)]
+    add_scores(engine, Q, models=MODELS, tasks=tasks)
+    for trial, table in enumerate(TRIALS):
+        add_scores(engine, table, models=MODELS, benchmark="t", trial=trial, tasks=tasks)
+    for number in range(3):
+        add_scores(engine, RUNS[:, [number]], models=["a"], benchmark="r", label=str(number), tasks=tasks)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE metric SET lower = 0, upper = 1"))
+    return engine
+
+
+def chosen(benchmark: str, missing: str, **options: object) -> Selection:
+    defaults = {"min_coverage": 0.0, "task_effects": "none", "cluster": "none"}
+    return Selection(benchmark=benchmark, missing=missing, **{**defaults, **options})
+
+
+def columns_by_dummies(table: np.ndarray) -> np.ndarray:
+    """Effects of the columns in a regression on dummies of rows and columns."""
+    p, j = np.nonzero(~np.isnan(table))
+    design = np.hstack([np.eye(len(table))[p], np.eye(table.shape[1])[j]])
+    return np.asarray(np.linalg.lstsq(design, table[p, j], rcond=None)[0][len(table) :])
+
+
+class TestImpute:
+    def test_a_comparison_has_the_difference_of_the_leaderboard(self, store: sa.Engine) -> None:
+        with transaction(store, write=False) as session:
+            board = load_leaderboard(session, chosen("b", "impute"), n_resamples=0)
+        means = {row.model: row.mean for row in board.rows}
+        parameters = {"model_a": "a", "model_b": "b", "n_resamples": 50}
+        selection = chosen("b", "impute", models=("a", "b"))
+        report = compute_report(store, "comparison", selection, parameters)
+        metrics = report.finding.metrics
+        assert metrics["difference"] == pytest.approx(means["a"] - means["b"])
+        assert (metrics["n_prompts"], metrics["all.n_prompts"]) == ((~np.isnan(Q[:, :2])).all(axis=1).sum(), N)
+        assert metrics["all.n_missing"] == np.isnan(Q[:, :2]).sum()
+        plain = compute_report(store, "comparison", chosen("b", "common", models=("a", "b")), parameters)
+        assert metrics["shared.difference"] == plain.finding.metrics["difference"]
+        assert metrics["stderr"] > (1 - 2 * np.isnan(Q[:, :2]).any(axis=1).mean()) * plain.finding.metrics["stderr"]
+        assert "imputed, on 80 prompts. On the" in report.summary.caveats[0]
+
+    def test_the_leaderboard_tests_pairs_with_the_errors_of_the_imputation(self, store: sa.Engine) -> None:
+        with transaction(store, write=False) as session:
+            board = load_leaderboard(session, chosen("b", "impute"), n_resamples=0)
+        complete = next(row for row in board.rows if row.model == "c")
+        assert complete.stderr == pytest.approx(Q[:, 2].std(ddof=1) / np.sqrt(N))
+        filled = next(row for row in board.rows if row.model == "a")
+        assert board.scores is not None
+        assert filled.stderr > board.scores.Q[:, 0].std(ddof=1) / np.sqrt(N)
+        assert set(board.rank_intervals) == set(MODELS)
+        assert any("include the imputation" in warning for warning in board.warnings)
+
+    def test_runs_differ_by_the_effects_of_a_regression_on_dummies(self, store: sa.Engine) -> None:
+        report = compute_report(store, "drift", chosen("r", "impute"))
+        effects = columns_by_dummies(RUNS)
+        with transaction(store, write=False) as session:
+            scores = RunHistory.load(session, chosen("r", "impute")).scores
+        assert np.isnan(scores.Q).sum(axis=0).tolist() == np.isnan(RUNS).sum(axis=0).tolist()
+        steps = report.tables["runs"]["change"].to_pylist()[1:]
+        assert steps == pytest.approx(np.diff(effects).tolist())
+        assert any("imputed from all runs" in warning for warning in report.warnings)
+
+    def test_related_models_agree_on_measured_prompts(self, store: sa.Engine) -> None:
+        with transaction(store, write=False) as session:
+            related = load_related(session, chosen("b", "impute"))
+            scores = load_performance_matrix(session, chosen("b", "bounds"))
+        assert related.errors is not None
+        expected = compare_errors(scores.Q)
+        assert np.array_equal(related.errors.n, expected.n)
+        assert related.errors.excess == pytest.approx(expected.excess, nan_ok=True)
+
+    def test_bounds_of_agreement_are_rejected(self, store: sa.Engine) -> None:
+        with transaction(store, write=False) as session, pytest.raises(SelectionError, match="common, worst, impute"):
+            load_related(session, chosen("b", "bounds"))
+
+
+class TestPlan:
+    def pairs(self, store: sa.Engine, missing: str) -> dict[tuple[str, str], float]:
+        with transaction(store, write=False) as session:
+            trials = TrialScores.load(session, chosen("b", missing))
+            groups = Clusters.load(session, chosen("b", missing)).group(trials.scores.prompt_ids)
+        bounds = None if trials.scores.bounds is None else np.array(trials.scores.bounds)
+        return {pair.models: pair.stderr for pair in list_pairs(trials, groups, bounds)}
+
+    def test_bounds_take_a_variance_that_no_completion_exceeds(self, store: sa.Engine) -> None:
+        pairs, worst = self.pairs(store, "bounds"), self.pairs(store, "worst")
+        for i, j in ((0, 1), (0, 2), (1, 3)):
+            bound, largest = pairs[MODELS[i], MODELS[j]], 0.0
+            for _ in range(100):
+                whole = np.where(np.isnan(Q), RNG.integers(0, 2, Q.shape), Q)
+                largest = max(largest, (whole[:, i] - whole[:, j]).std(ddof=1) / np.sqrt(N))
+            assert largest <= bound < 1.5 * largest
+            assert worst[MODELS[i], MODELS[j]] <= bound
+
+    def test_worst_and_impute_are_the_errors_of_filled_scores(self, store: sa.Engine) -> None:
+        worst, whole = self.pairs(store, "worst"), np.nan_to_num(Q)
+        assert worst["a", "b"] == pytest.approx((whole[:, 0] - whole[:, 1]).std(ddof=1) / np.sqrt(N))
+        with transaction(store, write=False) as session:
+            filled = load_performance_matrix(session, chosen("b", "impute")).for_errors
+        expected = (filled[:, 0] - filled[:, 1]).std(ddof=1) / np.sqrt(N)
+        assert self.pairs(store, "impute")["a", "b"] == pytest.approx(expected)
+
+
+class TestTrials:
+    def models(self, store: sa.Engine, missing: str) -> dict[str, dict[str, float]]:
+        with transaction(store, write=False) as session:
+            selection = chosen("t", missing)
+            report = analyze_trials(TrialScores.load(session, selection), Clusters.load(session, selection))
+        rates = {
+            (row["model"], row["k"]): row for row in report.tables["pass"].to_pylist() if row["measure"] == "pass@k"
+        }
+        return {
+            row["model"]: {**row, "pass": rates[row["model"], 2]["rate"], "pass_low": rates[row["model"], 2]["low"]}
+            for row in report.tables["models"].to_pylist()
+        }
+
+    def test_the_worst_is_as_many_failed_trials(self, store: sa.Engine) -> None:
+        row, whole = self.models(store, "worst")["a"], np.nan_to_num(TRIALS[:, :, 0])
+        assert row["mean"] == pytest.approx(whole.mean())
+        assert row["within"] == pytest.approx(whole.var(axis=0, ddof=1).mean())
+        assert row["n"] == N
+        passed = whole.sum(axis=0)
+        assert row["pass"] == pytest.approx(np.mean(1 - (3 - passed) * (2 - passed) / 6))
+
+    def test_bounds_hold_every_completion_of_the_parts(self, store: sa.Engine) -> None:
+        row, gaps = self.models(store, "bounds")["a"], np.isnan(TRIALS[:, :, 0])
+        for _ in range(100):
+            prompts = RNG.integers(0, 2, (3, N)) if RNG.random() < 0.7 else np.tile(RNG.integers(0, 2, N), (3, 1))
+            whole = np.where(gaps, prompts, TRIALS[:, :, 0])
+            within = whole.var(axis=0, ddof=1).mean()
+            between = max(whole.mean(axis=0).var(ddof=1) - within / 3, 0.0)
+            assert row["within_low"] - 1e-12 <= within <= row["within_high"] + 1e-12
+            assert row["between_low"] - 1e-12 <= between <= row["between_high"] + 1e-12
+            assert row["low"] < whole.mean() < row["high"]
+        assert row["within_low"] < row["within"] < row["within_high"]
+        assert row["pass_low"] < self.models(store, "common")["a"]["pass_low"] + 0.2
+
+    def test_imputed_scores_have_no_trials(self, store: sa.Engine) -> None:
+        row = self.models(store, "impute")["a"]
+        seen = ~np.isnan(TRIALS[0, :, 0])
+        assert row["n"] == seen.sum()
+        assert row["within"] == row["within_low"] == pytest.approx(TRIALS[:, seen, 0].var(axis=0, ddof=1).mean())
+        with transaction(store, write=False) as session:
+            board = load_leaderboard(session, chosen("t", "impute"), n_resamples=0)
+        assert row["mean"] == pytest.approx(next(item.mean for item in board.rows if item.model == "a"))
