@@ -38,7 +38,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Import and evaluate": ("ingest", "formats", "prompts", "evaluate", "embed", "weights"),
     "Rank and compare": ("verdict", "leaderboard", "compare", "plan", "history", "looks"),
     "Analyze": ("analyze", "analyses", "findings", "show", "simulate", "tradeoff"),
-    "Share": ("report", "export", "publish", "ui"),
+    "Share": ("report", "serve", "export", "publish", "ui"),
     "Manage the store": ("benchmarks", "tasks", "models", "metrics", "runs", "undo", "sql", "doctor", "db"),
 }
 """Commands of each section of the overview."""

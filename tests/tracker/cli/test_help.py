@@ -92,6 +92,7 @@ PARSED_ONLY = {
     "models (?:un)?merge": "tests/tracker/recording/test_model_merges.py runs them",
     "db copy sqlite:///suffrage.db postgresql": "it needs a server",
     "ui": "it serves until it is stopped",
+    "serve": "it serves until it is stopped",
     "publish": "it takes long, and tests/tracker/cli/test_publish_and_ui.py runs it",
 }
 """Beginnings of examples that are not executed, as patterns, and why."""

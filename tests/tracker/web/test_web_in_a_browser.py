@@ -1,0 +1,113 @@
+"""The pages in a real browser: no error, no request elsewhere, nothing that a screen reader stumbles over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from browser import chromium
+from web_server import HOSTILE, serving
+
+PAGES = (
+    "/", "/search?q=question", "/benchmark/1", "/benchmark/1/verdict", "/benchmark/1/tasks", "/benchmark/1/runs",
+    "/benchmark/1/prompts", "/benchmark/1/compare", "/prompt/1", "/model/1", "/run/1", "/findings", "/finding/1",
+    "/finding/1/table/models", "/sql?statement=select+*+from+leaderboard", "/benchmark/99",
+)  # fmt: skip
+SCREENS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(hostile_store: sa.Engine) -> Iterator[str]:
+    with serving(hostile_store) as address:
+        yield address
+
+
+class Visitor:
+    """A window of the browser, and everything that went wrong in it."""
+
+    def __init__(self, browser: Any, address: str, screen: str) -> None:
+        self.address, self.problems = address, []  # type: str, list[str]
+        self.page = browser.new_context(**SCREENS[screen]).new_page()
+        self.page.on("console", lambda text: self.problems.append(text.text) if text.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", self._check)
+
+    def _check(self, request: Any) -> None:
+        if not request.url.startswith((self.address, "data:")):
+            self.problems.append(f"a request to {request.url}")
+
+    def open(self, path: str) -> Any:
+        self.page.goto(self.address + path, wait_until="networkidle")
+        return self.page
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_pages_load_without_errors_and_fit_the_screen(browser: Any, address: str, screen: str) -> None:
+    visitor = Visitor(browser, address, screen)
+    for path in PAGES:
+        page = visitor.open(path)
+        assert page.title() != "acted"
+        overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert overflow <= 0, f"{path} is {overflow} pixels wider than the screen"
+    expected = ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
+    assert visitor.problems == expected
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("screen", ["light", "dark"])
+def test_nothing_serious_hinders_a_screen_reader(browser: Any, address: str, screen: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    visitor = Visitor(browser, address, screen)
+    for path in PAGES:
+        violations = axe.Axe().run(visitor.open(path)).response["violations"]
+        serious = [
+            (violation["id"], [node["html"] for node in violation["nodes"]][:3])
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], path
+
+
+def test_questions_are_answered_in_few_clicks(browser: Any, address: str) -> None:
+    visitor = Visitor(browser, address, "light")
+    page = visitor.open("/")
+    page.get_by_role("link", name=f"{HOSTILE[0]}@1", exact=True).click()
+    # "Is number one safe?": one click from the first page.
+    assert "first by" in page.locator("main p.lead").first.inner_text()
+    page.locator("#verdict table").wait_for(timeout=60_000)
+    # "Is the new one better?": two clicks.
+    page.get_by_role("link", name="Compare models").click()
+    assert "better" in page.locator("main section p.lead").first.inner_text()
+    # "Which prompts flipped, and what did both answer?": three clicks.
+    page.locator("table a[href^='/prompt/']").first.click()
+    assert page.get_by_role("heading", name="Responses").is_visible()
+    page.go_back()
+    assert "compare" in page.url
+    assert visitor.problems == []
+
+
+def test_keys_reach_the_search_and_the_next_part_of_a_list(browser: Any, address: str) -> None:
+    page = Visitor(browser, address, "light").open("/benchmark/1/prompts")
+    page.keyboard.press("n")
+    page.wait_for_url("**page=2")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "q"
+    page.keyboard.type("question 7")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=question+7")
+    deadline = time.monotonic() + 30
+    while page.locator("ul.found li").count() != 11:
+        assert time.monotonic() < deadline

@@ -1,0 +1,96 @@
+"""The command `suffrage serve`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from tracker.cli.help_text import Command
+from tracker.cli.options import database_option
+from tracker.cli.output import inform
+from tracker.errors import first_line
+
+TOKEN_VARIABLE = "SUFFRAGE_TOKEN"
+MIN_TOKEN_LENGTH = 16
+
+
+@click.command(cls=Command)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port to listen on.")
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    show_default=f"the variable {TOKEN_VARIABLE}",
+    help="File that holds the token which readers must present. Needed for hosts other than this machine.",
+)
+@click.option(
+    "--behind-proxy",
+    is_flag=True,
+    help="Accept any host name, and need no token: a proxy in front checks who may read.",
+)
+@database_option
+def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, database: str | None) -> None:
+    """Show results in a browser.
+
+    Serves pages of benchmarks, models, runs, prompts, responses and findings until Ctrl-C. It only reads the store.
+
+    Examples:
+        suffrage serve
+        suffrage serve --port 8080
+        suffrage serve --host 0.0.0.0 --token-file token.txt
+    """
+    import uvicorn
+
+    from tracker.database import connect
+    from tracker.web.access import LOOPBACK, Access
+    from tracker.web.application import create_application
+
+    token = _read_token(token_file)
+    if host not in LOOPBACK and not token and not behind_proxy:
+        raise click.UsageError(
+            f"--host {host} lets other machines read this store. Set {TOKEN_VARIABLE} or --token-file, or use "
+            "--behind-proxy if a proxy in front checks who may read."
+        )
+    _check_port_free(host, port)
+    engine = connect(database, create=False)
+    hosts = () if behind_proxy or host in ("0.0.0.0", "::") else {*LOOPBACK, host.lower()}  # noqa: S104
+    application = create_application(engine, Access(hosts=hosts, token=token))
+    display_host = f"[{host}]" if ":" in host else host
+    click.echo(f"http://{display_host}:{port}/")
+    inform(f"{'Readers add ?token=TOKEN to their first address. ' if token else ''}Stop with Ctrl-C.")
+    uvicorn.run(application, host=host, port=port, log_level="warning", server_header=False)
+
+
+def _read_token(path: Path | None) -> str:
+    """Return the token of the file, else of the environment; '' for none.
+
+    Raises:
+        click.UsageError: the file cannot be read, or the token is too short.
+    """
+    try:
+        token = (os.environ.get(TOKEN_VARIABLE, "") if path is None else path.read_text()).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--token-file {path} cannot be read ({first_line(error)}).") from error
+    if 0 < len(token) < MIN_TOKEN_LENGTH or (path is not None and not token):
+        raise click.UsageError(
+            f"The token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}: "
+            "python -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
+    return token
+
+
+def _check_port_free(host: str, port: int) -> None:
+    """Reject a port that is in use."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise click.UsageError(
+                f"{host}:{port} cannot be listened on ({error.strerror}). Choose another: --port {port % 65535 + 1}"
+            ) from error

@@ -1,0 +1,73 @@
+"""A page: its data, as HTML, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from tracker.web.templates_environment import render_template
+
+FORMATS = ("html", "json", "csv")
+"""Formats of a page, by suffix of its address; without one it is HTML."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """What a page shows; every format has the same data.
+
+    Attributes:
+        title: of the window and the page.
+        template: name of its HTML template.
+        data: its data by name, of types that JSON knows.
+        table: name of the list of records in ``data`` that CSV has.
+        trail: names and addresses of the pages above it.
+        status: HTTP status.
+    """
+
+    title: str
+    template: str
+    data: Mapping[str, Any]
+    table: str = ""
+    trail: Sequence[tuple[str, str]] = field(default=())
+    status: int = 200
+
+    def respond(self, format_name: str, address: str) -> Response:
+        """Return the page in one format.
+
+        Args:
+            format_name: one of `FORMATS`.
+            address: path of the page without suffix, with its query.
+        """
+        if format_name == "json":
+            return Response(_to_json({"title": self.title, **self.data}), self.status, media_type="application/json")
+        if format_name == "csv":
+            return Response(_to_csv(self.data[self.table]), self.status, media_type="text/csv; charset=utf-8")
+        text = render_template(self.template, {"page": self, "address": address, **self.data})
+        return Response(text, self.status, media_type="text/html; charset=utf-8")
+
+
+def _to_json(data: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(data, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_INDENT_2, default=str)
+
+
+def _to_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return records as CSV; a value that is not a number or text is JSON."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_to_cell(row.get(name)) for name in columns])
+    return out.getvalue().encode()
+
+
+def _to_cell(value: Any) -> Any:
+    if isinstance(value, list | tuple | dict):
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
+    return value

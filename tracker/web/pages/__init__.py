@@ -1,0 +1,1 @@
+"""Pages of the browser interface: one module for each kind, a function for each address."""

@@ -1,0 +1,136 @@
+"""The pages of a finding: summary, metrics, figures and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from tracker.queries.browsing.keys import load_benchmark_keys
+from tracker.queries.findings.finding_records import FindingRecord, get_finding, list_findings, load_artifact
+from tracker.recording.artifacts import decode_table
+from tracker.recording.multiplicity.looks import add_recorded_looks
+from tracker.recording.rerun_command import rerun_advice, rerun_command
+from tracker.report.number_format import format_minute
+from tracker.web.page import Page
+from tracker.web.query import Query
+from tracker.web.records import finding_record
+
+TABLE, FIGURE = ".parquet", ".png"
+
+
+def list_all_findings(query: Query) -> Page:
+    """Return all findings, the latest first."""
+
+    def compute() -> list[dict[str, Any]]:
+        with query.session() as session:
+            keys = load_benchmark_keys(session)
+            return [
+                {**finding_record(row), "benchmark_id": keys.get(row.benchmark or "")} for row in list_findings(session)
+            ]
+
+    page_rows, paging = query.take_page(query.cache.get("findings", compute))
+    return Page(title="Findings", template="findings.html", data={"rows": page_rows, "paging": paging}, table="rows")
+
+
+def show_finding(query: Query) -> Page:
+    """Return a finding with everything recorded of it."""
+    record, benchmark_id = _load(query)
+    files = [file.name for file in record.artifacts]
+    data = {
+        "finding": {
+            **finding_record(record),
+            "evidence": list(record.summary.evidence),
+            "caveats": list(record.summary.caveats),
+            "warnings": list(record.warnings),
+            "error": record.error,
+            "advice": rerun_advice(record) if record.stale else "",
+            "command": rerun_command(record),
+            "benchmark_id": benchmark_id,
+            "parameters": record.parameters,
+            "selection": record.selection,
+            "seed": record.seed,
+            "input_digest": record.input_digest,
+            "code_version": record.code_version,
+            "timings": record.timings,
+            "run_ids": list(record.run_ids),
+        },
+        "figures": [name.removesuffix(FIGURE) for name in files if name.endswith(FIGURE)],
+        "tables": [name.removesuffix(TABLE) for name in files if name.endswith(TABLE)],
+        "metrics": [
+            {"name": number.name, "value": number.value, "reason": number.reason, "is_main": number.is_main}
+            for number in record.numbers
+        ],
+    }
+    about = f" on {record.benchmark}" if record.benchmark else ""
+    return Page(
+        title=f"{record.name}{about}, {format_minute(record.recorded)}",
+        template="finding.html",
+        data=data,
+        table="metrics",
+        trail=_trail(record, benchmark_id),
+    )
+
+
+def show_table(query: Query) -> Page:
+    """Return one page of a table of a finding."""
+    record, benchmark_id = _load(query)
+
+    def compute() -> tuple[list[str], list[dict[str, Any]]]:
+        with query.session() as session:
+            table = decode_table(load_artifact(session, query.key, f"{query.name}{TABLE}"))
+        return table.column_names, table.to_pylist()
+
+    columns, rows = query.cache.get(("table", query.key, query.name), compute)
+    ordered = _sort(rows, query.choice("sort", ("", *columns), ""), query.text("order") == "descending")
+    page_rows, paging = query.take_page(ordered)
+    data = {
+        "finding": {"id": record.id, "analysis": record.name},
+        "name": query.name,
+        "columns": columns,
+        "rows": page_rows,
+        "paging": paging,
+        "options": dict(query.parameters),
+    }
+    trail = [*_trail(record, benchmark_id), (f"{record.name} {record.id}", f"/finding/{record.id}")]
+    title = f"{query.name} of finding {record.id}"
+    return Page(title=title, template="table.html", data=data, table="rows", trail=trail)
+
+
+def send_figure(query: Query) -> Response:
+    """Return a figure of a finding as PNG."""
+    with query.session() as session:
+        content = load_artifact(session, query.key, f"{query.name}{FIGURE}")
+    return Response(content, media_type="image/png")
+
+
+def _load(query: Query) -> tuple[FindingRecord, int | None]:
+    with query.session() as session:
+        [record] = add_recorded_looks(session, [get_finding(session, query.key)])
+        return record, load_benchmark_keys(session).get(record.benchmark or "")
+
+
+def _trail(record: FindingRecord, benchmark_id: int | None) -> list[tuple[str, str]]:
+    if benchmark_id is None:
+        return [("Findings", "/findings")]
+    return [("Benchmarks", "/"), (str(record.benchmark), f"/benchmark/{benchmark_id}")]
+
+
+def _sort(rows: Sequence[dict[str, Any]], column: str, is_descending: bool) -> Sequence[dict[str, Any]]:
+    """Return rows in the order of a column; numbers before texts, empty cells and NaN last."""
+    if not column:
+        return rows
+
+    def is_empty(value: Any) -> bool:
+        return value is None or (isinstance(value, float) and math.isnan(value))
+
+    known = [row for row in rows if not is_empty(row[column])]
+    empty = [row for row in rows if is_empty(row[column])]
+
+    def key(row: dict[str, Any]) -> tuple[bool, Any]:
+        value = row[column]
+        return (False, value) if isinstance(value, int | float) else (True, str(value))
+
+    return sorted(known, key=key, reverse=is_descending) + empty

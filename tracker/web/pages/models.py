@@ -1,0 +1,59 @@
+"""The pages of a model and of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracker.errors import NotFoundError
+from tracker.queries.browsing.keys import find_model_name, load_benchmark_keys, load_model_keys
+from tracker.queries.browsing.run_scores import load_task_scores
+from tracker.queries.catalogue.listing import find_run, list_models, list_runs
+from tracker.web.page import Page
+from tracker.web.query import Query
+from tracker.web.records import run_record
+
+
+def show_model(query: Query) -> Page:
+    """Return a model with its facts and runs."""
+
+    def compute() -> dict[str, Any]:
+        with query.session() as session:
+            name = find_model_name(session, query.key)
+            row = next((row for row in list_models(session) if row.name == name), None)
+            if row is None:
+                raise NotFoundError("model", name, [])
+            keys, models = load_benchmark_keys(session), load_model_keys(session)
+            runs = [run_record(run, models) for run in list_runs(session, model=name)]
+        facts = {
+            "organization": row.organization, "family": row.family, "parameters": row.parameters,
+            "released": None if row.released is None else row.released.isoformat(), "open weights": row.open_weights,
+            "other names": list(row.aliases),
+        }  # fmt: skip
+        return {
+            "model": {"id": query.key, "name": name},
+            "facts": {key: value for key, value in facts.items() if value not in (None, [], "")},
+            "benchmarks": [{"label": label, "id": keys.get(label)} for label in row.benchmarks],
+            "runs": [{**run, "benchmark_id": keys.get(run["benchmark"])} for run in runs],
+        }
+
+    data = query.cache.get(("model", query.key), compute)
+    return Page(title=data["model"]["name"], template="model.html", data=data, table="runs")
+
+
+def show_run(query: Query) -> Page:
+    """Return a run with its settings, files, and scores by task."""
+
+    def compute() -> dict[str, Any]:
+        with query.session() as session:
+            run = find_run(session, query.key)
+            record = run_record(run, load_model_keys(session))
+            record["benchmark_id"] = load_benchmark_keys(session).get(run.benchmark)
+            tasks = load_task_scores(session, query.key)
+        record["settings"] = dict(run.settings or {})
+        return {"run": record, "tasks": tasks}
+
+    data = query.cache.get(("run", query.key), compute)
+    run = data["run"]
+    trail = [("Benchmarks", "/"), (run["benchmark"], f"/benchmark/{run['benchmark_id']}")]
+    title = f"Run {query.key}: {run['model']} on {run['benchmark']}"
+    return Page(title=title, template="run.html", data=data, table="tasks", trail=trail)

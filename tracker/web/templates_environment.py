@@ -1,0 +1,64 @@
+"""The environment of the HTML templates: everything is escaped; numbers are formatted as in the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import orjson
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tracker.report.number_format import format_count, format_number, format_score, format_share, shorten
+from tracker.version import __version__
+
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and those that change the direction of the text around them."""
+
+
+def render_template(name: str, values: Mapping[str, Any]) -> str:
+    """Render a template of the browser interface."""
+    return _environment().get_template(name).render(values)
+
+
+def with_query(address: str, **changes: Any) -> str:
+    """Return an address with some of its query parameters changed; None removes one."""
+    path, _, query = address.partition("?")
+    values = dict(parse_qsl(query, keep_blank_values=True)) | changes
+    kept = {name: value for name, value in values.items() if value is not None}
+    return f"{path}?{urlencode(kept)}" if kept else path
+
+
+def with_suffix(address: str, suffix: str) -> str:
+    """Return the address of a page in another format."""
+    path, mark, query = address.partition("?")
+    return f"{'/index' if path == '/' else path}.{suffix}{mark}{query}"
+
+
+def mark_controls(text: object) -> str:
+    """Return a text with every control and direction character replaced by U+FFFD."""
+    return CONTROL.sub("\ufffd", str(text))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tracker.web", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: mark_controls(value) if isinstance(value, str) and CONTROL.search(value) else value,
+    )
+    environment.filters |= {
+        "score": format_score,
+        "number": format_number,
+        "share": format_share,
+        "shorten": lambda text, length: shorten(text or "", length),
+        "counted": format_count,
+        "pretty": lambda value: orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode(),
+    }
+    environment.globals |= {"version": __version__, "with_query": with_query, "with_suffix": with_suffix}
+    return environment
