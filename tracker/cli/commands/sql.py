@@ -26,10 +26,11 @@ def command(
 ) -> None:
     """Query the store with read-only SQL.
 
-    The database engine rejects every statement that writes. Tables, views and example queries: docs/how-to/sql.md.
+    The database engine rejects every statement that writes. The view `leaderboard` has the intervals of `suffrage
+    leaderboard`. Tables, views and example queries: docs/how-to/sql.md.
 
     Examples:
-        suffrage sql "SELECT * FROM leaderboard"
+        suffrage sql "SELECT * FROM leaderboard WHERE benchmark = 'mmlu_pro'"
         suffrage sql "SELECT model, mean FROM leaderboard WHERE benchmark = 'mmlu_pro'" --format csv
     """
     from tracker.database import connect

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 
 from tracker.database import BUSY_SECONDS, create_unchecked_engine, format_url, make_read_only_uri
 from tracker.errors import DatabaseError, SqlError
+from tracker.queries.sql.leaderboard_columns import IntervalColumns, needs_intervals
 from tracker.queries.sql.statement_errors import (
     READING_ONLY,
     as_sentence,
@@ -83,11 +84,13 @@ def read_only_sql(
     text = _checked(statement)
     clock = _Clock(limit_seconds)
     read = _read_sqlite if engine.dialect.name == "sqlite" else _read_postgresql
-    with read(engine, text, clock) as result:
+    intervals = IntervalColumns(engine, text, limit_seconds) if needs_intervals(text) else None
+    with read(engine, text, clock, intervals) as result:
         columns = _number_duplicates(result.columns)
         renamed = [name for name, original in zip(columns, result.columns, strict=True) if name != original]
         warnings = (f"duplicate column names are numbered: {', '.join(renamed)}; use AS to name them",) * bool(renamed)
-        yield SqlResult(columns=columns, rows=islice(result.rows, max_rows), warnings=(*result.warnings, *warnings))
+        warnings = (*result.warnings, *(intervals.warnings if intervals else ()), *warnings)
+        yield SqlResult(columns=columns, rows=islice(result.rows, max_rows), warnings=warnings)
 
 
 class _Clock:
@@ -145,13 +148,17 @@ def _checked(statement: str) -> str:
 
 
 @contextmanager
-def _read_sqlite(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[SqlResult]:
+def _read_sqlite(
+    engine: sa.Engine, statement: str, clock: _Clock, intervals: IntervalColumns | None
+) -> Iterator[SqlResult]:
     path = Path(engine.url.database or "").resolve()
     try:
         raw = sqlite3.connect(make_read_only_uri(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise DatabaseError(f"{path}: {error}. Check that the file exists and is readable.") from error
     try:
+        if intervals is not None:
+            intervals.add_to_sqlite(raw)
         _guard_sqlite(raw, clock)
         explain = partial(_sqlite_error, clock=clock, statement=statement, engine=engine)
         try:
@@ -223,7 +230,9 @@ def _sqlite_error(
 
 
 @contextmanager
-def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[SqlResult]:
+def _read_postgresql(
+    engine: sa.Engine, statement: str, clock: _Clock, intervals: IntervalColumns | None
+) -> Iterator[SqlResult]:
     import psycopg
 
     _, options = engine.dialect.create_connect_args(engine.url)
@@ -235,6 +244,8 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
         ) from error
     clock.on_end = raw.cancel
     try:
+        if intervals is not None:
+            intervals.add_to_postgresql(raw)
         warnings = _guard_postgresql(raw, statement, clock)
         try:
             with clock, raw.cursor() as cursor:
@@ -251,8 +262,11 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
 
 
 def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Clock) -> tuple[str, ...]:
-    """Begin a read-only transaction with minimal rights."""
-    raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    """Begin a read-only transaction with minimal rights, or make the one that is open read only."""
+    from psycopg.pq import TransactionStatus
+
+    is_open = raw.info.transaction_status != TransactionStatus.IDLE
+    raw.execute("SET TRANSACTION READ ONLY" if is_open else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     raw.execute("SET LOCAL cursor_tuple_fraction = 1")
     # If the connection breaks, the server stops too. The statement could disable this timeout, but not the clock.
     raw.execute(f"SET LOCAL statement_timeout = {int(clock.limit * 1000) + 1000}")
