@@ -2,22 +2,25 @@
 
 The batch size changes the last digits of a model's output. Batches are therefore cut from all prompts, whether or not
 they have stored responses. A batch with any missing response is computed whole.
+
+Not every model computes a batch correctly. This is tested on a part of a prompt; models that fail generate the
+responses to prompts of equal length together, or one response at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tracker.errors import SelectionError
+from tracker.evaluating.local.decoding.batch_test import Batching, find_batching
+from tracker.evaluating.local.decoding.batches import PromptBatch, cut_batches
+from tracker.evaluating.local.decoding.decoder import Decoder
+from tracker.evaluating.local.decoding.prefix_cache import PrefixCache, compute_prefix
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.memory import process_in_halves
-from tracker.evaluating.local.sampling import GumbelSampler, stream_key
-from tracker.evaluating.local.stop_strings import StopCriterion, find_ending_tokens
+from tracker.evaluating.local.sampling import stream_key
 from tracker.evaluating.local.tokens import Context, Ids, describe_excess, encode_contexts
-from tracker.evaluating.model_files import silence_libraries
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling, claim_batch
 
@@ -34,7 +37,6 @@ class _Row:
     prompt_id: int
     trial: int
     context: Context
-    ids: Ids
 
 
 class TextGenerator:
@@ -65,7 +67,8 @@ class TextGenerator:
     ) -> None:
         self.model, self.sampling, self.chat, self.too_long, self.report = model, sampling, chat, too_long, report
         self.together = batch_size or TOGETHER.get(model.device.split(":")[0], ACCELERATOR_TOGETHER)
-        self.ends = find_ending_tokens(model.model, model.tokenizer, sampling.stop)
+        self._decoder = Decoder(model, sampling)
+        self._prefix: tuple[Ids, PrefixCache | None] = ((), None)
         self._contexts: tuple[Sequence[RenderedPrompt] | None, list[Context]] = (None, [])
         room = _find_room(model)
         if room is not None and sampling.max_tokens > room:
@@ -91,9 +94,14 @@ class TextGenerator:
         ]
         if too_long:
             yield too_long
-        for batch in self.make_batches([(prompt, context) for prompt, context in pairs if not context.n_over]):
-            if claim_batch(is_stored, [prompt.prompt_id for prompt, _ in batch]):
-                yield self._generate_batch(batch)
+        fits = sorted((pair for pair in pairs if not pair[1].n_over), key=lambda pair: pair[0].prompt_id)
+        if all(is_stored(prompt.prompt_id) for prompt, _ in fits):
+            return
+        batching = self._find_batching([context for _, context in fits])
+        for batch in self.make_batches(fits, batching):
+            members = [fits[at] for at in batch.members]
+            if claim_batch(is_stored, [prompt.prompt_id for prompt, _ in members]):
+                yield self._generate_batch(members, batch.prefix, batching)
 
     def encode_contexts(self, prompts: Sequence[RenderedPrompt]) -> list[Context]:
         """Return the encoded context of each prompt; few-shot examples are dropped until the response fits.
@@ -110,92 +118,75 @@ class TextGenerator:
         """Return the input tokens of each prompt, summed over its responses."""
         return [len(context.ids) * self.sampling.n_trials for context in self.encode_contexts(prompts)]
 
-    def make_batches(
-        self, pairs: Sequence[tuple[RenderedPrompt, Context]]
-    ) -> Iterator[list[tuple[RenderedPrompt, Context]]]:
-        """Group prompts of similar length, longest first; all trials of a prompt are in the same batch."""
-        ordered = sorted(pairs, key=lambda pair: (-len(pair[1].ids), pair[0].prompt_id))
-        size = max(1, self.together // self.sampling.n_trials)
-        for first in range(0, len(ordered), size):
-            yield ordered[first : first + size]
+    def make_batches(self, pairs: Sequence[tuple[RenderedPrompt, Context]], batching: Batching) -> list[PromptBatch]:
+        """Cut prompts into batches; all trials of a prompt are in the same batch."""
+        return cut_batches(
+            [context.ids for _, context in pairs],
+            [prompt.head(context.n_examples) for prompt, context in pairs],
+            size=max(1, self.together // self.sampling.n_trials),
+            max_tokens=self.sampling.max_tokens,
+            batching=batching,
+        )
+
+    def _find_batching(self, contexts: Sequence[Context]) -> Batching:
+        """Return which prompts the model computes correctly together; warn if not all."""
+        longest = max(contexts, key=lambda context: len(context.ids))
+        batching = find_batching(self.model, longest.ids, n_longest=len(longest.ids) + self.sampling.max_tokens)
+        if self.together > 1 and not batching.padded:
+            reason, grouping = (
+                ("only prompts of equal length", "in groups of equal length")
+                if batching.together
+                else ("no prompts", "one at a time")
+            )
+            self.report(
+                f"{self.model.name} computes {reason} correctly in one batch: responses are generated {grouping}, "
+                "which is slower"
+            )
+        return batching
 
     @property
     def _trials(self) -> range:
         return range(self.sampling.n_trials)
 
-    def _generate_batch(self, batch: Sequence[tuple[RenderedPrompt, Context]]) -> list[Response]:
+    def _generate_batch(
+        self, members: Sequence[tuple[RenderedPrompt, Context]], prefix: Ids, batching: Batching
+    ) -> list[Response]:
         rows = [
-            _Row(prompt_id=prompt.prompt_id, trial=trial, context=context, ids=context.ids)
-            for prompt, context in batch
+            _Row(prompt_id=prompt.prompt_id, trial=trial, context=context)
+            for prompt, context in members
             for trial in self._trials
         ]
+        size = self.together if batching.together else 1
         responses: list[Response] = []
-        for first in range(0, len(rows), self.together):  # more trials than the batch size
+        for first in range(0, len(rows), size):  # more trials than the batch size
             for part in process_in_halves(
-                self._generate_rows, rows[first : first + self.together], self._report_smaller_batch
+                lambda some: self._generate_rows(some, prefix, batching),
+                rows[first : first + size],
+                self._report_smaller_batch,
             ):
                 responses += part
         return responses
 
-    def _generate_rows(self, rows: Sequence[_Row]) -> list[Response]:
+    def _generate_rows(self, rows: Sequence[_Row], prefix: Ids, batching: Batching) -> list[Response]:
         """Generate the responses of one batch."""
-        import torch
-
-        model, sampling = self.model, self.sampling
-        width = max(len(row.ids) for row in rows)
-        filler = self._find_filler()
-        ids = [_pad(row.ids, width, filler, left=not model.is_encoder_decoder) for row in rows]
-        seen = [_pad((1,) * len(row.ids), width, 0, left=not model.is_encoder_decoder) for row in rows]
-        n_read = 1 if model.is_encoder_decoder else width
-        stop_criterion = StopCriterion(model.tokenizer, len(rows), n_read, self.ends, sampling.stop)
-        processors = []
-        if sampling.temperature > 0:
-            keys = [stream_key(sampling.seed, row.context.text, row.trial) for row in rows]
-            processors.append(GumbelSampler(keys, n_read, sampling.temperature, sampling.top_p))
-        with torch.inference_mode(), self._plain_generation_config(filler), silence_libraries():
-            out = model.model.generate(
-                input_ids=torch.tensor(ids, device=model.device),
-                attention_mask=torch.tensor(seen, device=model.device),
-                logits_processor=processors,
-                stopping_criteria=[stop_criterion],
-            )
-        responses = []
-        for at, (row, written) in enumerate(zip(rows, out[:, n_read:].tolist(), strict=True)):
-            fields, n_tokens = stop_criterion.answer(at, written)
-            response = Response(
+        streams = [stream_key(self.sampling.seed, row.context.text, row.trial) for row in rows]
+        ended = self._decoder.decode(
+            [row.context.ids for row in rows], streams, prefix=self._compute_prefix(prefix), reuses=batching.reuses
+        )
+        return [
+            Response(
                 prompt_id=row.prompt_id, trial=row.trial, **fields, n_examples=row.context.n_examples,
-                n_tokens_read=len(row.ids), n_tokens_written=n_tokens,
-            )  # fmt: skip
-            responses.append(response)
-        return responses
+                n_tokens_read=len(row.context.ids), n_tokens_written=n_tokens,
+            )
+            for row, (fields, n_tokens) in zip(rows, ended, strict=True)
+        ]  # fmt: skip
 
-    @contextmanager
-    def _plain_generation_config(self, filler: int) -> Iterator[None]:
-        """Return the generation settings without the model's own sampling defaults (penalties, beams, temperature).
-
-        Tokens that begin and end a generated text are kept.
-        """
-        from transformers import GenerationConfig
-
-        saved_config = self.model.model.generation_config
-        names = ("bos_token_id", "decoder_start_token_id", "forced_bos_token_id")
-        needed = {name: getattr(saved_config, name, None) for name in names}
-        plain = GenerationConfig(
-            max_new_tokens=self.sampling.max_tokens, do_sample=False, num_beams=1, use_cache=True,
-            pad_token_id=filler, eos_token_id=list(self.ends) or None,
-            **{name: value for name, value in needed.items() if value is not None},
-        )  # fmt: skip
-        self.model.model.generation_config = plain
-        try:
-            yield
-        finally:
-            self.model.model.generation_config = saved_config
-
-    def _find_filler(self) -> int:
-        """Return the token that pads short rows and finished rows; the model never attends to it."""
-        tokenizer: Any = self.model.tokenizer
-        candidates = (tokenizer.pad_token_id, *self.ends, tokenizer.bos_token_id, 0)
-        return int(next(token for token in candidates if token is not None))
+    def _compute_prefix(self, ids: Ids) -> PrefixCache | None:
+        """Return the keys and values of a prefix; those of the last one are kept."""
+        if self._prefix[0] != ids:
+            self._prefix = ((), None)  # free the memory first
+            self._prefix = (ids, compute_prefix(self.model, ids, self._decoder.filler) if ids else None)
+        return self._prefix[1]
 
     def _make_too_long_response(self, prompt: RenderedPrompt, context: Context, trial: int) -> Response:
         kept = 0 if self.model.is_encoder_decoder else self.sampling.max_tokens
@@ -213,11 +204,6 @@ def _find_room(model: LanguageModel) -> int | None:
     if model.is_encoder_decoder:
         return getattr(model.model.config, "max_position_embeddings", None)
     return model.context
-
-
-def _pad(ids: Sequence[int], width: int, filler: int, *, left: bool) -> list[int]:
-    filling = [filler] * (width - len(ids))
-    return [*filling, *ids] if left else [*ids, *filling]
 
 
 def _cut(context: Context) -> Context:

@@ -36,29 +36,51 @@ class StopCriterion:
         n_read: number of input tokens of the rows.
         ends: end tokens.
         stop: stop strings.
+        shrinks: whether to stop all rows when at most half of them have not ended, so that they continue without the
+            others.
 
     Attributes:
+        active: rows of the batch, in its order.
         n_written: number of tokens of each row up to its end, inclusive; None if it has not ended.
     """
 
-    def __init__(self, tokenizer: Any, n_rows: int, n_read: int, ends: Sequence[int], stop: Sequence[str]) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        n_rows: int,
+        n_read: int,
+        ends: Sequence[int],
+        stop: Sequence[str],
+        *,
+        shrinks: bool = False,
+    ) -> None:
         self.tokenizer, self.n_read, self.ends = tokenizer, n_read, frozenset(ends)
         self.stop = tuple(word for word in stop if word)
         self.n_looked_at = max((len(word.encode()) for word in self.stop), default=0) + MORE_TOKENS
+        self.shrinks = shrinks
+        self.active = list(range(n_rows))
         self.n_written: list[int | None] = [None] * n_rows
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """Return whether each row has ended, ``(n_rows,)``."""
+        """Return whether each active row has ended, ``(n_active,)``."""
         import torch
 
         written = input_ids[:, self.n_read :]
         last = written[:, -1].tolist()
-        going = [row for row, n in enumerate(self.n_written) if n is None]
+        going = [place for place, row in enumerate(self.active) if self.n_written[row] is None]
         tails = written[going, -self.n_looked_at :].tolist() if self.stop and going else []
-        for at, row in enumerate(going):
-            if last[row] in self.ends or (self.stop and self._stopped(written[row], tails[at])):
-                self.n_written[row] = written.shape[1]
-        return torch.tensor([n is not None for n in self.n_written], device=input_ids.device)
+        for at, place in enumerate(going):
+            if last[place] in self.ends or (self.stop and self._stopped(written[place], tails[at])):
+                self.n_written[self.active[place]] = written.shape[1]
+        ended = [self.n_written[row] is not None for row in self.active]
+        is_half_empty = self.shrinks and 2 * ended.count(False) <= len(ended)
+        return torch.tensor([is_half_empty or has_ended for has_ended in ended], device=input_ids.device)
+
+    def drop_ended(self) -> list[int]:
+        """Remove the rows that have ended from the active ones; return the places of the others in the batch."""
+        places = [place for place, row in enumerate(self.active) if self.n_written[row] is None]
+        self.active = [self.active[place] for place in places]
+        return places
 
     def _stopped(self, written: Any, tail: Sequence[int]) -> bool:
         return self._holds(tail) and self._holds(written.tolist())  # a tail may decode differently on its own
