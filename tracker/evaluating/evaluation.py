@@ -223,7 +223,7 @@ class _ConditionEvaluation:
             if claims.is_shared(session):
                 return False
             if self.plan.errored == "wrong":
-                names = [name for name in self.prepared.metrics if not name.startswith("gold_probability")]
+                names = [name for name in self.prepared.metrics if "_probability" not in name]
                 wrong, error = dict.fromkeys(names, 0.0), (("", None, None, "error"),)
                 trials = range(self.model.n_trials)
                 unanswered_rows = [

@@ -17,6 +17,7 @@ from tracker.evaluating.plan_settings import NO_STOP, PromptSettings
 from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import CONVERSATION_TOKENS, Sampling
+from tracker.evaluating.scoring.options import LABEL_PROBABILITY
 from tracker.evaluating.scoring.pass_at_k import parse_k
 from tracker.evaluating.scoring.rules import ScoringRules
 from tracker.evaluating.scoring.written_answers import check_rules
@@ -25,7 +26,7 @@ from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 
 METRICS = {
-    "letters": ("accuracy", "gold_probability_letters"),
+    "letters": ("accuracy", "gold_probability_letters", LABEL_PROBABILITY),
     "loglikelihood": ("acc", "acc_norm", "gold_probability_likelihoods"),
 }
 

@@ -10,7 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.evaluating.plan import Plan, option_name
-from tracker.schema import Answer, Run, Score
+from tracker.evaluating.scoring.options import LABEL_PROBABILITY
+from tracker.schema import Answer, Metric, Run, Score
+
+MIN_LABEL_PROBABILITY = 0.5
+"""Mean probability of all labels together below which their comparison may differ from the answers of the model."""
 
 PRICE_OPTIONS = ("price_read", "price_written")
 """Server options that also serve to estimate the cost of a local model on a server."""
@@ -74,9 +78,22 @@ def list_run_warnings(session: Session, run: Run) -> list[str]:
         )
     if n_empty := int(rows[1] or 0):
         warnings.append(f"{n_empty:,} of {rows[0]:,} answers are empty or could not be extracted, and score 0")
+    if (mean := _mean_label_probability(session, run)) is not None and mean < MIN_LABEL_PROBABILITY:
+        warnings.append(
+            f"all labels together have a mean probability of only {mean:.2f}: the model usually begins its response "
+            "otherwise. Show few-shot examples, use --chat for a chat model, or --method generation"
+        )
     if run.status == "complete" and (warning := _compare_with_other_runs(session, run)):
         warnings.append(warning)
     return warnings
+
+
+def _mean_label_probability(session: Session, run: Run) -> float | None:
+    """Return the mean probability of all labels together; None if it is not known."""
+    score: Any = Score
+    query = sa.select(sa.func.avg(score.value)).join(Metric, Metric.id == score.metric_id)
+    mean = session.scalar(query.where(score.run_id == run.id, Metric.name == LABEL_PROBABILITY))  # type: ignore[arg-type]
+    return None if mean is None else float(mean)
 
 
 def count_truncated(session: Session, run: Run) -> int:

@@ -286,6 +286,7 @@ KNOWN_METRICS = {
         "gold_probability_likelihoods",
     )
 } | {
+    "label_probability": MetricDescription(name="label_probability", lower=0.0, upper=1.0),
     "judge_score": MetricDescription(name="judge_score", higher_is_better=True, lower=0.0, upper=10.0)
 } | {
     name: MetricDescription(name=name, higher_is_better=False)

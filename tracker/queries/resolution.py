@@ -39,7 +39,7 @@ class BenchmarkKey:
     default_metric_id: int | None = None
 
 
-CONFIDENCE = "gold_probability"
+CONFIDENCE = "gold_probability", "label_probability"
 """Prefix of metrics that measure a model's confidence; they are not used for rankings by default."""
 
 

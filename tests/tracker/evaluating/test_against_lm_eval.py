@@ -164,8 +164,9 @@ class TestAgainstReference:
     def test_it_finds_the_same_log_likelihoods_and_choices(
         self, family: str, task: str, method: str, rows: Any, peer: Any, model: LanguageModel
     ) -> None:
+        """The peer compares one spelling of each letter, as the method loglikelihood does with letters as options."""
         prompts = _questions(rows[N_EXAMPLES:], rows[:N_EXAMPLES], method == "letters")
-        local_values = _logprobs(OptionScorer(model, method=method), prompts)
+        local_values = _logprobs(OptionScorer(model, method="loglikelihood"), prompts)
         samples = peer[family]["samples"][task]
         peer_values = np.array([sample["logprobs"] for sample in samples])
         assert peer_values.shape == (N_PROMPTS, 4)

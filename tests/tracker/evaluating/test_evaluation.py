@@ -199,7 +199,7 @@ class TestStopped:
                 assert [row[3] for row in rows["answer"]] == [row[3] for row in whole["answer"]]
             whole = rows
             engine.dispose()
-        assert len(whole["score"]) == 2 * N_EVALUATED
+        assert len(whole["score"]) == 3 * N_EVALUATED
 
 
 class TestCommand:
@@ -216,6 +216,7 @@ class TestCommand:
         done = run(*words, "--condition", "full,answer-only", "--database", url)
         assert done.exit_code == 0, done.output
         assert "quiz, llama: run 1, 24 prompts of test: accuracy 0." in done.stdout
+        assert "all labels together have a mean probability of only 0.0" in done.stderr
         assert "quiz, llama (answer-only): run 2, 24 prompts" in done.stdout
         again = run(*words, "--condition", "full,answer-only", "--database", url)
         assert again.stdout.count("24 prompts of test, all already stored") == 2

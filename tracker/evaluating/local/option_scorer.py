@@ -18,7 +18,7 @@ from tracker.evaluating.local.packing import PrefixGroup, count_computed_tokens,
 from tracker.evaluating.local.padded_rows import score_option_by_option
 from tracker.evaluating.local.row_masks import find_rope_limit
 from tracker.evaluating.local.row_scorer import MaskRoute, RowInFlight, RowScorer, choose_route
-from tracker.evaluating.local.tokens import Context, EncodedPrompt, describe_excess, encode_prompts
+from tracker.evaluating.local.tokens import Context, EncodedPrompt, add_spellings, describe_excess, encode_prompts
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, claim_batch
 
@@ -35,7 +35,8 @@ class OptionScorer:
         method: ``letters`` or ``loglikelihood``.
         chat: whether prompts are sent as turns of a conversation.
         batch_size: prompts computed together; None for a suitable number.
-        isolated_labels: score only the last token of each label, as the authors of SMART do.
+        isolated_labels: score only the last token of each label, as the authors of SMART do, instead of the sum over
+            its spellings.
         too_long: how to treat prompts that do not fit: ``skip``, or ``cut`` to truncate their beginning.
         report: called with a message if the evaluation deviates from the options.
     """
@@ -74,6 +75,9 @@ class OptionScorer:
             self._prompts = prompts
             if self.method == "letters":
                 self._report_shared_beginnings()
+                self._report_swallowed_labels()
+                if not self.isolated_labels:
+                    self._encoded = add_spellings(self.model, self._encoded)
         return self._encoded
 
     def _report_shared_beginnings(self) -> None:
@@ -85,6 +89,17 @@ class OptionScorer:
                 f"in {len(begun):,} prompts one label is a prefix of another: {longer!r} begins with {shorter!r}. "
                 "The longer label can never be the likelier one. Use other labels (--labels letters), or --method "
                 "loglikelihood with option texts"
+            )
+
+    def _report_swallowed_labels(self) -> None:
+        """Warn if the tokenizer joins a label's first characters to the prompt's last token."""
+        joined = [encoded for encoded in self._encoded if encoded.swallowed]
+        if joined:
+            label = joined[0].prompt.options[joined[0].swallowed[0]]
+            self.report(
+                f"in {len(joined):,} prompts the tokenizer joins the end of the prompt to a label, such as {label!r}: "
+                "the label is scored as separate tokens, which the model rarely generates there. Use a template that "
+                "ends with a line, or --method loglikelihood with option texts"
             )
 
     def encode_contexts(self, prompts: Sequence[RenderedPrompt]) -> list[Context]:
@@ -174,7 +189,7 @@ class OptionScorer:
     def _make_response(self, encoded: EncodedPrompt, logprobs: NDArray[np.float64]) -> Response:
         return Response(
             prompt_id=encoded.prompt.prompt_id,
-            logprobs=logprobs,
+            logprobs=encoded.sum_spellings(logprobs),
             n_examples=encoded.context.n_examples,
             n_tokens_read=count_computed_tokens(encoded, 0),
         )

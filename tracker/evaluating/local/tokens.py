@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tracker.errors import SelectionError
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.scoring.label_spellings import group_tokens, list_spellings, sum_spellings
 
 TEXTS_AT_ONCE = 200
 Ids = tuple[int, ...]
@@ -38,12 +42,16 @@ class EncodedPrompt:
     Attributes:
         prompt: the prompt.
         context: tokens before each option.
-        options: tokens of each option, at least one.
+        options: tokens of each option, at least one; of each spelling of each label if ``labels`` is not empty.
+        labels: index of the label that each of ``options`` spells; empty if they are the options themselves.
+        swallowed: indices of options whose first characters the tokenizer joins to the prompt's last token.
     """
 
     prompt: RenderedPrompt
     context: Context
     options: tuple[Ids, ...]
+    labels: tuple[int, ...] = ()
+    swallowed: tuple[int, ...] = ()
 
     def cut(self) -> EncodedPrompt:
         """Truncate the context at its beginning by the number of excess tokens."""
@@ -53,6 +61,10 @@ class EncodedPrompt:
     def shorten(self, n_tokens: int) -> EncodedPrompt:
         """Keep only the last ``n_tokens`` of the context."""
         return replace(self, context=replace(self.context, ids=self.context.ids[-n_tokens:]))
+
+    def sum_spellings(self, logprobs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-probability of each option of the prompt, from those of ``options``."""
+        return sum_spellings(logprobs, self.labels, len(self.prompt.options)) if self.labels else logprobs
 
     @property
     def length(self) -> int:
@@ -99,7 +111,7 @@ def encode_prompts(
                 if isolated_labels
                 else _encode_context_and_options(model, chosen, texts, chat)
             )
-            for at, text, (ids, options) in zip(part, texts, split, strict=True):
+            for at, text, (ids, options, swallowed) in zip(part, texts, split, strict=True):
                 over = 0 if model.context is None else len(ids) + _count_extra_tokens(options) - model.context
                 if model.is_encoder_decoder and model.context is not None:
                     over = len(ids) - model.context
@@ -108,12 +120,39 @@ def encode_prompts(
                     again.append(at)
                     continue
                 context = Context(text=text, ids=ids, n_examples=n_examples[at], n_over=max(0, over))
-                done[at] = EncodedPrompt(prompt=prompts[at], context=context, options=options)
+                done[at] = EncodedPrompt(prompt=prompts[at], context=context, options=options, swallowed=swallowed)
         todo = again
     encoded = [done[at] for at in range(len(prompts))]
     if must_differ:
         _check_labels_differ(model, encoded)
     return encoded
+
+
+def add_spellings(model: LanguageModel, encoded_prompts: Sequence[EncodedPrompt]) -> list[EncodedPrompt]:
+    """Return the prompts with all spellings of their labels, over which a label's probability is summed.
+
+    Args:
+        model: its tokenizer is used.
+        encoded_prompts: prompts whose options are labels.
+    """
+    labels = tuple(dict.fromkeys(label for encoded in encoded_prompts for label in encoded.prompt.options))
+    special = set(model.tokenizer.all_special_ids)
+    vocabulary = {token: number for token, number in model.tokenizer.get_vocab().items() if number not in special}
+    tokens = group_tokens(vocabulary, labels)
+    alone = dict(zip(labels, tokenize(model, labels, bare=True), strict=True))
+    results = []
+    for encoded in encoded_prompts:
+        names = encoded.prompt.options
+        options: list[Ids] = []
+        label_of: list[int] = []
+        for at, (name, ids) in enumerate(zip(names, encoded.options, strict=True)):
+            is_distinct = sum(name.strip() == label.strip() for label in names) == 1
+            after_prompt = alone[name] or ids if at in encoded.swallowed else ids
+            spellings = list_spellings(after_prompt, tokens[name.strip()] if is_distinct else ())
+            options += spellings
+            label_of += [at] * len(spellings)
+        results.append(replace(encoded, options=tuple(options), labels=tuple(label_of)))
+    return results
 
 
 def encode_contexts(model: LanguageModel, prompts: Sequence[RenderedPrompt], *, chat: bool, room: int) -> list[Context]:
@@ -211,8 +250,10 @@ def _render_text(model: LanguageModel, prompt: RenderedPrompt, n_examples: int, 
 
 def _encode_context_and_options(
     model: LanguageModel, prompts: Sequence[RenderedPrompt], texts: Sequence[str], chat: bool
-) -> list[tuple[Ids, tuple[Ids, ...]]]:
-    """Return context and options of each prompt; the separator between them belongs to the option."""
+) -> list[tuple[Ids, tuple[Ids, ...], Ids]]:
+    """Return context, options and swallowed options of each prompt; the separator between context and option belongs to
+    the option.
+    """
     joined = [["" if chat else prompt.join] * len(prompt.options) for prompt in prompts]
     plain, tails = [], []
     for text in texts:
@@ -227,29 +268,32 @@ def _encode_context_and_options(
     if model.is_encoder_decoder:
         tokens = iter(tokenize(model, [text for texts in continuations for text in texts], bare=True))
         return [
-            (ids, tuple(next(tokens) for _ in options)) for ids, options in zip(contexts, continuations, strict=True)
+            (ids, tuple(next(tokens) for _ in options), ())
+            for ids, options in zip(contexts, continuations, strict=True)
         ]
     whole_texts = [text + after for text, options in zip(plain, continuations, strict=True) for after in options]
     whole = iter(tokenize(model, whole_texts, chat=chat))
     encoded = []
     for ids, continuation_texts in zip(contexts, continuations, strict=True):
         start = ids or _start_tokens(model)
-        options = tuple(next(whole)[len(ids) :] for _ in continuation_texts)
+        both = [next(whole) for _ in continuation_texts]
+        swallowed = tuple(at for at, together in enumerate(both) if together[: len(ids)] != ids)
+        options = tuple(together[len(ids) :] for together in both)
         if not all(options):  # the last token of the context includes the option
             bare = tokenize(model, continuation_texts, bare=True)
             options = tuple(option or bare_option for option, bare_option in zip(options, bare, strict=True))
-        encoded.append((start, options))
+        encoded.append((start, options, swallowed))
     return encoded
 
 
 def _encode_isolated_labels(
     model: LanguageModel, prompts: Sequence[RenderedPrompt], texts: Sequence[str], chat: bool
-) -> list[tuple[Ids, tuple[Ids, ...]]]:
+) -> list[tuple[Ids, tuple[Ids, ...], Ids]]:
     labels = list(dict.fromkeys(option for prompt in prompts for option in prompt.options))
     last = {label: ids[-1:] for label, ids in zip(labels, tokenize(model, labels, bare=True), strict=True)}
     alone = tokenize(model, texts, chat=chat)
     return [
-        (ids or _start_tokens(model), tuple(last[option] for option in prompt.options))
+        (ids or _start_tokens(model), tuple(last[option] for option in prompt.options), ())
         for ids, prompt in zip(alone, prompts, strict=True)
     ]
 

@@ -21,6 +21,8 @@ from tracker.option_labels import option_name
 WRAPPING = " \t\r\n*_`\"'()[]{}<>.,:;!"
 """Characters that may surround an answer."""
 
+LABEL_PROBABILITY = "label_probability"
+"""Metric: the probability that the response begins with any of the labels; small if the model answers otherwise."""
 MAX_UNLISTED_SHARE = 0.05
 """Maximum share of the probability of all options that may be unknown for a probability to be reported."""
 
@@ -65,6 +67,7 @@ def score_options(
             scores["accuracy"] = float(best == gold)
             if is_known:
                 scores["gold_probability_letters"] = float(probabilities[gold])
+                scores[LABEL_PROBABILITY] = min(1.0, float(np.exp(logprobs).sum()))
         return scores, tuple(answers)
     lengths = np.array([max(1, len(option)) for option in prompt.options], dtype=np.float64)
     by_length = int(np.argmax(logprobs / lengths))

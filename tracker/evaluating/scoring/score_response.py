@@ -21,7 +21,7 @@ from tracker.evaluating.scoring.response_scores import (
 from tracker.evaluating.scoring.rules import DEFAULT, ScoringRules
 from tracker.evaluating.scoring.written_answers import score_text, score_written_option
 
-SCORING = 2
+SCORING = 3
 """Version of the scoring rules; raised when the same response would be scored differently, so that a run is never
 scored by two versions.
 """
@@ -37,8 +37,8 @@ def score_response(
 ) -> ResponseScores:
     """Return scores and answers of a response.
 
-    - ``letters``: ``accuracy`` and ``gold_probability_letters``. If the model generated text instead of probabilities,
-      the option is extracted from the text, and there is no probability.
+    - ``letters``: ``accuracy``, ``gold_probability_letters`` and ``label_probability``. If the model generated text
+      instead of probabilities, the option is extracted from the text, and there is no probability.
     - ``loglikelihood``: ``acc``, ``acc_norm`` and ``gold_probability_likelihoods``.
     - ``generation``: the chosen metrics.
 

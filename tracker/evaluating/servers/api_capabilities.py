@@ -10,7 +10,8 @@ from typing import Any, Literal
 from tracker.errors import ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import Message
 from tracker.evaluating.responses import Sampling
-from tracker.evaluating.servers.protocol import WORD_STARTS, get_echoed_logprobs, get_text, get_top_logprobs
+from tracker.evaluating.scoring.label_spellings import WORD_STARTS
+from tracker.evaluating.servers.protocol import get_echoed_logprobs, get_text, get_top_logprobs
 from tracker.evaluating.servers.retrying_client import RequestRejectedError, RetriesExhaustedError, RetryingClient
 from tracker.name_lists import join_names
 

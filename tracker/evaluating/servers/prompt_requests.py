@@ -13,10 +13,10 @@ import numpy as np
 from tracker.errors import ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling, end_text
+from tracker.evaluating.scoring.label_spellings import WORD_STARTS
 from tracker.evaluating.servers.api_capabilities import ApiCapabilities, PromptContent, make_sampling_fields
 from tracker.evaluating.servers.connection import Connection
 from tracker.evaluating.servers.protocol import (
-    WORD_STARTS,
     MalformedError,
     TokenLogprobs,
     Usage,

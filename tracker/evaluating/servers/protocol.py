@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-WORD_STARTS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})
-"""Characters by which vocabularies mark the space before a word, and the end of a line."""
+from tracker.evaluating.scoring.label_spellings import WORD_STARTS, strip_token
+
 LETTERS_PER_TOKEN = 4
 """Approximate characters per token; used if a server reports no counts."""
 MAX_TOKENS = 10**9
@@ -158,7 +158,7 @@ def match_labels(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> 
     bare = [label.strip() for label in labels]
     for token, logprob in tokens:
         mass += math.exp(logprob)
-        spelling = token.translate(WORD_STARTS).strip()
+        spelling = strip_token(token)
         for at, label in enumerate(bare):
             if spelling == label:
                 logprobs[at] = np.logaddexp(logprobs[at], logprob)

@@ -39,6 +39,27 @@ def make_prompts(n: int = 18, letters: bool = False, n_examples: int = 3) -> lis
     ]
 
 
+def plain_labels(model: LanguageModel, prompt: RenderedPrompt) -> NDArray[np.float64]:
+    """Labels after a prompt: the slow, obvious sum over all tokens that are the label but for white space."""
+    import torch
+
+    with torch.inference_mode():
+        if model.is_encoder_decoder:
+            read = model.tokenizer(prompt.text(), return_tensors="pt").input_ids
+            start = torch.tensor([[model.model.config.decoder_start_token_id]])
+            logits = model.model(input_ids=read, decoder_input_ids=start).logits[0, -1]
+        else:
+            logits = model.model(model.tokenizer(prompt.text(), return_tensors="pt").input_ids).logits[0, -1]
+    return sum_tokens(model, logits.double().softmax(-1).numpy(), prompt.options)
+
+
+def sum_tokens(model: LanguageModel, shares: NDArray[np.float64], labels: tuple[str, ...]) -> NDArray[np.float64]:
+    """Logarithms of the probabilities of labels, from those of all next tokens."""
+    tokens = model.tokenizer.convert_ids_to_tokens(range(len(model.tokenizer)))
+    texts = [token.replace("▁", " ").replace("Ġ", " ").replace("Ċ", "\n").strip() for token in tokens]
+    return np.log([sum(shares[at] for at, text in enumerate(texts) if text == label) for label in labels])
+
+
 def plain(model: LanguageModel, prompt: RenderedPrompt) -> NDArray[np.float64]:
     """Each option in a pass of its own, nothing shared, nothing padded."""
     import torch

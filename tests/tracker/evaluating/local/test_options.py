@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from option_prompts import WORDS, make_prompts, plain
+from option_prompts import WORDS, make_prompts, plain, plain_labels, sum_tokens
 
 torch = pytest.importorskip("torch")
 
@@ -50,7 +50,7 @@ class TestAgainstReference:
         self, model: LanguageModel, letters: bool
     ) -> None:
         prompts = make_prompts(9, letters=letters)
-        expected = {prompt.prompt_id: plain(model, prompt) for prompt in prompts}
+        expected = {prompt.prompt_id: (plain_labels if letters else plain)(model, prompt) for prompt in prompts}
         for size in SIZES:
             scores = scored(model, prompts, method="letters" if letters else "loglikelihood", batch_size=size)
             for key, numbers in expected.items():
@@ -102,13 +102,9 @@ class TestAgainstReference:
         whole = [model.tokenizer(content + label, add_special_tokens=False).input_ids for label in prompt.options]
         assert {len(encoded_member) for encoded_member in whole} == {len(ids) + 1}
         with torch.inference_mode():
-            expected = (
-                model.model(torch.tensor([ids]))
-                .logits[0, -1]
-                .log_softmax(-1)[[encoded_member[-1] for encoded_member in whole]]
-            )
+            shares = model.model(torch.tensor([ids])).logits[0, -1].double().softmax(-1).numpy()
         scores = scored(model, [prompt], method="letters", chat=True)[prompt.prompt_id]
-        assert scores == pytest.approx(expected.double().numpy(), abs=1e-4)
+        assert scores == pytest.approx(sum_tokens(model, shares, prompt.options), abs=1e-4)
 
 
 class TestOtherModels:
@@ -180,9 +176,8 @@ class TestTooLong:
         scores = next(cut.respond([prompt], lambda _: False))[0].logprobs
         with torch.inference_mode():
             ids = model.tokenizer(prompt.text()).input_ids[-20:]
-            logits = model.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
-        tokens = [model.tokenizer(f" {label}").input_ids[0] for label in prompt.options]
-        assert scores == pytest.approx(logits[tokens].double().numpy(), abs=1e-4)
+            shares = model.model(torch.tensor([ids])).logits[0, -1].double().softmax(-1).numpy()
+        assert scores == pytest.approx(sum_tokens(model, shares, prompt.options), abs=1e-4)
 
 
 class TestStored:

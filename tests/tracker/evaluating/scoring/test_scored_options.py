@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ def prompt(options: Any = ("A", "B", "C"), gold: int | None = 1, **more: Any) ->
 
 def weighed(logprobs: Any, **more: Any) -> Response:
     return Response(prompt_id=7, logprobs=np.array(logprobs, dtype=np.float64), **more)
+
+
+def _without_mass(scores: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in scores.items() if name != "label_probability"}
 
 
 @st.composite
@@ -75,7 +80,9 @@ class TestAgainstReference:
 
     def test_letters_by_hand(self) -> None:
         scored = score_response(prompt(), weighed([math.log(0.1), math.log(0.3), math.log(0.1)]), method="letters")
-        assert scored.scores == pytest.approx({"accuracy": 1.0, "gold_probability_letters": 0.6})
+        assert scored.scores == pytest.approx(
+            {"accuracy": 1.0, "gold_probability_letters": 0.6, "label_probability": 0.5}
+        )
         (answer,) = scored.answers
         assert (answer.text, answer.extraction, answer.status) == ("B", "", "ok")
         assert answer.probability == pytest.approx(0.6)
@@ -97,6 +104,7 @@ class TestUnlisted:
             scored = score_response(pair, weighed([-6.2, -np.inf, -np.inf], unlisted_share=share), method="letters")
             assert scored.scores["accuracy"] == 1.0
             assert ("gold_probability_letters" in scored.scores) is known
+            assert ("label_probability" in scored.scores) is known
             assert scored.answers[0].text == "A"
             assert (scored.answers[0].probability is not None) is known
 
@@ -112,7 +120,8 @@ class TestLaws:
         rounded = np.round(response.logprobs * 8) / 8  # so that the sum is exact, and ties stay ties
         moved = weighed(rounded + round(constant * 8) / 8)
         before, after = (score_response(q, logprobs_i, method="letters") for logprobs_i in (weighed(rounded), moved))
-        assert after.scores == pytest.approx(before.scores)
+        assert max(before.scores.get("label_probability", 0), after.scores.get("label_probability", 0)) <= 1.0
+        assert _without_mass(after.scores) == pytest.approx(_without_mass(before.scores))
         assert [answer.text for answer in after.answers] == [answer.text for answer in before.answers]
 
     @given(compared(), st.sampled_from(["letters", "loglikelihood"]))
@@ -144,7 +153,8 @@ class TestDegenerate:
 
     def test_an_option_that_was_not_named_has_probability_zero(self) -> None:
         scored = score_response(prompt(), weighed([-1.0, -math.inf, -1.0]), method="letters")
-        assert scored.scores == {"accuracy": 0.0, "gold_probability_letters": 0.0}
+        assert scored.scores["label_probability"] == pytest.approx(2 * math.exp(-1.0))
+        assert _without_mass(scored.scores) == {"accuracy": 0.0, "gold_probability_letters": 0.0}
         assert scored.answers[0].probability == pytest.approx(0.5)
 
     @pytest.mark.parametrize("broken", [[-math.inf] * 3, [math.nan, -1.0, -1.0], [math.inf, -1.0, -1.0]])
