@@ -66,8 +66,6 @@ EXTRA = declared(PROJECT["optional-dependencies"]["models"])
 VOTING = declared(PROJECT["optional-dependencies"]["voting"])
 MATH = declared(PROJECT["optional-dependencies"]["math"])
 HUB = declared(PROJECT["optional-dependencies"]["hub"])
-USED_THROUGH_ARROW = {"pandas"}
-"""Declared for those who call `to_pandas()` of an Arrow table from the Python API, see docs/reference/python.md."""
 STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
 FORMULAS = Path("tracker/evaluating/scoring/math_equality.py")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
@@ -105,7 +103,7 @@ class TestDependencies:
         core = [tree for path, tree in modules.items() if path not in requesting and path not in separate]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [item for item in imported if not item & CORE] == []
-        assert CORE - set().union(*imported) == USED_THROUGH_ARROW
+        assert CORE - set().union(*imported) == set()
 
     def test_what_requests_models_may_import_the_extra_too_which_declares_no_more(
         self, modules: dict[Path, ast.Module]

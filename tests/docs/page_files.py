@@ -22,6 +22,19 @@ from memorised_prompts import write_prompts
 from published_files import anli_lines, csv_file, hellaswag, json_lines, mmlu_row
 
 N_PROMPTS, N_MODELS = 12, 3
+HARNESS_TASK = """\
+task: capitals
+dataset_path: json
+dataset_kwargs: {data_files: {test: test.jsonl, train: train.jsonl}}
+test_split: test
+fewshot_split: train
+num_fewshot: 2
+output_type: multiple_choice
+doc_to_text: "Question: What is the capital of {{country}}?\\nAnswer:"
+doc_to_choice: options
+doc_to_target: label
+metric_list: [{metric: acc}, {metric: acc_norm}]
+"""
 
 
 def write_result_files(folder: Path) -> None:
@@ -117,6 +130,21 @@ def write_data_sets(folder: Path) -> None:
     faulty = [["q1", "What is 2 + 2?", '["3", "4", "5"]', "E"], ["q2", "Is 7 prime?", '["yes", "no", "yes"]', "A"]]
     csv_file(folder / "faulty.csv", [["prompt_id", "question", "choices", "answer"], *faulty])
     csv_file(folder / "quiz.csv", [["question", "A", "B", "C", "D", "key", "topic"], *rows])
+    write_harness_task(folder / "tasks")
+
+
+def write_harness_task(folder: Path) -> None:
+    """A task file of lm-evaluation-harness and its documents."""
+    folder.mkdir()
+    (folder / "capitals.yaml").write_text(HARNESS_TASK)
+    capitals = ["Rome", "Oslo", "Lima", "Cairo", "Quito", "Tunis", "Riga", "Sofia"]
+    countries = ["Italy", "Norway", "Peru", "Egypt", "Ecuador", "Tunisia", "Latvia", "Bulgaria"]
+    rows = [
+        {"country": country, "options": [capital, capitals[at - 1]][:: 1 - 2 * (at % 2)], "label": at % 2}
+        for at, (country, capital) in enumerate(zip(countries, capitals, strict=True))
+    ]
+    json_lines(folder / "test.jsonl", rows[:5])
+    json_lines(folder / "train.jsonl", rows[5:])
 
 
 def write_quiz(folder: Path) -> None:

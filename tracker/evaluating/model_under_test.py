@@ -14,6 +14,8 @@ from tracker.evaluating.plan_settings import ServerSettings
 from tracker.evaluating.preparation import PreparedEvaluation
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import ModelBackend, Response, Sampling
+from tracker.evaluating.scoring.greedy_targets import GreedyBackend, needs_greedy
+from tracker.evaluating.scoring.partial_scoring import ContextBackend
 from tracker.evaluating.servers.budget import Budget
 
 VERSION_SETTINGS = ("torch", "transformers")
@@ -86,10 +88,25 @@ def load_model_under_test(plan: Plan, prepared: PreparedEvaluation, report: Call
         model = _connect_to_server(plan, prepared, report, budget)
     else:
         model = _load_local_model(plan, prepared, report)
+    model = _adapt_backend(model, [prompt for part in prepared.rendered.values() for prompt in part.prompts])
     if prepared.rubric is None or prepared.method != "generation":
         return replace(model, budget=budget)
     judge = _connect_to_judge(plan, prepared.rubric, report, budget)
     return replace(model, budget=budget, judge=judge, decisive={**model.decisive, "judge": judge.as_settings()})
+
+
+def _adapt_backend(model: ModelUnderTest, prompts: Sequence[RenderedPrompt]) -> ModelUnderTest:
+    """Return a model that also responds to prompts with a text for each option, and to targets of log-likelihoods.
+
+    Servers do not report whether greedy decoding generates a target, so that their responses have no such score.
+    """
+    backend: Any = model.backend
+    if needs_greedy(prompts) and hasattr(backend, "encode"):
+        model = replace(model, backend=GreedyBackend(backend))
+    if not any(prompt.contexts for prompt in prompts):
+        return model
+    by_context = ContextBackend(model.backend, model.n_tokens, model.too_long)
+    return replace(model, backend=by_context, n_tokens=by_context.n_tokens, too_long=by_context.too_long)
 
 
 def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None]) -> ModelUnderTest:

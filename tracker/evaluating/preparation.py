@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from tracker.database import transaction
 from tracker.errors import SelectionError
 from tracker.evaluating.judge import Rubric, load_rubric
-from tracker.evaluating.plan import Plan
+from tracker.evaluating.plan import Plan, option_name
 from tracker.evaluating.plan_settings import NO_STOP, PromptSettings
+from tracker.evaluating.prompt_templates.lm_eval_prompts import NAME as LM_EVAL
+from tracker.evaluating.prompt_templates.lm_eval_prompts import LmEvalPrompts
 from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import CONVERSATION_TOKENS, Sampling
@@ -25,6 +27,11 @@ from tracker.queries.prompts import PromptTexts, load_prompts
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 
+FIXED_BY_TASK = (
+    "conditions", "labels", "method", "few_shot", "few_shot_split", "example_choice", "metrics", "preset", "extract",
+    "extract_reference", "ignore",
+)  # fmt: skip
+"""Settings that a prompt imported from lm-evaluation-harness determines."""
 METRICS = {
     "letters": ("accuracy", "gold_probability_letters", LABEL_PROBABILITY),
     "loglikelihood": ("acc", "acc_norm", "gold_probability_likelihoods"),
@@ -91,6 +98,9 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
         limit=settings.limit,
         seed=settings.seed,
     )
+    imported = LmEvalPrompts(stored, rows)
+    if settings.template == LM_EVAL or (settings.template is None and imported):
+        return _prepare_imported(plan, benchmark, stored, imported, rubric)
     template = _choose_template(settings, [stored.choices[row] for row in rows])
     method = settings.method or template.method
     rendered = {
@@ -119,6 +129,41 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
         sampling=_make_sampling(plan, template, method),
         rendered=rendered,
         splits=_list_splits(stored, rows),
+    )
+
+
+def _prepare_imported(
+    plan: Plan, benchmark: BenchmarkKey, stored: PromptTexts, imported: LmEvalPrompts, rubric: Rubric | None
+) -> PreparedEvaluation:
+    """Prepare prompts whose texts were imported from lm-evaluation-harness.
+
+    Raises:
+        SelectionError: an option would change these texts or their scores.
+    """
+    explicit = [
+        option_name(name)
+        for part in (plan, plan.prompts, plan.generation)
+        for name in FIXED_BY_TASK
+        if hasattr(part, name) and getattr(part, name) != type(part).__dataclass_fields__[name].default
+    ]
+    if explicit:
+        raise SelectionError(
+            f"The prompts of {plan.benchmark} are evaluated as in lm-evaluation-harness, which determines "
+            f"{explicit[0]}. Omit {explicit[0]}, or choose a template, such as --template multiple_choice."
+        )
+    template = imported.template
+    rendered = imported.render().with_system_prompt(plan.prompts.system_prompt)
+    return PreparedEvaluation(
+        benchmark=benchmark,
+        prompts=stored,
+        template=template,
+        method=template.method,
+        metrics=(*imported.metrics, *((rubric.metric,) if rubric else ())),
+        rubric=rubric,
+        rules=ScoringRules(metrics=imported.metrics),
+        sampling=_make_sampling(plan, template, template.method),
+        rendered=dict.fromkeys(plan.conditions, rendered),
+        splits=_list_splits(stored, np.array(imported.rows)),
     )
 
 

@@ -31,6 +31,7 @@ class Response:
             over its tokens; -inf if a server did not list it among the likeliest; None for generated text.
         unlisted_share: upper bound of the share of options that a server did not list, of the probability of all
             options.
+        is_greedy: whether each option is the text that greedy decoding generates; None if unknown.
         text: generated text without its reasoning; None if options were compared.
         reasoning: what the model wrote before its answer, marked as reasoning; '' without. It is never scored.
         finish_reason: why the text ended: ``stop``, ``length`` if it was truncated at the maximum number of tokens, or
@@ -46,6 +47,7 @@ class Response:
     trial: int = 0
     logprobs: NDArray[np.float64] | None = None
     unlisted_share: float = 0.0
+    is_greedy: tuple[bool, ...] | None = None
     text: str | None = None
     reasoning: str = ""
     finish_reason: str = ""

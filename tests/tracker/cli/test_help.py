@@ -88,6 +88,7 @@ PARSED_ONLY = {
     "embed mmlu_pro$": "it needs an encoder",
     "embed mmlu_pro --encoder": "it needs an encoder",
     "prompts import mmlu cais/mmlu": "it needs the hub",
+    "prompts import --lm-eval": "it needs the hub",
     "tasks (?:un)?alias": "tests/tracker/recording/test_task_aliases.py runs them",
     "models (?:un)?merge": "tests/tracker/recording/test_model_merges.py runs them",
     "db copy sqlite:///suffrage.db postgresql": "it needs a server",

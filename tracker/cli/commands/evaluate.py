@@ -148,6 +148,8 @@ def _print_first_prompts(engine: Any, plan: Any) -> None:
             click.echo(prompt.text())
         for place, option in enumerate(prompt.options):
             text = option if plan.is_chat else prompt.join + option
+            if prompt.contexts:
+                click.echo(f"--- text {place + 1}: {prompt.contexts[place]!r}")
             click.echo(f"--- option {place + 1}{' (gold)' if place == prompt.correct_option else ''}: {text!r}")
         if not prompt.options:
             click.echo(f"--- gold: {' | '.join(prompt.references)}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option, parse_pairs
@@ -14,10 +17,12 @@ from tracker.cli.output import inform, join_lines, print_rows, warn
 from tracker.cli.progress import progress
 
 if TYPE_CHECKING:
-    from tracker.ingest.datasets.ingest_prompts import OnConflict
+    from tracker.ingest.datasets.ingest_prompts import OnConflict, PromptIngestResult
 
 N_REASONS = 6
 MAX_TEXT = 60
+HARNESS_OPTIONS = ("lm_eval_folder", "few_shot", "few_shot_seed", "trust_code")
+"""Options that need --lm-eval."""
 
 
 @click.group(cls=Group)
@@ -91,8 +96,40 @@ def check_prompts(benchmark: str, database: str | None, output_format: str) -> N
 
 
 @command.command("import")
-@click.argument("benchmark")
-@click.argument("source")
+@click.argument("benchmark", required=False)
+@click.argument("source", required=False)
+@click.option(
+    "--lm-eval",
+    "lm_eval_tasks",
+    metavar="TASK",
+    multiple=True,
+    help=(
+        "Task or group of lm-evaluation-harness, by its name or YAML file: import its prompts with the texts that the "
+        "harness sends. BENCHMARK and SOURCE are then optional. Repeatable."
+    ),
+)
+@click.option(
+    "--lm-eval-tasks",
+    "lm_eval_folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    show_default="that of the installed harness",
+    help="With --lm-eval: folder with the YAML files of tasks.",
+)
+@click.option(
+    "--few-shot",
+    type=click.IntRange(min=0),
+    show_default="as in the task",
+    help="With --lm-eval: number of few-shot examples before each prompt.",
+)
+@click.option(
+    "--few-shot-seed",
+    type=int,
+    default=1234,
+    show_default=True,
+    help="With --lm-eval: seed of the draws of few-shot examples; the default is that of the harness.",
+)
+@click.option("--trust-code", is_flag=True, help="With --lm-eval: allow Python functions beside the YAML files to run.")
 @click.option(
     "--preset",
     metavar="NAME",
@@ -148,7 +185,13 @@ def check_prompts(benchmark: str, database: str | None, output_format: str) -> N
 @click.option("--dry-run", is_flag=True, help="Report what would be stored, and store nothing.")
 @database_option
 def import_prompts(
-    benchmark: str, source: str, database: str | None, on_conflict: OnConflict, dry_run: bool, **options: Any
+    benchmark: str | None,
+    source: str | None,
+    lm_eval_tasks: tuple[str, ...],
+    database: str | None,
+    on_conflict: OnConflict,
+    dry_run: bool,
+    **options: Any,
 ) -> None:
     """Import the prompts of a published data set.
 
@@ -159,11 +202,22 @@ def import_prompts(
     Examples:
         suffrage prompts import mmlu cais/mmlu --config all
         suffrage prompts import quiz questions.csv --map text=question --map answer=key --answer-is text
-        suffrage prompts import quiz questions.csv --map text=question --map answer=key --answer-is text --dry-run
+        suffrage prompts import --lm-eval gsm8k --lm-eval arc_easy
     """
     from tracker.cli.open_store import open_store
     from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
 
+    harness_options = {name: options.pop(name) for name in HARNESS_OPTIONS}
+    if lm_eval_tasks:
+        _reject_options("have no effect with --lm-eval", options)
+        _import_lm_eval(benchmark, source, lm_eval_tasks, database, on_conflict, dry_run, **harness_options)
+        return
+    if benchmark is None or source is None:
+        raise click.UsageError(
+            "BENCHMARK and SOURCE are required, except with --lm-eval. "
+            "Example: suffrage prompts import mmlu cais/mmlu --config all"
+        )
+    _reject_options("need --lm-eval TASK", harness_options)
     with open_store(database, dry_run=dry_run) as engine, progress(benchmark) as advance:
         result = ingest_prompts(
             engine,
@@ -174,6 +228,56 @@ def import_prompts(
             dry_run=dry_run,
             progress=advance,
         )
+    _print_result(result)
+
+
+def _reject_options(problem: str, options: dict[str, Any]) -> None:
+    """Reject options that have no effect."""
+    parameters = {parameter.name: parameter for parameter in import_prompts.params}
+    context = click.get_current_context()
+    explicit = [name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    if explicit:
+        raise click.UsageError(f"{parameters[explicit[0]].opts[0]} and similar options {problem}. Omit it.")
+
+
+def _import_lm_eval(
+    benchmark: str | None,
+    source: str | None,
+    tasks: tuple[str, ...],
+    database: str | None,
+    on_conflict: OnConflict,
+    dry_run: bool,
+    **options: Any,
+) -> None:
+    """Import tasks of lm-evaluation-harness."""
+    from tracker.cli.open_store import open_store
+    from tracker.ingest.datasets.lm_eval.ingest_tasks import LmEvalOptions, ingest_lm_eval_tasks
+
+    lm_eval_options = LmEvalOptions(
+        folder=options["lm_eval_folder"],
+        source=Path(source) if source else None,
+        few_shot=options["few_shot"],
+        few_shot_seed=options["few_shot_seed"],
+        trust_code=options["trust_code"],
+    )
+    with open_store(database, dry_run=dry_run) as engine, progress(benchmark or tasks[0]) as advance:
+        imports = ingest_lm_eval_tasks(
+            engine,
+            tasks,
+            lm_eval_options,
+            benchmark=benchmark,
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            progress=advance,
+        )
+    for imported in imports:
+        _print_result(imported.result)
+    for imported in imports if not dry_run else ():
+        words = ("suffrage", "evaluate", imported.result.benchmark, "--model", "MODEL", *imported.next_options)
+        inform(f"Next: {shlex.join(words)}")
+
+
+def _print_result(result: PromptIngestResult) -> None:
     inform(result.summary())
     for reason, n in list(result.skipped.items())[:N_REASONS]:
         inform(f"  left out: {n:,} {reason}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,11 @@ from tracker.evaluating.local.tokens import EncodedPrompt, Ids
 
 
 def score_option_by_option(
-    model: LanguageModel, members: Sequence[EncodedPrompt], *, one_row_each: bool = False
+    model: LanguageModel,
+    members: Sequence[EncodedPrompt],
+    *,
+    one_row_each: bool = False,
+    score_tokens: Callable[[Any, Ids], float] | None = None,
 ) -> list[NDArray[np.float64]]:
     """Return the log-probabilities of the options of each prompt, ``(n_options,)`` each.
 
@@ -24,17 +28,23 @@ def score_option_by_option(
         model: scores the options.
         members: the prompts.
         one_row_each: whether each row is computed by itself, because the length of the longest row changes others.
+        score_tokens: function of the logits that predict an option, ``(n_tokens, n_vocabulary)``, and its tokens; by
+            default the log-probability.
     """
+    score_tokens = score_tokens or _sum_logprobs
     if one_row_each:
-        return [np.array([_score_alone(model, member, option) for option in member.options]) for member in members]
+        return [
+            np.array([_score_alone(model, member, option, score_tokens) for option in member.options])
+            for member in members
+        ]
     rows: dict[tuple[int, Ids], int] = {}
     for number, prompt in enumerate(members):
         for option in prompt.options:
             rows.setdefault((number, option[:-1]), len(rows))
     score = (
-        _make_encoder_decoder_scorer(model, members, list(rows))
+        _make_encoder_decoder_scorer(model, members, list(rows), score_tokens)
         if model.is_encoder_decoder
-        else _make_causal_scorer(model, members, list(rows))
+        else _make_causal_scorer(model, members, list(rows), score_tokens)
     )
     return [
         np.array([score(rows[number, option[:-1]], option) for option in prompt.options])
@@ -42,16 +52,33 @@ def score_option_by_option(
     ]
 
 
-def _score_alone(model: LanguageModel, member: EncodedPrompt, option: Ids) -> float:
+def is_greedy(logits: Any, option: Ids) -> float:
+    """Return 1 if greedy decoding generates an option, else 0.
+
+    Args:
+        logits: ``(n_tokens, n_vocabulary)`` that predict it.
+        option: its tokens.
+    """
+    return float(logits.argmax(dim=-1).tolist() == list(option))
+
+
+def _score_alone(
+    model: LanguageModel, member: EncodedPrompt, option: Ids, score_tokens: Callable[[Any, Ids], float]
+) -> float:
     """Return the log-probability of an option, computed as by a model that was just loaded."""
     import torch
 
     with torch.inference_mode():  # a short text makes dynamic encodings forget the longest text so far
         model.model(input_ids=torch.tensor([member.context.ids[:1]], device=model.device), use_cache=False)
-    return float(_make_causal_scorer(model, [member], [(0, option[:-1])])(0, option))
+    return float(_make_causal_scorer(model, [member], [(0, option[:-1])], score_tokens)(0, option))
 
 
-def _make_causal_scorer(model: LanguageModel, members: Sequence[EncodedPrompt], rows: Sequence[tuple[int, Ids]]) -> Any:
+def _make_causal_scorer(
+    model: LanguageModel,
+    members: Sequence[EncodedPrompt],
+    rows: Sequence[tuple[int, Ids]],
+    score_tokens: Callable[[Any, Ids], float],
+) -> Any:
     import torch
 
     texts = [(*members[number].context.ids, *start) for number, start in rows]
@@ -65,13 +92,16 @@ def _make_causal_scorer(model: LanguageModel, members: Sequence[EncodedPrompt], 
 
     def score(row: int, option: Ids) -> float:
         first = len(texts[row]) - len(option) - n_skipped
-        return _sum_logprobs(logits[row, first : first + len(option)], option)
+        return score_tokens(logits[row, first : first + len(option)], option)
 
     return score
 
 
 def _make_encoder_decoder_scorer(
-    model: LanguageModel, members: Sequence[EncodedPrompt], rows: Sequence[tuple[int, Ids]]
+    model: LanguageModel,
+    members: Sequence[EncodedPrompt],
+    rows: Sequence[tuple[int, Ids]],
+    score_tokens: Callable[[Any, Ids], float],
 ) -> Any:
     import torch
     from transformers.modeling_outputs import BaseModelOutput
@@ -89,7 +119,7 @@ def _make_encoder_decoder_scorer(
             decoder_attention_mask=written_mask,
             use_cache=False,
         ).logits
-    return lambda row, option: _sum_logprobs(logits[row, : len(option)], option)
+    return lambda row, option: score_tokens(logits[row, : len(option)], option)
 
 
 def _sum_logprobs(logits: Any, option: Ids) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracker.ingest.datasets.lm_eval.stored_prompt import LmEvalPrompt
+
 Message = dict[str, str]
 
 
@@ -15,10 +17,12 @@ class FewShotExample:
     Attributes:
         question: rendered question, up to where the answer begins.
         answer: rendered answer, without the text that joins the two.
+        join: text between the two; None for that of the prompt.
     """
 
     question: str
     answer: str
+    join: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,11 +39,13 @@ class RenderedPrompt:
         examples: few-shot examples, in order.
         separator: text between examples, and between the last example and the question.
         question: rendered question, up to where the answer begins.
+        contexts: question of each option, if they differ; ``question`` is then empty.
         join: text between a question and its answer, such as a space.
         options: possible continuations: labels, or texts of the options; empty if the model generates its answer.
         labels: labels of the shown options, one of which a generated answer names; empty if it is free text.
         correct_option: index of the correct option; None without options or labels.
         references: reference answers, any of which is correct; for generated answers.
+        lm_eval: the prompt as imported from lm-evaluation-harness, by whose rules it is scored; None for others.
     """
 
     prompt_id: int
@@ -48,17 +54,21 @@ class RenderedPrompt:
     examples: tuple[FewShotExample, ...] = ()
     separator: str = "\n\n"
     question: str
+    contexts: tuple[str, ...] = ()
     join: str = " "
     options: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     correct_option: int | None = None
     references: tuple[str, ...] = ()
+    lm_eval: LmEvalPrompt | None = None
 
     def head(self, n_examples: int | None = None) -> str:
         """Return the header and the last ``n_examples`` examples (all by default), with the separators after them."""
         examples = self._last_examples(n_examples)
+        joins = [self.join if example.join is None else example.join for example in examples]
         return self.header + "".join(
-            f"{example.question}{self.join}{example.answer}{self.separator}" for example in examples
+            f"{example.question}{join}{example.answer}{self.separator}"
+            for example, join in zip(examples, joins, strict=True)
         )
 
     def text(self, n_examples: int | None = None) -> str:

@@ -23,6 +23,7 @@ from tracker.evaluating.prompt_templates.reference_answers import (
 )
 from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 from tracker.evaluating.prompt_templates.template import Template
+from tracker.ingest.datasets.lm_eval.stored_prompt import PROMPT
 from tracker.queries.prompts import PromptTexts
 
 PREFERRED_SPLIT = "test"
@@ -67,7 +68,8 @@ def select_rows(
     """Select the prompts to evaluate.
 
     Without a split, the prompts of the split ``test`` are selected, if these tasks have one and few-shot examples do
-    not come from it. Otherwise all prompts outside the split of the examples are selected.
+    not come from it. Otherwise all prompts outside the split of the examples are selected. Of prompts imported from
+    lm-evaluation-harness, those that the harness evaluates are selected.
 
     Args:
         prompts: all stored prompts.
@@ -94,7 +96,10 @@ def select_rows(
     if limit is not None and limit < 1:
         raise SelectionError(f"A limit of {limit} selects no prompts. Use at least 1.")
     splits = {row: prompts.splits[row] for row, task in enumerate(prompts.tasks) if not tasks or task in tasks}
-    if split is None and few_shot_split != PREFERRED_SPLIT and PREFERRED_SPLIT in splits.values():
+    imported = {row: name for row, name in splits.items() if PROMPT in prompts.details[row]}
+    if split is None and few_shot_split is None and imported:
+        splits = imported
+    elif split is None and few_shot_split != PREFERRED_SPLIT and PREFERRED_SPLIT in splits.values():
         split = PREFERRED_SPLIT
     rows = [
         row

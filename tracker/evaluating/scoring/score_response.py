@@ -9,6 +9,7 @@ from tracker.errors import SelectionError
 from tracker.evaluating.option_values import METHODS
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
+from tracker.evaluating.scoring.lm_eval_scores import score_lm_eval_response
 from tracker.evaluating.scoring.options import score_options
 from tracker.evaluating.scoring.response_scores import (
     FINISH_REASON,
@@ -43,7 +44,8 @@ def score_response(
     - ``generation``: the chosen metrics.
 
     Ties are broken in favour of the first option. A response with an error, or without an option of finite probability,
-    has no scores. A response from which nothing can be extracted scores 0, and so does a truncated one.
+    has no scores. A response from which nothing can be extracted scores 0, and so does a truncated one. Prompts
+    imported from lm-evaluation-harness are scored as there; see `tracker.evaluating.scoring.lm_eval_scores`.
 
     Args:
         prompt: the rendered prompt.
@@ -62,6 +64,8 @@ def score_response(
     names = tuple(choices) if choices is not None else prompt.options or prompt.labels
     if response.error:
         result = make_failed_scores()
+    elif prompt.lm_eval is not None:
+        result = score_lm_eval_response(prompt, response, names)
     elif method != "generation" and response.logprobs is not None:
         result = score_options(prompt, response.logprobs, method, names, unlisted_share=response.unlisted_share)
     elif response.text is None or method == "loglikelihood":

@@ -31,10 +31,7 @@ def load(name: str, configs: Sequence[str]) -> dict[str, Any]:
         MissingExtraError: the package is not installed.
         BadInputError: the hub is unreachable or has no such data set.
     """
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError(f"The data set {name} of the Hugging Face Hub", EXTRA) from error
+    datasets = _import_datasets(f"The data set {name} of the Hugging Face Hub")
     if not _hub_answers():
         raise BadInputError(
             name,
@@ -52,6 +49,46 @@ def load(name: str, configs: Sequence[str]) -> dict[str, Any]:
                 name, f"cannot be loaded from the Hugging Face Hub{suffix}: {first_line(error)}."
             ) from error
     return data_sets
+
+
+def load_splits(name: str, config: str | None, options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of each split of a data set, as a task of lm-evaluation-harness loads it.
+
+    Args:
+        name: on the hub.
+        config: its configuration; None for the only one.
+        options: further arguments of ``datasets.load_dataset``.
+
+    Raises:
+        MissingExtraError: the package is not installed.
+    """
+    datasets = _import_datasets(f"The data set {name} of the Hugging Face Hub")
+    arguments = {key: value for key, value in options.items() if key != "trust_remote_code"}
+    return {split: list(map(dict, rows)) for split, rows in datasets.load_dataset(name, config, **arguments).items()}
+
+
+def process_rows(rows: Sequence[Mapping[str, Any]], function: Any) -> list[dict[str, Any]]:
+    """Apply a function to rows as a data set of the package, and return the resulting rows.
+
+    Raises:
+        MissingExtraError: the package is not installed.
+    """
+    datasets = _import_datasets("A function that processes a data set")
+    enabled = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        return list(map(dict, function(datasets.Dataset.from_list(list(map(dict, rows))))))
+    finally:
+        if enabled:
+            datasets.enable_progress_bars()
+
+
+def _import_datasets(purpose: str) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError(purpose, EXTRA) from error
+    return datasets
 
 
 def iterate_split_rows(data_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[DatasetRow]:

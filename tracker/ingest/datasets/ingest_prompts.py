@@ -73,7 +73,7 @@ class PromptIngestResult:
         return f"{self.benchmark}: {self.n_prompts:,} prompts{tasks} ({splits}); {would}{self.changes.summary()}"
 
 
-class _PromptDryRunError(Exception):
+class PromptDryRunError(Exception):
     """Rolls back the transaction of a dry run."""
 
 
@@ -155,11 +155,11 @@ def ingest_prompts(
             measurements=buffer,
         )
         ensure_current(engine)
-        with suppress(_PromptDryRunError), transaction(engine, exclusive=True) as session:
+        with suppress(PromptDryRunError), transaction(engine, exclusive=True) as session:
             stored = store_file(session, reading, ReadOptions(benchmark=benchmark), on_conflict=on_conflict)
             _check_splits(session, benchmark, data.path, buffer, warnings, drawn=options.test_fraction is not None)
             if dry_run:
-                raise _PromptDryRunError
+                raise PromptDryRunError
     finally:
         buffer.close()
     warnings += _collect_warnings(options, published.tasks, introduces_dry_run=dry_run and bool(stored.warnings))

@@ -1,0 +1,194 @@
+"""Tasks of lm-evaluation-harness, imported from its own files: the same texts, log-likelihoods and scores."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lm_eval_task_peer
+import numpy as np
+import pytest
+from filelock import FileLock
+from language_model_files import write_language_model
+from lm_eval_task_files import N_DOCUMENTS, ORDINARY, TASKS, write_task
+
+from tracker.database import connect
+from tracker.evaluating.evaluation import evaluate
+from tracker.evaluating.model_under_test import load_model_under_test
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.preparation import PreparedEvaluation, prepare
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.response_scoring import ResponseScorer
+from tracker.evaluating.responses import Response
+from tracker.evaluating.scoring.score_response import score_response
+from tracker.ingest.datasets.lm_eval.ingest_tasks import LmEvalOptions, ingest_lm_eval_tasks
+from tracker.ingest.datasets.lm_eval.task_search import find_installed_tasks
+
+CONTEXT, SIZE = 4_096, 64
+TOLERANCE = 1e-3
+WRITTEN = ("gsm8k", "bbh_fewshot_boolean_expressions", "mmlu_pro_math", "nq_open")
+TEXTS = (
+    "", "True", " true.", "so the answer is (B). Thus", "#### 7", "it is\n#### 1,200.", "$18 or 18.0", "-3",
+    "The answer is 7", "the ANSWER is (A)", "no answer", "#### 7\n#### 9",
+)  # fmt: skip
+"""Responses that are scored by both, beside those that the model generates."""
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("lm_eval") is None, reason="lm-evaluation-harness is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def model_folder(folder_of_all_workers: Path) -> Path:
+    pytest.importorskip("transformers", reason="the extra `models` is not installed")
+    folder = folder_of_all_workers / "lm_eval_model"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            write_language_model(folder, "llama", size=SIZE, context=CONTEXT)
+    return folder
+
+
+class Peer:
+    """The task files of some tasks, and what the harness finds."""
+
+    def __init__(self, folder: Path, names: Sequence[str], model: Path) -> None:
+        self.folder = folder
+        with FileLock(f"{folder}.lock"):
+            if not (folder / "found.json").exists():
+                folder.mkdir(exist_ok=True)
+                self._run(names, model)
+        self.results: dict[str, Any] = json.loads((folder / "found.json").read_text())
+
+    def _run(self, names: Sequence[str], model: Path) -> None:
+        installed = find_installed_tasks()
+        assert installed is not None
+        for name in names:
+            write_task(self.folder, name, installed)
+        job = {
+            "model": str(model), "folder": str(self.folder), "tasks": list(names), "texts": TEXTS,
+            "written": [name for name in WRITTEN if name in names],
+        }  # fmt: skip
+        (self.folder / "job.json").write_text(json.dumps(job))
+        offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(self.folder / "hub")}
+        ran = subprocess.run(
+            [sys.executable, lm_eval_task_peer.__file__, "job.json", "found.json"],
+            env=os.environ | offline | {"OMP_NUM_THREADS": "1"}, cwd=self.folder, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr[-4_000:]
+
+
+class ImportedTask:
+    """An imported task with the model's responses and scores, in the order of the documents."""
+
+    def __init__(self, url: str, name: str, path: Path, model: Path) -> None:
+        self.engine = connect(url)
+        ingest_lm_eval_tasks(self.engine, [str(path)], LmEvalOptions(trust_code=True))
+        self.plan = Plan.from_options(name, str(model), device="cpu", batch_size=4)
+        self.prepared: PreparedEvaluation = prepare(self.engine, self.plan)
+        rendered = self.prepared.rendered["full"].prompts
+        numbers = dict(zip(self.prepared.prompts.prompt_ids.tolist(), self.prepared.prompts.details, strict=True))
+        self.prompts: list[RenderedPrompt] = sorted(
+            rendered, key=lambda prompt: numbers[prompt.prompt_id]["lm_eval_doc_id"]
+        )
+        under_test = load_model_under_test(self.plan, self.prepared, lambda _: None)
+        blocks = under_test.backend.respond(rendered, lambda _: False)
+        responses = {response.prompt_id: response for block in blocks for response in block}
+        self.responses: list[Response] = [responses[prompt.prompt_id] for prompt in self.prompts]
+        by_id = {prompt.prompt_id: prompt for prompt in self.prompts}
+        scorer = ResponseScorer(prepared=self.prepared, model=under_test, prompts=by_id)
+        failed: dict[int, Response] = {}
+        rows = {row.prompt_id: row for row in scorer.score(self.responses, failed)}
+        assert not failed
+        self.scores = [dict(rows[prompt.prompt_id].scores) for prompt in self.prompts]
+
+    def arguments(self, prompt: RenderedPrompt) -> list[list[str]]:
+        """The texts that are sent, as pairs of context and continuation."""
+        head = prompt.head()
+        contexts = prompt.contexts or (prompt.question,) * len(prompt.options)
+        return [[head + text, prompt.join + option] for text, option in zip(contexts, prompt.options, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def peer(folder_of_all_workers: Path, model_folder: Path) -> Peer:
+    return Peer(folder_of_all_workers / "lm_eval_tasks", ORDINARY, model_folder)
+
+
+def compare(name: str, task: ImportedTask, results: dict[str, Any]) -> dict[str, Any]:
+    """Compare a task with what the harness found; returns a row for a table."""
+    documents = results["documents"]
+    assert len(task.prompts) == len(documents)
+    largest = 0.0
+    for prompt, response, scores, entry in zip(task.prompts, task.responses, task.scores, documents, strict=True):
+        expected = dict(entry["scores"])
+        if task.prepared.method == "generation":
+            assert prompt.text() == entry["arguments"][0][0]
+            assert response.text == entry["responses"][0]
+        else:
+            assert task.arguments(prompt) == entry["arguments"]
+            assert response.logprobs is not None
+            logprobs = [float(logprob) for logprob, _ in entry["responses"]]
+            np.testing.assert_allclose(response.logprobs, logprobs, atol=TOLERANCE, rtol=0)
+            largest = max(largest, float(np.abs(response.logprobs - logprobs).max()))
+        if "perplexity" in expected:
+            expected["loglikelihood"] = expected.pop("perplexity")
+        assert set(expected) <= set(scores)
+        for metric, value in expected.items():
+            assert scores[metric] == pytest.approx(value, abs=TOLERANCE), metric
+    means = {metric: float(np.mean([scores[metric] for scores in task.scores])) for metric in task.scores[0]}
+    return {"task": name, "n": len(documents), "difference": largest, **means}
+
+
+def compare_texts(task: ImportedTask, results: dict[str, Any]) -> None:
+    """Compare the scores of some texts as responses to the first document."""
+    prompt = task.prompts[0]
+    for text, expected in zip(TEXTS, results["texts"], strict=False):
+        response = Response(prompt_id=prompt.prompt_id, text=text)
+        assert dict(score_response(prompt, response, method="generation").scores) == expected, text
+
+
+@pytest.fixture(scope="module", params=ORDINARY)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def task(name: str, peer: Peer, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> ImportedTask:
+    path = tmp_path_factory.mktemp(name) / "store.db"
+    return ImportedTask(f"sqlite:///{path}", name, peer.folder / f"{name}.yaml", model_folder)
+
+
+class TestAgainstReference:
+    def test_texts_log_likelihoods_and_scores_are_those_of_the_harness(
+        self, name: str, task: ImportedTask, peer: Peer
+    ) -> None:
+        assert compare(name, task, peer.results[name])["n"] == N_DOCUMENTS
+
+    def test_generated_texts_are_scored_the_same(self, name: str, task: ImportedTask, peer: Peer) -> None:
+        compare_texts(task, peer.results[name])
+
+    @pytest.mark.soak
+    def test_all_tasks(
+        self, folder_of_all_workers: Path, model_folder: Path, tmp_path: Path, record_property: Any
+    ) -> None:
+        peer = Peer(folder_of_all_workers / "all_lm_eval_tasks", tuple(TASKS), model_folder)
+        for name in TASKS:
+            url = f"sqlite:///{tmp_path / name}.db"
+            task = ImportedTask(url, name, peer.folder / f"{name}.yaml", model_folder)
+            record_property(name, compare(name, task, peer.results[name]))
+            compare_texts(task, peer.results[name])
+
+    def test_an_evaluation_stores_the_means(self, name: str, task: ImportedTask, peer: Peer) -> None:
+        (outcome,) = evaluate(task.engine, task.plan)
+        assert outcome.is_complete
+        for key, value in peer.results[name]["results"].items():
+            metric, _, filter_name = key.partition(",")
+            stored = metric if filter_name == "none" else key
+            if stored in outcome.means:
+                assert outcome.means[stored] == pytest.approx(value, abs=TOLERANCE)

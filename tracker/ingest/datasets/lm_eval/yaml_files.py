@@ -1,0 +1,92 @@
+"""Task files of lm-evaluation-harness: YAML with ``include:`` and references to Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tracker.errors import BadInputError
+
+FUNCTION = "!function"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeReference:
+    """A Python function that a task file names with ``!function``; it is not loaded yet.
+
+    Attributes:
+        name: module and function, such as ``utils.process_docs``.
+        folder: folder of the task file.
+    """
+
+    name: str
+    folder: Path
+
+
+def load_task_file(path: Path, included_by: Sequence[Path] = ()) -> dict[str, Any]:
+    """Load a task file with the files that it includes; its own values replace included ones.
+
+    Args:
+        path: the file.
+        included_by: files whose inclusion led here.
+
+    Raises:
+        BadInputError: a file cannot be read, is not a YAML mapping, or includes itself.
+    """
+    resolved = path.expanduser().resolve()
+    if resolved in included_by:
+        raise BadInputError(path, "includes itself.")
+    try:
+        content = resolved.read_bytes()
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+    settings = parse_task_file(content, resolved)
+    includes = settings.pop("include", None) or []
+    merged: dict[str, Any] = {}
+    for name in includes if isinstance(includes, list) else [includes]:
+        included = load_task_file(resolved.parent / str(name), (*included_by, resolved))
+        included.pop("task_list", None)
+        merged |= included
+    return merged | settings
+
+
+def parse_task_file(content: bytes, path: Path) -> dict[str, Any]:
+    """Parse one task file without its includes.
+
+    Raises:
+        BadInputError: it is not a YAML mapping.
+    """
+    try:
+        settings = yaml.load(content, Loader=_make_loader(path.parent))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise BadInputError(path, f"{line}is not valid YAML ({reason}).") from None
+    if not isinstance(settings, dict):
+        raise BadInputError(path, "is not a task of lm-evaluation-harness: it holds no YAML mapping.")
+    return settings
+
+
+def find_code(value: Any) -> CodeReference | None:
+    """Return the first Python function in nested settings; None without one."""
+    if isinstance(value, CodeReference):
+        return value
+    parts: Sequence[Any] = ()
+    if isinstance(value, Mapping):
+        parts = list(value.values())
+    elif isinstance(value, (list, tuple)):
+        parts = value
+    return next((code for part in parts if (code := find_code(part)) is not None), None)
+
+
+def _make_loader(folder: Path) -> Any:
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """A safe loader that keeps references to functions."""
+
+    Loader.add_constructor(FUNCTION, lambda loader, node: CodeReference(loader.construct_scalar(node), folder))
+    return Loader
