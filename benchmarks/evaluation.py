@@ -4,7 +4,8 @@ The peer runs with the fastest of several batch sizes on its first prompts. Only
 trials, building requests and loading the model are not timed, and the peer writes nothing. Its batch size `auto` takes
 64 on a CPU after five passes, so 64 is tried without them. With labels of one token it reads a prompt once for all of
 them. Suffrage runs `OptionScorer` as users do and chooses its batches itself. The model is a Llama with random
-weights. Its small vocabulary favours the peer, which computes a distribution over the vocabulary at every position.
+weights. Its small vocabulary favours the peer, which computes a distribution over the vocabulary at every position. The
+last line has a Gemma 3 of the same size, of which two layers in three attend to 256 tokens: fewer than the examples.
 
 Memory is the peak of a separate process, packages included, and what scoring adds to the peak before.
 """
@@ -30,7 +31,7 @@ from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, 
 
 N_PROMPTS = int(os.environ.get("SUFFRAGE_BENCHMARK_PROMPTS", "500"))
 N_EXAMPLES, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, min(16, N_PROMPTS)
-SIZE, CONTEXT = 448, 1024
+SIZE, CONTEXT, WINDOW = 448, 1024, 256
 PEER_BATCHES = (1, 8, 16, 64)
 Method = Literal["loglikelihood", "letters"]
 Scored = tuple[float, float, list[list[float]]]
@@ -44,9 +45,11 @@ def measurements() -> Iterator[dict[str, Any]]:
         yield _measured(folder, "loglikelihood", fixed=True)
         yield _measured(folder, "loglikelihood", fixed=False)
         yield _measured(folder, "letters", fixed=True)
+        _write_windowed_model(folder)
+        yield _measured(folder, "loglikelihood", fixed=True, note=f", Gemma 3 with a window of {WINDOW}")
 
 
-def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
+def _measured(folder: Path, method: Method, fixed: bool, note: str = "") -> dict[str, Any]:
     tried = {
         size: in_own_process(partial(_time_peer, folder, method, fixed, N_TRIED, size))[0][0] for size in PEER_BATCHES
     }
@@ -61,7 +64,7 @@ def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
     tracker_logprobs, his = np.array(tracker_results), np.array(peer_results)
     return {
         "name": f"{N_PROMPTS} prompts, {N_OPTIONS} options by {method}, {N_EXAMPLES} "
-        f"{'fixed examples' if fixed else 'different examples for each'}, CPU, beside lm-evaluation-harness",
+        f"{'fixed examples' if fixed else 'different examples for each'}{note}, CPU, beside lm-evaluation-harness",
         "tokens_per_request": round(_n_tokens(folder, method, fixed)),
         "ours_s": round(min(ours_s), 2),
         "ours_worst_s": round(max(ours_s), 2),
@@ -77,6 +80,24 @@ def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
         "largest_difference": float(np.abs(tracker_logprobs - his).max()),
         "equal_choices": float((tracker_logprobs.argmax(axis=1) == his.argmax(axis=1)).mean()),
     }
+
+
+def _write_windowed_model(folder: Path) -> None:
+    """Replace the model of a folder by one with windows in two of its three layers; the tokenizer stays."""
+    import torch
+    from transformers import AutoConfig, Gemma3ForCausalLM, Gemma3TextConfig
+
+    llama = AutoConfig.from_pretrained(folder).to_dict()
+    names = (
+        "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+        "num_key_value_heads", "max_position_embeddings", "bos_token_id", "eos_token_id", "pad_token_id",
+    )  # fmt: skip
+    torch.manual_seed(0)
+    config = Gemma3TextConfig(
+        **{name: llama[name] for name in names}, head_dim=SIZE // llama["num_attention_heads"], sliding_window=WINDOW,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+    )  # fmt: skip
+    Gemma3ForCausalLM(config).save_pretrained(folder)
 
 
 def prompts(method: Method, fixed: bool, n_prompts: int) -> list[RenderedPrompt]:
