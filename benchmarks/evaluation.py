@@ -46,10 +46,10 @@ def measurements() -> Iterator[dict[str, Any]]:
         yield _measured(folder, "loglikelihood", fixed=False)
         yield _measured(folder, "letters", fixed=True)
         _write_windowed_model(folder)
-        yield _measured(folder, "loglikelihood", fixed=True, note=f", Gemma 3 with a window of {WINDOW}")
+        yield _measured(folder, "loglikelihood", fixed=True, architecture=f", Gemma 3 with a window of {WINDOW}")
 
 
-def _measured(folder: Path, method: Method, fixed: bool, note: str = "") -> dict[str, Any]:
+def _measured(folder: Path, method: Method, fixed: bool, architecture: str = "") -> dict[str, Any]:
     tried = {
         size: in_own_process(partial(_time_peer, folder, method, fixed, N_TRIED, size))[0][0] for size in PEER_BATCHES
     }
@@ -64,7 +64,8 @@ def _measured(folder: Path, method: Method, fixed: bool, note: str = "") -> dict
     tracker_logprobs, his = np.array(tracker_results), np.array(peer_results)
     return {
         "name": f"{N_PROMPTS} prompts, {N_OPTIONS} options by {method}, {N_EXAMPLES} "
-        f"{'fixed examples' if fixed else 'different examples for each'}{note}, CPU, beside lm-evaluation-harness",
+        f"{'fixed examples' if fixed else 'different examples for each'}{architecture}, CPU, "
+        "beside lm-evaluation-harness",
         "tokens_per_request": round(_n_tokens(folder, method, fixed)),
         "ours_s": round(min(ours_s), 2),
         "ours_worst_s": round(max(ours_s), 2),

@@ -40,6 +40,16 @@ def process_in_halves(
             report(half)
 
 
+def count_free_bytes(device: str) -> int | None:
+    """Return the free memory of a CUDA device, including what its allocator keeps for reuse; None for other devices."""
+    import torch
+
+    if not device.startswith("cuda"):
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error reports that memory of the machine or its accelerator is exhausted."""
     import torch

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.memory import process_in_halves
-from tracker.evaluating.local.packing import PrefixGroup, count_computed_tokens, group_by_prefix
+from tracker.evaluating.local.packing import count_computed_tokens, group_by_prefix, pack_padded
 from tracker.evaluating.local.padded_rows import score_option_by_option
+from tracker.evaluating.local.row_choice import choose_row_size, find_route, prefers_flex
 from tracker.evaluating.local.row_masks import find_rope_limit
-from tracker.evaluating.local.row_scorer import MaskRoute, RowInFlight, RowScorer, choose_route
+from tracker.evaluating.local.row_scorer import MaskRoute, RowInFlight, RowScorer
 from tracker.evaluating.local.tokens import Context, EncodedPrompt, add_spellings, describe_excess, encode_prompts
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, claim_batch
 
-TOKENS_TOGETHER = {"cpu": 512}
-ACCELERATOR_TOKENS_TOGETHER = 2_048
-"""Default number of tokens computed together on an accelerator."""
+CPU_PADDED_TOKENS, PADDED_TOKENS = 4_096, 16_384
+"""Tokens computed together, padding included, where each option has a separate row: on a CPU and elsewhere."""
 
 
 class OptionScorer:
@@ -54,7 +54,6 @@ class OptionScorer:
     ) -> None:
         self.model, self.method, self.chat, self.batch_size = model, method, chat, batch_size
         self.isolated_labels, self.too_long, self.report = isolated_labels, too_long, report
-        self.budget = TOKENS_TOGETHER.get(str(model.device).split(":")[0], ACCELERATOR_TOKENS_TOGETHER)
         self._prompts: Sequence[RenderedPrompt] | None = None
         self._encoded: list[EncodedPrompt] = []
 
@@ -124,17 +123,27 @@ class OptionScorer:
         together, alone = self._partition(fits)
         if alone:
             yield from self._score_separately(alone, is_stored, one_row_each=True)
-        if together:
-            route = None if self.model.is_encoder_decoder else choose_route(self.model, together, self.budget)
-            if route is not None:
-                yield from self._score_together(together, is_stored, route)
-            else:
-                if not self.model.is_encoder_decoder:
-                    self.report(
-                        f"{self.model.name} cannot compute several prompts in one row: options are computed "
-                        "separately, which is slower"
-                    )
-                yield from self._score_separately(together, is_stored)
+        route, size = self._choose_rows(together) if together else (None, 0)
+        if route is not None:
+            yield from self._score_together(together, is_stored, route, size)
+        elif together:
+            yield from self._score_separately(together, is_stored)
+
+    def _choose_rows(self, encoded_prompts: Sequence[EncodedPrompt]) -> tuple[MaskRoute | None, int]:
+        """Return how masks reach the model in packed rows, and the tokens of a row; None if it cannot compute rows."""
+        if self.model.is_encoder_decoder:
+            return None, 0
+        longest = max(encoded.length for encoded in encoded_prompts)
+        dense_size, flex_size = (choose_row_size(self.model, longest, is_dense=dense) for dense in (True, False))
+        route = find_route(self.model, encoded_prompts, dense_size)
+        if route is None:
+            self.report(
+                f"{self.model.name} cannot compute several prompts in one row: options are computed separately, "
+                "which is slower"
+            )
+        if route == "builders" and prefers_flex(self.model, encoded_prompts, dense_size, flex_size):
+            return "flex", flex_size
+        return route, dense_size
 
     def _partition(self, encoded_prompts: Sequence[EncodedPrompt]) -> tuple[list[EncodedPrompt], list[EncodedPrompt]]:
         """Return the prompts that may share a row, and those whose length decides how positions are encoded."""
@@ -148,9 +157,9 @@ class OptionScorer:
         return [encoded for encoded in encoded_prompts if limit is None or encoded.length <= limit], alone
 
     def _score_together(
-        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool], route: MaskRoute
+        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool], route: MaskRoute, size: int
     ) -> Iterator[list[Response]]:
-        rows = self._submit_rows(encoded_prompts, is_stored, route)
+        rows = self._submit_rows(encoded_prompts, is_stored, route, size)
         if self.model.device == "cpu":
             yield from map(self._make_responses, rows)
             return
@@ -163,11 +172,11 @@ class OptionScorer:
             yield self._make_responses(last)
 
     def _submit_rows(
-        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool], route: MaskRoute
+        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool], route: MaskRoute, size: int
     ) -> Iterator[RowInFlight]:
-        for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
+        for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=size):
             rows: RowScorer | None = None
-            for members in _claim_packs(group, encoded_prompts, is_stored):
+            for members in _claim_packs(group.packs, encoded_prompts, is_stored):
                 rows = rows or RowScorer(self.model, group.prefix, route)
                 yield from process_in_halves(rows.submit, members, self._report_smaller_batch)
 
@@ -181,10 +190,15 @@ class OptionScorer:
             logprobs = score_option_by_option(self.model, members, one_row_each=one_row_each)
             return list(zip(members, logprobs, strict=True))
 
-        for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
-            for members in _claim_packs(group, encoded_prompts, is_stored):
-                for scored in process_in_halves(score, members, self._report_smaller_batch):
-                    yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
+        packs = pack_padded(
+            encoded_prompts,
+            batch_size=self.batch_size,
+            budget=CPU_PADDED_TOKENS if self.model.device == "cpu" else PADDED_TOKENS,
+            is_encoder_decoder=self.model.is_encoder_decoder,
+        )
+        for members in _claim_packs(packs, encoded_prompts, is_stored):
+            for scored in process_in_halves(score, members, self._report_smaller_batch):
+                yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
 
     def _make_response(self, encoded: EncodedPrompt, logprobs: NDArray[np.float64]) -> Response:
         return Response(
@@ -199,10 +213,10 @@ class OptionScorer:
 
 
 def _claim_packs(
-    group: PrefixGroup, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
+    packs: Sequence[Sequence[int]], encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
 ) -> Iterator[list[EncodedPrompt]]:
-    """Claim the packs of a group one after another; yield those to compute."""
-    for pack in group.packs:
+    """Claim packs of prompts one after another; yield those to compute."""
+    for pack in packs:
         members = [encoded_prompts[at] for at in pack]
         if claim_batch(is_stored, [member.prompt.prompt_id for member in members]):
             yield members

@@ -97,6 +97,25 @@ def group_by_prefix(prompts: Sequence[EncodedPrompt], *, batch_size: int | None,
     return sorted(groups, key=lambda group: -max(prompts[pack[0]].length for pack in group.packs))
 
 
+def pack_padded(
+    prompts: Sequence[EncodedPrompt], *, batch_size: int | None, budget: int, is_encoder_decoder: bool
+) -> list[list[int]]:
+    """Cut all prompts into packs whose options have separate, padded rows, longest first.
+
+    Args:
+        prompts: the prompts.
+        batch_size: prompts per pack; None to fill packs up to the budget.
+        budget: tokens computed together if ``batch_size`` is None.
+        is_encoder_decoder: whether the context is computed once for all options.
+    """
+    costs = {}
+    for at, prompt in enumerate(prompts):
+        n_rows = 1 if is_encoder_decoder else len({option[:-1] for option in prompt.options})
+        costs[at] = n_rows * prompt.length
+    order = sorted(costs, key=lambda at: (-prompts[at].length, at))
+    return list(_cut_packs(order, costs, batch_size, budget))
+
+
 def find_shared_prefix(contexts: Sequence[Ids]) -> Ids:
     """Return the common prefix of the contexts, leaving at least one token of each."""
     common = _common_prefix(min(contexts), max(contexts))

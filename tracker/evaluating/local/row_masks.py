@@ -97,6 +97,18 @@ def use_layout(layout: RowLayout) -> Iterator[None]:
         _LAYOUT.reset(token)
 
 
+@contextmanager
+def use_attention(config: Any, implementation: str | None) -> Iterator[None]:
+    """Let the layers of a model use an implementation of attention, while the context lasts; None for its usual one."""
+    usual = config._attn_implementation
+    if implementation is not None:
+        config._attn_implementation = implementation
+    try:
+        yield
+    finally:
+        config._attn_implementation = usual
+
+
 def find_window(config: Any) -> int | None:
     """Return the shortest attention window of a model's layers in tokens; None if all attend to all tokens.
 

@@ -1,38 +1,26 @@
-"""Compute packed rows of prompts after a common prefix, and test whether a model computes them correctly."""
+"""Compute packed rows of prompts after a common prefix."""
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.local.memory import is_out_of_memory, process_in_halves
-from tracker.evaluating.local.packing import PackedRow, count_computed_tokens, pack_row
-from tracker.evaluating.local.padded_rows import score_option_by_option
-from tracker.evaluating.local.row_masks import RowLayout, find_window, use_layout
+from tracker.evaluating.local.packing import PackedRow, pack_row
+from tracker.evaluating.local.row_masks import RowLayout, find_window, use_attention, use_layout
 from tracker.evaluating.local.tokens import EncodedPrompt, Ids
 
-TOLERANCE = {"float32": 1e-3, "float64": 1e-3, "bfloat16": 0.08, "float16": 0.02}
-"""Tolerance of a token's log-probability, by dtype. The order of summation alone stays below it. Of 30 kinds of small
-models with random weights, those that support packed rows deviated by at most 0.009 (bfloat16) and 0.001 (float16),
-the others by at least 0.1.
+MaskRoute = Literal["builders", "argument", "flex"]
+"""How a mask reaches the layers: the model builds one per kind of layer; or all layers receive the same one; or the
+model builds those of FlexAttention, which skips pairs of blocks that do not attend to each other.
 """
-MAX_TEST_CONTEXT = 64
-"""Maximum tokens of a context that are computed in the row for the test of packed rows."""
-MAX_TEST_ROW = 4_096
-"""Maximum tokens of the row on which a model is tested, unless rows are filled beyond."""
-MAX_TEST_OPTIONS = 3
-"""Maximum options of the prompt far beyond a window on which a model is tested."""
-MaskRoute = Literal["builders", "argument"]
-"""How a mask reaches the layers: the model builds one per kind of layer, or all layers receive the same one."""
-MASK_ROUTES: tuple[MaskRoute, ...] = ("builders", "argument")
 Scored = list[tuple[EncodedPrompt, NDArray[np.float64]]]
 
 
@@ -108,13 +96,14 @@ class RowScorer:
     def _compute_logits(self, ids: Any, layout: RowLayout, predictors: Any) -> Any:
         import torch
 
-        by_builders = self.route == "builders"
+        by_builders = self.route != "argument"
+        attention = "flex_attention" if self.route == "flex" else None
         mask = (
             torch.ones((1, len(layout.positions)), dtype=torch.long, device=ids.device)
             if by_builders
             else layout.causal_mask(self.model.model.dtype)
         )
-        with use_layout(layout) if by_builders else nullcontext():
+        with use_layout(layout) if by_builders else nullcontext(), use_attention(self.model.model.config, attention):
             out = self.model.model(
                 input_ids=ids[None],
                 position_ids=layout.positions[None, self.n_prefix :],
@@ -126,84 +115,6 @@ class RowScorer:
         if by_builders and not layout.n_masks:
             raise NotImplementedError(f"{self.model.architecture} does not build its masks by transformers")
         return out.logits[0] if self.keeps else out.logits[0, predictors]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowTest:
-    """A prompt whose copies in a row are compared with the prompt alone.
-
-    Attributes:
-        prompt: the prompt.
-        n_prefix: number of tokens of its context that are computed before.
-        n_copies: number of copies in the row.
-    """
-
-    prompt: EncodedPrompt
-    n_prefix: int
-    n_copies: int
-
-
-def choose_route(model: LanguageModel, prompts: Sequence[EncodedPrompt], budget: int) -> MaskRoute | None:
-    """Return how masks reach the layers of a model; None if it does not compute packed rows correctly.
-
-    Args:
-        model: the model.
-        prompts: all prompts of the evaluation.
-        budget: tokens computed together.
-    """
-    tests = list(_make_row_tests(prompts, find_window(model.model.config), budget))
-    expected = [score_option_by_option(model, [test.prompt])[0] for test in tests]
-    for route in MASK_ROUTES:
-        if all(
-            _measure_row_error(model, test, logprobs, route) <= 1
-            for test, logprobs in zip(tests, expected, strict=True)
-        ):
-            return route
-    return None
-
-
-def _make_row_tests(prompts: Sequence[EncodedPrompt], window: int | None, budget: int) -> Iterator[RowTest]:
-    """Yield the tests of packed rows.
-
-    The first row is filled with copies of a short prompt, because models that count a window or positions along the
-    row are wrong only far from its beginning. If a prompt exceeds the window, one far beyond it is tested too: after a
-    prefix that exceeds the window as well, and without a prefix.
-    """
-    longest = max(prompt.length for prompt in prompts)
-    short = min(prompts, key=lambda prompt: prompt.length).shorten(MAX_TEST_CONTEXT)
-    n_prefix = len(short.context.ids) // 2
-    n_tokens = min(budget + longest, max(budget, MAX_TEST_ROW))
-    n_copies = max(2, n_tokens // count_computed_tokens(short, n_prefix))
-    yield RowTest(prompt=short, n_prefix=n_prefix, n_copies=n_copies)
-    if window is not None and longest >= window:
-        far = min(prompts, key=lambda prompt: (prompt.length < min(2 * window, longest), prompt.length))
-        far = replace(far, options=far.options[:MAX_TEST_OPTIONS])
-        n_contexts = len(far.context.ids)
-        yield RowTest(prompt=far, n_prefix=n_contexts - min(n_contexts // 2, MAX_TEST_CONTEXT), n_copies=4)
-        yield RowTest(prompt=far, n_prefix=0, n_copies=2)
-
-
-def _measure_row_error(model: LanguageModel, test: RowTest, expected: NDArray[np.float64], route: MaskRoute) -> float:
-    """Return the error of a prompt in a packed row, relative to the tolerance; infinite if rows cannot be computed."""
-    n_summed = np.sqrt([len(option) for option in test.prompt.options])  # rounding errors add up like a random walk
-    errors = []
-    try:
-        rows = RowScorer(model, test.prompt.context.ids[: test.n_prefix], route)
-        for row in process_in_halves(rows.submit, [test.prompt] * test.n_copies):
-            errors += [float(np.sqrt((((n - expected) / n_summed) ** 2).mean())) for _, n in row.collect()]
-    except (
-        TypeError,
-        ValueError,
-        RuntimeError,
-        AttributeError,
-        KeyError,
-        IndexError,
-        NotImplementedError,
-    ) as error:
-        if is_out_of_memory(error):
-            raise
-        return np.inf
-    return float(np.max(errors)) / TOLERANCE.get(model.dtype, TOLERANCE["bfloat16"])  # NaN remains NaN
 
 
 def _send(device: str, *arrays: NDArray[np.int64]) -> list[Any]:
