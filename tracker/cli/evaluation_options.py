@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from tracker.cli.options import combine_options
@@ -15,6 +17,28 @@ from tracker.evaluating.option_values import (
     TOO_LONG_ACTIONS,
 )
 from tracker.evaluating.scoring.rules import PRESETS
+
+CODES = (
+    "AED ARS AUD BGN BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KES KRW KZT MAD MXN MYR "
+    "NGN NOK NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD UYU VND ZAR $ € £ ¥"
+)
+CURRENCIES = frozenset(CODES.split())
+"""Second words that belong to a budget, as in ``--budget 5.00 EUR``."""
+
+
+def join_budget(arguments: Sequence[str]) -> list[str]:
+    """Return the words of a command line with a budget and its currency as one word."""
+    joined: list[str] = []
+    for word in arguments:
+        is_amount = bool(joined) and (
+            joined[-1].startswith("--budget=") or (len(joined) > 1 and joined[-2] == "--budget")
+        )
+        if is_amount and word.upper() in CURRENCIES:
+            joined[-1] += f" {word}"
+        else:
+            joined.append(word)
+    return joined
+
 
 prompt_options = combine_options(
     click.option(
@@ -327,9 +351,9 @@ server_options = combine_options(
     ),
     click.option(
         "--budget",
-        metavar="AMOUNT",
+        metavar="AMOUNT [CURRENCY]",
         show_default="none",
-        help="The most that all requests may cost, such as '5.00 EUR'; the evaluation stops before. Needs both prices.",
+        help="The most that all requests may cost, such as 5.00 EUR; the evaluation stops before. Needs both prices.",
     ),
     click.option(
         "--price-read", type=click.FloatRange(min=0), help="Price of a million input tokens, for the cost estimate."

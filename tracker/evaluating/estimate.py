@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from tracker.evaluating.judge import MAX_TOKENS
 from tracker.evaluating.model_under_test import ModelUnderTest, load_model_under_test
 from tracker.evaluating.plan import Plan
 from tracker.evaluating.preparation import PreparedEvaluation, prepare
@@ -30,9 +31,11 @@ class EvaluationEstimate:
         n_prompts: all rendered prompts, including those already stored.
         n_tokens_read: input tokens of all prompts, with their examples and options; approximate for a server.
         n_tokens_written: maximum number of output tokens.
+        n_judge_tokens_read, n_judge_tokens_written: the same of a judge, if every response has the maximum length.
         seconds: extrapolated from the speed on some prompts; None for a server.
         n_tried: number of prompts that were timed.
-        cost: in the currency of the prices, if every response has the maximum length; as exact as the token counts.
+        cost: with the judge's, in the currency of the prices, if every response has the maximum length; as exact as
+            the token counts.
             None without prices.
     """
 
@@ -45,6 +48,8 @@ class EvaluationEstimate:
     seconds: float | None
     n_tried: int
     cost: float | None
+    n_judge_tokens_read: int = 0
+    n_judge_tokens_written: int = 0
 
     def summary(self) -> str:
         """Return the estimate in one line."""
@@ -54,6 +59,11 @@ class EvaluationEstimate:
             f"{self.benchmark}, {self.model} ({self.condition.replace('_', '-')}): {self.n_prompts:,} prompts, "
             f"{about}{self.n_tokens_read:,} input tokens{written}"
         )
+        if self.n_judge_tokens_read:
+            text += (
+                f"; the judge about {self.n_judge_tokens_read:,} input tokens, at most "
+                f"{self.n_judge_tokens_written:,} output tokens"
+            )
         if self.seconds is not None:
             text += f"; about {_format_duration(self.seconds)} (extrapolated from {self.n_tried:,} prompts)"
         if self.cost is not None:
@@ -66,7 +76,7 @@ def estimate(
 ) -> tuple[EvaluationEstimate, ...]:
     """Estimate tokens, time and cost of each condition of a plan.
 
-    A local model is timed on a sample of the prompts for some seconds. A server receives no request.
+    A local model is timed on a sample of the prompts for some seconds. A server receives no request, and no judge.
 
     Args:
         engine: the store.
@@ -77,7 +87,11 @@ def estimate(
         SuffrageError: the plan is not valid.
     """
     prepared = prepare(engine, plan)
-    model = None if plan.server.api_base is not None else load_model_under_test(plan, prepared, report)
+    model = (
+        None
+        if plan.server.api_base is not None
+        else load_model_under_test(plan, replace(prepared, rubric=None), report)
+    )
     return tuple(_estimate_condition(plan, prepared, model, condition) for condition in prepared.rendered)
 
 
@@ -98,9 +112,10 @@ def _estimate_condition(
         share, spent, n_tried = _time_some(model.backend, prompts, model.n_tokens)
         seconds = spent / share if share else None
     price_read, price_written = plan.server.price_read, plan.server.price_written
+    n_judge_read, n_judge_written = _count_judge_tokens(prepared, prompts)
     cost = None
     if price_read is not None and price_written is not None:
-        cost = (n_read * price_read + n_written * price_written) / MILLION
+        cost = ((n_read + n_judge_read) * price_read + (n_written + n_judge_written) * price_written) / MILLION
     return EvaluationEstimate(
         benchmark=prepared.benchmark.label,
         model=plan.name or (plan.model if model is None else model.name),
@@ -111,7 +126,22 @@ def _estimate_condition(
         seconds=seconds,
         n_tried=n_tried,
         cost=cost,
+        n_judge_tokens_read=n_judge_read,
+        n_judge_tokens_written=n_judge_written,
     )
+
+
+def _count_judge_tokens(prepared: PreparedEvaluation, prompts: Sequence[RenderedPrompt]) -> tuple[int, int]:
+    """Return the input and output tokens of a judge: of the rubric with each response, and of its verdicts."""
+    if prepared.rubric is None or prepared.method != "generation":
+        return 0, 0
+    sampling = prepared.sampling
+    n_letters = sum(
+        len(prepared.rubric.render(prompt, "", prepared.get_choices(prompt.prompt_id) or ())) for prompt in prompts
+    )
+    n_responses = len(prompts) * sampling.n_trials
+    n_read = n_letters * sampling.n_trials // LETTERS_PER_TOKEN + n_responses * sampling.max_tokens
+    return n_read, n_responses * MAX_TOKENS
 
 
 def _count_sent_letters(prompt: RenderedPrompt, prepared: PreparedEvaluation) -> int:

@@ -12,7 +12,7 @@ from tracker.evaluating.preparation import PreparedEvaluation
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.pass_at_k import score_trials
-from tracker.evaluating.scoring.response_scores import JUDGE
+from tracker.evaluating.scoring.response_scores import JUDGE, JUDGE_PROMPT
 from tracker.evaluating.scoring.score_response import score_response
 from tracker.ingest.write.live.live_runs import ScoredResponse
 
@@ -90,8 +90,8 @@ class ResponseScorer:
         sent = [
             at for at, (response, _) in enumerate(rows) if (response.text or "").strip() and not response.is_truncated
         ]
-        texts = [self._render_for_judge(rows[at][0]) for at in sent]
-        graded = dict(zip(sent, self.judge.grade(texts), strict=True)) if texts else {}
+        texts = {at: self._render_for_judge(rows[at][0]) for at in sent}
+        graded = dict(zip(sent, self.judge.grade(list(texts.values())), strict=True)) if texts else {}
         scored = []
         for at, (response, row) in enumerate(rows):
             if at not in graded:
@@ -105,7 +105,7 @@ class ResponseScorer:
             usage["judge_tokens_written"] = verdict.n_tokens_written
             if cost is not None:
                 usage["cost"] = usage.get("cost", 0.0) + cost
-            answers = (*row.answers, (JUDGE, verdict.text, None, "ok"))
+            answers = (*row.answers, (JUDGE, verdict.text, None, "ok"), (JUDGE_PROMPT, texts[at], None, "ok"))
             scores = {**row.scores, rubric.metric: verdict.score}
             scored.append(replace(row, scores=scores, answers=answers, usage=usage))
         return scored

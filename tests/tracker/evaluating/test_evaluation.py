@@ -257,6 +257,24 @@ class TestCommand:
         assert (parsed["few_shot"], parsed["chat"], parsed["batch_size"]) == (5, True, "4")
         assert parsed["metrics"] == ("f1,rougeL",)
 
+    @pytest.mark.parametrize("words", ["5.00 EUR", "--budget=5.00 €", "'5.00 EUR'", "5.00", "--budget='5 usd'"])
+    def test_a_budget_has_its_currency_with_and_without_quotes(self, words: str) -> None:
+        from tracker.cli.commands.evaluate import command
+
+        option = "" if words.startswith("--") else "--budget "
+        line = f"--model m {option}{words} quiz --price-read 1 --price-written 2"
+        parsed = command.make_context("evaluate", shlex.split(line)).params
+        assert parsed["benchmark"] == "quiz"
+        assert parsed["budget"] == words.removeprefix("--budget=").strip("'")
+        plan = Plan.from_options("quiz", "m", budget=parsed["budget"], price_read=1.0, price_written=2.0)
+        assert plan.server.read_budget() is not None
+
+    def test_a_benchmark_after_a_budget_is_no_currency(self) -> None:
+        from tracker.cli.commands.evaluate import command
+
+        parsed = command.make_context("evaluate", ["--model", "m", "--budget", "5", "BBH"]).params
+        assert (parsed["budget"], parsed["benchmark"]) == ("5", "BBH")
+
 
 class TestErrors:
     @pytest.mark.parametrize(

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.cli.evaluation_options import generation_options, loading_options, prompt_options, server_options
+from tracker.cli.evaluation_options import (
+    generation_options,
+    join_budget,
+    loading_options,
+    prompt_options,
+    server_options,
+)
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, split_values
 from tracker.cli.output import inform, warn
@@ -20,7 +26,15 @@ LISTS = ("tasks", "metrics", "ignore")
 """Options that take several values, by repeating them or with commas between."""
 
 
-@click.command(cls=Command)
+class EvaluateCommand(Command):
+    """A command whose option ``--budget`` may have a second word, the currency."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of the command line."""
+        return super().parse_args(ctx, join_budget(args))
+
+
+@click.command(cls=EvaluateCommand)
 @click.argument("benchmark")
 @click.option(
     "--model",

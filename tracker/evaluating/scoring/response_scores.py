@@ -9,9 +9,9 @@ PLAIN, NORMALISED, BY_PATTERN, WHOLE = "", "acc_norm", "regex", "text"
 """Extraction methods: the default; the length-normalized likeliest option; the match of a pattern; the whole response
 if the default answer is the option that it names.
 """
-REASONING, FINISH_REASON, JUDGE = "reasoning", "finish_reason", "judge"
-"""Stored beside the answers: what the model wrote before its answer, why its text ended, if not by itself, and the text
-of a judge's verdict.
+REASONING, FINISH_REASON, JUDGE, JUDGE_PROMPT = "reasoning", "finish_reason", "judge", "judge_prompt"
+"""Stored beside the answers: what the model wrote before its answer, why its text ended, the text of a judge's verdict,
+and the prompt of the judge.
 """
 
 ScoresAndAnswers = tuple[dict[str, float], tuple["ExtractedAnswer", ...]]

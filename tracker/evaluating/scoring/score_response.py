@@ -90,8 +90,8 @@ def score_response(
 
 
 def _list_circumstances(response: Response) -> Iterator[ExtractedAnswer]:
-    """Return what is stored beside the answers: reasoning, and an unusual finish reason."""
+    """Return what is stored beside the answers: reasoning, and the finish reason if it is known."""
     if response.reasoning:
         yield ExtractedAnswer(extraction=REASONING, text=response.reasoning)
-    if response.finish_reason not in ("", "stop"):
+    if response.finish_reason:
         yield ExtractedAnswer(extraction=FINISH_REASON, text=response.finish_reason)

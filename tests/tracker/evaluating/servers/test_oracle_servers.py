@@ -136,7 +136,7 @@ class TestEndings:
         assert "exact_match 0.7500 (at most 1.0000), 1 truncated" in outcome.summary()
         assert any("1 of 4 responses were truncated" in warning and "--max-tokens" in warning for warning in warnings)
         assert stored(url, "status = 'truncated'") == [""]
-        assert stored(url, "extraction = 'finish_reason'", "text") == ["length"]
+        assert sorted(stored(url, "extraction = 'finish_reason'", "text")) == ["length", "stop", "stop", "stop"]
 
     def test_other_finish_reasons_are_stored(self, url: str) -> None:
         def write(text: str, _: Any) -> dict[str, Any]:
@@ -298,6 +298,9 @@ class TestJudge:
         assert outcome.means[metric] == mean
         assert len(requests) == 2 * N_PROMPTS
         verdicts = stored(url, "extraction = 'judge'", "text")
+        texts = stored(url, "extraction = 'judge_prompt'", "text")
+        assert len(texts) == len(verdicts)
+        assert all("Reference answer:" in text and "####" in text for text in texts), "as the judge received it"
         assert len(verdicts) == N_PROMPTS
         assert all(text.startswith("I compared both.") for text in verdicts)
         counted = sum(
