@@ -265,6 +265,12 @@ loading_options = combine_options(
         "--revision", default="", metavar="TEXT", show_default="the latest", help="Revision of the model on the hub."
     ),
     click.option(
+        "--base-model",
+        metavar="PATH",
+        show_default="the one in adapter_config.json",
+        help="Base model of an adapter such as LoRA: a folder, or a name on the hub.",
+    ),
+    click.option(
         "--batch-size",
         metavar="N|auto",
         default="auto",
@@ -276,7 +282,8 @@ loading_options = combine_options(
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="Device to compute on, such as cpu or cuda; auto selects the fastest available.",
+        help="Device to compute on, such as cpu or cuda; auto selects the fastest available, all distributes the "
+        "model over all CUDA devices.",
     ),
     click.option(
         "--dtype",

@@ -122,6 +122,7 @@ def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable
         dtype=loading.dtype,
         trust_remote_code=loading.trust_remote_code,
         name=plan.name,
+        base_model=loading.base_model,
     )
     model = replace(model, chat_arguments=prompt_settings.chat_arguments())
     shared: dict[str, Any] = {

@@ -189,13 +189,15 @@ class LoadingSettings(ValidatedSettings):
 
     Attributes:
         revision: on the hub.
-        device: such as ``cuda``; ``auto`` for the fastest available device.
+        base_model: base model of an adapter; None for that in the adapter's settings.
+        device: such as ``cuda``; ``auto`` for the fastest available device, ``all`` for all CUDA devices.
         dtype: such as ``bfloat16``; ``auto`` for the model's own on an accelerator, float32 elsewhere.
         batch_size: prompts computed together; None for a suitable number.
         trust_remote_code: whether Python code among the model's files may run.
     """
 
     revision: str = ""
+    base_model: str | None = None
     device: str = "auto"
     dtype: str = "auto"
     batch_size: int | None = None

@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import LanguageModelError, MissingExtraError, first_line
-from tracker.evaluating.local.model_folder import (
+from tracker.evaluating.local.weights.adapters import ADAPTER, find_adapter
+from tracker.evaluating.local.weights.model_folder import (
     check_code,
     check_weights,
     describe_code_requirement,
     download_model,
     read_json,
 )
+from tracker.evaluating.local.weights.pretrained import (
+    ALL_DEVICES,
+    describe_quantization,
+    load_weights,
+    resolve_device,
+)
 from tracker.evaluating.model_files import (
     DIGITS,
     EXTRA,
-    check_device,
     hash_files,
     resolve_folder,
     silence_libraries,
@@ -46,13 +52,14 @@ class LanguageModel:
         revision: revision of its weights: the first digits of the hash of its files, or of the commit on the hub.
         model: the transformers model, in evaluation mode.
         tokenizer: the transformers tokenizer.
-        device: such as ``cpu`` or ``cuda:0``.
+        device: such as ``cpu`` or ``cuda:0``; the first of several, which reads the tokens.
         dtype: data type of the weights, such as ``bfloat16``.
         context: maximum number of input and output tokens; for an encoder-decoder, of input tokens; None without a
             limit.
         is_encoder_decoder: whether the model is an encoder-decoder.
         architecture: name of its class.
         n_parameters: number of parameters; shared ones are counted once.
+        details: quantisation, and kind, base model and its revision of an adapter; empty for plain weights.
         chat_arguments: arguments of its chat template, by name.
     """
 
@@ -66,6 +73,7 @@ class LanguageModel:
     is_encoder_decoder: bool
     architecture: str
     n_parameters: int
+    details: Mapping[str, str] = field(default_factory=dict)
     chat_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -80,6 +88,7 @@ class LanguageModel:
             "parameters": self.n_parameters,
             "dtype": self.dtype,
             "revision": self.revision,
+            **self.details,
             "torch": version("torch"),
             "transformers": version("transformers"),
         }
@@ -93,17 +102,21 @@ def load_language_model(
     dtype: str | None = "auto",
     trust_remote_code: bool | None = False,
     name: str | None = None,
+    base_model: str | None = None,
 ) -> LanguageModel:
     """Load a language model from a folder or the model hub.
 
     Args:
-        name_or_path: a folder in the format of transformers, or a name on the model hub.
+        name_or_path: a folder in the format of transformers or an adapter of peft, or a name on the model hub.
         revision: branch, tag or commit on the hub.
-        device: such as ``cpu`` or ``cuda:1``; ``auto`` or None selects the fastest available device.
-        dtype: one of `DTYPES`; ``auto`` or None selects the data type of the files on a CUDA device, float32 elsewhere.
+        device: such as ``cpu`` or ``cuda:1``; ``auto`` or None selects the fastest available device, and
+            ``all`` distributes the layers over all CUDA devices.
+        dtype: one of `DTYPES`; ``auto`` or None selects the data type of the files if they are quantised or on a CUDA
+            device, float32 elsewhere.
         trust_remote_code: whether Python code among the model's files may run; None means no, and the user has no
             option to allow it.
         name: stored name; by default the folder's name, or the name on the hub.
+        base_model: base model of an adapter, a folder or a name on the hub; None for that in the adapter's settings.
 
     Raises:
         MissingExtraError: required packages are not installed.
@@ -116,10 +129,10 @@ def load_language_model(
         raise MissingExtraError(f"The model {name_or_path}", EXTRA) from error
     if dtype not in (*DTYPES, "auto", None):
         raise LanguageModelError(f"No dtype {dtype!r}. Known: auto, {', '.join(DTYPES)}.")
-    device = _resolve_device(device)
+    device = resolve_device(device)
     local = resolve_folder(
         name_or_path,
-        ("config.json",),
+        ("config.json", ADAPTER),
         LanguageModelError,
         "a folder, or a name on the hub; with --api-base a name on a server",
     )
@@ -129,28 +142,46 @@ def load_language_model(
         )
     with silence_libraries():
         folder = local or download_model(name_or_path, revision, bool(trust_remote_code))
-        config, tokenizer, model, is_encoder_decoder = _load_parts(
-            folder, name_or_path, device, dtype, trust_remote_code
-        )
+        adapter = find_adapter(folder, name_or_path, base_model)
+        parts = _load_parts(
+            adapter.base_folder if adapter else folder, name_or_path, device, dtype, trust_remote_code,
+            tokenizer_folder=folder,
+        )  # fmt: skip
+        model, tokenizer = parts.model, parts.tokenizer
+        n_parameters = int(model.num_parameters())
+        if adapter:
+            model = adapter.apply(model)
     _check_vocabulary(tokenizer, model, name_or_path)
+    quantized = {"quantization": parts.quantization} if parts.quantization else {}
     return LanguageModel(
         name=name or (name_or_path if local is None else local.name),
         revision=hash_files(local) if local is not None else folder.name[:DIGITS],
         model=model,
         tokenizer=tokenizer,
-        device=device,
+        device=str(model.get_input_embeddings().weight.device) if device == ALL_DEVICES else device,
         dtype=str(model.dtype).removeprefix("torch."),
-        context=_find_context_length(config, tokenizer),
-        is_encoder_decoder=is_encoder_decoder,
+        context=_find_context_length(model.config, tokenizer),
+        is_encoder_decoder=parts.is_encoder_decoder,
         architecture=type(model).__name__,
-        n_parameters=int(model.num_parameters()),
+        n_parameters=n_parameters,
+        details={**quantized, **(adapter.as_settings() if adapter else {})},
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Parts:
+    """A loaded model and its tokenizer; ``quantization`` is '' for plain weights."""
+
+    tokenizer: Any
+    model: Any
+    is_encoder_decoder: bool
+    quantization: str
+
+
 def _load_parts(
-    folder: Path, name: str, device: str, dtype: str | None, trust_remote_code: bool | None
-) -> tuple[Any, Any, Any, bool]:
-    """Load configuration, tokenizer and model from a folder; also return whether it is an encoder-decoder."""
+    folder: Path, name: str, device: str, dtype: str | None, trust_remote_code: bool | None, tokenizer_folder: Path
+) -> _Parts:
+    """Load tokenizer and model; the tokenizer is that of its folder, if that has one."""
     import transformers
 
     settings = read_json(folder / "config.json", name)
@@ -162,22 +193,15 @@ def _load_parts(
     except Exception as error:
         raise LanguageModelError(_explain_unknown_model(name, settings, error)) from error
     is_encoder_decoder = _is_encoder_decoder(config, settings, name, bool(trust_remote_code))
-    tokenizer = _load_tokenizer(folder, name, options, trust_remote_code)
+    has_tokenizer = any((tokenizer_folder / file).is_file() for file in TOKENIZERS)
+    tokenizer = _load_tokenizer(tokenizer_folder if has_tokenizer else folder, name, options, trust_remote_code)
     kind = transformers.AutoModelForSeq2SeqLM if is_encoder_decoder else transformers.AutoModelForCausalLM
-    chosen = "float32" if dtype in ("auto", None) and not device.startswith("cuda") else dtype or "auto"
-    model = _load_weights(kind, folder, name, device, {"config": config, **_dtype_option(chosen), **options})
-    return config, tokenizer, model, is_encoder_decoder
-
-
-def _resolve_device(device: str | None) -> str:
-    import torch
-
-    if device in ("auto", None):
-        if torch.cuda.is_available():
-            return f"cuda:{torch.cuda.current_device()}"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
-    check_device(str(device), LanguageModelError)
-    return f"cuda:{torch.cuda.current_device()}" if device == "cuda" else str(device)
+    quantization = describe_quantization(settings)
+    model = load_weights(
+        kind, folder, name, device=device, dtype=dtype, quantization=quantization,
+        options={"config": config, **options},
+    )  # fmt: skip
+    return _Parts(tokenizer=tokenizer, model=model, is_encoder_decoder=is_encoder_decoder, quantization=quantization)
 
 
 def _explain_unknown_model(name: str, settings: Mapping[str, Any], error: Exception) -> str:
@@ -226,51 +250,6 @@ def _load_tokenizer(folder: Path, name: str, options: Mapping[str, Any], trusted
         if "trust_remote_code" in str(error):
             raise LanguageModelError(describe_code_requirement(f"The tokenizer of {name}", trusted)) from error
         raise LanguageModelError(f"The tokenizer of {name} cannot be loaded ({first_line(error)}).") from error
-
-
-def _load_weights(kind: Any, folder: Path, name: str, device: str, options: Mapping[str, Any]) -> Any:
-    """Load the model with all of its weights onto its device.
-
-    On a CPU, weights that already have the data type are memory-mapped from the file and not copied.
-    """
-    import torch
-
-    try:
-        model, loaded = kind.from_pretrained(
-            folder, use_safetensors=True, output_loading_info=True, ignore_mismatched_sizes=True, **options
-        )
-        if wrong := sorted(key if isinstance(key, str) else key[0] for key in loaded["mismatched_keys"]):
-            raise LanguageModelError(
-                f"{len(wrong):,} weights of {name} have other shapes than config.json declares, such as {wrong[0]}. "
-                "Download both again."
-            )
-        if lacking := sorted(loaded["missing_keys"]):
-            raise LanguageModelError(
-                f"{name} lacks {len(lacking):,} of its weights, such as {lacking[0]}. Its files are incomplete, or "
-                f"are not those of a {type(model).__name__}."
-            )
-        if str(model.device) != device:  # quantised models are placed at loading and may not be moved
-            model = model.to(device)
-        return model.eval().requires_grad_(False)
-    except torch.OutOfMemoryError as error:
-        raise LanguageModelError(
-            f"{name} does not fit into the memory of {device}. Try a 2-byte dtype such as bfloat16, or --device cpu."
-        ) from error
-    except LanguageModelError:
-        raise
-    except Exception as error:
-        raise LanguageModelError(f"{name} cannot be loaded as a language model ({first_line(error)}).") from error
-
-
-def _dtype_option(dtype: str) -> dict[str, Any]:
-    """Return the option under the name that the installed transformers version uses."""
-    import torch
-    import transformers
-
-    major, minor = map(int, transformers.__version__.split(".")[:2])
-    return {
-        "dtype" if (major, minor) >= (4, 56) else "torch_dtype": dtype if dtype == "auto" else getattr(torch, dtype)
-    }
 
 
 def _check_vocabulary(tokenizer: Any, model: Any, name: str) -> None:

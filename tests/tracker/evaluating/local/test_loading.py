@@ -226,7 +226,10 @@ def _cut(folder: Path, name: str, n_bytes: int) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no config": (lambda f: (f / "config.json").unlink(), r"is not a model folder: it has no config\.json"),
+    "no config": (
+        lambda f: (f / "config.json").unlink(),
+        r"it has neither config\.json nor adapter_config\.json",
+    ),
     "config cut": (lambda f: _cut(f, "config.json", 40), r"config\.json cannot be read .* Download it again"),
     "config a list": (lambda f: (f / "config.json").write_text("[]"), r"config\.json is not a JSON object"),
     "wrong setting": (lambda f: configure(f, hidden_size="wide"), "cannot be loaded as a language model .*hidden_size"),
@@ -251,7 +254,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         r"\d+ weights of .* have other shapes .*\.weight\. Download",
     ),
     "more layers": (lambda f: configure(f, num_hidden_layers=4), "lacks 9 of its weights, such as model.layers.3"),
-    "adapter": (lambda f: (f / "adapter_config.json").write_text("{}"), "is an adapter, not a full model. Merge"),
+    "adapter": (lambda f: (f / "adapter_config.json").write_text("{}"), "is an adapter of type unknown"),
     "pickle named": (lambda f: configure(f, transformers_weights="a.bin"), "neither a safetensors file"),
 }
 

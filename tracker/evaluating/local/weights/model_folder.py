@@ -62,11 +62,6 @@ def check_weights(folder: Path, name: str) -> None:
     """
     from safetensors import SafetensorError, safe_open
 
-    if (folder / "adapter_config.json").is_file():
-        raise LanguageModelError(
-            f"{name} is an adapter, not a full model. Merge it with its base model, save the result, and use that "
-            "folder."
-        )
     if (folder / WEIGHTS).is_file():
         files = [WEIGHTS]
     elif (folder / INDEX).is_file():

@@ -1,0 +1,1 @@
+"""Load the weights of language models: folders, devices, quantisation and adapters."""
