@@ -45,7 +45,7 @@ def store_files(
             with _lock:
                 result = _store_file(path, database, options)
         except Exception as error:  # noqa: BLE001 - whatever fails here, the evaluation is over and its file is kept
-            reason = str(error) or type(error).__name__
+            reason = str(error).removeprefix(f"{path}: ") or type(error).__name__
             command = import_command(path, database=database, benchmark=benchmark, model=model)
             logger.warning("Suffrage could not store %s: %s\nTo import it later: %s", path, reason, command)
             continue
