@@ -83,7 +83,7 @@ def command(
 
     Examples:
         suffrage evaluate mmlu_pro --model ./llama --dry-run
-        suffrage evaluate mmlu_pro --model ./llama --condition full,answer-only --few-shot 5
+        suffrage evaluate mmlu_pro --model ./llama --condition full,answer-only --few-shot 5 --few-shot-split dev
         suffrage evaluate gsm8k --model gpt-4o --api-base https://host/v1 --api chat --preset gsm8k
     """
     from tracker.database import connect

@@ -103,6 +103,8 @@ class ProtocolServer:
     first_marks: tuple[str, ...] = ()
     spell: Callable[[str], str] = str
     write: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None
+    first: Callable[[str], dict[str, float]] = first_tokens
+    echoed: Callable[[str], Callable[[str, str], float]] = lambda text: token_logprob
     requests: list[Request] = field(default_factory=list)
     coming: Request | None = None
     n_active: int = 0
@@ -166,7 +168,7 @@ class ProtocolServer:
             choice["text"] = text + out
             choice["logprobs"] = self._echoed(text + out)
         elif n_top and "logprobs" in self.offers:
-            top = sorted(first_tokens(text).items(), key=lambda item: -item[1])[:n_top]
+            top = sorted(self.first(text).items(), key=lambda item: -item[1])[:n_top]
             choice["logprobs"] = {"tokens": [top[0][0]], "token_logprobs": [top[0][1]], "top_logprobs": [dict(top)]}
         return self._counted({"choices": [choice]}, text, out)
 
@@ -175,17 +177,15 @@ class ProtocolServer:
         out, finish_reason = written["content"], written.pop("finish_reason")
         choice: dict[str, Any] = {"message": {"role": "assistant", **written}, "finish_reason": finish_reason}
         if body.get("logprobs") and "chat_logprobs" in self.offers:
-            top = sorted(first_tokens(text).items(), key=lambda item: -item[1])[:n_top]
+            top = sorted(self.first(text).items(), key=lambda item: -item[1])[:n_top]
             entries = [{"token": token, "logprob": logprob} for token, logprob in top]
             choice["logprobs"] = {"content": [{**entries[0], "top_logprobs": entries}]}
         return self._counted({"choices": [choice]}, text, out)
 
     def _echoed(self, text: str) -> dict[str, Any]:
-        before, tokens_found = "", []
+        before, tokens_found, logprob = "", [], self.echoed(text)
         for token in tokens(text):
-            tokens_found.append(
-                (self.spell(token), token_logprob(before, token) if before or self.first_marks else None)
-            )
+            tokens_found.append((self.spell(token), logprob(before, token) if before or self.first_marks else None))
             before += token
         marks = [(mark, None) for mark in self.first_marks]
         spelt, values = zip(*(marks + tokens_found), strict=True)
