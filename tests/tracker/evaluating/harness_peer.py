@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lm_eval_task_peer import evaluate_files
+
 
 def task_config(name: str, prompts: Path, examples: list[dict[str, Any]], choices: str, prompt: str) -> dict[str, Any]:
     """A task over a local file of JSON lines, as users write it in YAML; the same examples before every prompt.
@@ -91,7 +93,8 @@ def main(job: Path, results: Path) -> None:
     from lm_eval.tasks import TaskManager
 
     job_settings = json.loads(job.read_text())
-    tasks = TaskManager(include_defaults=False).load(job_settings["tasks"])
+    files = evaluate_files(job_settings["files"])
+    tasks = TaskManager(include_defaults=False).load(job_settings["tasks"]) if job_settings["tasks"] else {}
     answers = {}
     for family, folder in job_settings["models"].items():
         model = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=8)
@@ -101,7 +104,7 @@ def main(job: Path, results: Path) -> None:
         }
         if family == job_settings["stored"]:
             _stored(model, job_settings["tasks"], results.parent, f"org/{family}")
-    results.write_text(json.dumps(answers))
+    results.write_text(json.dumps({"families": answers, "files": files}, default=str))
 
 
 if __name__ == "__main__":

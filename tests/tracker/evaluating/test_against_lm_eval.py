@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import random
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import harness_peer
 import numpy as np
 import pytest
-from filelock import FileLock
-from harness_peer import task_config
-from language_model_files import CONTEXT, corpus
+from harness_job import (
+    FAMILIES,
+    LABELS,
+    N_EXAMPLES,
+    N_PROMPTS,
+    ODD,
+    load_harness_results,
+    long_pair,
+    make_rows,
+)
+from language_model_files import CONTEXT
 from numpy.typing import NDArray
 from stored_contents import contents
 
@@ -27,41 +29,11 @@ from tracker.evaluating.local.loading import LanguageModel, load_language_model
 from tracker.evaluating.local.option_scorer import OptionScorer
 from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 
-FAMILIES = ("gpt2", "llama", "qwen2", "t5")
-N_PROMPTS, N_EXAMPLES, LABELS = 8, 5, ("A", "B", "C", "D")
-QUESTION_FORMAT = "Question: {{question}}\nAnswer:"
-OPTIONS_FORMAT = (
-    "Question: {{question}}\n{% for option in options %}{{ 'ABCD'[loop.index0] }}. {{ option }}\n{% endfor %}Answer:"
-)
 TOLERANCE = 1e-4
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("lm_eval") is None, reason="lm-evaluation-harness is not installed"
 )
-ODD = {
-    "a text that ends with spaces": ("What is lomi? ", "nabe"),
-    "a text that ends with several spaces": ("What is lomi?   ", "nabe"),
-    "a text that ends with a new line": ("What is lomi?\n", "nabe"),
-    "an option behind a new line": ("What is lomi?", "\nnabe"),
-    "a text that begins as the tokenizer would begin it": ("<s>What is lomi?", " nabe"),
-    "nothing before the option": ("", "nabe"),
-    "an option of signs": ("What is lomi?", " ... (1)"),
-    "letters that the tokenizer has not seen": ("Что такое ломи?", " день"),
-    "an option that goes on with the last word": ("What is lo", "mi"),
-}
-
-
-def _rows(n: int) -> list[dict[str, Any]]:
-    chance = random.Random(7)
-    words = sorted({word for line in corpus(200) for word in line.split() if word.isalpha()})
-    return [
-        {
-            "question": " ".join(chance.choices(words, k=chance.randint(4, 14))) + "?",
-            "options": [" ".join(chance.choices(words, k=k)) for k in chance.sample((1, 1, 2, 3, 5), 4)],
-            "gold": chance.randrange(4),
-        }
-        for _ in range(n)
-    ]
 
 
 def _format_question(row: dict[str, Any], with_options: bool) -> str:
@@ -89,10 +61,6 @@ def _questions(rows: list[dict[str, Any]], examples: list[dict[str, Any]], lette
     ]
 
 
-def _long_pair() -> tuple[str, str]:
-    return " ".join(_rows(1)[0]["question"] for _ in range(120)), " Z"
-
-
 def _logprobs(scorer: OptionScorer, prompts: list[RenderedPrompt]) -> NDArray[np.float64]:
     results = {response.prompt_id: response for batch in scorer.respond(prompts, lambda _: False) for response in batch}
     return np.array([results[prompt.prompt_id].logprobs for prompt in prompts])
@@ -100,44 +68,14 @@ def _logprobs(scorer: OptionScorer, prompts: list[RenderedPrompt]) -> NDArray[np
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    return _rows(N_PROMPTS + N_EXAMPLES)
+    return make_rows(N_PROMPTS + N_EXAMPLES)
 
 
 @pytest.fixture(scope="module")
-def peer(
-    rows: list[dict[str, Any]], language_model_folders: dict[str, Path], folder_of_all_workers: Path
-) -> dict[str, Any]:
+def peer(language_model_folders: dict[str, Path], folder_of_all_workers: Path) -> dict[str, Any]:
     """What the peer found: of each family the samples of both tasks, and the log-likelihoods of the odd requests."""
-    folder = folder_of_all_workers / "peer"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "found.json").exists():
-            folder.mkdir(exist_ok=True)
-            _run_peer(folder, rows, language_model_folders)
-    results: dict[str, Any] = json.loads((folder / "found.json").read_text())
+    results: dict[str, Any] = load_harness_results(folder_of_all_workers, language_model_folders)["families"]
     return results
-
-
-def _run_peer(folder: Path, rows: list[dict[str, Any]], language_model_folders: dict[str, Path]) -> None:
-    prompts = folder / "prompts.jsonl"
-    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows[N_EXAMPLES:]))
-    examples = rows[:N_EXAMPLES]
-    letters = "{{['A', 'B', 'C', 'D']}}"
-    job = {
-        "models": {family: str(language_model_folders[family]) for family in FAMILIES},
-        "tasks": [
-            task_config("texts", prompts, examples, "{{options}}", QUESTION_FORMAT),
-            task_config("letters", prompts, examples, letters, OPTIONS_FORMAT),
-        ],
-        "requests": [*ODD.values(), _long_pair()],
-        "stored": FAMILIES[0],
-    }
-    (folder / "job.json").write_text(json.dumps(job))
-    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hub")}
-    ran = subprocess.run(
-        [sys.executable, harness_peer.__file__, str(folder / "job.json"), str(folder / "found.json")],
-        env=os.environ | offline | {"OMP_NUM_THREADS": "1"}, cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr[-4_000:]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -196,14 +134,14 @@ class TestAgainstReference:
     def test_it_cuts_a_prompt_that_is_too_long_at_the_same_place_where_that_is_chosen(
         self, family: str, peer: Any, model: LanguageModel
     ) -> None:
-        text, option = _long_pair()
+        text, option = long_pair()
         prompt = RenderedPrompt(prompt_id=1, question=text, join="", options=(option,))
         local_values = _logprobs(OptionScorer(model, method="loglikelihood", too_long="cut"), [prompt])
         np.testing.assert_allclose(local_values[0, 0], peer[family]["requests"][-1], atol=TOLERANCE, rtol=0)
 
     def test_that_prompt_is_longer_than_the_model_reads(self, model: LanguageModel) -> None:
         assert model.context == CONTEXT
-        assert len(model.tokenizer(_long_pair()[0])["input_ids"]) > CONTEXT + 1
+        assert len(model.tokenizer(long_pair()[0])["input_ids"]) > CONTEXT + 1
 
 
 class TestStoredResults:

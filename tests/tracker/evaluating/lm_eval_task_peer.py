@@ -5,9 +5,6 @@ python lm_eval_task_peer.py JOB.json FOUND.json
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 
@@ -47,34 +44,23 @@ def _requests(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [documents[key] for key in sorted(documents)]
 
 
-def main(job: Path, results_file: Path) -> None:
+def evaluate_files(settings: dict[str, Any]) -> dict[str, Any]:
+    """What the harness finds for task files: requests, responses and scores, and its results."""
     import lm_eval
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
 
-    settings = json.loads(job.read_text())
     model = HFLM(pretrained=settings["model"], device="cpu", dtype="float32", batch_size=4)
     manager = TaskManager(include_defaults=False, include_path=settings["folder"])
     tasks = manager.load(settings["tasks"])["tasks"]
     for task in tasks.values():
         task.set_fewshot_seed(1234)
     results = lm_eval.evaluate(lm=model, task_dict={"tasks": tasks}, bootstrap_iters=0, verbosity="ERROR")
-    results_file.write_text(
-        json.dumps(
-            {
-                name: {
-                    "documents": _requests(results["samples"][name]),
-                    "texts": _score_texts(tasks[name], settings["texts"]) if name in settings["written"] else [],
-                    "results": {
-                        key: value for key, value in results["results"][name].items() if isinstance(value, float)
-                    },
-                }
-                for name in settings["tasks"]
-            },
-            default=str,
-        )
-    )
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    return {
+        name: {
+            "documents": _requests(results["samples"][name]),
+            "texts": _score_texts(task, settings["texts"]) if task.OUTPUT_TYPE == "generate_until" else [],
+            "results": {key: value for key, value in results["results"][name].items() if isinstance(value, float)},
+        }
+        for name, task in tasks.items()
+    }

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import lm_eval_task_peer
 import numpy as np
 import pytest
-from filelock import FileLock
+from harness_job import FILE_FAMILY, load_harness_results, run_harness, write_file_job
 from language_model_files import write_language_model
-from lm_eval_task_files import N_DOCUMENTS, ORDINARY, TASKS, write_task
+from lm_eval_task_files import N_DOCUMENTS, ORDINARY, TASKS, TEXTS
 
 from tracker.database import connect
 from tracker.evaluating.evaluation import evaluate
@@ -28,60 +23,12 @@ from tracker.evaluating.response_scoring import ResponseScorer
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.score_response import score_response
 from tracker.ingest.datasets.lm_eval.ingest_tasks import LmEvalOptions, ingest_lm_eval_tasks
-from tracker.ingest.datasets.lm_eval.task_search import find_installed_tasks
 
 CONTEXT, SIZE = 4_096, 64
 TOLERANCE = 1e-3
-WRITTEN = ("gsm8k", "bbh_fewshot_boolean_expressions", "mmlu_pro_math", "nq_open")
-TEXTS = (
-    "", "True", " true.", "so the answer is (B). Thus", "#### 7", "it is\n#### 1,200.", "$18 or 18.0", "-3",
-    "The answer is 7", "the ANSWER is (A)", "no answer", "#### 7\n#### 9",
-)  # fmt: skip
-"""Responses that are scored by both, beside those that the model generates."""
-
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("lm_eval") is None, reason="lm-evaluation-harness is not installed"
 )
-
-
-@pytest.fixture(scope="module")
-def model_folder(folder_of_all_workers: Path) -> Path:
-    pytest.importorskip("transformers", reason="the extra `models` is not installed")
-    folder = folder_of_all_workers / "lm_eval_model"
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            write_language_model(folder, "llama", size=SIZE, context=CONTEXT)
-    return folder
-
-
-class Peer:
-    """The task files of some tasks, and what the harness finds."""
-
-    def __init__(self, folder: Path, names: Sequence[str], model: Path) -> None:
-        self.folder = folder
-        with FileLock(f"{folder}.lock"):
-            if not (folder / "found.json").exists():
-                folder.mkdir(exist_ok=True)
-                self._run(names, model)
-        self.results: dict[str, Any] = json.loads((folder / "found.json").read_text())
-
-    def _run(self, names: Sequence[str], model: Path) -> None:
-        installed = find_installed_tasks()
-        assert installed is not None
-        for name in names:
-            write_task(self.folder, name, installed)
-        job = {
-            "model": str(model), "folder": str(self.folder), "tasks": list(names), "texts": TEXTS,
-            "written": [name for name in WRITTEN if name in names],
-        }  # fmt: skip
-        (self.folder / "job.json").write_text(json.dumps(job))
-        offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(self.folder / "hub")}
-        ran = subprocess.run(
-            [sys.executable, lm_eval_task_peer.__file__, "job.json", "found.json"],
-            env=os.environ | offline | {"OMP_NUM_THREADS": "1"}, cwd=self.folder, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stderr[-4_000:]
 
 
 class ImportedTask:
@@ -113,11 +60,6 @@ class ImportedTask:
         head = prompt.head()
         contexts = prompt.contexts or (prompt.question,) * len(prompt.options)
         return [[head + text, prompt.join + option] for text, option in zip(contexts, prompt.options, strict=True)]
-
-
-@pytest.fixture(scope="module")
-def peer(folder_of_all_workers: Path, model_folder: Path) -> Peer:
-    return Peer(folder_of_all_workers / "lm_eval_tasks", ORDINARY, model_folder)
 
 
 def compare(name: str, task: ImportedTask, results: dict[str, Any]) -> dict[str, Any]:
@@ -153,41 +95,54 @@ def compare_texts(task: ImportedTask, results: dict[str, Any]) -> None:
         assert dict(score_response(prompt, response, method="generation").scores) == expected, text
 
 
+@pytest.fixture(scope="module")
+def peer(folder_of_all_workers: Path, language_model_folders: dict[str, Path]) -> dict[str, Any]:
+    results: dict[str, Any] = load_harness_results(folder_of_all_workers, language_model_folders)["files"]
+    return results
+
+
 @pytest.fixture(scope="module", params=ORDINARY)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def task(name: str, peer: Peer, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> ImportedTask:
-    path = tmp_path_factory.mktemp(name) / "store.db"
-    return ImportedTask(f"sqlite:///{path}", name, peer.folder / f"{name}.yaml", model_folder)
+def task(
+    name: str,
+    peer: dict[str, Any],
+    folder_of_all_workers: Path,
+    language_model_folders: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> ImportedTask:
+    url = f"sqlite:///{tmp_path_factory.mktemp(name) / 'store.db'}"
+    path = folder_of_all_workers / f"peer/tasks/{name}.yaml"
+    return ImportedTask(url, name, path, language_model_folders[FILE_FAMILY])
 
 
 class TestAgainstReference:
     def test_texts_log_likelihoods_and_scores_are_those_of_the_harness(
-        self, name: str, task: ImportedTask, peer: Peer
+        self, name: str, task: ImportedTask, peer: dict[str, Any]
     ) -> None:
-        assert compare(name, task, peer.results[name])["n"] == N_DOCUMENTS
+        assert compare(name, task, peer[name])["n"] == N_DOCUMENTS
 
-    def test_generated_texts_are_scored_the_same(self, name: str, task: ImportedTask, peer: Peer) -> None:
-        compare_texts(task, peer.results[name])
+    def test_generated_texts_are_scored_the_same(self, name: str, task: ImportedTask, peer: dict[str, Any]) -> None:
+        compare_texts(task, peer[name])
 
     @pytest.mark.soak
-    def test_all_tasks(
-        self, folder_of_all_workers: Path, model_folder: Path, tmp_path: Path, record_property: Any
-    ) -> None:
-        peer = Peer(folder_of_all_workers / "all_lm_eval_tasks", tuple(TASKS), model_folder)
+    def test_all_tasks(self, tmp_path: Path, record_property: Any) -> None:
+        model = write_language_model(tmp_path / "model", FILE_FAMILY, size=SIZE, context=CONTEXT)
+        files = write_file_job(tmp_path / "tasks", tuple(TASKS), model)
+        run_harness(tmp_path, {"models": {}, "tasks": [], "files": files})
+        results = json.loads((tmp_path / "found.json").read_text())["files"]
         for name in TASKS:
-            url = f"sqlite:///{tmp_path / name}.db"
-            task = ImportedTask(url, name, peer.folder / f"{name}.yaml", model_folder)
-            record_property(name, compare(name, task, peer.results[name]))
-            compare_texts(task, peer.results[name])
+            task = ImportedTask(f"sqlite:///{tmp_path / name}.db", name, tmp_path / f"tasks/{name}.yaml", model)
+            record_property(name, compare(name, task, results[name]))
+            compare_texts(task, results[name])
 
-    def test_an_evaluation_stores_the_means(self, name: str, task: ImportedTask, peer: Peer) -> None:
+    def test_an_evaluation_stores_the_means(self, name: str, task: ImportedTask, peer: dict[str, Any]) -> None:
         (outcome,) = evaluate(task.engine, task.plan)
         assert outcome.is_complete
-        for key, value in peer.results[name]["results"].items():
+        for key, value in peer[name]["results"].items():
             metric, _, filter_name = key.partition(",")
             stored = metric if filter_name == "none" else key
             if stored in outcome.means:

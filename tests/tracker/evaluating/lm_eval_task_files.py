@@ -212,6 +212,12 @@ TASKS: Mapping[str, TaskFile] = {
         settings={"num_fewshot": 2, **_stop_at("\n", ".", ",")},
     ),
 }
+TEXTS = (
+    "", "True", " true.", "so the answer is (B). Thus", "#### 7", "it is\n#### 1,200.", "$18 or 18.0", "-3",
+    "The answer is 7", "the ANSWER is (A)", "no answer", "#### 7\n#### 9",
+)  # fmt: skip
+"""Responses that are scored by both, beside those that the model generates."""
+
 ORDINARY = ("boolq", "winogrande", "gsm8k", "lambada_openai")
 """Tasks of the ordinary run: constant options, partial scoring, generation and a log-likelihood."""
 
