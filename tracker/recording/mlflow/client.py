@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from tracker.errors import PublishingError
+from tracker.recording.mlflow.file_commits import fast_commits
 from tracker.recording.mlflow.mlflow_logging import quiet_environment, quiet_loggers
 from tracker.recording.mlflow.publish_lock import lock_mlflow_file
 from tracker.recording.mlflow.tracking_store import MlflowStore, hide_passwords
@@ -24,7 +25,7 @@ def open_client(store: MlflowStore) -> Iterator[Any]:
         import requests
         from mlflow.exceptions import MlflowException
 
-        with quiet_loggers():
+        with quiet_loggers(), fast_commits(store):
             client = _connect(store)
             try:
                 yield client
