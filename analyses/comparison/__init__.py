@@ -2,8 +2,8 @@
 
 Compares two models on the prompts that both have scores for. Reports the difference with clustered errors, exact tests,
 the smallest detectable difference, and the prompts where one model is better. If the metric has bounds, the verdict
-holds whatever the missing scores are. The unpaired test is shown for comparison; it ignores that both models have the
-same prompts. The prompts are assumed to be a sample.
+holds whatever the missing scores are. `pairing_gain` is the number of times as many prompts that different prompts for
+the two models would need. The prompts are assumed to be a sample.
 
 Source: Miller 2024, "Adding Error Bars to Evals".
 Definitions: docs/reference/statistics/comparison.md.

@@ -23,7 +23,6 @@ from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
 FEW_SHARED = "fewer than two prompts are shared"
 CONSTANT = "the difference is the same on all prompts"
 CONSTANT_MODEL = "one of the two has the same score on all prompts"
-CONSTANT_MODELS = "both have the same score on all prompts"
 UNSTRATIFIED = "tasks are not strata, or prompts are in clusters"
 BEYOND = "it is too large for a float64 number"
 ESTIMATES = ("stderr", "low", "high", "pvalue")
@@ -78,9 +77,9 @@ class ModelComparison(Finding):
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """Counts, the difference, then errors, tests, power and the unpaired test."""
+        """Counts, the difference, then errors, tests, power and what pairing gains."""
         comparison = self.comparison
-        d, best, unpaired = comparison.advantage, self.decisive.best, comparison.unpaired
+        d, best = comparison.advantage, self.decisive.best
         no_interval = CONSTANT if comparison.n > 1 else FEW_SHARED
         no_power = FEW_SHARED if np.isnan(best.stderr) else CONSTANT
         return {
@@ -113,9 +112,8 @@ class ModelComparison(Finding):
             "n_b_better": float((d < 0).sum()),
             "n_equal": float((d == 0).sum()),
             "correlation": finite_or_undefined(comparison.correlation, CONSTANT_MODEL),
-            "unpaired.stderr": finite_or_undefined(unpaired.stderr, FEW_SHARED),
-            "unpaired.z": finite_or_undefined(unpaired.z, CONSTANT_MODELS),
-            "unpaired.pvalue": finite_or_undefined(unpaired.pvalue, CONSTANT_MODELS),
+            "unpaired.stderr": finite_or_undefined(comparison.unpaired_stderr, FEW_SHARED),
+            "pairing_gain": finite_or_undefined(comparison.pairing_gain, no_interval),
         }
 
     def _equivalence_metrics(self) -> dict[str, Metric]:

@@ -151,9 +151,12 @@ def _describe_tests(pair: PairedComparison) -> str:
         if pair.flips_clustered is not None:
             further.append(f"sign flips of whole clusters {_p(pair.flips_clustered.pvalue)}")
         further.append(f"{by_prompt} on prompts as independent {_p(p_by_prompt)}")
-    if not np.isnan(pair.unpaired.pvalue):
-        further.append(f"unpaired z-test {_p(pair.unpaired.pvalue)}")
-    return f"Test: {test}." + (f" For comparison: {'; '.join(further)}." if further else "")
+    gain = ""
+    if not np.isnan(pair.pairing_gain):
+        gain = (
+            f" Without shared prompts, the same error needs {pair.pairing_gain:.2g} times as many."
+        )
+    return f"Test: {test}." + (f" For comparison: {'; '.join(further)}." if further else "") + gain
 
 
 def _p(value: float) -> str:

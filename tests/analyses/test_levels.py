@@ -39,13 +39,13 @@ DESIGNS = {
     "skewed, 14 clusters of 40": (EVEN, "random"),
 }
 VALID = {
-    "none": ("pvalue", "naive", "flips", "mcnemar", "unpaired"),
-    "fixed": ("pvalue", "stratified", "flips", "mcnemar", "unpaired"),
+    "none": ("pvalue", "naive", "flips", "mcnemar"),
+    "fixed": ("pvalue", "stratified", "flips", "mcnemar"),
     "random": ("pvalue", "clustered", "cr2", "clustered.flips"),
 }
 """Tests whose assumptions hold under each choice of task effects."""
-UPPER_SIDE_ONLY = ("flips", "mcnemar", "unpaired", "clustered.flips")
-"""Discrete, or conservative because they ignore that both models have the same prompts."""
+UPPER_SIDE_ONLY = ("flips", "mcnemar", "clustered.flips")
+"""Discrete tests."""
 
 
 def groups_of(sizes: list[int], kind: str) -> tuple[Grouping, np.ndarray]:
@@ -71,7 +71,7 @@ def pvalues_of(pair: PairedComparison) -> dict[str, float]:
         values.pop("clustered", None)  # the summary uses CR2
     if pair.flips_clustered is not None:
         values["clustered.flips"] = pair.flips_clustered.pvalue
-    by_prompt = {"flips": pair.flips.pvalue, "mcnemar": pair.mcnemar, "unpaired": pair.unpaired.pvalue}
+    by_prompt = {"flips": pair.flips.pvalue, "mcnemar": pair.mcnemar}
     return {"pvalue": pair.pvalue, **values, **{name: p for name, p in by_prompt.items() if not np.isnan(p)}}
 
 

@@ -13,10 +13,9 @@ from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
 from tracker.statistics.paired_differences import (
     MeanDifference,
-    UnpairedTest,
     estimate_clustered_mean,
     estimate_mean,
-    unpaired_z_test,
+    unpaired_stderr,
 )
 from tracker.statistics.planning.power import detectable_difference
 from tracker.statistics.ranking import TIE_TOLERANCE
@@ -41,7 +40,7 @@ class PairedComparison:
         bca: interval by resampled prompts; NaN where it does not exist.
         bca_clustered: by resampled clusters; NaN where it does not exist.
         detectable: smallest difference found with 80 % power at alpha 0.05; NaN where there is no error.
-        unpaired: what comes out where nobody looks at which prompts were the same.
+        unpaired_stderr: error of the difference if the two had different prompts.
         level: of the intervals.
     """
 
@@ -60,7 +59,7 @@ class PairedComparison:
     bca: tuple[float, float]
     bca_clustered: tuple[float, float]
     detectable: float
-    unpaired: UnpairedTest
+    unpaired_stderr: float
     level: float
 
     @property
@@ -72,6 +71,11 @@ class PairedComparison:
     def best(self) -> MeanDifference:
         """The estimate: CR1, or CR2 where clusters are very unequal; without clusters stratified, else naive."""
         return (self.clustered if self.is_even else self.uneven) or self.stratified or self.naive
+
+    @property
+    def pairing_gain(self) -> float:
+        """How many times as many prompts as shared ones each model would need for the same error; NaN without one."""
+        return (self.unpaired_stderr / self.naive.stderr) ** 2 if self.naive.stderr > 0 else np.nan
 
     @property
     def pvalue(self) -> float:
@@ -101,7 +105,7 @@ class PairedComparison:
                 bca=(scale(self.bca[0]), scale(self.bca[1])),
                 bca_clustered=(scale(self.bca_clustered[0]), scale(self.bca_clustered[1])),
                 detectable=scale(self.detectable),
-                unpaired=replace(self.unpaired, stderr=scale(self.unpaired.stderr)),
+                unpaired_stderr=scale(self.unpaired_stderr),
             )
 
 
@@ -162,7 +166,7 @@ def compare_models(
         bca=_bca(d, np.ones(len(d)), level, n_resamples, seed) if with_bootstrap else (np.nan, np.nan),
         bca_clustered=bca_clustered,
         detectable=detectable_difference(best.stderr, best.degrees),
-        unpaired=unpaired_z_test(a, b) if higher_is_better else unpaired_z_test(b, a),
+        unpaired_stderr=unpaired_stderr(a, b),
         level=level,
     )
 
