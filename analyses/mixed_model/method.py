@@ -32,10 +32,14 @@ from analyses.numerics.mixed.laplace import fit_logistic
 from tracker.errors import SelectionError
 from tracker.queries.catalogue.covariates import Covariates
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.selection import MIN_COVERAGE
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.rank_intervals import rank_spans
 from tracker.statistics.student_t import t_quantile
 
 METRIC_NAMES = tuple(name.replace(":", "_") for name in COMPONENTS)
+UNCLUSTERED = "there are no clustered errors of the first model"
 BEYOND = "it is too large for a float64 number"
 MIN_RESIDUAL = 1e-4
 """Least standard deviation of the residual, relative to that of the scores."""
@@ -58,6 +62,8 @@ class MixedModel(Finding):
         coded: covariates.
         tests: of the covariates.
         higher_is_better: of the scores.
+        clustered_ranks: rank interval of the first model on other tasks as on the leaderboard, with each pair's spread
+            over tasks estimated from that pair alone; None with one task, or if the leaderboard does not rank it.
     """
 
     models: tuple[str, ...]
@@ -73,6 +79,15 @@ class MixedModel(Finding):
     coded: CodedCovariates
     tests: tuple[CovariateTest, ...]
     higher_is_better: bool
+    clustered_ranks: tuple[int, int] | None = None
+
+    @property
+    def differs_from_clustered(self) -> bool:
+        """Whether the first model's ranks on other tasks are not those of the leaderboard."""
+        if self.other_tasks is None or self.clustered_ranks is None:
+            return False
+        first, ranks = self.on_tasks.first, self.other_tasks
+        return (int(ranks.rank_low[first]), int(ranks.rank_high[first])) != self.clustered_ranks
 
     @property
     def reach(self) -> float:
@@ -125,6 +140,9 @@ class MixedModel(Finding):
             metrics["other_tasks.first.holm"] = elsewhere.first_holm
             metrics["other_tasks.n_may_lead"] = float((elsewhere.rank_low == 1).sum())
             metrics["other_tasks.width.mean"] = float((elsewhere.rank_high - elsewhere.rank_low + 1).mean())
+        for place, name in enumerate(("rank_low", "rank_high")):
+            ranks = self.clustered_ranks
+            metrics[f"other_tasks.clustered.{name}"] = Undefined(UNCLUSTERED) if ranks is None else float(ranks[place])
         for test in self.tests:
             metrics |= {f"{test.name}.estimate": test.estimate, f"{test.name}.pvalue": test.pvalue}
             metrics[f"{test.name}.holm"] = test.holm
@@ -189,6 +207,7 @@ def fit_scores(
     better = scores.higher_is_better
     weights = np.diff(design.starts) / scores.n_prompts
     several = design.n_tasks > 1
+    on_tasks = effects_on_tasks(fitted, weights, higher_is_better=better, level=level)
     return MixedModel(
         models=scores.models,
         tasks=tuple(names.tolist()),
@@ -196,14 +215,34 @@ def fit_scores(
         n_missing=int(np.isnan(scores.Q).sum()),
         level=level,
         fit=fitted,
-        on_tasks=effects_on_tasks(fitted, weights, higher_is_better=better, level=level),
+        on_tasks=on_tasks,
         other_tasks=effects_on_tasks(fitted, None, higher_is_better=better, level=level) if several else None,
         by_task=task_effects(fitted),
         completed=completed_means(fitted),
         coded=coded,
         tests=check_covariates(fitted, coded, without_family),
         higher_is_better=better,
+        clustered_ranks=_rank_clustered(scores, on_tasks.first, level) if several else None,
     )
+
+
+def _rank_clustered(scores: PerformanceMatrix, column: int, level: float) -> tuple[int, int] | None:
+    """Return a model's ranks on other tasks by clustered errors, among the models that the leaderboard ranks.
+
+    Args:
+        scores: with several tasks; NaN = missing.
+        column: of the model.
+        level: of all rank intervals together.
+    """
+    ranked = (~np.isnan(scores.Q)).mean(axis=0) >= MIN_COVERAGE - 1e-9
+    Q, groups = scores.Q[:, ranked], group_rows(scores.tasks)
+    is_open = bool(np.isnan(Q).any())
+    if not ranked[column] or ranked.sum() < 2 or groups.problem or (is_open and scores.metric_bounds is None):
+        return None
+    better = scores.higher_is_better
+    low, high = rank_spans(Q, groups, bounds=scores.metric_bounds, higher_is_better=better, level=level)
+    place = int(ranked[:column].sum())
+    return int(low[place]), int(high[place])
 
 
 def _design(Q: NDArray[np.float64], tasks: NDArray[np.int64], coded: CodedCovariates) -> CrossedDesign:

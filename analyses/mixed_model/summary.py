@@ -42,18 +42,24 @@ def describe_verdict(finding: MixedModel) -> VerdictLine:
 def _headline(finding: MixedModel) -> str:
     leaders = list_leaders(finding.on_tasks.rank, finding.models)
     verb = "is" if len(leaders) == 1 else "are"
-    first = int(np.flatnonzero(finding.on_tasks.rank == finding.on_tasks.rank.min())[0])
+    first = finding.on_tasks.first
     text = f"{join_names(leaders, MAX_NAMES)} {verb} first by the mixed model"
     if finding.other_tasks is None:
         return f"{text} ({_format_ranks(finding.on_tasks, first)})."
+    clustered = ""
+    if finding.differs_from_clustered and finding.clustered_ranks is not None:
+        clustered = f" ({_format_span(*finding.clustered_ranks)} on the leaderboard)"
     return (
         f"{text}: {_format_ranks(finding.on_tasks, first)} on these tasks, "
-        f"{_format_ranks(finding.other_tasks, first)} on other tasks like these."
+        f"{_format_ranks(finding.other_tasks, first)} on other tasks like these{clustered}."
     )
 
 
 def _format_ranks(effects: ModelEffects, column: int) -> str:
-    low, high = int(effects.rank_low[column]), int(effects.rank_high[column])
+    return _format_span(int(effects.rank_low[column]), int(effects.rank_high[column]))
+
+
+def _format_span(low: int, high: int) -> str:
     return f"rank {low}" if low == high else f"ranks {low}–{high}"
 
 
@@ -102,6 +108,11 @@ def _list_caveats(finding: MixedModel) -> Iterator[str]:
         yield "The likelihood and all errors are Laplace's approximation, with variances at their estimates."
     else:
         yield "Errors assume normal effects and one residual variance, and take variances at their estimates."
+    if finding.differs_from_clustered:
+        yield (
+            "On other tasks, the mixed model assumes one variance of model × task for all models; the leaderboard "
+            "estimates the spread over tasks of each pair from that pair alone."
+        )
     raw = finding.completed if finding.higher_is_better else -finding.completed
     leaders = list_leaders(finding.on_tasks.rank, finding.models)
     by_mean = [finding.models[column] for column in np.flatnonzero(raw == raw.max()).tolist()]

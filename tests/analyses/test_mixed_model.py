@@ -15,6 +15,8 @@ from tracker.errors import SelectionError
 from tracker.queries.catalogue.covariates import Covariates
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Report, Undefined
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.rank_intervals import rank_spans
 
 N, K = 60, 6
 ABILITY = np.array([1.6, 1.3, 0.2, 0.0, -0.9, -1.2])
@@ -51,7 +53,24 @@ class TestRanks:
         assert ranking.rank_low[4:].min() >= 4
         assert ((ranking.low < ranking.score) & (ranking.score < ranking.high)).all()
         assert report.summary.headline.startswith("model ")
-        assert report.summary.headline.endswith("on other tasks like these.")
+        assert "on other tasks like these" in report.summary.headline
+
+    def test_other_ranks_on_the_leaderboard_are_in_the_headline(self):
+        report = requested(BINARY)
+        low, high = rank_spans(BINARY, group_rows(TASKS), bounds=(0.0, 1.0))
+        metrics = report.finding.metrics
+        ends = metrics["other_tasks.clustered.rank_low"], metrics["other_tasks.clustered.rank_high"]
+        assert ends == (low[0], high[0]) == (1, 3)
+        assert report.summary.headline.endswith("on other tasks like these (ranks 1–3 on the leaderboard).")
+        assert any("one variance of model × task" in caveat for caveat in report.summary.caveats)
+        same = requested(np.column_stack([REAL[:, 0] + 50, REAL[:, 2]]))
+        assert same.summary.headline.endswith("rank 1 on other tasks like these.")
+
+    def test_a_model_that_the_leaderboard_does_not_rank_has_no_ranks_there(self):
+        Q = BINARY.copy()
+        Q[:20, 0] = np.nan
+        assert isinstance(requested(Q).finding.metrics["other_tasks.clustered.rank_low"], Undefined)
+        assert isinstance(requested(tasks=np.full(N, "a")).finding.metrics["other_tasks.clustered.rank_low"], Undefined)
 
     @pytest.mark.parametrize("size", [1e200, 1e-200])
     def test_scores_of_any_size_have_the_same_ranks_and_shares(self, size):

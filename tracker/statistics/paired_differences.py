@@ -114,7 +114,7 @@ def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: fl
 def unpaired_stderr(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Return the error of the difference if the two had different prompts, √(se_a² + se_b²); NaN below two prompts.
 
-    On the same prompts it is no test: how often the difference exceeds it depends on how alike the two models are.
+    On the same prompts it gives no test: how often it is exceeded depends on the correlation of the two models.
 
     Args:
         a, b: finite scores.

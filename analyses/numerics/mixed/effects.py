@@ -41,6 +41,11 @@ class ModelEffects:
     rank_high: NDArray[np.int64]
     first_holm: float
 
+    @property
+    def first(self) -> int:
+        """The first column with the best rank."""
+        return int(np.argmin(self.rank))
+
 
 def effects_on_tasks(
     fit: MixedFit, weights: NDArray[np.float64] | None, *, higher_is_better: bool, level: float

@@ -66,8 +66,18 @@ def test_intervals_of_effects_hold_on_500_tables(shape, binary):
         assert ranks >= 0.945
 
 
-def level_of_tests(shape: tuple[int, int, int], n_tables: int, *, binary: bool, has_families: bool) -> dict[str, float]:
-    """Share of tables without an effect of any covariate in which its p-value is at most 0.05."""
+def level_of_tests(
+    shape: tuple[int, int, int], n_tables: int, *, binary: bool, has_families: bool, is_constant: bool = False
+) -> dict[str, float]:
+    """Share of tables without an effect of any covariate in which its p-value is at most 0.05.
+
+    Args:
+        shape: prompts, models, tasks.
+        n_tables: tables.
+        binary: whether scores are 0 and 1.
+        has_families: whether models come in families of two.
+        is_constant: whether few-shot examples are the same within a family.
+    """
     n, k, _ = shape
     rng, fit, rejected = np.random.default_rng(0), fit_logistic if binary else fit_gaussian, Counter()
     coded = CodedCovariates(
@@ -80,7 +90,8 @@ def level_of_tests(shape: tuple[int, int, int], n_tables: int, *, binary: bool, 
     )
     for seed in range(n_tables):
         table = draw_table(seed, shape, (0.6, 0.4, 0.3, 0.8, 1.0), missing=0.1, binary=binary)
-        covariates = {"model_covariates": rng.normal(size=(k, 1)), "prompt_covariates": rng.normal(size=(n, 1))}
+        few_shot = rng.normal(size=(k, 1))[np.arange(k) // 2 if is_constant else np.arange(k)]
+        covariates = {"model_covariates": few_shot, "prompt_covariates": rng.normal(size=(n, 1))}
         design, without = build_design(table.Q, table.tasks, families=coded.families, **covariates), None
         if has_families:
             active = tuple(name for name in design.active if name != "family")
@@ -92,7 +103,7 @@ def level_of_tests(shape: tuple[int, int, int], n_tables: int, *, binary: bool, 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("has_families", [True, False])
-@pytest.mark.parametrize(("binary", "k"), [(False, 6), (False, 10), (False, 20), (True, 6), (True, 10)])
+@pytest.mark.parametrize(("binary", "k"), [(False, 6), (False, 10), (False, 20), (True, 6), (True, 10), (True, 20)])
 def test_the_level_of_tests_of_covariates(binary, k, has_families, capsys):
     """The likelihood ratio of a variance has mass 1/2 or more at 0, so its level has an upper side only.
 
@@ -107,3 +118,11 @@ def test_the_level_of_tests_of_covariates(binary, k, has_families, capsys):
     assert levels[FEW_SHOT] >= 0.032
     if not binary:
         assert levels[LENGTH] >= 0.032
+
+
+@pytest.mark.soak
+def test_the_level_where_models_of_a_family_have_equally_many_examples(capsys):
+    levels = level_of_tests((40, 6, 4), N_TABLES, binary=False, has_families=True, is_constant=True)
+    with capsys.disabled():
+        print(f"\ngaussian, 6 models, examples constant in families of two: few_shot {levels[FEW_SHOT]:.2%}")
+    assert 0.032 <= levels[FEW_SHOT] <= 0.07
