@@ -169,7 +169,7 @@ def load_language_model(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Parts:
+class _LoadedParts:
     """A loaded model and its tokenizer; ``quantization`` is '' for plain weights."""
 
     tokenizer: Any
@@ -180,7 +180,7 @@ class _Parts:
 
 def _load_parts(
     folder: Path, name: str, device: str, dtype: str | None, trust_remote_code: bool | None, tokenizer_folder: Path
-) -> _Parts:
+) -> _LoadedParts:
     """Load tokenizer and model; the tokenizer is that of its folder, if that has one."""
     import transformers
 
@@ -201,7 +201,9 @@ def _load_parts(
         kind, folder, name, device=device, dtype=dtype, quantization=quantization,
         options={"config": config, **options},
     )  # fmt: skip
-    return _Parts(tokenizer=tokenizer, model=model, is_encoder_decoder=is_encoder_decoder, quantization=quantization)
+    return _LoadedParts(
+        tokenizer=tokenizer, model=model, is_encoder_decoder=is_encoder_decoder, quantization=quantization
+    )
 
 
 def _explain_unknown_model(name: str, settings: Mapping[str, Any], error: Exception) -> str:
