@@ -45,6 +45,20 @@ PEERS = {
 }
 """The peer of each benchmark whose rows do not name theirs."""
 
+NEEDS_DEVICE = {
+    "evaluation_gpu": (
+        "CUDA",
+        (
+            "tokenising",
+            "option scoring by log-likelihood and by letters, with fixed and with varying examples",
+            "rows of 2,000 to 16,000 tokens",
+            "generation of 128 tokens",
+            "lm-evaluation-harness and vLLM on the same device",
+        ),
+    )
+}
+"""Benchmarks that need a device, and their rows: the page lists them as long as they are not measured."""
+
 PEER_IN_NAME = re.compile(r",? (?:beside|against) (?P<peer>.+)$")
 PEER_IN_DETAILS = re.compile(r"the peer is (?!scaled)(?P<peer>.+)$")
 COLUMN_KEYS = {"name", "note", "peer", "ours_s", "peer_s", "ratio", "unit", "value"}
@@ -59,19 +73,30 @@ def write_page(results: Mapping[str, Any]) -> str:
     Args:
         results: by benchmark, the content of results.json.
     """
-    sections = [_section(name, results[name]["measurements"]) for name in sorted(results)]
-    return "\n".join([INTRODUCTION, *sections])
+    missing = [name for name in NEEDS_DEVICE if name not in results]
+    sections = {name: _section(name, results[name]["measurements"]) for name in results}
+    sections |= {name: _section_without_results(name) for name in missing}
+    return "\n".join([INTRODUCTION, *(sections[name] for name in sorted(sections))])
+
+
+def _begin_section(name: str) -> str:
+    text = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text()))
+    assert text is not None
+    return f"## {name.replace('_', ' ').capitalize()}\n\n{text}\n"
+
+
+def _section_without_results(name: str) -> str:
+    device, rows = NEEDS_DEVICE[name]
+    lines = [f"- {row}: not measured" for row in rows]
+    return "\n".join([_begin_section(name), f"No {device} device was available:\n", *lines, ""])
 
 
 def _section(name: str, measurements: Iterable[Measurement]) -> str:
-    text = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text()))
-    assert text is not None
-    heading = name.replace("_", " ").capitalize()
     rows = [_with_strongest_thread(measurement) for measurement in measurements]
     weaker = _find_weaker(rows)
     lines = [_row(row, _peer(name, row), is_weaker=i in weaker) for i, row in enumerate(rows)]
     table = ["| what | Suffrage | peer | time of the peer | ratio | details |", "|---|---|---|---|---|---|", *lines]
-    return "\n".join([f"## {heading}\n", text, "", *table, ""])
+    return "\n".join([_begin_section(name), *table, ""])
 
 
 def _with_strongest_thread(measurement: Measurement) -> Measurement:
