@@ -67,6 +67,7 @@ VOTING = declared(PROJECT["optional-dependencies"]["voting"])
 MATH = declared(PROJECT["optional-dependencies"]["math"])
 HUB = declared(PROJECT["optional-dependencies"]["hub"])
 STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
+VLLM = Path("tracker/evaluating/vllm_engine/vllm_loading.py")
 FORMULAS = Path("tracker/evaluating/scoring/math_equality.py")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
 INSPECT, LM_EVAL = Path("tracker/integrations/inspect.py"), Path("tracker/integrations/lm_eval.py")
@@ -108,7 +109,7 @@ class TestDependencies:
     def test_what_requests_models_may_import_the_extra_too_which_declares_no_more(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        trees = [tree for path, tree in evaluating(modules).items() if path != FORMULAS]
+        trees = [tree for path, tree in evaluating(modules).items() if path not in (FORMULAS, VLLM)]
         imported = providers(node for tree in trees for node in ast.walk(tree))
         assert [item for item in imported if not item & (CORE | EXTRA)] == []
         assert EXTRA - set().union(*imported) == set()
@@ -124,6 +125,14 @@ class TestDependencies:
         assert [item for item in imported if not item & (CORE | MATH)] == []
         assert MATH - set().union(*imported) == set()
         assert [provider for provider in providers(modules[FORMULAS].body) if provider & MATH] == []
+
+    def test_one_module_imports_vllm_and_no_sooner_than_a_model_is_loaded(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        importing = {path for path, tree in modules.items() if {"vllm"} in providers(node for node in ast.walk(tree))}
+        assert importing == {VLLM}
+        assert {"vllm"} not in providers(modules[VLLM].body)
+        assert declared(PROJECT["optional-dependencies"]["vllm"]) == {"vllm"}
 
     def test_strengths_of_models_need_an_extra_of_their_own_and_no_sooner_than_they_are_fitted(
         self, modules: dict[Path, ast.Module]

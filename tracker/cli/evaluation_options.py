@@ -11,6 +11,7 @@ from tracker.evaluating.option_values import (
     ANSWER_ONLY_EXAMPLES,
     APIS,
     DTYPES,
+    ENGINES,
     EXAMPLE_CHOICES,
     LABELS,
     METHODS,
@@ -261,6 +262,22 @@ generation_options = combine_options(
 """How answers are generated and scored."""
 
 loading_options = combine_options(
+    click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="auto",
+        show_default=True,
+        help=(
+            "What computes the responses. `transformers`: in this process; `vllm`: vLLM in this process, on CUDA "
+            "devices (extra `vllm`); `server`: --api-base; `auto`: the server if --api-base is set, else transformers."
+        ),
+    ),
+    click.option(
+        "--device-count",
+        type=click.IntRange(min=1),
+        show_default="one",
+        help="Number of CUDA devices over which vLLM splits the model. Needs --engine vllm.",
+    ),
     click.option(
         "--revision", default="", metavar="TEXT", show_default="the latest", help="Revision of the model on the hub."
     ),

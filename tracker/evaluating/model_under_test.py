@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracker.errors import SelectionError
 from tracker.evaluating.judge import MAX_TOKENS, Judge, Rubric
@@ -17,6 +17,9 @@ from tracker.evaluating.responses import ModelBackend, Response, Sampling
 from tracker.evaluating.scoring.greedy_targets import GreedyBackend, needs_greedy
 from tracker.evaluating.scoring.partial_scoring import ContextBackend
 from tracker.evaluating.servers.budget import Budget
+
+if TYPE_CHECKING:
+    from tracker.evaluating.local.loading import LanguageModel
 
 VERSION_SETTINGS = ("torch", "transformers")
 """Settings that hold package versions."""
@@ -101,7 +104,7 @@ def _adapt_backend(model: ModelUnderTest, prompts: Sequence[RenderedPrompt]) -> 
     Servers do not report whether greedy decoding generates a target, so that their responses have no such score.
     """
     backend: Any = model.backend
-    if needs_greedy(prompts) and hasattr(backend, "encode"):
+    if needs_greedy(prompts) and hasattr(backend, "encode") and not getattr(backend, "knows_greedy", False):
         model = replace(model, backend=GreedyBackend(backend))
     if not any(prompt.contexts for prompt in prompts):
         return model
@@ -110,21 +113,9 @@ def _adapt_backend(model: ModelUnderTest, prompts: Sequence[RenderedPrompt]) -> 
 
 
 def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None]) -> ModelUnderTest:
-    from tracker.evaluating.local.generation import TextGenerator
-    from tracker.evaluating.local.loading import load_language_model
-    from tracker.evaluating.local.option_scorer import OptionScorer
-
     loading, prompt_settings = plan.loading, plan.prompts
-    model = load_language_model(
-        plan.model,
-        revision=loading.revision,
-        device=loading.device,
-        dtype=loading.dtype,
-        trust_remote_code=loading.trust_remote_code,
-        name=plan.name,
-        base_model=loading.base_model,
-    )
-    model = replace(model, chat_arguments=prompt_settings.chat_arguments())
+    engine = _find_local_engine(plan)
+    model = replace(engine.load(), chat_arguments=prompt_settings.chat_arguments())
     shared: dict[str, Any] = {
         "chat": prompt_settings.chat,
         "batch_size": loading.batch_size,
@@ -132,12 +123,12 @@ def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable
         "too_long": "cut" if prompt_settings.too_long == "cut" else "skip",
     }
     decisive: dict[str, Any] = {}
-    backend: OptionScorer | TextGenerator
+    backend: Any
     if prepared.method == "generation":
-        backend = TextGenerator(model, prepared.sampling, **shared)
+        backend = engine.text_generator(model, prepared.sampling, **shared)
         decisive = _generation_settings(prepared, prepared.sampling)
     else:
-        backend = OptionScorer(
+        backend = engine.option_scorer(
             model, method=prepared.method, isolated_labels=prepared.template.isolated_labels, **shared
         )
 
@@ -150,16 +141,71 @@ def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable
         name=model.name,
         backend=backend,
         n_trials=prepared.sampling.n_trials,
-        decisive={"model": {name: settings[name] for name in settings if name not in VERSION_SETTINGS}, **decisive},
+        decisive={
+            "model": {name: settings[name] for name in settings if name not in VERSION_SETTINGS},
+            **decisive,
+            **engine.decisive,
+        },
         incidental={
             "device": model.device,
             "batch_size": loading.batch_size or "auto",
             **{name: settings[name] for name in VERSION_SETTINGS if name in settings},
+            **engine.incidental,
         },
         facts=model.facts,
         n_tokens=backend.n_tokens,
         too_long=too_long if prompt_settings.too_long != "cut" else lambda _: {},
         rejects_too_long=prompt_settings.too_long == "refuse",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LocalEngine:
+    """What computes the responses in this process.
+
+    Attributes:
+        load: loads the model.
+        option_scorer, text_generator: classes of the backends.
+        decisive, incidental: settings of the run.
+    """
+
+    load: Callable[[], LanguageModel]
+    option_scorer: Callable[..., ModelBackend]
+    text_generator: Callable[..., ModelBackend]
+    decisive: Mapping[str, Any] = field(default_factory=dict)
+    incidental: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _find_local_engine(plan: Plan) -> _LocalEngine:
+    loading = plan.loading
+    if plan.engine == "vllm":
+        from tracker.evaluating.vllm_engine.vllm_generation import VllmGenerator
+        from tracker.evaluating.vllm_engine.vllm_loading import load_vllm_model, read_vllm_version
+        from tracker.evaluating.vllm_engine.vllm_options import VllmOptionScorer
+
+        return _LocalEngine(
+            load=lambda: load_vllm_model(plan.model, loading, name=plan.name),
+            option_scorer=VllmOptionScorer,
+            text_generator=VllmGenerator,
+            decisive={"engine": "vllm"},
+            incidental={"vllm": read_vllm_version(), "device_count": loading.device_count or 1},
+        )
+    from tracker.evaluating.local.generation import TextGenerator
+    from tracker.evaluating.local.loading import load_language_model
+    from tracker.evaluating.local.option_scorer import OptionScorer
+
+    return _LocalEngine(
+        load=lambda: load_language_model(
+            plan.model,
+            revision=loading.revision,
+            device=loading.device,
+            dtype=loading.dtype,
+            trust_remote_code=loading.trust_remote_code,
+            name=plan.name,
+            base_model=loading.base_model,
+        ),
+        option_scorer=OptionScorer,
+        text_generator=TextGenerator,
     )
 
 

@@ -18,5 +18,7 @@ APIS = ("auto", "completions", "chat")
 """Which API of a server is used."""
 JUDGE_TEMPLATES = ("correct", "score")
 """Built-in rubrics of judges."""
+ENGINES = ("auto", "transformers", "vllm", "server")
+"""What computes a model's responses."""
 DTYPES = ("float32", "bfloat16", "float16")
 """Data types of a model's weights."""

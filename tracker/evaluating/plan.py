@@ -29,6 +29,8 @@ class Plan(ValidatedSettings):
         benchmark: name of a stored benchmark with its prompts.
         model: a folder, a name on the model hub, or the model's name on the server.
         name: stored name of the model; None for the folder's name, or ``model`` itself.
+        engine: ``transformers`` or ``vllm`` in this process, ``server``, or ``auto`` for the server if it has an
+            address, else transformers.
         conditions: ``full``, ``answer_only`` (the question is withheld), or both; each is a run.
         variant: name of the prompt variant; None for the default.
         prompts, generation, loading, server: options by subject.
@@ -40,6 +42,7 @@ class Plan(ValidatedSettings):
     benchmark: str
     model: str
     name: str | None = None
+    engine: str = "auto"
     conditions: tuple[str, ...] = ("full",)
     variant: str = ""
     prompts: PromptSettings = field(default_factory=PromptSettings)
@@ -51,6 +54,14 @@ class Plan(ValidatedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.engine == "server" and self.server.api_base is None:
+            raise SelectionError("--engine server needs the address of the server: --api-base URL.")
+        if self.engine in ("transformers", "vllm") and self.server.api_base is not None:
+            raise SelectionError(
+                f"--engine {self.engine} loads the model in this process; --api-base uses a server. Leave out one."
+            )
+        if self.loading.device_count is not None and self.engine != "vllm":
+            raise SelectionError("--device-count needs --engine vllm.")
         if self.generation.judge and not (self.generation.judge_api_base or self.server.api_base):
             raise SelectionError("A judge needs a server: --judge-api-base URL.")
         if (self.prompts.chat_arguments() or self.prompts.system_prompt) and not self.is_chat:

@@ -12,6 +12,7 @@ from tracker.errors import SelectionError
 from tracker.evaluating.option_values import (
     ANSWER_ONLY_EXAMPLES,
     APIS,
+    ENGINES,
     ERRORED_VALUES,
     EXAMPLE_CHOICES,
     LABELS,
@@ -28,6 +29,7 @@ CHOICES = {
     "too_long": TOO_LONG_ACTIONS,
     "errored": (None, *ERRORED_VALUES),
     "api": APIS,
+    "engine": ENGINES,
     "preset": (None, *PRESETS),
 }
 """Allowed values of fields with a fixed set of choices."""
@@ -37,6 +39,7 @@ MIN_WHOLE_NUMBERS = {
     "max_tokens": 1,
     "trials": 1,
     "batch_size": 1,
+    "device_count": 1,
     "concurrency": 1,
     "tries": 1,
 }
@@ -192,6 +195,7 @@ class LoadingSettings(ValidatedSettings):
         base_model: base model of an adapter; None for that in the adapter's settings.
         device: such as ``cuda``; ``auto`` for the fastest available device, ``all`` for all CUDA devices.
         dtype: such as ``bfloat16``; ``auto`` for the model's own on an accelerator, float32 elsewhere.
+        device_count: number of CUDA devices over which vLLM splits the model; None for one.
         batch_size: prompts computed together; None for a suitable number.
         trust_remote_code: whether Python code among the model's files may run.
     """
@@ -200,6 +204,7 @@ class LoadingSettings(ValidatedSettings):
     base_model: str | None = None
     device: str = "auto"
     dtype: str = "auto"
+    device_count: int | None = None
     batch_size: int | None = None
     trust_remote_code: bool = False
 

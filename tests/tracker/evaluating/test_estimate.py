@@ -59,10 +59,10 @@ class TestServers:
     def test_a_judge_reads_each_response_and_its_cost_counts(self, url: str) -> None:
         options = {"template": "written", "trials": 2, "max_tokens": 50}
         alone, prompts = estimate_one(url, **options)
-        judged, _ = estimate_one(url, judge="j", **options)
+        with_judge, _ = estimate_one(url, judge="j", **options)
         assert (alone.n_judge_tokens_read, alone.n_judge_tokens_written) == (0, 0)
-        assert judged.n_judge_tokens_written == 2 * len(prompts) * MAX_TOKENS
+        assert with_judge.n_judge_tokens_written == 2 * len(prompts) * MAX_TOKENS
         questions = sum(len(prompt.question) for prompt in prompts) // LETTERS_PER_TOKEN
-        assert judged.n_judge_tokens_read > 2 * (questions + 50 * len(prompts))
-        assert judged.cost == pytest.approx((alone.cost or 0) + judged.n_judge_tokens_read)
-        assert f"the judge about {judged.n_judge_tokens_read:,} input tokens" in judged.summary()
+        assert with_judge.n_judge_tokens_read > 2 * (questions + 50 * len(prompts))
+        assert with_judge.cost == pytest.approx((alone.cost or 0) + with_judge.n_judge_tokens_read)
+        assert f"the judge about {with_judge.n_judge_tokens_read:,} input tokens" in with_judge.summary()

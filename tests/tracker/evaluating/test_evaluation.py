@@ -8,12 +8,14 @@ import random
 import shlex
 import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+import vllm_stand_in
 from click.testing import CliRunner, Result
 from language_model_files import write_language_model
 from memorised_prompts import learn, write_prompts
@@ -274,6 +276,25 @@ class TestCommand:
 
         parsed = command.make_context("evaluate", ["--model", "m", "--budget", "5", "BBH"]).params
         assert (parsed["budget"], parsed["benchmark"]) == ("5", "BBH")
+
+
+class TestEngines:
+    def test_a_run_of_vllm_has_the_scores_of_transformers_and_is_another_run(
+        self, url: str, model: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "vllm", vllm_stand_in.make_module())
+        monkeypatch.setattr("tracker.evaluating.vllm_engine.vllm_loading.count_devices", lambda: 1)
+        options = {"limit": 6, "few_shot": 1, "few_shot_split": "dev"}
+        engine = connect(url)
+        (first,) = evaluate(engine, Plan.from_options("quiz", str(model), device="cpu", **options))
+        (second,) = evaluate(engine, Plan.from_options("quiz", str(model), engine="vllm", **options))
+        assert first.run_id != second.run_id
+        assert second.means == pytest.approx(first.means, abs=1e-4)
+        with tracker.open(url) as store:
+            settings = json.loads(store.sql("SELECT settings FROM run ORDER BY id DESC")["settings"][0].as_py())
+        assert (settings["engine"], settings["device"], settings["device_count"]) == ("vllm", "cuda", 1)
+        assert "--engine vllm" in settings["command"]
+        engine.dispose()
 
 
 class TestErrors:

@@ -1,0 +1,1 @@
+"""Local models computed by vLLM on CUDA devices."""
