@@ -13,7 +13,7 @@ from typing import Any
 
 from tracker.errors import LanguageModelError, MissingExtraError, first_line
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.local.model_folder import check_code, check_weights, download_model, read_json
+from tracker.evaluating.local.weights.model_folder import check_code, check_weights, download_model, read_json
 from tracker.evaluating.model_files import DIGITS, hash_files, resolve_folder, silence_libraries
 from tracker.evaluating.plan_settings import LoadingSettings
 
