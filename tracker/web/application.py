@@ -61,6 +61,7 @@ PAGES = (
     PageRoute(path="/benchmark/{key:int}/compare", show=compare.show_comparison, options=(*SELECTION, *"abcde")),
     PageRoute(path="/prompt/{key:int}", show=prompts.show_prompt),
     PageRoute(path="/model/{key:int}", show=models.show_model),
+    PageRoute(path="/model/{key:int}/relatives", show=models.show_relatives),
     PageRoute(path="/run/{key:int}", show=models.show_run),
     PageRoute(path="/findings", show=findings.list_all_findings, options=("page",)),
     PageRoute(path="/finding/{key:int}", show=findings.show_finding),

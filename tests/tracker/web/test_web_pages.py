@@ -14,14 +14,17 @@ import sqlalchemy as sa
 from web_server import HOSTILE, N_PROMPTS, Get, crawl
 
 from tracker.database import transaction
+from tracker.queries.embeddings import load_embeddings
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard import load_leaderboard
+from tracker.queries.related_models.related_pairs import list_pairs, load_related
 from tracker.queries.selection import Selection
 
 LABEL = f"{HOSTILE[0]}@1"
 PAGES = (
     "/", "/search?q=question", "/benchmark/1", "/benchmark/1/tasks", "/benchmark/1/runs", "/benchmark/1/prompts",
-    "/benchmark/1/compare", "/prompt/1", "/model/1", "/run/1", "/findings", "/finding/1", "/sql?statement=select+1",
+    "/benchmark/1/compare", "/prompt/1", "/model/1", "/model/1/relatives", "/run/1", "/findings", "/finding/1",
+    "/sql?statement=select+1",
 )  # fmt: skip
 
 
@@ -150,6 +153,30 @@ class TestPrompts:
         assert sorted(row["model"] for row in data["responses"]) == sorted(HOSTILE)
         assert {row["answer"] for row in data["responses"]} == {HOSTILE[1]}
         assert all(row["scores"]["accuracy<b>"] in (0.0, 1.0) for row in data["responses"])
+
+    def test_similar_prompts_have_the_largest_cosines(self, get: Get, hostile_store: sa.Engine) -> None:
+        with transaction(hostile_store, write=False) as session:
+            vectors = load_embeddings(session, Selection(benchmark=LABEL))
+        E = vectors.E.astype(float)
+        cosines = E @ E[4] / np.linalg.norm(E, axis=1) / np.linalg.norm(E[4])
+        nearest = [place for place in np.argsort(-cosines) if place != 4][:5]
+        similar = get("/prompt/5.json").json()["similar"]
+        assert [row["id"] for row in similar] == vectors.prompt_ids[nearest].tolist()
+        np.testing.assert_allclose([row["similarity"] for row in similar], cosines[nearest], atol=1e-6)
+
+
+class TestModel:
+    def test_relatives_are_those_of_the_command(self, get: Get, hostile_store: sa.Engine) -> None:
+        with transaction(hostile_store, write=False) as session:
+            pairs = list_pairs(load_related(session, Selection(benchmark=LABEL)))
+        expected = [(pair.agreement, pair.excess) for pair in pairs if HOSTILE[2] in (pair.model, pair.other_model)]
+        deadline = time.monotonic() + 60
+        while (data := get("/model/3/relatives.json").json())["states"][0]["state"] == "computing":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert data["model"]["name"] == HOSTILE[2]
+        assert [(row["agreement"], row["excess"]) for row in data["rows"]] == expected
+        assert HOSTILE[2] not in {row["model"] for row in data["rows"]}
 
 
 class TestCompare:

@@ -52,6 +52,15 @@ def fill_hostile(engine: sa.Engine) -> None:
             )
             for i in range(N_PROMPTS)
         ]  # fmt: skip
+        encoder = key(tables.encoder, name=HOSTILE[0], revision="", template="question", dimensions=4)
+        vectors = rng.normal(size=(N_PROMPTS, 4)).astype("<f4")
+        session.execute(
+            sa.insert(tables.embedding),
+            [
+                {"encoder_id": encoder, "prompt_id": prompt, "vector": vector.tobytes()}
+                for prompt, vector in zip(prompts, vectors, strict=True)
+            ],
+        )
         for number, name in enumerate(HOSTILE):
             model = key(tables.model, name=name, family="<i>family")
             run = key(

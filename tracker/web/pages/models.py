@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tracker.errors import NotFoundError
 from tracker.queries.browsing.keys import find_model_name, load_benchmark_keys, load_model_keys
 from tracker.queries.browsing.run_scores import load_task_scores
 from tracker.queries.catalogue.listing import find_run, list_models, list_runs
+from tracker.queries.related_models.related_pairs import RelatedPair, list_pairs, load_related
+from tracker.queries.selection import Selection
 from tracker.web.page import Page
 from tracker.web.query import Query
 from tracker.web.records import run_record
+
+MAX_RELATIVES = 5
+"""Models listed for each benchmark."""
 
 
 def show_model(query: Query) -> Page:
@@ -38,6 +44,36 @@ def show_model(query: Query) -> Page:
 
     data = query.cache.get(("model", query.key), compute)
     return Page(title=data["model"]["name"], template="model.html", data=data, table="runs")
+
+
+def show_relatives(query: Query) -> Page:
+    """Return the models whose errors agree most with those of a model, on each of its benchmarks."""
+    with query.session() as session:
+        name = find_model_name(session, query.key)
+        keys, models = load_benchmark_keys(session), load_model_keys(session)
+        row = next((row for row in list_models(session) if row.name == name), None)
+    rows, states = [], []
+    for label in () if row is None else row.benchmarks:
+        pairs, state = query.background.request(("related", label), partial(_load_pairs, query, label))
+        states.append({"benchmark": label, "state": state})
+        for pair in [pair for pair in pairs or () if name in (pair.model, pair.other_model)][:MAX_RELATIVES]:
+            relative = pair.other_model if pair.model == name else pair.model
+            rows.append(
+                {
+                    "benchmark": label, "benchmark_id": keys.get(label), "model": relative,
+                    "model_id": models[relative].id if relative in models else None, "agreement": pair.agreement,
+                    "expected": pair.expected, "excess": pair.excess, "pvalue": pair.pvalue, "n": pair.n,
+                    "near_copy": pair.near_copy, "same_family": pair.same_family,
+                }
+            )  # fmt: skip
+    data = {"model": {"id": query.key, "name": name}, "rows": rows, "states": states}
+    return Page(title=f"Relatives of {name}", template="relatives.html", data=data, table="rows",
+                trail=[(name, f"/model/{query.key}")])  # fmt: skip
+
+
+def _load_pairs(query: Query, label: str) -> list[RelatedPair]:
+    with query.session() as session:
+        return list_pairs(load_related(session, Selection(benchmark=label)), every=True)
 
 
 def show_run(query: Query) -> Page:

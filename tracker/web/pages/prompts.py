@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from tracker.errors import SelectionError, SuffrageError
 from tracker.queries.browsing.keys import find_benchmark_label
 from tracker.queries.browsing.prompt_list import describe_prompts
-from tracker.queries.browsing.prompt_responses import RunResponses, find_prompt, load_responses
+from tracker.queries.browsing.prompt_responses import RunResponses, StoredPrompt, find_prompt, load_responses
 from tracker.queries.browsing.prompt_statistics import (
     PromptStatistics,
+    compute_cosine_similarity,
     compute_prompt_statistics,
     find_prompts_with_text,
 )
+from tracker.queries.embeddings import Embeddings, load_embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.resolution import find_benchmark, select_tasks
@@ -29,6 +31,7 @@ from tracker.web.query import Query
 
 SORT_KEYS = ("prompt", "task", "mean", "spread", "discrimination", "n_models")
 DECISIONS = ("", "kept", "removed")
+MAX_SIMILAR = 5
 
 
 def load_statistics(query: Query, selection: Selection) -> tuple[PerformanceMatrix, PromptStatistics]:
@@ -83,11 +86,13 @@ def show_prompt(query: Query) -> Page:
         numbers = _statistics_record(statistics, int(place[0])) if len(place) else {}
     except SuffrageError:  # a benchmark without scores of prompts, or with several metrics
         numbers = {}
+    similar = _find_similar(query, prompt)
     data = {
         "prompt": asdict(prompt) | {"details": dict(prompt.details), "choices": list(prompt.choices or ())},
         "statistics": numbers,
-        "decision": _decision(kept, query.key),
+        "decision": _explain_decision(kept, query.key),
         "filter_id": None if kept is None else kept.finding_id,
+        "similar": similar,
         "responses": [record for run in responses for record in _response_records(run)],
     }
     trail = [
@@ -97,6 +102,30 @@ def show_prompt(query: Query) -> Page:
     ]
     title = f"Prompt {prompt.name} of {prompt.task or prompt.benchmark}"
     return Page(title=title, template="prompt.html", data=data, table="responses", trail=trail)
+
+
+def _find_similar(query: Query, prompt: StoredPrompt) -> list[dict[str, Any]]:
+    """Return the prompts with the largest cosine similarity; none if the prompt has no vector, or several encoders."""
+
+    def compute() -> Embeddings | str:
+        try:
+            with query.session() as session:
+                return load_embeddings(session, Selection(benchmark=prompt.benchmark))
+        except SelectionError as error:
+            return str(error)
+
+    vectors = query.cache.get(("embeddings", prompt.benchmark), compute)
+    if isinstance(vectors, str) or prompt.id not in vectors.prompt_ids:
+        return []
+    similarity = compute_cosine_similarity(vectors.E, vectors.align(np.array([prompt.id], dtype=np.int64))[0])
+    similarity[vectors.prompt_ids == prompt.id] = -np.inf
+    nearest = np.argsort(-similarity, kind="stable")[: min(MAX_SIMILAR, len(similarity) - 1)]
+    keys = vectors.prompt_ids[nearest].tolist()
+    with query.session() as session:
+        described = describe_prompts(session, keys)
+    return [
+        {**described[key], "similarity": float(similarity[place])} for key, place in zip(keys, nearest, strict=True)
+    ]
 
 
 def _load_filter(query: Query, label: str) -> PromptFilter | None:
@@ -151,9 +180,10 @@ def _describe(
     keys = statistics.prompt_ids[places]
     with query.session() as session:
         described = describe_prompts(session, keys.tolist())
+    decisions = _list_decisions(kept, keys)
     return [
-        {**described[key], **_statistics_record(statistics, place), "decision": _decision(kept, key)["decision"]}
-        for key, place in zip(keys.tolist(), places.tolist(), strict=True)
+        {**described[key], **_statistics_record(statistics, place), "decision": decision}
+        for key, place, decision in zip(keys.tolist(), places.tolist(), decisions, strict=True)
     ]
 
 
@@ -163,16 +193,20 @@ def _statistics_record(statistics: PromptStatistics, place: int) -> dict[str, An
     return finite | {"n_models": int(statistics.n_models[place])}
 
 
-def _decision(kept: PromptFilter | None, key: int) -> Mapping[str, Any]:
-    """Return what the latest filter decided on a prompt, and for which reasons."""
+def _list_decisions(kept: PromptFilter | None, prompt_ids: NDArray[np.int64]) -> list[str]:
+    """Return what the latest filter decided on each prompt: ``kept``, ``removed``, or '' without a decision."""
     if kept is None:
-        return {"decision": "", "reasons": []}
-    prompt_ids = np.array([key], dtype=np.int64)
+        return [""] * len(prompt_ids)
     stays, is_covered = kept.align(prompt_ids)
-    if not is_covered[0]:
-        return {"decision": "", "reasons": []}
-    reasons: Sequence[str] = [step for step in kept.reasons if kept.flagged(step, prompt_ids)[0]]
-    return {"decision": "kept" if stays[0] else "removed", "reasons": list(reasons)}
+    return ["kept" if stay else "removed" if covered else "" for stay, covered in zip(stays, is_covered, strict=True)]
+
+
+def _explain_decision(kept: PromptFilter | None, key: int) -> Mapping[str, Any]:
+    """Return what the latest filter decided on a prompt, and for which reasons."""
+    prompt_ids = np.array([key], dtype=np.int64)
+    [decision] = _list_decisions(kept, prompt_ids)
+    reasons = [step for step in kept.reasons if kept.flagged(step, prompt_ids)[0]] if kept is not None else []
+    return {"decision": decision, "reasons": reasons}
 
 
 def _response_records(run: RunResponses) -> list[dict[str, Any]]:
