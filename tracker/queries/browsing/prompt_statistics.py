@@ -85,8 +85,9 @@ def compute_cosine_similarity(E: NDArray[np.float32], vector: NDArray[np.float32
         vector: ``(n_dimensions,)``.
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", E, E, dtype=np.float64)) * np.linalg.norm(vector.astype(np.float64))
-    cosines: NDArray[np.float64] = np.zeros(len(E))
-    return np.divide((E @ vector).astype(np.float64), lengths, out=cosines, where=lengths > 0)
+    cosines = np.zeros(len(E))
+    np.divide((E @ vector).astype(np.float64), lengths, out=cosines, where=lengths > 0)
+    return cosines
 
 
 def find_prompts_with_text(session: Session, task_ids: list[int], text: str) -> NDArray[np.int64]:
