@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +20,7 @@ from tracker.database import connect, transaction
 from tracker.queries.findings.finding_records import load_artifact
 from tracker.report.images import shrink_picture
 
-sys.path += [str(ROOT / "tests/tracker")]
+sys.path += [str(ROOT / "tests/tracker"), str(ROOT / "tests/tracker/web")]
 
 SHARED = Path(os.environ.get("SUFFRAGE_SHARED", ROOT.parent / "shared"))
 FIGURES = ROOT / "docs/figures"
@@ -157,6 +158,33 @@ def _path() -> bytes:
     return load_figure(_latest(), "path.png")
 
 
+def _screenshot_pages(path: str, *, dark: bool = False, width: int = 1200, height: int = 900) -> bytes:
+    """A page of MMLU-Pro in the browser.
+
+    Args:
+        path: address of the page.
+        dark: whether the reader prefers dark pages.
+        width, height: of the window; a narrow one has two pixels per point, as phones have.
+    """
+    from browser import chromium
+    from web_server import serving
+
+    FOLDERS["mmlu-pro"](Path(), SHARED)
+    _run(SCORES)
+    engine = connect("sqlite:///suffrage.db", create=False)
+    with serving(engine) as address, chromium() as browser:
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            device_scale_factor=2 if width < 600 else 1,
+        )
+        page = context.new_page()
+        page.goto(address + path, wait_until="networkidle")
+        if page.locator("#verdict").count():
+            page.locator("#verdict table").wait_for(timeout=300_000)
+        return shrink_picture(page.screenshot())
+
+
 def _latest() -> int:
     """The ID of the finding recorded last."""
     return int(run_line('suffrage sql "SELECT max(id) AS id FROM finding" --format csv').split()[-1])
@@ -170,6 +198,9 @@ PICTURES: Mapping[str, Callable[[], bytes]] = MappingProxyType(
         "mmlu_pro_path": _path,
         "report_mmlu_pro": _report,
         "report_mmlu_pro_differences": _report_differences,
+        "serve_mmlu_pro": partial(_screenshot_pages, "/benchmark/1", height=1250),
+        "serve_mmlu_pro_phone": partial(_screenshot_pages, "/prompt/100", width=420, height=800),
+        "serve_mmlu_pro_tasks": partial(_screenshot_pages, "/benchmark/1/tasks", dark=True, height=860),
     }
 )
 """What draws a picture in an empty folder, by the name of its file."""
