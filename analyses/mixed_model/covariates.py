@@ -11,6 +11,7 @@ from scipy import special
 
 from analyses.numerics.mixed.fit import MixedFit
 from analyses.numerics.mixed.model_covariates import can_regress, regress_model_effects
+from analyses.numerics.mixed.prompt_covariates import measure_prompt_spread
 from tracker.queries.catalogue.covariates import Covariates
 from tracker.queries.performance import PerformanceMatrix
 from tracker.statistics.multiple_testing import holm_values
@@ -165,6 +166,10 @@ def check_covariates(fit: MixedFit, coded: CodedCovariates, without_family: floa
     if coded.few_shot is not None:
         of_models = regress_model_effects(fit)
         estimates[1], errors[1], degrees[1] = of_models.estimate, of_models.stderr, of_models.degrees
+    spread_of_prompts = measure_prompt_spread(fit) if fit.response == "logistic" else None
+    if coded.length is not None and spread_of_prompts is not None:
+        errors[-1] *= spread_of_prompts.ratio
+        degrees[-1] = spread_of_prompts.degrees
     for place, name in enumerate(coded.names, 1):
         pvalue = _test(estimates[place], errors[place], degrees[place])
         spread = coded.spreads[name]

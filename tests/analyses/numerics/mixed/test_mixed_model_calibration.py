@@ -105,19 +105,14 @@ def level_of_tests(
 @pytest.mark.parametrize("has_families", [True, False])
 @pytest.mark.parametrize(("binary", "k"), [(False, 6), (False, 10), (False, 20), (True, 6), (True, 10), (True, 20)])
 def test_the_level_of_tests_of_covariates(binary, k, has_families, capsys):
-    """The likelihood ratio of a variance has mass 1/2 or more at 0, so its level has an upper side only.
-
-    So has that of prompt length with logistic scores: the penalty that keeps variances off 0 makes its errors larger.
-    """
+    """The likelihood ratio of a variance has mass 1/2 or more at 0, so its level has an upper side only."""
     levels = level_of_tests((60 if binary else 40, k, 4), N_TABLES, binary=binary, has_families=has_families)
     with capsys.disabled():
         name, families = "logistic" if binary else "gaussian", "in families of two" if has_families else "alone"
         texts = ", ".join(f"{covariate} {level:.2%}" for covariate, level in levels.items())
         print(f"\n{name}, {k} models {families}: level of the tests at 5 % on {N_TABLES:,} null tables: {texts}")
     assert max(levels.values()) <= 0.07
-    assert levels[FEW_SHOT] >= 0.032
-    if not binary:
-        assert levels[LENGTH] >= 0.032
+    assert min(levels[FEW_SHOT], levels[LENGTH]) >= 0.032
 
 
 @pytest.mark.soak

@@ -9,11 +9,12 @@ from scipy.stats import linregress
 
 from analyses.mixed_model.covariates import FEW_SHOT, CodedCovariates, check_covariates
 from analyses.numerics.mixed.design import build_design
-from analyses.numerics.mixed.elimination import MODEL
+from analyses.numerics.mixed.elimination import MODEL, PROMPT
 from analyses.numerics.mixed.fit import MixedFit
 from analyses.numerics.mixed.gaussian import fit_gaussian
 from analyses.numerics.mixed.laplace import fit_logistic
 from analyses.numerics.mixed.model_covariates import can_regress, estimate_model_effects, regress_models
+from analyses.numerics.mixed.prompt_covariates import measure_prompt_spread
 
 RNG = np.random.default_rng(3)
 K = 12
@@ -89,6 +90,27 @@ class TestAgainstReference:
         assert fit.scale * (effects - effects.mean()) == pytest.approx(centering @ expected, rel=1e-6)
         spread = np.diagonal(centering @ cov @ centering)
         assert variances == pytest.approx(spread + fit.effect_sd[MODEL] ** 2, rel=1e-6)
+
+    def test_the_spread_of_prompts_is_that_of_their_effects_without_shrinkage(self):
+        """Each prompt's effect by its own equation: the mean of the working response less all other effects."""
+        fit = fit_logistic(draw_design(5, binary=True))
+        design, variance = fit.design, fit.effect_sd[PROMPT] ** 2
+        total = 0.0
+        for row in range(len(design.Y)):
+            seen = design.observed[row] > 0
+            mean = expit(fit.eta[row, seen])
+            w = mean * (1 - mean)
+            response = fit.eta[row, seen] + (design.Y[row, seen] - mean) / w
+            rest = fit.eta[row, seen] - fit.solution.u[row]
+            effect = (w * (response - rest)).sum() / w.sum()
+            total += effect**2 / (variance + 1 / w.sum())
+        spread = measure_prompt_spread(fit)
+        assert spread.degrees == 23 - 4 - 2
+        assert spread.ratio == pytest.approx(np.sqrt(total / spread.degrees), rel=1e-5)
+
+    def test_without_effects_of_prompts_there_is_no_spread(self):
+        table = draw_table(1, (4, 6, 4), binary=True)
+        assert measure_prompt_spread(fit_logistic(build_design(table.Q, table.tasks))) is None
 
 
 class TestLaws:

@@ -80,7 +80,7 @@ def test_they_are_those_of_the_leaderboard_and_follow_each_change(store: sa.Engi
     assert len(every[0]) == len(request(store, "SELECT benchmark, 1 FROM leaderboard")[0]) + 11 + len(COLUMNS)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(
     seed=st.integers(0, 1000), k=st.integers(1, 5), missing=st.sampled_from([0.0, 0.01, 0.2]), has_tasks=st.booleans()
 )
