@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,19 @@ class TestStopped:
         assert "being evaluated" in str(board.exception)
         evaluate(connect(url), Plan.from_options("quiz", str(model), **options))
         assert dump(url) == dump(uninterrupted)
+
+    @pytest.mark.usefixtures("portions_at_once")
+    def test_two_commands_at_once_end_with_the_bytes_of_one_and_compute_each_batch_once(
+        self, url: str, model: Path, tmp_path: Path, filled: Path
+    ) -> None:
+        alone = f"sqlite:///{shutil.copy(filled, tmp_path / 'alone.db')}"
+        plan = Plan.from_options("quiz", str(model), batch_size=2, device="cpu", method="loglikelihood")
+        evaluate(connect(alone), plan)
+        with ThreadPoolExecutor(2) as commands:
+            outcomes = [outcome for (outcome,) in commands.map(lambda _: evaluate(connect(url), plan), range(2))]
+        assert sum(outcome.n_new for outcome in outcomes) == N_EVALUATED
+        assert all(outcome.is_complete for outcome in outcomes)
+        assert dump(url) == dump(alone)
 
     @pytest.mark.soak
     @pytest.mark.usefixtures("portions_at_once")
