@@ -29,7 +29,7 @@ TABLES = {
         if getattr(item, "__module__", None) == module.__name__
     )
 } | {}
-OF_THE_STORE = {"database"}
+OF_THE_STORE = {"database", "evaluation_lease"}
 """Tables that say which store it is, and when it was made."""
 OF_KEYS = {("run", "checksum")}
 NATURAL = {

@@ -228,6 +228,19 @@ class TestPostgreSQL:
         assert self.content(store) == before
         assert list(folder.iterdir()) == []
 
+    def test_a_role_without_temporary_tables_reads_the_view_without_intervals(
+        self, store: sa.Engine, writer: sa.Engine
+    ) -> None:
+        with read_only_sql(writer, "SELECT * FROM leaderboard") as result:
+            assert result.columns[-1] == "rank_high"
+            assert result.warnings == ()
+        database = store.url.database
+        with store.begin() as connection:
+            connection.exec_driver_sql(f'REVOKE TEMPORARY ON DATABASE "{database}" FROM PUBLIC')
+        with read_only_sql(writer, "SELECT * FROM leaderboard") as result:
+            assert result.columns[-1] == "rank"
+            assert "need the right to create temporary tables" in result.warnings[0]
+
     def test_the_attempts_would_work_outside(self, store: sa.Engine, folder: Path) -> None:
         """So that the tests above prove something."""
         with psycopg.connect(store.url.set(drivername="postgresql").render_as_string(hide_password=False)) as raw:
