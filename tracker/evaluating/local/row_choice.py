@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.memory import count_free_bytes, is_out_of_memory, process_in_halves
-from tracker.evaluating.local.packing import count_computed_tokens, group_by_prefix
+from tracker.evaluating.local.packing import WORTH_SHARING, count_computed_tokens, group_by_prefix
 from tracker.evaluating.local.padded_rows import score_option_by_option
 from tracker.evaluating.local.row_masks import find_window
 from tracker.evaluating.local.row_scorer import MaskRoute, RowScorer
@@ -89,13 +89,16 @@ def _make_row_tests(prompts: Sequence[EncodedPrompt], window: int | None, size: 
     prefix that exceeds the window as well, and without a prefix.
     """
     longest = max(prompt.length for prompt in prompts)
-    short = min(prompts, key=lambda prompt: prompt.length).shorten(MAX_TEST_CONTEXT)
+    # of a context of few tokens, no part is long enough to be cached as prefixes are
+    shortest = min(prompts, key=lambda prompt: (len(prompt.context.ids) <= WORTH_SHARING, prompt.length))
+    short = shortest.shorten(MAX_TEST_CONTEXT)
     n_prefix = len(short.context.ids) // 2
     n_tokens = min(size + longest, max(size, MAX_TEST_ROW))
     n_copies = max(2, n_tokens // count_computed_tokens(short, n_prefix))
     yield RowTest(prompt=short, n_prefix=n_prefix, n_copies=n_copies)
     if window is not None and longest >= window:
-        far = min(prompts, key=lambda prompt: (prompt.length < min(2 * window, longest), prompt.length))
+        enough = min(2 * window, longest) if window else longest
+        far = min(prompts, key=lambda prompt: (prompt.length < enough, prompt.length))
         far = replace(far, options=far.options[:MAX_TEST_OPTIONS])
         n_contexts = len(far.context.ids)
         yield RowTest(prompt=far, n_prefix=n_contexts - min(n_contexts // 2, MAX_TEST_CONTEXT), n_copies=4)

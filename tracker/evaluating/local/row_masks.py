@@ -112,11 +112,11 @@ def use_attention(config: Any, implementation: str | None) -> Iterator[None]:
 def find_window(config: Any) -> int | None:
     """Return the shortest attention window of a model's layers in tokens; None if all attend to all tokens.
 
-    A window that the configuration does not state counts as 1, so that every prompt exceeds it.
+    A window that the configuration does not state counts as 0, so that every prompt exceeds it.
     """
     text = config.get_text_config()
     sizes = (getattr(text, name, None) for name in WINDOWS)
-    unknown = 1 if {*(getattr(text, "layer_types", None) or ())} - {"full_attention"} else None
+    unknown = 0 if {*(getattr(text, "layer_types", None) or ())} - {"full_attention"} else None
     return min((size for size in sizes if isinstance(size, int) and size > 0), default=unknown)
 
 

@@ -143,6 +143,17 @@ class TestWindows:
             assert not warnings
             check_scores(model, prompts, scores)
 
+    def test_a_prompt_of_one_token_does_not_hide_that_prefixes_are_wrong(
+        self, family_of: Callable[..., LanguageModel]
+    ) -> None:
+        """Options of one token without a prefix are right even for Bloom, which counts places in the row."""
+        tiny = replace(PROMPTS[0], prompt_id=99, header="", examples=(), question="a")
+        prompts = [replace(prompt, options=("A", "B", "C")) for prompt in (tiny, *PROMPTS)]
+        model = family_of("bloom")
+        scores, warnings = score(model, prompts)
+        assert warnings == [f"bloom {SEPARATELY}"]
+        check_scores(model, prompts, scores)
+
     @pytest.mark.parametrize(
         ("kind", "settings", "window"),
         [
@@ -150,7 +161,7 @@ class TestWindows:
             ("Llama4TextConfig", {"attention_chunk_size": 24}, 24),
             ("Qwen2MoeConfig", {"use_sliding_window": False}, None),
             ("GPT2Config", {}, None),
-            ("Qwen2Config", {"num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"]}, 1),
+            ("Qwen2Config", {"num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"]}, 0),
         ],
     )
     def test_windows_by_other_names(self, kind: str, settings: dict[str, Any], window: int | None) -> None:
