@@ -55,6 +55,9 @@ class RowScorer:
     def __init__(self, model: LanguageModel, prefix: Ids, route: MaskRoute) -> None:
         self.model, self.n_prefix, self.route = model, len(prefix), route
         self.keeps = "logits_to_keep" in inspect.signature(model.model.forward).parameters
+        # tensors of places cannot select logits on another device
+        devices = set((getattr(model.model, "hf_device_map", None) or {}).values())
+        self.keeps_places = self.keeps and len(devices) <= 1
         self.cache: Any = None
         if prefix:
             self.cache = self._compute_prefix(prefix)
@@ -110,11 +113,15 @@ class RowScorer:
                 attention_mask=mask,
                 past_key_values=_copy_cache(self.cache),
                 use_cache=self.cache is not None,
-                **({"logits_to_keep": predictors} if self.keeps else {}),
+                **({"logits_to_keep": predictors} if self.keeps_places else {}),
             )
         if by_builders and not layout.n_masks:
             raise NotImplementedError(f"{self.model.architecture} does not build its masks by transformers")
-        return out.logits[0] if self.keeps else out.logits[0, predictors]
+        return (
+            out.logits[0]
+            if self.keeps_places
+            else out.logits[0, predictors.to(out.logits.device)].to(predictors.device)
+        )
 
 
 def _send(device: str, *arrays: NDArray[np.int64]) -> list[Any]:

@@ -79,6 +79,17 @@ class TestOrder:
             ]
             assert max(in_flight) == 1 + lag
 
+    def test_a_model_on_several_devices_returns_all_logits(
+        self, gemma: LanguageModel, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        members = encode(gemma)
+        expected = RowScorer(gemma, (), "builders").submit(members).collect()
+        monkeypatch.setattr(gemma.model, "hf_device_map", {"model": 0, "lm_head": 1}, raising=False)
+        rows = RowScorer(gemma, (), "builders")
+        assert rows.keeps and not rows.keeps_places
+        for (_, logprobs), (_, numbers) in zip(rows.submit(members).collect(), expected, strict=True):
+            np.testing.assert_allclose(logprobs, numbers, atol=1e-5)
+
     def test_vectors_reach_the_device_in_one_copy(self) -> None:
         first, second = row_scorer._send("cpu", np.arange(3), np.arange(5, 7))
         assert (first.tolist(), second.tolist()) == ([0, 1, 2], [5, 6])
