@@ -11,6 +11,7 @@ import click
 from protocol_server import MODEL
 
 from tracker.cli.commands.evaluate import command
+from tracker.cli.evaluation_options import join_budget
 from tracker.evaluating.option_values import JUDGE_TEMPLATES
 from tracker.evaluating.prompt_templates.template import list_built_in_templates
 from tracker.evaluating.scoring.written_answers import IGNORABLE, METRICS
@@ -48,7 +49,8 @@ NEUTRAL = {
     "--model", "--name", "--variant", "--split", "--tasks", "--limit", "--seed", "--too-long", "--judge-api-base",
     "--revision", "--batch-size", "--device", "--dtype", "--trust-remote-code", "--api-base", "--key-env",
     "--concurrency", "--requests-per-minute", "--tokens-per-minute", "--timeout", "--tries", "--budget", "--price-read",
-    "--price-written", "--errored", "--again", "--dry-run", "--show-prompt", "--database",
+    "--price-written", "--engine", "--device-count", "--base-model",
+    "--errored", "--again", "--dry-run", "--show-prompt", "--database",
 }  # fmt: skip
 """Options that decide which prompts are evaluated, where, how fast, and what is printed."""
 NEEDED = {
@@ -115,7 +117,7 @@ def find_commands(page: str, text: str) -> list[str]:
 def parse(page: str, text: str) -> Recipe | None:
     """The recipe of a command or of options; None if it is about another command, or about nothing that is scored."""
     match = EVALUATE.search(text)
-    words = shlex.split(match[1] if match else text, comments=True)
+    words = join_budget(shlex.split(match[1] if match else text, comments=True))
     benchmark = words.pop(0) if match and not words[0].startswith("-") else ""
     names = [word for word in words if word.startswith("--")]
     if text in FOREIGN or not (match or set(names) <= set(OPTIONS)):

@@ -21,7 +21,7 @@ LOGPROBS = frozenset({"logprobs", "echo", "chat_logprobs"})
 COMPLETIONS = frozenset({"completions", "max_tokens"})
 CHAT = frozenset({"chat", "max_tokens"})
 RECIPES = documented()
-BEST = {"judge_score": (10.0, 1.0)}
+BEST = {"judge_score": (10.0, 1.0), "label_probability": (1.0, 1.0)}
 """Score of right and of wrong answers, where it is not 1 and 0."""
 
 
@@ -106,7 +106,7 @@ def check(
         assert len({row["prompt_id"] for row in rows}) == N_PROMPTS
         for row in rows:
             expected = BEST.get(row["metric"], (1.0, 0.0))[not is_right(numbers[row["prompt_id"]])]
-            tolerance = 0.05 if row["metric"].startswith("gold_") else 0.0
+            tolerance = 0.05 if "_probability" in row["metric"] else 0.0
             assert abs(row["value"] - expected) <= tolerance, (recipe, sorted(offers), numbers[row["prompt_id"]], row)
         return {row["metric"] for row in rows}
 
