@@ -23,6 +23,7 @@ from tracker.evaluating.scoring.options import LABEL_PROBABILITY
 from tracker.evaluating.scoring.pass_at_k import parse_k
 from tracker.evaluating.scoring.rules import ScoringRules
 from tracker.evaluating.scoring.written_answers import check_rules
+from tracker.ingest.datasets.lm_eval.stored_prompt import PROMPT
 from tracker.queries.prompts import PromptTexts, load_prompts
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
@@ -90,6 +91,8 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, plan.benchmark)
         stored = load_prompts(session, Selection(benchmark=plan.benchmark))
+    if settings.template in (None, LM_EVAL) and any(PROMPT in details for details in stored.details):
+        _check_fixed_by_task(plan)
     rows = select_rows(
         stored,
         split=settings.split,
@@ -132,13 +135,11 @@ def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
     )
 
 
-def _prepare_imported(
-    plan: Plan, benchmark: BenchmarkKey, stored: PromptTexts, imported: LmEvalPrompts, rubric: Rubric | None
-) -> PreparedEvaluation:
-    """Prepare prompts whose texts were imported from lm-evaluation-harness.
+def _check_fixed_by_task(plan: Plan) -> None:
+    """Check the options of a plan for prompts imported from lm-evaluation-harness.
 
     Raises:
-        SelectionError: an option would change these texts or their scores.
+        SelectionError: an option would change the texts of prompts, or their scores.
     """
     explicit = [
         option_name(name)
@@ -151,6 +152,12 @@ def _prepare_imported(
             f"The prompts of {plan.benchmark} are evaluated as in lm-evaluation-harness, which determines "
             f"{explicit[0]}. Omit {explicit[0]}, or choose a template, such as --template multiple_choice."
         )
+
+
+def _prepare_imported(
+    plan: Plan, benchmark: BenchmarkKey, stored: PromptTexts, imported: LmEvalPrompts, rubric: Rubric | None
+) -> PreparedEvaluation:
+    """Prepare prompts whose texts were imported from lm-evaluation-harness."""
     template = imported.template
     rendered = imported.render().with_system_prompt(plan.prompts.system_prompt)
     return PreparedEvaluation(

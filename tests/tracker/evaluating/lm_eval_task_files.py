@@ -153,7 +153,7 @@ def _stop_at(*words: str) -> dict[str, Any]:
     }
 
 
-TASKS: Mapping[str, TaskFile] = {
+TASKS: dict[str, TaskFile] = {
     "arc_easy": TaskFile(
         path="arc/arc_easy.yaml",
         make=_arc,
@@ -212,6 +212,84 @@ TASKS: Mapping[str, TaskFile] = {
         settings={"num_fewshot": 2, **_stop_at("\n", ".", ",")},
     ),
 }
+VARIATIONS: dict[str, TaskFile] = {
+    "same_split_drawn": TaskFile(
+        path="arc/arc_easy.yaml",
+        make=_arc,
+        splits=("test",),
+        settings={"num_fewshot": 3, "fewshot_split": "test"},
+    ),
+    "same_split_first": TaskFile(
+        path="arc/arc_easy.yaml",
+        make=_arc,
+        splits=("test",),
+        settings={"num_fewshot": 2, "fewshot_split": "test", "fewshot_config": {"sampler": "first_n"}},
+    ),
+    "no_split_named": TaskFile(
+        path="piqa/piqa.yaml",
+        make=_piqa,
+        splits=("validation", "train"),
+        settings={"num_fewshot": 2, "training_split": None},
+    ),
+    "other_examples": TaskFile(
+        path="super_glue/boolq/default.yaml",
+        make=_boolq,
+        splits=("validation", "train"),
+        settings={
+            "num_fewshot": 2,
+            "description": "About {{idx}}:\n",
+            "fewshot_delimiter": "\n###\n",
+            "fewshot_config": {"doc_to_text": "{{question}} ->", "target_delimiter": "", "fewshot_indices": [4, 1, 7]},
+        },
+    ),
+    "begun_responses": TaskFile(
+        path="gsm8k/gsm8k.yaml",
+        make=_gsm8k,
+        splits=("test", "train"),
+        settings={"gen_prefix": "Let us think: {{question[:3]}}", "num_fewshot": 1, **_stop_at("Question:")},
+    ),
+    "begun_options": TaskFile(
+        path="arc/arc_easy.yaml",
+        make=_arc,
+        splits=("test", "train"),
+        settings={"gen_prefix": "It is", "num_fewshot": 1, "training_split": "train"},
+    ),
+    "several_correct": TaskFile(
+        path="arc/arc_easy.yaml",
+        make=_arc,
+        splits=("test",),
+        settings={
+            "doc_to_target": "{{[0, choices.label.index(answerKey)]}}",
+            "training_split": None,
+            "validation_split": None,
+        },
+    ),
+    "lettered_options": TaskFile(
+        path="gsm8k/gsm8k.yaml",
+        make=_mmlu,
+        splits=("test", "train"),
+        settings={
+            "num_fewshot": 0,
+            "doc_to_target": "{{'(' + 'ABCD'[answer] + ')'}}",
+            "filter_list": [
+                {
+                    "name": "letter",
+                    "filter": [
+                        {
+                            "function": "multi_choice_regex",
+                            "regex_pattern": "answer is (\\([A-D]\\))",
+                            "ignore_case": True,
+                        },
+                        {"function": "take_first"},
+                    ],
+                },
+                {"name": "none", "filter": [{"function": "lowercase"}, {"function": "take_first"}]},
+            ],
+            **_stop_at("Question:"),
+        },
+    ),
+}
+"""Tasks with settings that few published ones have."""
 TEXTS = (
     "", "True", " true.", "so the answer is (B). Thus", "#### 7", "it is\n#### 1,200.", "$18 or 18.0", "-3",
     "The answer is 7", "the ANSWER is (A)", "no answer", "#### 7\n#### 9",
@@ -227,11 +305,11 @@ def write_task(folder: Path, name: str, tasks: Path, seed: int = 0) -> Path:
 
     Args:
         folder: where to.
-        name: one of `TASKS`.
+        name: one of `TASKS` or `VARIATIONS`.
         tasks: the harness's folder of tasks.
         seed: of the documents.
     """
-    task = TASKS[name]
+    task = (TASKS | VARIATIONS)[name]
     rng = random.Random(f"{name} {seed}")
     files = {}
     for at, split in enumerate(task.splits):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from harness_job import FILE_FAMILY, load_harness_results, run_harness, write_file_job
 from language_model_files import write_language_model
-from lm_eval_task_files import N_DOCUMENTS, ORDINARY, TASKS, TEXTS
+from lm_eval_task_files import N_DOCUMENTS, ORDINARY, TASKS, TEXTS, VARIATIONS
 
 from tracker.database import connect
 from tracker.evaluating.evaluation import evaluate
@@ -129,14 +129,14 @@ class TestAgainstReference:
         compare_texts(task, peer[name])
 
     @pytest.mark.soak
-    def test_all_tasks(self, tmp_path: Path, record_property: Any) -> None:
+    def test_all_tasks(self, tmp_path: Path) -> None:
         model = write_language_model(tmp_path / "model", FILE_FAMILY, size=SIZE, context=CONTEXT)
-        files = write_file_job(tmp_path / "tasks", tuple(TASKS), model)
+        files = write_file_job(tmp_path / "tasks", (*TASKS, *VARIATIONS), model)
         run_harness(tmp_path, {"models": {}, "tasks": [], "files": files})
         results = json.loads((tmp_path / "found.json").read_text())["files"]
-        for name in TASKS:
+        for name in (*TASKS, *VARIATIONS):
             task = ImportedTask(f"sqlite:///{tmp_path / name}.db", name, tmp_path / f"tasks/{name}.yaml", model)
-            record_property(name, compare(name, task, results[name]))
+            compare(name, task, results[name])
             compare_texts(task, results[name])
 
     def test_an_evaluation_stores_the_means(self, name: str, task: ImportedTask, peer: dict[str, Any]) -> None:

@@ -35,8 +35,6 @@ class ExampleSampler:
         # The harness compares the names of the splits, also if both are missing.
         self.removes_document = task.few_shot.split == task.test_split
         self.random = Random(seed)
-        if self.n and task.few_shot.indices:
-            self.pool = [self.pool[at] for at in task.few_shot.indices]
 
     def sample(self, document: Document) -> list[Document]:
         """Return the examples of the next document.

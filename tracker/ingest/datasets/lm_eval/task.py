@@ -57,7 +57,6 @@ class FewShot:
         sampler: ``default`` draws them, ``first_n`` takes the first.
         split: split that they come from; None for another source.
         process_docs: function that changes the documents of that split.
-        indices: which documents of the split are used; all by default.
         samples: the examples themselves.
         doc_to_text, doc_to_choice, doc_to_target, gen_prefix, target_delimiter, fewshot_delimiter: as of the task.
     """
@@ -66,7 +65,6 @@ class FewShot:
     sampler: str = "default"
     split: str | None = None
     process_docs: Any = None
-    indices: Sequence[int] | None = None
     samples: Any = None
     doc_to_text: Any = None
     doc_to_choice: Any = None
@@ -271,7 +269,7 @@ def _make_few_shot(source: FoundTask, functions: Mapping[str, Any], n_few_shot: 
         **{name: functions[name] for name in ("doc_to_text", "doc_to_choice", "doc_to_target")},
     }
     merged = inherited | specific
-    merged["indices"] = merged.pop("fewshot_indices", None)
+    merged.pop("fewshot_indices", None)  # without effect in the harness, too
     unknown = set(merged) - set(FewShot.__dataclass_fields__)
     if unknown:
         raise BadInputError(
