@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness_job import FILE_FAMILY, load_harness_results, run_harness, write_file_job
+import yaml
+from harness_job import FILE_FAMILY, N_EXAMPLES, N_PROMPTS, load_harness_results, run_harness, write_file_job
 from language_model_files import write_language_model
 from lm_eval_task_files import N_DOCUMENTS, ORDINARY, TASKS, TEXTS, VARIATIONS
 
+import tracker
 from tracker.database import connect
 from tracker.evaluating.evaluation import evaluate
 from tracker.evaluating.model_under_test import load_model_under_test
@@ -138,6 +140,21 @@ class TestAgainstReference:
             task = ImportedTask(f"sqlite:///{tmp_path / name}.db", name, tmp_path / f"tasks/{name}.yaml", model)
             compare(name, task, results[name])
             compare_texts(task, results[name])
+
+    def test_results_of_the_harness_have_the_same_prompts(
+        self, peer: dict[str, Any], folder_of_all_workers: Path, tmp_path: Path
+    ) -> None:
+        """Of the tasks `texts` and `letters`, of which the harness has written its result files."""
+        job = json.loads((folder_of_all_workers / "peer/job.json").read_text())
+        url = f"sqlite:///{tmp_path / 'store.db'}"
+        for settings in job["tasks"]:
+            path = tmp_path / f"{settings['task']}.yaml"
+            path.write_text(yaml.safe_dump(settings))
+            (imported,) = ingest_lm_eval_tasks(connect(url), [str(path)])
+            assert imported.result.changes.n_prompts_new == N_PROMPTS + N_EXAMPLES
+        with tracker.open(url) as store:
+            (result,) = store.ingest(folder_of_all_workers / "peer/written")
+        assert "new prompts" not in result.summary()
 
     def test_an_evaluation_stores_the_means(self, name: str, task: ImportedTask, peer: dict[str, Any]) -> None:
         (outcome,) = evaluate(task.engine, task.plan)
