@@ -1,6 +1,8 @@
 """Generate the responses of one batch of rows.
 
-Rows with the same context read it once. Finished rows leave the batch when they are half of it.
+Rows with the same context read it once. Finished rows leave the batch when they are half of it: no prompt takes their
+place, since the last digits of a response would then depend on what was stored before. The continuous batching of
+transformers is not used for that reason; on a CPU it took 100 times as long for 8 prompts.
 """
 
 from __future__ import annotations

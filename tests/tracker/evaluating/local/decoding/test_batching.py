@@ -273,3 +273,32 @@ class TestShrinkingBatches:
         assert sizes[-1] < 8
         assert sizes[1:] == sorted(sizes[1:], reverse=True)
         assert {fields["finish_reason"] for fields, _ in ended} <= {"stop", "length"}
+
+
+class TestResume:
+    @pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+    def test_a_resumed_run_has_the_same_responses_in_bfloat16(self, sampling: Sampling) -> None:
+        """Batches are the same whatever is stored, and so are the last digits."""
+        model = tiny_models.load("llama", "bfloat16")
+        whole = [
+            _list(batch) for batch in TextGenerator(model, sampling, batch_size=6).respond(PROMPTS, lambda _: False)
+        ]
+        stored = {prompt_id for batch in whole[:2] for prompt_id, *_ in batch} | {whole[-1][0][0]}
+        generator = TextGenerator(model, sampling, batch_size=6)
+        rest = [_list(batch) for batch in generator.respond(PROMPTS, stored.__contains__)]
+        assert rest == [batch for batch in whole if not {prompt_id for prompt_id, *_ in batch} <= stored]
+        assert len(rest) < len(whole)
+
+    def test_nothing_is_computed_if_everything_is_stored(
+        self, load: Callable[[str], LanguageModel], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = load("llama")
+        monkeypatch.setattr(model.model, "generate", None)
+        assert list(TextGenerator(model, GREEDY).respond(PROMPTS, lambda _: True)) == []
+
+
+def _list(batch: list[Response]) -> list[tuple[Any, ...]]:
+    return [
+        (response.prompt_id, response.trial, response.text, response.finish_reason, response.n_tokens_written)
+        for response in batch
+    ]
