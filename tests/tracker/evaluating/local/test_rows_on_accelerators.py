@@ -86,7 +86,8 @@ class TestOrder:
         expected = RowScorer(gemma, (), "builders").submit(members).collect()
         monkeypatch.setattr(gemma.model, "hf_device_map", {"model": 0, "lm_head": 1}, raising=False)
         rows = RowScorer(gemma, (), "builders")
-        assert rows.keeps and not rows.keeps_places
+        assert rows.keeps
+        assert not rows.keeps_places
         for (_, logprobs), (_, numbers) in zip(rows.submit(members).collect(), expected, strict=True):
             np.testing.assert_allclose(logprobs, numbers, atol=1e-5)
 
