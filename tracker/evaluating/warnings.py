@@ -78,6 +78,8 @@ def list_run_warnings(session: Session, run: Run) -> list[str]:
         )
     if n_empty := int(rows[1] or 0):
         warnings.append(f"{n_empty:,} of {rows[0]:,} answers are empty or could not be extracted, and score 0")
+    if n_filtered := _count_filtered(session, run):
+        warnings.append(f"the server's content filter ended {n_filtered:,} of {rows[0]:,} responses")
     if (mean := _mean_label_probability(session, run)) is not None and mean < MIN_LABEL_PROBABILITY:
         warnings.append(
             f"all labels together have a mean probability of only {mean:.2f}: the model usually begins its response "
@@ -100,6 +102,13 @@ def count_truncated(session: Session, run: Run) -> int:
     """Return the number of truncated responses of a run."""
     answer: Any = Answer
     conditions = answer.run_id == run.id, answer.status == "truncated"
+    return int(session.scalar(sa.select(sa.func.count()).select_from(Answer).where(*conditions)) or 0)
+
+
+def _count_filtered(session: Session, run: Run) -> int:
+    """Return the number of responses that the content filter of a server ended."""
+    answer: Any = Answer
+    conditions = answer.run_id == run.id, answer.extraction == "finish_reason", answer.text == "content_filter"
     return int(session.scalar(sa.select(sa.func.count()).select_from(Answer).where(*conditions)) or 0)
 
 

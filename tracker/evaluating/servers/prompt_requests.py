@@ -101,11 +101,16 @@ class PromptSender:
                     )
             except RetriesExhaustedError as error:
                 return self._make_failed_outcome(prompt, f"{error}.", is_outage=True)
+            except MalformedError as error:
+                return self._make_failed_outcome(prompt, f"The server sent {error}.", is_outage=False)
         raise AssertionError  # the last iteration returns
 
     def _compare_labels(self, prompt: RenderedPrompt, n_examples: int) -> PromptOutcome:
         content = self._render(prompt, n_examples)
         first = self._request_top_logprobs(content)
+        if not first:
+            reason = "The server listed no tokens: the model ended its response at once, or probabilities are missing."
+            return PromptOutcome(responses=[self._make_response(prompt, n_examples, error=reason)])
         labels = match_labels(first, prompt.options)
         logprob = max((logprob for token, logprob in first if _is_space(token)), default=-np.inf)
         if isinstance(content, str) and logprob > np.logaddexp.reduce(labels.logprobs):

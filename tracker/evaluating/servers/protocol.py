@@ -221,12 +221,17 @@ def estimate_tokens(n_letters: int) -> int:
 
 
 def parse_error(body: Any) -> tuple[str, str]:
-    """Return a server's error message and error code; '' if missing."""
+    """Return a server's error message and error code, without control characters; '' if missing."""
     details = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(details, Mapping):
         message = details.get("message") or details.get("detail") or details.get("error") or ""
-        return str(message), str(details.get("code") or details.get("type") or "")
-    return (details, "") if isinstance(details, str) else ("", "")
+        return _printable(str(message)), _printable(str(details.get("code") or details.get("type") or ""))
+    return (_printable(details), "") if isinstance(details, str) else ("", "")
+
+
+def _printable(text: str) -> str:
+    """Replace characters that would change a terminal, such as escape sequences, by spaces."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _parse_entries(entries: Sequence[Any]) -> TokenLogprobs:

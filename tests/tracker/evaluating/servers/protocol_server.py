@@ -169,7 +169,10 @@ class ProtocolServer:
             choice["logprobs"] = self._echoed(text + out)
         elif n_top and "logprobs" in self.offers:
             top = sorted(self.first(text).items(), key=lambda item: -item[1])[:n_top]
-            choice["logprobs"] = {"tokens": [top[0][0]], "token_logprobs": [top[0][1]], "top_logprobs": [dict(top)]}
+            tokens_listed, values = zip(*top[:1], strict=True) if top else ((), ())
+            choice["logprobs"] = {
+                "tokens": [*tokens_listed], "token_logprobs": [*values], "top_logprobs": [dict(top)]
+            }  # fmt: skip
         return self._counted({"choices": [choice]}, text, out)
 
     def _conversed(self, text: str, body: dict[str, Any], n_top: int) -> dict[str, Any]:

@@ -139,6 +139,7 @@ class TestEndings:
         assert stored(url, "extraction = 'finish_reason'", "text") == ["content_filter"] * N_PROMPTS
         assert outcome.n_truncated == 0
         assert any("4 of 4 answers are empty" in warning for warning in warnings)
+        assert "the server's content filter ended 4 of 4 responses" in warnings
 
 
 class TestReasoning:

@@ -21,7 +21,7 @@ from protocol_server import (
 from tracker.errors import SelectionError, ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Sampling
-from tracker.evaluating.servers.protocol import MalformedError, count_continuation_tokens, match_labels
+from tracker.evaluating.servers.protocol import MalformedError, count_continuation_tokens, match_labels, parse_error
 from tracker.evaluating.servers.server_model import ServerModel
 
 Open = Callable[..., ServerModel]
@@ -127,6 +127,18 @@ class TestLetters:
     def test_fewer_likeliest_tokens_are_requested_where_the_server_lists_no_more(self, opened: Open) -> None:
         with ProtocolServer(most_top=5) as server:
             assert opened(server).as_settings()["n_top"] == 5
+
+    @pytest.mark.parametrize(
+        ("tops", "reason"),
+        [({" A": -0.01, " B": -0.01}, "sum to more than 1"), ({}, "listed no tokens: the model ended")],
+    )
+    def test_invalid_or_missing_probabilities_of_a_prompt_are_its_error(
+        self, prompts: list[RenderedPrompt], opened: Open, tops: dict[str, float], reason: str
+    ) -> None:
+        with ProtocolServer(first=lambda text: first_tokens(text) if "France" in text else tops) as server:
+            backend = opened(server)
+            responses = every(backend.respond(prompts[:3], NOTHING_STORED))
+        assert [reason in response.error for response in responses] == [True] * 3
 
 
 class TestLikelihoods:
@@ -267,6 +279,9 @@ class TestCosts:
 
 
 class TestReading:
+    def test_messages_of_servers_do_not_control_the_terminal(self) -> None:
+        assert parse_error({"error": {"message": "a\x1b[2Jb\x00", "code": "x\n"}}) == ("a [2Jb ", "x ")
+
     def test_labels_are_matched_whole(self) -> None:
         matched = match_labels(
             [(" True", -1.0), ("True", -2.0), ("Tru", -0.9), ("▁False", -3.0)], ["True", "False", "Neither"]
