@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jinja2 import TemplateError
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
@@ -242,9 +243,18 @@ def _render_text(model: LanguageModel, prompt: RenderedPrompt, n_examples: int, 
     if not chat:
         return prompt.text(n_examples)
     messages = prompt.messages(n_examples)
-    text: str = model.tokenizer.apply_chat_template(
-        messages, tokenize=False, add_generation_prompt=True, **model.chat_arguments
-    )
+    try:
+        text: str = model.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **model.chat_arguments
+        )
+    except (TemplateError, TypeError, ValueError) as error:
+        if not getattr(model.tokenizer, "chat_template", None):
+            raise SelectionError(f"{model.name} has no chat template: leave out --chat.") from None
+        roles = ", ".join(dict.fromkeys(turn["role"] for turn in messages))
+        raise SelectionError(
+            f"The chat template of {model.name} rejects a conversation of {roles}: {error}. Change --system-prompt, "
+            "--few-shot or --template-argument, or leave out --chat."
+        ) from error
     return text
 
 

@@ -272,6 +272,22 @@ class TestContext:
             gpt2.tokenizer.chat_template = template
         assert without == f"{plain}<think></think>"
 
+    @pytest.mark.parametrize(
+        ("template", "message"),
+        [
+            ("{{ raise_exception('System role not supported') }}", "rejects a conversation of user: System role not"),
+            ("{% for turn in messages %}{{ turn.text.plain }}{% endfor %}", "rejects a conversation of user: 'dict"),
+            ("{% for turn in messages %}", "rejects a conversation of user: Unexpected end of template"),
+            (None, "has no chat template: leave out --chat"),
+        ],
+    )
+    def test_a_chat_template_that_fails_is_an_error_with_the_fix(
+        self, gpt2: LanguageModel, monkeypatch: pytest.MonkeyPatch, template: str | None, message: str
+    ) -> None:
+        monkeypatch.setattr(gpt2.tokenizer, "chat_template", template)
+        with pytest.raises(SelectionError, match=message):
+            TextGenerator(gpt2, Sampling(max_tokens=1), chat=True).encode_contexts(QUESTIONS[:1])
+
     def test_a_conversation_follows_its_chat_template(self, gpt2: LanguageModel) -> None:
         prompt = RenderedPrompt(
             prompt_id=1, header="Be brief. ", question="Which?", examples=(FewShotExample(question="1+1?", answer="2"),)

@@ -35,8 +35,11 @@ PLACEHOLDERS = {
     "T": "0.5", "K": "1", "./mine.jinja": "smart",
 }  # fmt: skip
 """What pages leave to the reader, and a value of it."""
-FOREIGN = {"--preset NAME"}
-"""Spans of these pages on other commands."""
+FOREIGN = {"--preset NAME", "--template lm_eval"}
+"""Spans of these pages on another command, and on imported tasks of lm-evaluation-harness.
+
+`tests/tracker/evaluating/test_imported_lm_eval_tasks.py` evaluates such tasks.
+"""
 OPTIONS = {name: option for option in command.params if isinstance(option, click.Option) for name in option.opts}
 DECIDING = {
     "--template", "--method", "--labels", "--preset", "--metric", "--extract", "--extract-reference", "--ignore",
