@@ -296,6 +296,7 @@ class TestEngines:
     def test_a_run_of_vllm_has_the_scores_of_transformers_and_is_another_run(
         self, url: str, model: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """The command of docs/how-to/models.md, with a stand-in for the package."""
         monkeypatch.setitem(sys.modules, "vllm", vllm_stand_in.make_module())
         monkeypatch.setattr("tracker.evaluating.vllm_engine.vllm_loading.count_devices", lambda: 1)
         options = {"limit": 6, "few_shot": 1, "few_shot_split": "dev"}
