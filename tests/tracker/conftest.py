@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -240,8 +238,6 @@ def mlflow_template(folder_of_all_workers: Path) -> Path:
     with FileLock(f"{path}.lock"):
         if not path.exists():
             prepare_store(f"sqlite:///{path}.new")
-            with closing(sqlite3.connect(f"{path}.new")) as connection:  # MLflow keeps its connections open
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             Path(f"{path}.new").rename(path)
     return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -30,6 +31,18 @@ def test_only_a_new_file_gets_a_write_ahead_log(tmp_path: Path, exists: bool) ->
         synchronous = connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
         connection.commit()
     assert (journal_mode(path), synchronous) == (("delete", 2) if exists else ("wal", 1))
+
+
+def test_a_copy_of_the_file_is_complete_while_connections_stay_open(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    store = mlflow_store(f"sqlite:///{path}")
+    engine = sa.create_engine(store.uri)
+    with fast_commits(store), engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE mine (x)")
+    shutil.copy(path, tmp_path / "copy.db")
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copied:
+        assert copied.execute("SELECT count(*) FROM mine").fetchone() == (0,)
+    engine.dispose()
 
 
 def test_other_files_are_not_touched(tmp_path: Path) -> None:

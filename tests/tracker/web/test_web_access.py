@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import requests
@@ -95,3 +101,34 @@ class TestCommand:
         url, port = hostile_store.url.render_as_string(hide_password=False), site.rpartition(":")[2]
         result = CliRunner().invoke(suffrage, ["serve", "--port", port, "--database", url])
         assert (result.exit_code, f"--port {int(port) + 1}" in result.output) == (2, True), result.output
+
+    def test_it_serves_until_ctrl_c(self, hostile_store: sa.Engine, tmp_path: Path) -> None:
+        """As docs/how-to/browser.md shows."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        (tmp_path / "token.txt").write_text(f"{TOKEN}\n")
+        url = hostile_store.url.render_as_string(hide_password=False)
+        words = ["serve", "--port", str(port), "--token-file", str(tmp_path / "token.txt"), "--database", url]
+        command = [sys.executable, "-m", "tracker.cli", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            assert address == f"http://127.0.0.1:{port}/"
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    statuses = [
+                        requests.get(f"{address}{query}", timeout=30).status_code for query in ("", f"?token={TOKEN}")
+                    ]
+                    break
+                except requests.ConnectionError:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, messages = process.communicate(timeout=60)
+        assert statuses == [401, 200]
+        assert "Stop with Ctrl-C" in messages
+        assert TOKEN not in messages
+        assert "Traceback" not in messages
+        assert process.returncode in (0, 130)

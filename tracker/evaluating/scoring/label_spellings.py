@@ -57,5 +57,6 @@ def sum_spellings(logprobs: NDArray[np.float64], labels: Sequence[int], n_labels
         n_labels: number of labels.
     """
     sums = np.full(n_labels, -np.inf)
-    np.logaddexp.at(sums, np.asarray(labels, dtype=np.intp), logprobs)
+    with np.errstate(invalid="ignore"):  # NaN, of a model without numbers, stays NaN
+        np.logaddexp.at(sums, np.asarray(labels, dtype=np.intp), logprobs)
     return np.asarray(np.minimum(sums, 0.0), dtype=np.float64)

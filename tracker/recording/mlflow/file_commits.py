@@ -1,15 +1,15 @@
 """Fast commits to the file of an MLflow store: MLflow commits about seven times for each run.
 
 A new file gets a write-ahead log, as Suffrage stores have. Commits to it then need not wait for the disk: after a power
-cut the last ones may be lost, and `suffrage publish` publishes what MLflow lacks. Files that others made stay as they
-are.
+cut the last ones may be lost, and `suffrage publish` publishes what MLflow lacks. At the end, the log is written into
+the file, so that a copy of the file is complete. Files that others made stay as they are.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,9 @@ def fast_commits(store: MlflowStore) -> Iterator[None]:
         yield
     finally:
         event.remove(sa.Engine, "connect", prepare)
+        if Path(f"{path}-wal").exists():
+            with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _is_open(raw: sqlite3.Connection, path: Path) -> bool:
