@@ -104,6 +104,8 @@ def shared() -> Path:
 
 
 IN_MEMORY = Path("/dev/shm")
+GC_THRESHOLD = 100_000
+"""New objects between two runs of the garbage collector, as in commands; Python's own is 700."""
 BYTES_OF_FILES = 4 * 2**30
 """Free memory that the files of a whole run may need, many times over."""
 
@@ -117,6 +119,7 @@ def _keep_files_in_memory() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the folder of the server that all workers of this run share; workers inherit the environment."""
+    gc.set_threshold(GC_THRESHOLD)  # tests make millions of objects that live on: syntax trees, fixtures, modules
     # A shell that starts this run in the background lets it ignore Ctrl-C, and all commands that tests start as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Threads of several workers on the same cores wait for each other; small models then take many times as long.

@@ -50,11 +50,13 @@ class Visitor:
             self.problems.append(f"a request to {request.url}")
 
     def open(self, path: str) -> Any:
-        self.page.goto(self.address + path, wait_until="networkidle")
+        self.page.goto(self.address + path, wait_until="load")
         return self.page
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize(
+    "screen", ["phone", *(pytest.param(name, marks=pytest.mark.soak) for name in ("light", "dark"))]
+)
 def test_pages_load_without_errors_and_fit_the_screen(browser: Any, address: str, screen: str) -> None:
     visitor = Visitor(browser, address, screen)
     for path in PAGES:
@@ -62,6 +64,7 @@ def test_pages_load_without_errors_and_fit_the_screen(browser: Any, address: str
         assert page.title() != "acted"
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert overflow <= 0, f"{path} is {overflow} pixels wider than the screen"
+    visitor.page.wait_for_load_state("networkidle")
     expected = ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
     assert visitor.problems == expected
 
