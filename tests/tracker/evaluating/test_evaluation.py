@@ -84,6 +84,7 @@ def dump(url: str) -> dict[str, list[tuple[Any, ...]]]:
 
 
 class TestMemorised:
+    @pytest.mark.soak
     def test_a_model_that_has_learned_answers_by_heart_is_contaminated_on_just_these(
         self, url: str, tmp_path: Path
     ) -> None:

@@ -21,6 +21,7 @@ def address(tracking_uri: str) -> Iterator[str]:
         yield served
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("toys")
 def test_runs_are_listed_by_name_and_findings_stand_side_by_side_with_their_pictures(
     filled_file: sa.Engine, tracking_uri: str, request: pytest.FixtureRequest
