@@ -3,7 +3,8 @@
 The peer runs with the fastest of several batch sizes on its first prompts. Only `HFLM.loglikelihood` counts: the
 trials, building requests and loading the model are not timed, and the peer writes nothing. Its batch size `auto` takes
 64 on a CPU after five passes, so 64 is tried without them. With labels of one token it reads a prompt once for all of
-them. Suffrage runs `OptionScorer` as users do and chooses its batches itself. The model is a Llama with random
+them. Suffrage runs `OptionScorer` as users do and chooses its batches itself. For letters it sums the probabilities of
+all spellings, where the peer takes one: the differences of that line are due to this. The model is a Llama with random
 weights. Its small vocabulary favours the peer, which computes a distribution over the vocabulary at every position. The
 last line has a Gemma 3 of the same size, of which two layers in three attend to 256 tokens: fewer than the examples.
 
