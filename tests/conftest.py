@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # A plain run draws the same few examples every time, so that a red build is due to its change; the soak runs all tests
 # with new ones.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=15)
+settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=10)
 settings.load_profile("repeatable")
 
 _COMPILED: dict[type, Any] = {}
