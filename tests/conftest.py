@@ -22,6 +22,7 @@ from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.util import LRUCache
 
+from tracker.cli import GC_THRESHOLD
 from tracker.database import connect, create_unchecked_engine, upgrade
 from tracker.recording.artifacts import render_figure
 
@@ -104,8 +105,6 @@ def shared() -> Path:
 
 
 IN_MEMORY = Path("/dev/shm")
-GC_THRESHOLD = 100_000
-"""New objects between two runs of the garbage collector, as in commands; Python's own is 700."""
 BYTES_OF_FILES = 4 * 2**30
 """Free memory that the files of a whole run may need, many times over."""
 

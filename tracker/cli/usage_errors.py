@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -172,3 +173,27 @@ def _explain_extra(context: click.Context, arguments: Sequence[str], problem: st
     if at >= 1 and not arguments[at - 1].startswith("-"):
         return f"Put a name with spaces in quotes: {shlex.quote(f'{arguments[at - 1]} {extra}')}"
     return ""
+
+
+def check_port_free(host: str, port: int, command: str, error_class: Callable[[str], Exception]) -> None:
+    """Reject a port that is in use, or a host that is not of this machine.
+
+    Args:
+        host: address to listen on.
+        port: its port.
+        command: the command of the message, such as ``suffrage ui``.
+        error_class: makes the error from its message.
+    """
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise error_class(f"{host}:{port} cannot be listened on: {error.strerror}.") from error
+            raise error_class(
+                f"Port {port} is in use ({error.strerror}). Choose another: {command} --port {port % 65535 + 1}"
+            ) from error

@@ -46,8 +46,11 @@ class BackgroundTasks:
     def _compute(self, state: tuple[Any, Hashable], key: Hashable, compute: Callable[[], Any]) -> None:
         try:
             self.cache.get(key, compute)
-        except SuffrageError as error:
-            self._problems[state] = str(error)
+        except Exception as error:  # noqa: BLE001 - a page that asks again would begin a failing computation anew
+            message = str(error) if isinstance(error, SuffrageError) else f"{type(error).__name__}: {error}"
+            with self._lock:
+                self._problems = {known: text for known, text in self._problems.items() if known[0] == state[0]}
+                self._problems[state] = message
         finally:
             with self._lock:
                 self._running.discard(state)

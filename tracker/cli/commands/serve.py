@@ -43,6 +43,7 @@ def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, d
     """
     import uvicorn
 
+    from tracker.cli.usage_errors import check_port_free
     from tracker.database import connect
     from tracker.web.access import LOOPBACK, Access
     from tracker.web.application import create_application
@@ -53,7 +54,7 @@ def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, d
             f"--host {host} lets other machines read this store. Set {TOKEN_VARIABLE} or --token-file, or use "
             "--behind-proxy if a proxy in front checks who may read."
         )
-    _check_port_free(host, port)
+    check_port_free(host, port, "suffrage serve", click.UsageError)
     engine = connect(database, create=False)
     hosts = () if behind_proxy or host in ("0.0.0.0", "::") else {*LOOPBACK, host.lower()}  # noqa: S104
     application = create_application(engine, Access(hosts=hosts, token=token))
@@ -79,18 +80,3 @@ def _read_token(path: Path | None) -> str:
             "python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return token
-
-
-def _check_port_free(host: str, port: int) -> None:
-    """Reject a port that is in use."""
-    import socket
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise click.UsageError(
-                f"{host}:{port} cannot be listened on ({error.strerror}). Choose another: --port {port % 65535 + 1}"
-            ) from error

@@ -29,14 +29,16 @@ def command(tracking_uri: str, port: int) -> None:
         inform("The tracking URI is a server. Open it in a browser:")
         click.echo(mlflow_store(tracking_uri).display_uri)
         return
-    _check_port_free(port)
 
     import os
     import sys
 
+    from tracker.cli.usage_errors import check_port_free
+    from tracker.errors import PublishingError
     from tracker.recording.mlflow.mlflow_logging import SETTINGS
     from tracker.recording.mlflow.publishing import prepare_store
 
+    check_port_free(HOST, port, "suffrage ui", PublishingError)
     store = prepare_store(tracking_uri)
     inform(f"Serving {store.display_uri}; starting takes some seconds. Stop with Ctrl-C.")
     click.echo(f"http://{HOST}:{port}")
@@ -44,18 +46,3 @@ def command(tracking_uri: str, port: int) -> None:
     server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
     where = ["--backend-store-uri", store.uri, "--default-artifact-root", f"{store.artifacts}"]
     os.execve(sys.executable, [sys.executable, *server, *where], SETTINGS | dict(os.environ))
-
-
-def _check_port_free(port: int) -> None:
-    import socket
-
-    from tracker.errors import PublishingError
-
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise PublishingError(
-                f"Port {port} is in use ({error.strerror}). Choose another: suffrage ui --port {port % 65535 + 1}"
-            ) from error

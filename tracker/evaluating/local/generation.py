@@ -10,17 +10,17 @@ responses to prompts of equal length together, or one response at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tracker.errors import SelectionError
 from tracker.evaluating.local.decoding.batch_test import Batching, find_batching
 from tracker.evaluating.local.decoding.batches import PromptBatch, cut_batches
 from tracker.evaluating.local.decoding.decoder import Decoder
 from tracker.evaluating.local.decoding.prefix_cache import PrefixCache, compute_prefix
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.memory import process_in_halves
+from tracker.evaluating.local.response_contexts import PromptContext, ResponseContexts
 from tracker.evaluating.local.sampling import stream_key
-from tracker.evaluating.local.tokens import Context, Ids, describe_excess, encode_contexts
+from tracker.evaluating.local.tokens import Context, Ids
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response, Sampling, claim_batch
 
@@ -39,7 +39,7 @@ class _Row:
     context: Context
 
 
-class TextGenerator:
+class TextGenerator(ResponseContexts):
     """Responds to prompts with generated text.
 
     Args:
@@ -65,17 +65,11 @@ class TextGenerator:
         too_long: str = "skip",
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.model, self.sampling, self.chat, self.too_long, self.report = model, sampling, chat, too_long, report
+        super().__init__(model, sampling, chat=chat, too_long=too_long, n_extra=1, limit=_find_room(model))
+        self.report = report
         self.together = batch_size or TOGETHER.get(model.device.split(":")[0], ACCELERATOR_TOGETHER)
         self._decoder = Decoder(model, sampling)
         self._prefix: tuple[Ids, PrefixCache | None] = ((), None)
-        self._contexts: tuple[Sequence[RenderedPrompt] | None, list[Context]] = (None, [])
-        room = _find_room(model)
-        if room is not None and sampling.max_tokens > room:
-            raise SelectionError(
-                f"--max-tokens is {sampling.max_tokens:,}, but {model.name} can generate at most {room:,} tokens. "
-                "Use a smaller --max-tokens."
-            )
 
     def respond(self, prompts: Sequence[RenderedPrompt], is_stored: Callable[[int], bool]) -> Iterator[list[Response]]:
         """Yield responses, as `tracker.evaluating.responses.ModelBackend` requires; all responses to a prompt are in
@@ -83,18 +77,10 @@ class TextGenerator:
 
         A prompt that leaves no room for a response, even without few-shot examples, has a response with an error.
         """
-        pairs = list(zip(prompts, self.encode_contexts(prompts), strict=True))
-        if self.too_long == "cut":
-            pairs = [(prompt, _cut(context)) for prompt, context in pairs]
-        too_long = [
-            self._make_too_long_response(prompt, context, trial)
-            for prompt, context in pairs
-            if context.n_over and not is_stored(prompt.prompt_id)
-            for trial in self._trials
-        ]
+        fitting, too_long = self.select_fitting(prompts, is_stored)
         if too_long:
             yield too_long
-        fits = sorted((pair for pair in pairs if not pair[1].n_over), key=lambda pair: pair[0].prompt_id)
+        fits = sorted(fitting, key=lambda pair: pair[0].prompt_id)
         if all(is_stored(prompt.prompt_id) for prompt, _ in fits):
             return
         batching = self._find_batching([context for _, context in fits])
@@ -103,22 +89,7 @@ class TextGenerator:
             if claim_batch(is_stored, [prompt.prompt_id for prompt, _ in members]):
                 yield self._generate_batch(members, batch.prefix, batching)
 
-    def encode_contexts(self, prompts: Sequence[RenderedPrompt]) -> list[Context]:
-        """Return the encoded context of each prompt; few-shot examples are dropped until the response fits.
-
-        The result is cached for the same list of prompts.
-        """
-        cached_prompts, contexts = self._contexts
-        if cached_prompts is not prompts:
-            contexts = encode_contexts(self.model, prompts, chat=self.chat, room=self.sampling.max_tokens - 1)
-            self._contexts = (prompts, contexts)
-        return contexts
-
-    def n_tokens(self, prompts: Sequence[RenderedPrompt]) -> list[int]:
-        """Return the input tokens of each prompt, summed over its responses."""
-        return [len(context.ids) * self.sampling.n_trials for context in self.encode_contexts(prompts)]
-
-    def make_batches(self, pairs: Sequence[tuple[RenderedPrompt, Context]], batching: Batching) -> list[PromptBatch]:
+    def make_batches(self, pairs: Sequence[PromptContext], batching: Batching) -> list[PromptBatch]:
         """Cut prompts into batches; all trials of a prompt are in the same batch."""
         return cut_batches(
             [context.ids for _, context in pairs],
@@ -144,17 +115,11 @@ class TextGenerator:
             )
         return batching
 
-    @property
-    def _trials(self) -> range:
-        return range(self.sampling.n_trials)
-
-    def _generate_batch(
-        self, members: Sequence[tuple[RenderedPrompt, Context]], prefix: Ids, batching: Batching
-    ) -> list[Response]:
+    def _generate_batch(self, members: Sequence[PromptContext], prefix: Ids, batching: Batching) -> list[Response]:
         rows = [
             _Row(prompt_id=prompt.prompt_id, trial=trial, context=context)
             for prompt, context in members
-            for trial in self._trials
+            for trial in self.trials
         ]
         size = self.together if batching.together else 1
         responses: list[Response] = []
@@ -188,13 +153,6 @@ class TextGenerator:
             self._prefix = (ids, compute_prefix(self.model, ids, self._decoder.filler) if ids else None)
         return self._prefix[1]
 
-    def _make_too_long_response(self, prompt: RenderedPrompt, context: Context, trial: int) -> Response:
-        kept = 0 if self.model.is_encoder_decoder else self.sampling.max_tokens
-        reason = describe_excess(self.model, context, kept)
-        return Response(
-            prompt_id=prompt.prompt_id, trial=trial, n_examples=context.n_examples, error=reason, is_too_long=True
-        )
-
     def _report_smaller_batch(self, n: int) -> None:
         self.report(f"out of memory; continuing with {n} responses per batch")
 
@@ -204,8 +162,3 @@ def _find_room(model: LanguageModel) -> int | None:
     if model.is_encoder_decoder:
         return getattr(model.model.config, "max_position_embeddings", None)
     return model.context
-
-
-def _cut(context: Context) -> Context:
-    """Truncate the context at its beginning by the number of excess tokens."""
-    return replace(context, ids=context.ids[context.n_over :], n_over=0)

@@ -35,6 +35,10 @@ class Context:
     n_examples: int
     n_over: int = 0
 
+    def cut(self) -> Context:
+        """Truncate the context at its beginning by the number of excess tokens."""
+        return replace(self, ids=self.ids[self.n_over :], n_over=0)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedPrompt:
@@ -56,8 +60,7 @@ class EncodedPrompt:
 
     def cut(self) -> EncodedPrompt:
         """Truncate the context at its beginning by the number of excess tokens."""
-        ids = self.context.ids[self.context.n_over :]
-        return replace(self, context=replace(self.context, ids=ids, n_over=0))
+        return replace(self, context=self.context.cut())
 
     def shorten(self, n_tokens: int) -> EncodedPrompt:
         """Keep only the last ``n_tokens`` of the context."""

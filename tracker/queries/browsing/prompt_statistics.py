@@ -13,8 +13,6 @@ from sqlalchemy.orm import Session
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.sql import tables
 
-ESCAPE = "\\"
-
 
 @dataclass(frozen=True, kw_only=True)
 class PromptStatistics:
@@ -104,5 +102,4 @@ def find_prompts_with_text(session: Session, task_ids: list[int], text: str) -> 
 
 def contains_text(text: str) -> sa.ColumnElement[bool]:
     """Return the condition that a prompt's question contains a text; upper and lower case are equal."""
-    pattern = "".join(ESCAPE + letter if letter in f"%_{ESCAPE}" else letter for letter in text)
-    return tables.prompt.c.text.ilike(f"%{pattern}%", escape=ESCAPE)
+    return tables.prompt.c.text.icontains(text, autoescape=True)

@@ -8,7 +8,7 @@ from typing import Any
 from tracker.errors import NotFoundError
 from tracker.queries.browsing.keys import find_model_name, load_benchmark_keys, load_model_keys
 from tracker.queries.browsing.run_scores import load_task_scores
-from tracker.queries.catalogue.listing import find_run, list_models, list_runs
+from tracker.queries.catalogue.listing import ModelRow, find_run, list_models, list_runs
 from tracker.queries.related_models.related_pairs import RelatedPair, list_pairs, load_related
 from tracker.queries.selection import Selection
 from tracker.web.page import Page
@@ -24,10 +24,8 @@ def show_model(query: Query) -> Page:
 
     def compute() -> dict[str, Any]:
         with query.session() as session:
-            name = find_model_name(session, query.key)
-            row = next((row for row in list_models(session) if row.name == name), None)
-            if row is None:
-                raise NotFoundError("model", name, [])
+            row = _find_model(query, find_model_name(session, query.key))
+            name = row.name
             keys, models = load_benchmark_keys(session), load_model_keys(session)
             runs = [run_record(run, models) for run in list_runs(session, model=name)]
         facts = {
@@ -51,9 +49,8 @@ def show_relatives(query: Query) -> Page:
     with query.session() as session:
         name = find_model_name(session, query.key)
         keys, models = load_benchmark_keys(session), load_model_keys(session)
-        row = next((row for row in list_models(session) if row.name == name), None)
     rows, states = [], []
-    for label in () if row is None else row.benchmarks:
+    for label in _find_model(query, name).benchmarks:
         pairs, state = query.background.request(("related", label), partial(_load_pairs, query, label))
         states.append({"benchmark": label, "state": state})
         for pair in [pair for pair in pairs or () if name in (pair.model, pair.other_model)][:MAX_RELATIVES]:
@@ -69,6 +66,23 @@ def show_relatives(query: Query) -> Page:
     data = {"model": {"id": query.key, "name": name}, "rows": rows, "states": states}
     return Page(title=f"Relatives of {name}", template="relatives.html", data=data, table="rows",
                 trail=[(name, f"/model/{query.key}")])  # fmt: skip
+
+
+def _find_model(query: Query, name: str) -> ModelRow:
+    """Return a model with its facts.
+
+    Raises:
+        NotFoundError: the name is another name of a merged model.
+    """
+
+    def compute() -> dict[str, ModelRow]:
+        with query.session() as session:
+            return {row.name: row for row in list_models(session)}
+
+    rows = query.cache.get("models", compute)
+    if name not in rows:
+        raise NotFoundError("model", name, list(rows))
+    return rows[name]
 
 
 def _load_pairs(query: Query, label: str) -> list[RelatedPair]:

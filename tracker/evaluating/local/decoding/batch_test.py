@@ -14,27 +14,13 @@ from tracker.evaluating.local.decoding.generate import find_filler, generate, pa
 from tracker.evaluating.local.decoding.prefix_cache import compute_prefix
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.memory import is_out_of_memory
+from tracker.evaluating.local.self_check import UNSUPPORTED, find_tolerance
 from tracker.evaluating.local.tokens import Ids
 
-TOLERANCE = {"float32": 1e-3, "float64": 1e-3, "bfloat16": 0.08, "float16": 0.02}
-"""Tolerance of a token's log-probability, as the root mean square over the vocabulary, by dtype. Of 57 kinds of small
-models with random weights, sound ones without experts deviated by at most 0.05 (bfloat16), 0.02 (float16) and 2e-5
-(float32), the others by at least 1.8.
-"""
 N_TESTED = 64
 """Tokens of the prompt on which a model is tested."""
 N_STEPS = 4
 """Generated tokens that are compared."""
-REJECTED = (
-    TypeError,
-    ValueError,
-    RuntimeError,
-    AttributeError,
-    KeyError,
-    IndexError,
-    NotImplementedError,
-)
-"""Errors of models that do not support a batch or a cache."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,13 +92,13 @@ class _Test:
         tokens = [generated for _, generated in alone]
         try:
             logprobs = self._run(rows, lambda row, step: tokens[row][step], prefix)[0]
-        except REJECTED as error:
+        except UNSUPPORTED as error:
             if is_out_of_memory(error):
                 raise
             return False
         differences = logprobs - torch.cat([expected for expected, _ in alone])
         errors = differences.square().mean(dim=-1).sqrt().flatten()
-        within = errors <= TOLERANCE.get(self.model.dtype, TOLERANCE["bfloat16"])
+        within = errors <= find_tolerance(self.model.dtype)
         return 2 * int(within.sum()) > len(within)
 
     def _run_alone(self, row: Ids) -> tuple[Any, list[int]]:

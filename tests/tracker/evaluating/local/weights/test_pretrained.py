@@ -16,9 +16,9 @@ import tiny_models  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 from tracker.errors import LanguageModelError  # noqa: E402
-from tracker.evaluating.local.decoding.batch_test import TOLERANCE  # noqa: E402
 from tracker.evaluating.local.generation import TextGenerator  # noqa: E402
 from tracker.evaluating.local.loading import load_language_model  # noqa: E402
+from tracker.evaluating.local.self_check import TOLERANCE  # noqa: E402
 from tracker.evaluating.local.weights.pretrained import describe_quantization  # noqa: E402
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt  # noqa: E402
 from tracker.evaluating.responses import Sampling  # noqa: E402
