@@ -17,10 +17,12 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 METHODS = ("GET", "HEAD")
 COOKIE = "suffrage_token"
 PARAMETER = "token"
-POLICY = (
+STATIC_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "form-action 'self'; base-uri 'none'"
 )
+"""The policy of a page without a server behind it."""
+POLICY = f"{STATIC_POLICY}; frame-ancestors 'none'"  # browsers ignore the last directive in a page
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",

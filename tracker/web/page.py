@@ -48,8 +48,17 @@ class Page:
             return Response(_to_json({"title": self.title, **self.data}), self.status, media_type="application/json")
         if format_name == "csv":
             return Response(_to_csv(self.data[self.table]), self.status, media_type="text/csv; charset=utf-8")
-        text = render_template(self.template, {"page": self, "address": address, **self.data})
-        return Response(text, self.status, media_type="text/html; charset=utf-8")
+        return Response(self.render(address), self.status, media_type="text/html; charset=utf-8")
+
+    def render(self, address: str, *, is_static: bool = False) -> str:
+        """Return the page as HTML.
+
+        Args:
+            address: path of the page without suffix, with its query.
+            is_static: whether it becomes a file of an export, without a server behind it.
+        """
+        values = {"page": self, "address": address, "is_static": is_static, **self.data}
+        return render_template(self.template, values)
 
 
 def _to_json(data: Mapping[str, Any]) -> bytes:

@@ -31,6 +31,7 @@ class Query:
         key: key in the address; 0 without one.
         name: name in the address; '' without one.
         parameters: query parameters that are not empty.
+        rows_per_page: of long lists.
     """
 
     engine: sa.Engine
@@ -39,6 +40,7 @@ class Query:
     key: int = 0
     name: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    rows_per_page: int = ROWS_PER_PAGE
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -80,10 +82,10 @@ class Query:
 
     def take_page(self, rows: Sequence[T]) -> tuple[Sequence[T], dict[str, int]]:
         """Return one page of a long list, by the parameter ``page``, and what the links to the other pages need."""
-        n_pages = max(1, -(-len(rows) // ROWS_PER_PAGE))
+        n_pages = max(1, -(-len(rows) // self.rows_per_page))
         number = self.number("page", 1, low=1, high=n_pages)
-        first = (number - 1) * ROWS_PER_PAGE
-        selected = rows[first : first + ROWS_PER_PAGE]
+        first = (number - 1) * self.rows_per_page
+        selected = rows[first : first + self.rows_per_page]
         return selected, {
             "page": number, "n_pages": n_pages, "first": first + 1 if rows else 0, "last": first + len(selected),
             "n_rows": len(rows),

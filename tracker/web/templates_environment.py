@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tracker.report.number_format import format_count, format_number, format_score, format_share, shorten
 from tracker.version import __version__
+from tracker.web.access import STATIC_POLICY
 
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""
@@ -60,5 +61,10 @@ def _environment() -> Environment:
         "counted": format_count,
         "pretty": lambda value: orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode(),
     }
-    environment.globals |= {"version": __version__, "with_query": with_query, "with_suffix": with_suffix}
+    environment.globals |= {
+        "version": __version__,
+        "with_query": with_query,
+        "with_suffix": with_suffix,
+        "static_policy": STATIC_POLICY,
+    }
     return environment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -79,10 +79,15 @@ def show_prompt(query: Query) -> Page:
     with query.session() as session:
         prompt = find_prompt(session, query.key)
         responses = load_responses(session, prompt)
+    return make_prompt_page(query, prompt, responses)
+
+
+def make_prompt_page(query: Query, prompt: StoredPrompt, responses: Sequence[RunResponses]) -> Page:
+    """Return the page of a prompt that has been read."""
     kept = _load_filter(query, prompt.benchmark)
     try:
         _, statistics = load_statistics(query, Selection(benchmark=prompt.benchmark))
-        place = np.flatnonzero(statistics.prompt_ids == query.key)
+        place = np.flatnonzero(statistics.prompt_ids == prompt.id)
         numbers = _statistics_record(statistics, int(place[0])) if len(place) else {}
     except SuffrageError:  # a benchmark without scores of prompts, or with several metrics
         numbers = {}
@@ -90,7 +95,7 @@ def show_prompt(query: Query) -> Page:
     data = {
         "prompt": asdict(prompt) | {"details": dict(prompt.details), "choices": list(prompt.choices or ())},
         "statistics": numbers,
-        "decision": _explain_decision(kept, query.key),
+        "decision": _explain_decision(kept, prompt.id),
         "filter_id": None if kept is None else kept.finding_id,
         "similar": similar,
         "responses": [record for run in responses for record in _response_records(run)],
