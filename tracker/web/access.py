@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from functools import cached_property
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -15,8 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts that name this machine alone."""
 METHODS = ("GET", "HEAD")
-COOKIE = "suffrage_token"
 PARAMETER = "token"
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
+"""The header Host: a name or an address, and maybe a port."""
 STATIC_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'"
@@ -43,6 +46,15 @@ class Access:
 
     hosts: Collection[str] = LOOPBACK
     token: str = ""
+
+    @cached_property
+    def cookie(self) -> tuple[str, str]:
+        """Name and value of the cookie of readers who presented the token, which neither reveals.
+
+        Cookies are sent to every port of a host, so servers with different tokens have cookies of different names.
+        """
+        value = hmac.new(self.token.encode(), b"cookie of suffrage serve", hashlib.sha256).hexdigest()
+        return f"suffrage_{hashlib.sha256(value.encode()).hexdigest()[:8]}", value
 
 
 class AccessControl:
@@ -79,53 +91,70 @@ class AccessControl:
         """Return the response to a request that is not allowed; None for one that is."""
         headers = Headers(scope=scope)
         if scope["method"] not in METHODS:
-            return PlainTextResponse("This server only reads: use GET.", 405, {"allow": ", ".join(METHODS)})
-        host = headers.get("host", "")
-        if self.access.hosts and _host_name(host) not in self.access.hosts:
-            return PlainTextResponse(
-                f"This server is not addressed as {_host_name(host) or 'an empty host'}. Open it under one of: "
+            return _reply("This server only reads: use GET.", 405, allow=", ".join(METHODS))
+        host = _read_host(headers)
+        if self.access.hosts and host not in self.access.hosts:
+            return _reply(
+                f"This server is not addressed as {host or 'an empty host'}. Open it under one of: "
                 f"{', '.join(sorted(self.access.hosts))}; or start it with --behind-proxy.",
                 421,
             )
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return PlainTextResponse("Pages of other sites may not read this server.", 403)
+        if _is_of_another_site(headers):
+            return _reply("Pages of other sites may not read this server.", 403)
         return self._check_token(scope, headers) if self.access.token else None
 
     def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         supplied = dict(query).get(PARAMETER)
-        if supplied is not None and self._is_token(supplied):
+        cookie, value = self.access.cookie
+        if supplied is not None and _is_equal(supplied, self.access.token):
             rest = urlencode([(name, value) for name, value in query if name != PARAMETER])
-            path = "/" + scope["path"].lstrip("/")  # a path such as //host would lead to another site
-            response = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
-            response.set_cookie(COOKIE, self.access.token, httponly=True, samesite="strict")
+            path = "/" + quote(scope["path"].lstrip("/\\"))  # a path such as //host would lead to another site
+            response = RedirectResponse(f"{path}?{rest}" if rest else path, 303, {"cache-control": "no-store"})
+            is_secure = scope.get("scheme") == "https"
+            response.set_cookie(cookie, value, httponly=True, samesite="strict", secure=is_secure)
             return response
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if (scheme.lower() == "bearer" and self._is_token(bearer)) or self._is_token(_read_cookie(headers)):
+        if scheme.lower() == "bearer" and _is_equal(bearer.strip(), self.access.token):
             return None
-        return PlainTextResponse(
+        if any(_is_equal(part, value) for part in _read_cookies(headers, cookie)):
+            return None
+        message = (
             "This server needs its token: add ?token=TOKEN to the first address, or send the header "
-            "Authorization: Bearer TOKEN.",
-            401,
-            {"www-authenticate": "Bearer"},
+            "Authorization: Bearer TOKEN."
         )
-
-    def _is_token(self, supplied: str) -> bool:
-        return hmac.compare_digest(supplied.encode(), self.access.token.encode())
+        return _reply(message, 401, **{"www-authenticate": "Bearer"})
 
 
-def _host_name(host: str) -> str:
-    """Return a host without its port; that of an IPv6 address without brackets."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        return ""
+def _reply(text: str, status: int, **headers: str) -> Response:
+    return PlainTextResponse(text, status, {"cache-control": "no-store", **headers})
 
 
-def _read_cookie(headers: Headers) -> str:
-    try:
-        cookies = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
+def _is_equal(supplied: str, expected: str) -> bool:
+    """Compare texts in a time that does not depend on where they differ."""
+    return hmac.compare_digest(supplied.encode("utf-8", "replace"), expected.encode())
+
+
+def _read_host(headers: Headers) -> str:
+    """Return the name under which the server is addressed, in lower case, without port and brackets; '' for none."""
+    values = headers.getlist("host")
+    match = HOST.fullmatch(values[0]) if len(values) == 1 else None
+    return (match[1] or match[2]).lower() if match else ""
+
+
+def _is_of_another_site(headers: Headers) -> bool:
+    """Whether a page of another site makes the request, other than by a link that the reader follows.
+
+    Browsers send ``Origin`` with few requests that read, and ``Sec-Fetch-Site`` with all; programs send neither.
+    """
+    origin = headers.get("origin")
+    if origin is not None and origin.lower().partition("://")[2] != headers.get("host", "").lower():
+        return True
+    is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not is_link
+
+
+def _read_cookies(headers: Headers, name: str) -> list[str]:
+    """Return the values of the cookies of a name."""
+    pairs = [part.strip().partition("=") for line in headers.getlist("cookie") for part in line.split(";")]
+    return [value for key, _, value in pairs if key == name]

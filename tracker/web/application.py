@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from tracker.errors import DatabaseError, NotFoundError, SelectionError, SuffrageError
 from tracker.web.access import Access, AccessControl
@@ -25,6 +27,8 @@ from tracker.web.store_cache import StoreCache
 
 SELECTION = (*benchmarks.SELECTION_OPTIONS, "page")
 SORTED = ("sort", "order")
+MAX_SEARCH_LENGTH = 1_000
+"""Maximum length of the parameter ``q``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,30 +52,47 @@ PAGES = (
     PageRoute(path="/", show=home.show_home),
     PageRoute(path="/search", show=home.show_search, options=("q",)),
     PageRoute(
-        path="/benchmark/{key:int}", show=benchmarks.show_benchmark, options=(*SELECTION, *SORTED, "model", "family")
+        path="/benchmark/{key:key}", show=benchmarks.show_benchmark, options=(*SELECTION, *SORTED, "model", "family")
     ),
-    PageRoute(path="/benchmark/{key:int}/verdict", show=benchmarks.show_verdict, options=SELECTION),
-    PageRoute(path="/benchmark/{key:int}/tasks", show=benchmarks.show_tasks, options=SELECTION),
-    PageRoute(path="/benchmark/{key:int}/runs", show=benchmarks.show_runs, options=("page",)),
+    PageRoute(path="/benchmark/{key:key}/verdict", show=benchmarks.show_verdict, options=SELECTION),
+    PageRoute(path="/benchmark/{key:key}/tasks", show=benchmarks.show_tasks, options=SELECTION),
+    PageRoute(path="/benchmark/{key:key}/runs", show=benchmarks.show_runs, options=("page",)),
     PageRoute(
-        path="/benchmark/{key:int}/prompts",
+        path="/benchmark/{key:key}/prompts",
         show=prompts.show_prompts,
         options=(*SELECTION, *SORTED, "q", "task", "from", "to", "decision"),
     ),
-    PageRoute(path="/benchmark/{key:int}/compare", show=compare.show_comparison, options=(*SELECTION, *"abcde")),
-    PageRoute(path="/prompt/{key:int}", show=prompts.show_prompt),
-    PageRoute(path="/model/{key:int}", show=models.show_model),
-    PageRoute(path="/model/{key:int}/relatives", show=models.show_relatives),
-    PageRoute(path="/run/{key:int}", show=models.show_run),
+    PageRoute(path="/benchmark/{key:key}/compare", show=compare.show_comparison, options=(*SELECTION, *"abcde")),
+    PageRoute(path="/prompt/{key:key}", show=prompts.show_prompt),
+    PageRoute(path="/model/{key:key}", show=models.show_model),
+    PageRoute(path="/model/{key:key}/relatives", show=models.show_relatives),
+    PageRoute(path="/run/{key:key}", show=models.show_run),
     PageRoute(path="/findings", show=findings.list_all_findings, options=("page",)),
-    PageRoute(path="/finding/{key:int}", show=findings.show_finding),
-    PageRoute(path="/finding/{key:int}/table/{name}", show=findings.show_table, options=(*SORTED, "page")),
-    PageRoute(path="/finding/{key:int}/figure/{name}.png", show=findings.send_figure, has_formats=False),
+    PageRoute(path="/finding/{key:key}", show=findings.show_finding),
+    PageRoute(path="/finding/{key:key}/table/{name}", show=findings.show_table, options=(*SORTED, "page")),
+    PageRoute(path="/finding/{key:key}/figure/{name}.png", show=findings.send_figure, has_formats=False),
     PageRoute(path="/sql", show=sql_console.show_console, options=("statement",)),
 )
 
 
-def create_application(engine: sa.Engine, access: Access) -> Starlette:
+class KeyConvertor(Convertor[int]):
+    """A key of the store in an address; databases know no larger numbers."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        """Return the key."""
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        """Return its text."""
+        return str(value)
+
+
+register_url_convertor("key", KeyConvertor())
+
+
+def create_application(engine: sa.Engine, access: Access) -> ASGIApp:
     """Return the application of a store.
 
     Args:
@@ -94,12 +115,13 @@ def create_application(engine: sa.Engine, access: Access) -> Starlette:
         yield
         cache.close()
 
-    return Starlette(
+    application = Starlette(
         routes=[*routes, Mount("/static", static)],
-        middleware=[Middleware(AccessControl, access=access)],
-        exception_handlers={404: _not_found},
+        exception_handlers={404: _not_found, Exception: _internal_error},
         lifespan=lifespan,
     )
+    application.router.redirect_slashes = False  # the address that it leads to would come from the header Host
+    return AccessControl(application, access)
 
 
 def _handler(
@@ -108,14 +130,12 @@ def _handler(
     """Return the function that answers requests for a page; it runs in a thread."""
 
     def respond(request: Request) -> Response:
-        parameters = {name: value for name, value in request.query_params.items() if value != ""}
-        path = request.url.path.removesuffix(f".{suffix}") if suffix != "html" else request.url.path
-        address = f"{path}?{request.url.query}" if request.url.query else path
+        path = quote(request.scope["path"])
+        path = path.removesuffix(f".{suffix}") if suffix != "html" else path
+        query_string = request.scope["query_string"].decode("latin-1")
+        address = f"{path}?{query_string}" if query_string else path
         try:
-            if unknown := sorted(set(parameters) - set(page.options)):
-                raise SelectionError(
-                    f"This page has no parameter {unknown[0]!r}. Parameters: {', '.join(page.options) or 'none'}."
-                )
+            parameters = _check_parameters(request, page.options)
             query = Query(
                 engine=cache.engine,
                 cache=cache,
@@ -132,10 +152,32 @@ def _handler(
     return respond
 
 
+def _check_parameters(request: Request, options: Sequence[str]) -> dict[str, str]:
+    """Return the query parameters that are not empty.
+
+    Raises:
+        SelectionError: a parameter is unknown, or no database could search for it.
+    """
+    parameters = {name: value for name, value in request.query_params.items() if value != ""}
+    if "\0" in request.scope["path"] or any("\0" in value for value in parameters.values()):
+        raise SelectionError("The address contains a NUL character. Remove %00.")
+    if unknown := sorted(set(parameters) - set(options)):
+        raise SelectionError(f"This page has no parameter {unknown[0]!r}. Parameters: {', '.join(options) or 'none'}.")
+    if len(parameters.get("q", "")) > MAX_SEARCH_LENGTH:
+        raise SelectionError(f"The text to search for is too long. Use at most {MAX_SEARCH_LENGTH:,} characters.")
+    return parameters
+
+
 def _error_page(error: SuffrageError) -> Page:
     status = 404 if isinstance(error, NotFoundError) else 503 if isinstance(error, DatabaseError) else 400
     title = {404: "Not found", 503: "The store is not available"}.get(status, "This does not work")
     return Page(title=title, template="error.html", data={"problem": str(error)}, status=status)
+
+
+def _internal_error(_: Request, error: Exception) -> Response:
+    problem = f"This page failed ({type(error).__name__}). The terminal in which suffrage serve runs shows the details."
+    page = Page(title="Internal error", template="error.html", data={"problem": problem}, status=500)
+    return page.respond("html", "/")
 
 
 def _not_found(request: Request, _: Exception) -> Response:

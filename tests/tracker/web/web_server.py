@@ -18,6 +18,7 @@ from tracker.database import transaction
 from tracker.queries.sql import tables
 from tracker.web.access import Access
 from tracker.web.application import create_application
+from tracker.web.connections import SERVER_OPTIONS
 
 HOSTILE = (
     "<script>document.title='acted'</script>",
@@ -88,7 +89,7 @@ def serving(engine: sa.Engine, **rules: object) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     application = create_application(engine, Access(**rules))  # type: ignore[arg-type]
-    server = uvicorn.Server(uvicorn.Config(application, port=port, log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(application, port=port, log_level="critical", **SERVER_OPTIONS))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -47,6 +47,7 @@ def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, d
     from tracker.database import connect
     from tracker.web.access import LOOPBACK, Access
     from tracker.web.application import create_application
+    from tracker.web.connections import SERVER_OPTIONS
 
     token = _read_token(token_file)
     if host not in LOOPBACK and not token and not behind_proxy:
@@ -61,7 +62,7 @@ def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, d
     display_host = f"[{host}]" if ":" in host else host
     click.echo(f"http://{display_host}:{port}/")
     inform(f"{'Readers add ?token=TOKEN to their first address. ' if token else ''}Stop with Ctrl-C.")
-    uvicorn.run(application, host=host, port=port, log_level="warning", server_header=False)
+    uvicorn.run(application, host=host, port=port, log_level="warning", proxy_headers=behind_proxy, **SERVER_OPTIONS)
 
 
 def _read_token(path: Path | None) -> str:
@@ -79,4 +80,6 @@ def _read_token(path: Path | None) -> str:
             f"The token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}: "
             "python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise click.UsageError("The token has characters other than ASCII letters, digits and punctuation.")
     return token
