@@ -106,6 +106,10 @@ class DatabaseError(SuffrageError, RuntimeError):
     """The database cannot be used as it is: version, connection, disk."""
 
 
+class SettingsError(SuffrageError, ValueError):
+    """A file or environment variable with settings that is not valid."""
+
+
 class OutputError(SuffrageError, OSError):
     """An output file or folder that cannot be written."""
 

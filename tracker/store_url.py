@@ -1,4 +1,4 @@
-"""The URL of the store: from an option, the environment, or the current folder."""
+"""The URL of the store: from an option, the environment, the file of settings, or the current folder."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from tracker.errors import DatabaseError
+from tracker.settings.known_settings import SETTINGS
+from tracker.settings.resolution import resolve_setting
 
 DEFAULT_URL = "sqlite:///suffrage.db"
-URL_VARIABLES = ("SUFFRAGE_DATABASE_URL", "DATABASE_URL")
+URL_VARIABLES = SETTINGS["database"].variables
 """Environment variables that name the store, the first one first."""
 MISTAKEN_VARIABLES = ("SUFFRAGE_DATABASE", "SUFFRAGE_DB", "SUFFRAGE_URL", "SUFFRAGE_DB_URL")
 """Names that users set instead."""
@@ -20,7 +22,7 @@ FILE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
 def database_url(explicit: str | None = None) -> str:
-    """Return the store's URL: the explicit one, else from the environment, else a file in the current folder.
+    """Return the store's URL: the explicit one, else that of the settings, else a file in the current folder.
 
     A path is a SQLite file if it ends in .db, .sqlite or .sqlite3, or exists.
 
@@ -29,16 +31,17 @@ def database_url(explicit: str | None = None) -> str:
 
     Raises:
         DatabaseError: the URL names no engine that is supported.
+        SettingsError: the file of settings is not valid.
     """
     if explicit:
         return _resolve_url(explicit)
-    for name in URL_VARIABLES:
-        if text := os.environ.get(name):
-            try:
-                return _resolve_url(text)
-            except DatabaseError as error:
-                raise DatabaseError(f"The environment variable {name} is wrong. {error}") from None
-    return DEFAULT_URL
+    setting = resolve_setting("database")
+    if setting is None:
+        return DEFAULT_URL
+    try:
+        return _resolve_url(str(setting.value))
+    except DatabaseError as error:
+        raise DatabaseError(f"The {setting.origin} is wrong. {error}") from None
 
 
 def _resolve_url(text: str) -> str:

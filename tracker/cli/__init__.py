@@ -34,7 +34,7 @@ GC_THRESHOLD = 100_000
 
 
 SECTIONS: Mapping[str, Sequence[str]] = {
-    "Start": ("demo",),
+    "Start": ("demo", "init", "config", "completion"),
     "Import and evaluate": ("ingest", "formats", "prompts", "evaluate", "embed", "weights"),
     "Rank and compare": ("verdict", "leaderboard", "compare", "plan", "history", "looks"),
     "Analyze": ("analyze", "analyses", "findings", "show", "simulate", "tradeoff"),

@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 
+from tracker.cli.values.store_names import complete_names
+
 EXAMPLES = re.compile(r"^Examples:\n((?:[ \t]+\S.*(?:\n|\Z))+)\n*", re.M)
 HELP_OPTIONS = ["-h", "--help"]
 
 
 class Command(click.Command):
-    """A command whose help ends with the section `Examples:` of its docstring.
+    """A command whose help ends with the section `Examples:` of its docstring; the shell completes names in the store.
 
     Attributes:
         examples: command lines, as a user types them.
@@ -21,6 +23,7 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        complete_names(self.params)
         self.context_settings.setdefault("help_option_names", HELP_OPTIONS)  # click fixes them at the first use
         text = inspect.cleandoc(self.help or "")
         section = EXAMPLES.search(text)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from tracker.cli.values.setting_option import SettingOption
 from tracker.queries.selection import MIN_COVERAGE, POLICIES, TASK_EFFECTS, Policy, Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +28,7 @@ def combine_options(*options: Callable[[F], F]) -> Callable[[F], F]:
 database_option = click.option(
     "--database",
     metavar="URL",
-    show_default="SUFFRAGE_DATABASE_URL, DATABASE_URL, or sqlite:///suffrage.db",
+    show_default="SUFFRAGE_DATABASE_URL, DATABASE_URL, suffrage.toml, or sqlite:///suffrage.db",
     help="Database URL, such as sqlite:///results.db or postgresql://user@host/name.",
 )
 
@@ -42,6 +43,7 @@ format_option = click.option(
 
 tracking_uri_option = click.option(
     "--tracking-uri",
+    cls=SettingOption,
     envvar="MLFLOW_TRACKING_URI",
     default="sqlite:///mlflow.db",
     show_default=True,
@@ -53,7 +55,11 @@ tracking_uri_option = click.option(
 mlflow_options = combine_options(
     tracking_uri_option,
     click.option(
-        "--no-mlflow", is_flag=True, help="Record in the database only. `suffrage publish` adds it to MLflow later."
+        "--no-mlflow/--mlflow",
+        cls=SettingOption,
+        default=False,
+        show_default=False,
+        help="Record in the database only. `suffrage publish` adds it to MLflow later.",
     ),
 )
 
@@ -69,6 +75,7 @@ def _split_option(default: str) -> Callable[[F], F]:
     return click.option(
         "--split",
         "split",
+        cls=SettingOption,
         metavar="A,B",
         multiple=True,
         show_default=default,
@@ -84,7 +91,7 @@ split_option = _split_option(COVERED_SPLITS)
 def _selection(meanings: Mapping[str, str], default_split: str) -> Callable[[F], F]:
     helps = {**_MEANINGS, **meanings}
     return combine_options(
-        click.option("--metric", metavar="NAME", help=helps["metric"]),
+        click.option("--metric", cls=SettingOption, metavar="NAME", help=helps["metric"]),
         click.option(
             "--condition",
             type=click.Choice(["full", "answer_only"]),
@@ -156,6 +163,7 @@ against_option = click.option(
 cluster_option = combine_options(
     click.option(
         "--task-effects",
+        cls=SettingOption,
         type=click.Choice(TASK_EFFECTS),
         show_default="fixed for two named tasks or more, else none",
         help=(
@@ -165,6 +173,7 @@ cluster_option = combine_options(
     ),
     click.option(
         "--cluster",
+        cls=SettingOption,
         metavar="FIELD",
         show_default="task for random task effects, else none",
         help=(
@@ -189,6 +198,7 @@ def missing_options(
     return combine_options(
         click.option(
             "--missing",
+            cls=SettingOption,
             type=click.Choice(policies),
             show_default=default,
             help="Treatment of missing scores. "
@@ -196,6 +206,7 @@ def missing_options(
         ),
         click.option(
             "--min-coverage",
+            cls=SettingOption,
             type=click.FloatRange(0, 1),
             default=min_coverage,
             show_default=True,

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tracker.cli.options import split_values
+from tracker.cli.values.setting_option import SettingOption
 from tracker.errors import PluginError
 from tracker.plugins.parameters import REQUIRED, Parameter
 
@@ -64,6 +65,8 @@ def parameter_option(parameter: Parameter) -> Callable[[Any], Any]:
             callback=_convert_each(click.types.convert_type(kind)),
             **options,
         )
+    if parameter.name == "seed":
+        options["cls"] = SettingOption
     return click.option(flag, parameter.name, default=default, type=kind, metavar=parameter.metavar or None, **options)
 
 

@@ -53,6 +53,7 @@ IMPERATIVES = frozenset(
         "Merge",
         "Open",
         "Plot",
+        "Print",
         "Publish",
         "Query",
         "Rank",

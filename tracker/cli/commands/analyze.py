@@ -25,6 +25,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, print_record, print_rows, print_summary, warn
 from tracker.cli.parameter_options import check_option_names, parameter_option
+from tracker.cli.values.setting_option import SettingOption
 
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
@@ -124,6 +125,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
     decorated = database_option(decorated)
     decorated = click.option(
         "--workers",
+        cls=SettingOption,
         type=int,
         default=1,
         show_default=True,

@@ -22,6 +22,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import inform, join_lines, print_record, print_rows, print_summary, warn
+from tracker.cli.values.setting_option import SettingOption
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def _split_names(function: Callable[..., None]) -> Callable[..., None]:
               help="Number of prompts to show for each model on which it does better.")  # fmt: skip
 @click.option("--resamples", "n_resamples", type=click.IntRange(min=1), default=9999, show_default=True, metavar="N",
               help="Number of bootstrap resamples, and of sign flips if not all are enumerated.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the resamples.")
+@click.option("--seed", cls=SettingOption, type=click.IntRange(min=0), default=0, show_default=True,
+              help="Seed of the resamples.")  # fmt: skip
 @click.option("--margin", type=float, metavar="SIZE", show_default="no test of equivalence",
               help="Largest difference that does not matter, in the unit of the scores. Tests whether the two models "
               "are equivalent.")  # fmt: skip
