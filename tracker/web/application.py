@@ -25,6 +25,7 @@ from tracker.web.pages import benchmarks, compare, findings, home, models, promp
 from tracker.web.query import Query
 from tracker.web.store_cache import StoreCache
 
+STATIC_FOLDER = Path(__file__).parent / "static"
 SELECTION = (*benchmarks.SELECTION_OPTIONS, "page")
 SORTED = ("sort", "order")
 MAX_SEARCH_LENGTH = 1_000
@@ -108,7 +109,7 @@ def create_application(engine: sa.Engine, access: Access) -> ASGIApp:
             routes.insert(
                 0 if suffix != "html" else len(routes), Route(path, _handler(page, suffix, cache, background))
             )
-    static = StaticFiles(directory=Path(__file__).parent / "static")
+    static = StaticFiles(directory=STATIC_FOLDER)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -146,7 +147,7 @@ def _handler(
             )
             result = page.show(query)
         except SuffrageError as error:
-            return _error_page(error).respond("json" if suffix == "json" else "html", address)
+            return make_error_page(error).respond("json" if suffix == "json" else "html", address)
         return result if isinstance(result, Response) else result.respond(suffix, address)
 
     return respond
@@ -168,7 +169,8 @@ def _check_parameters(request: Request, options: Sequence[str]) -> dict[str, str
     return parameters
 
 
-def _error_page(error: SuffrageError) -> Page:
+def make_error_page(error: SuffrageError) -> Page:
+    """Return the page of an error."""
     status = 404 if isinstance(error, NotFoundError) else 503 if isinstance(error, DatabaseError) else 400
     title = {404: "Not found", 503: "The store is not available"}.get(status, "This does not work")
     return Page(title=title, template="error.html", data={"problem": str(error)}, status=status)

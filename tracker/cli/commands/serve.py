@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option
-from tracker.cli.output import inform
+from tracker.cli.output import inform, warn
 from tracker.errors import first_line
 
 TOKEN_VARIABLE = "SUFFRAGE_TOKEN"
@@ -17,6 +19,14 @@ MIN_TOKEN_LENGTH = 16
 
 
 @click.command(cls=Command)
+@click.argument("benchmarks", nargs=-1, metavar="[BENCHMARK]...")
+@click.option(
+    "--export",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write the pages of each BENCHMARK, by default of all, to this folder as files for any web server, and stop.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port to listen on.")
 @click.option(
@@ -31,7 +41,17 @@ MIN_TOKEN_LENGTH = 16
     help="Accept any host name, and need no token: a proxy in front checks who may read.",
 )
 @database_option
-def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, database: str | None) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    benchmarks: tuple[str, ...],
+    folder: Path | None,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    behind_proxy: bool,
+    database: str | None,
+) -> None:
     """Show results in a browser.
 
     Serves pages of benchmarks, models, runs, prompts, responses and findings until Ctrl-C. It only reads the store.
@@ -40,7 +60,14 @@ def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, d
         suffrage serve
         suffrage serve --port 8080
         suffrage serve --host 0.0.0.0 --token-file token.txt
+        suffrage serve --export site mmlu_pro
     """
+    if folder is not None:
+        _reject_server_options(context)
+        _export(folder, benchmarks, database)
+        return
+    if benchmarks:
+        raise click.UsageError(f"{benchmarks[0]} is for --export alone: suffrage serve --export FOLDER {benchmarks[0]}")
     import uvicorn
 
     from tracker.cli.usage_errors import check_port_free
@@ -63,6 +90,37 @@ def command(host: str, port: int, token_file: Path | None, behind_proxy: bool, d
     click.echo(f"http://{display_host}:{port}/")
     inform(f"{'Readers add ?token=TOKEN to their first address. ' if token else ''}Stop with Ctrl-C.")
     uvicorn.run(application, host=host, port=port, log_level="warning", proxy_headers=behind_proxy, **SERVER_OPTIONS)
+
+
+def _reject_server_options(context: click.Context) -> None:
+    """Reject options that have no meaning for an export.
+
+    Raises:
+        click.UsageError: an option of the server is on the command line.
+    """
+    for name in ("host", "port", "token_file", "behind_proxy"):
+        if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for the server: --export starts none.")
+
+
+def _export(folder: Path, benchmarks: tuple[str, ...], database: str | None) -> None:
+    """Write the pages as static files."""
+    from tracker.cli.progress import progress
+    from tracker.database import connect
+    from tracker.report.number_format import format_count
+    from tracker.web.export.folder import check_folder
+    from tracker.web.export.site import export_site
+
+    check_folder(folder)
+    engine = connect(database, create=False)
+    with progress("Exporting pages") as advance:
+        summary = export_site(engine, folder, benchmarks, advance)
+    if summary.changed:
+        warn("The store changed during the export: pages may differ from each other. Export again.")
+    inform(
+        f"Wrote {folder}: {format_count(summary.n_files, 'file')}, {summary.n_bytes / 1e6:.1f} MB. "
+        f"Try it: python -m http.server --directory {shlex.quote(str(folder))}"
+    )
 
 
 def _read_token(path: Path | None) -> str:

@@ -48,9 +48,14 @@ def show_search(query: Query) -> Page:
         models = find_names({name: key.id for name, key in load_model_keys(session).items()}, text, MAX_FOUND)
         prompts = find_prompts(session, text, MAX_FOUND)
     rows = [
-        *({"kind": "benchmark", "id": key, "name": name, "text": ""} for name, key in benchmarks),
-        *({"kind": "model", "id": key, "name": name, "text": ""} for name, key in models),
-        *({"kind": "prompt", "id": key, "name": label, "text": question} for key, label, question in prompts),
+        *(search_record("benchmark", key, name) for name, key in benchmarks),
+        *(search_record("model", key, name) for name, key in models),
+        *(search_record("prompt", key, label, question) for key, label, question in prompts),
     ]
     data = {"q": text, "rows": rows, "max_found": MAX_FOUND}
     return Page(title=f"Search: {text}" if text else "Search", template="search.html", data=data, table="rows")
+
+
+def search_record(kind: str, key: int, name: str, text: str = "") -> dict[str, Any]:
+    """Return a result of a search; a prompt has the name of its benchmark, and its question."""
+    return {"kind": kind, "id": key, "name": name, "text": text}
