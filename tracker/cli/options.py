@@ -41,6 +41,15 @@ format_option = click.option(
     help="Output format on stdout: a table for reading, or JSON or CSV for programs.",
 )
 
+document_format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "json", "csv", "latex", "markdown"]),
+    default="table",
+    show_default=True,
+    help="Output format on stdout: a table for reading, JSON or CSV for programs, LaTeX or Markdown for documents.",
+)
+
 tracking_uri_option = click.option(
     "--tracking-uri",
     cls=SettingOption,

@@ -12,12 +12,15 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracker.queries.findings.grouped_metrics import NamedNumber, group_metrics
 from tracker.queries.findings.summary import Summary
+
+if TYPE_CHECKING:
+    from tracker.exporting.document_tables import DocumentFormat
 
 MAX_TEXT_WIDTH = 100
 """Columns that text is wrapped at, on terminals that are wider."""
@@ -72,14 +75,34 @@ def print_rows(
     else:
         from tracker.cli.text_table import format_text_table
 
-        cells = [[_text(r[n]) for n in names] for r in records]
-        numeric = {n for n in names if all(isinstance(r[n], (int, float, Decimal)) or r[n] is None for r in records)}
+        cells, numeric = _format_cells(records, names)
         printed, omitted = format_text_table(
             names, cells, numeric=numeric, width=terminal_width(), drop_order=drop_order
         )
         click.echo(printed)
         if omitted:
             inform(f"Columns omitted to fit the terminal: {', '.join(omitted)}. Add --format csv to see all.")
+
+
+def print_document(rows: Sequence[Mapping[str, Any]], output_format: DocumentFormat, caption: Sequence[str]) -> None:
+    """Print rows as a table for a paper or a web page.
+
+    Args:
+        rows: at least one, all with the same names.
+        output_format: latex or markdown.
+        caption: sentences that say what the table shows, the verdict first.
+    """
+    from tracker.exporting.document_tables import format_document_table
+
+    names = list(rows[0])
+    cells, numeric = _format_cells(rows, names)
+    click.echo(format_document_table(names, cells, output_format, caption=caption, numeric=numeric))
+
+
+def _format_cells(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[list[list[str]], set[str]]:
+    """Return the cells of each record as texts, and the names of the columns of numbers."""
+    numeric = {n for n in names if all(isinstance(r[n], (int, float, Decimal)) or r[n] is None for r in records)}
+    return [[_text(r[n]) for n in names] for r in records], numeric
 
 
 def terminal_width() -> int | None:

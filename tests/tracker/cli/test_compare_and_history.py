@@ -73,6 +73,21 @@ class TestCompare:
         mixed = json.loads(call("compare", "b", "org/b", "run:1", "--format", "json", "--database", url).stdout)
         assert (mixed["model_a"], mixed["model_b"]) == ("org/b", "org/a")
 
+    def test_documents_have_the_verdict_then_all_prompts_and_each_task(self, url: str) -> None:
+        numbers = json.loads(call("compare", "b", "org/a", "org/b", "--database", url, "--format", "json").stdout)
+        markdown = call("compare", "b", "org/a", "org/b", "--database", url, "--format", "markdown").stdout
+        assert markdown.startswith("**org/a is better than org/b by ")
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in markdown.splitlines() if line[:1] == "|"]
+        assert rows[0] == ["task", "n", "mean A", "mean B", "difference", "95 % low", "95 % high", "p", "p (Holm)"]
+        assert [row[0] for row in rows[2:]] == ["all", *(task["task"] for task in numbers["tasks"])]
+        assert rows[2][1:5] == [
+            "239",
+            *(f"{numbers['metrics'][name]:.4f}" for name in ("mean_a", "mean_b", "difference")),
+        ]
+        latex = call("compare", "b", "org/a", "org/b", "--database", url, "--format", "latex").stdout
+        assert latex.count("\\\\") == len(numbers["tasks"]) + 2
+        assert "Differences are A minus B." in latex
+
     def test_nothing_is_recorded_without_the_option(self, url: str) -> None:
         call("compare", "b", "org/a", "org/b", "--database", url)
         assert call("findings", "--format", "json", "--database", url).stdout.strip() == "[]"
@@ -178,6 +193,17 @@ class TestLeaderboard:
         assert not any("first" in line or "significant" in line for line in below)
         rows = json.loads(call("leaderboard", "b", "--missing", "common", "--format", "json", "--database", url).stdout)
         assert [(row["rank"], row["rank_low"], row["rank_high"]) for row in rows] == [(1, 1, 1), (2, 2, 2)]
+
+    def test_documents_have_the_verdict_and_the_rows_of_the_table(self, url: str) -> None:
+        board = list(csv.DictReader(io.StringIO(call("leaderboard", "b", "--database", url, "--format", "csv").stdout)))
+        markdown = call("leaderboard", "b", "--database", url, "--format", "markdown").stdout
+        assert markdown.startswith("**org/a is first by ")
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in markdown.splitlines() if line[:1] == "|"]
+        assert rows[0] == ["rank", "ranks", "model", "mean", "95 % low", "95 % high", "n", "coverage"]
+        assert [row[2:4] for row in rows[2:]] == [[row["model"], f"{float(row['mean']):.4f}"] for row in board]
+        latex = call("leaderboard", "b", "--database", url, "--format", "latex").stdout
+        assert latex.startswith("% needs \\usepackage{booktabs}\n\\begin{table}")
+        assert "org/b" in latex
 
     def test_a_model_with_too_few_scores_is_excluded_with_the_reason(self, url: str) -> None:
         message = call("leaderboard", "b", "--min-coverage", "1", "--database", url).stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,14 @@ from tracker.cli.options import (
     BOUNDS,
     cluster_option,
     database_option,
-    format_option,
+    document_format_option,
     missing_options,
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import inform, join_lines, print_record, print_rows, print_summary, warn
+from tracker.cli.output import inform, join_lines, print_document, print_record, print_rows, print_summary, warn
 from tracker.cli.values.setting_option import SettingOption
+from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ QUESTION = "comparison"
 MAX_TASKS = 6
 MAX_TEXT = 60
 MAX_FAILED = 3
-
+TASK_TITLES = {
+    "task": "task", "n": "n", "mean_a": "mean A", "mean_b": "mean B", "difference": "difference", "low": "95 % low",
+    "high": "95 % high", "pvalue": "p", "holm": "p (Holm)",
+}  # fmt: skip
+"""Titles of the columns of a table by task."""
 
 ONE_BENCHMARK = ("n_flips", "margin", "picture", "force", "record", "models", "tasks", "split", "filter", "runs")
 """Parameters that need a benchmark."""
@@ -88,7 +93,7 @@ def _split_names(function: Callable[..., None]) -> Callable[..., None]:
 @selection_options
 @database_option
 @mlflow_options
-@format_option
+@document_format_option
 def command(
     selection: Selection,
     model_a: str,
@@ -116,7 +121,7 @@ def command(
     least three benchmarks have scores in the same bounds, an overall difference follows.
 
     Examples:
-        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b
+        suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --format latex
         suffrage compare mmlu_pro llama-3.1-70b qwen2.5-72b --margin 0.01 --output pair.png
         suffrage compare llama-3.1-70b qwen2.5-72b
     """
@@ -193,6 +198,9 @@ def _compare_everywhere(
     if output_format == "csv":
         titles = {name: name for name in (*titles, "stderr", "pvalue")}
     rows = [{title: getattr(row, name) for name, title in titles.items()} for row in shared.rows]
+    if output_format in DOCUMENT_FORMATS:
+        print_document(rows, output_format, [summary.headline, f"A is {models[0]}, B is {models[1]}."])
+        return
     print_rows(rows, output_format, drop_order=("not pooled", "metric", "mean A", "mean B"))
 
 
@@ -258,6 +266,8 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
         print_rows(
             [(m.name, m.value, m.reason or "") for m in metrics], output_format, columns=("name", "value", "reason")
         )
+    elif output_format in DOCUMENT_FORMATS:
+        _print_document(report, names, {row.name: row.value for row in metrics}, output_format)
     else:
         print_summary(report.summary)
         _print_tasks(names[0], report.tables["tasks"].to_pylist())
@@ -268,19 +278,35 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
         warn(warning)
 
 
+def _print_document(
+    report: Report, names: tuple[str, str], metrics: Mapping[str, float | None], output_format: DocumentFormat
+) -> None:
+    """Print the verdict, the difference on all prompts and that of each task, as LaTeX or Markdown."""
+    overall = {"task": "all", "n": int(metrics["n_prompts"] or 0)} | {
+        TASK_TITLES[name]: metrics.get(name) for name in ("mean_a", "mean_b", "difference", "low", "high", "pvalue")
+    }
+    tasks = report.tables["tasks"].to_pylist()
+    rows = [overall]
+    if len(tasks) > 1:
+        rows += [{title: task[name] for name, title in TASK_TITLES.items() if name != "pvalue"} for task in tasks]
+    columns = [title for title in TASK_TITLES.values() if any(row.get(title) is not None for row in rows)]
+    letters = f"A is {names[0]}, B is {names[1]}. Differences are A minus B."
+    print_document(
+        [{title: row.get(title) for title in columns} for row in rows],
+        output_format,
+        [report.summary.headline, *report.summary.evidence, letters],
+    )
+
+
 def _print_tasks(name_a: str, rows: list[dict[str, Any]]) -> None:
     if len(rows) < 2:
         return
     largest = sorted(rows, key=lambda row: -abs(row["difference"]))[:MAX_TASKS]
     count = f"the {MAX_TASKS} of {len(rows)} with the largest differences" if len(rows) > MAX_TASKS else "largest first"
     click.echo(f"\nDifference by task, A minus B (A is {name_a}), {count}:")
-    titles = {
-        "task": "task", "n": "n", "mean_a": "mean A", "mean_b": "mean B", "difference": "difference", "low": "95 % low",
-        "high": "95 % high", "holm": "p (Holm)",
-    }  # fmt: skip
     ordered = sorted(largest, key=lambda row: -row["difference"])
     print_rows(
-        [{title: row[name] for name, title in titles.items()} for row in ordered],
+        [{title: row[name] for name, title in TASK_TITLES.items() if name != "pvalue"} for row in ordered],
         "table",
         drop_order=("mean A", "mean B"),
     )

@@ -13,18 +13,21 @@ from tracker.cli.options import (
     BOUNDS,
     cluster_option,
     database_option,
-    format_option,
+    document_format_option,
     missing_options,
     selection_options,
     weights_option,
 )
-from tracker.cli.output import inform, print_rows, warn
+from tracker.cli.output import inform, print_document, print_rows, warn
+from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 
 DROP_ORDER = ("run", "stderr", "n", "stratified", "clustered", "95 % low", "95 % high")
+OMITTED_IN_DOCUMENTS = ("stderr", "stratified", "clustered", "run")
+"""Columns that a paper's table has no room for; their content is in the intervals."""
 MAX_NAMES, MAX_GROUPS = 8, 6
 N_RESAMPLES = 1000
 """Resamples of bootstrap ranks, which only JSON and CSV show."""
@@ -37,7 +40,7 @@ N_RESAMPLES = 1000
 @weights_option
 @selection_options
 @database_option
-@format_option
+@document_format_option
 def command(selection: Selection, database: str | None, output_format: str) -> None:
     """Rank models by their mean score.
 
@@ -50,14 +53,17 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     Examples:
         suffrage leaderboard mmlu_pro
         suffrage leaderboard mmlu_pro --missing common --task-effects random
-        suffrage leaderboard mmlu_pro --weights task-equal --format json
+        suffrage leaderboard mmlu_pro --weights task-equal --format latex
     """
     from tracker.database import connect, transaction
     from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, load_leaderboard
 
     with transaction(connect(database, create=False), write=False) as session:
-        board = load_leaderboard(session, selection, n_resamples=0 if output_format == "table" else N_RESAMPLES)
-    if output_format != "table":
+        n_resamples = N_RESAMPLES if output_format in ("json", "csv") else 0
+        board = load_leaderboard(session, selection, n_resamples=n_resamples)
+    if output_format in DOCUMENT_FORMATS:
+        _print_document(board, output_format)
+    elif output_format != "table":
         names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
         ranks = [f"rank_{field.name}" for field in fields(RankInterval)]
         at = names.index("rank") + 1
@@ -65,8 +71,20 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
         for warning in (*board.warnings, *board.cluster_warnings):
             warn(warning)
-        return
-    _print_board(board)
+    else:
+        _print_board(board)
+
+
+def _print_document(board: Leaderboard, output_format: DocumentFormat) -> None:
+    """Print the verdict, what the numbers are, and the rows, as LaTeX or Markdown."""
+    from tracker.report.leaderboard_rows import describe_intervals
+
+    rows = [{name: row[name] for name in row if name not in OMITTED_IN_DOCUMENTS} for row in _list_columns(board)]
+    if all(row.coverage == 1 for row in board.rows):
+        rows = [{name: row[name] for name in row if name not in ("n", "coverage")} for row in rows]
+    print_document(rows, output_format, [board.describe_lead(), _describe_scores(board), describe_intervals(board)])
+    for warning in (*board.warnings, *board.cluster_warnings):
+        warn(warning)
 
 
 def _print_board(board: Leaderboard) -> None:
@@ -74,12 +92,7 @@ def _print_board(board: Leaderboard) -> None:
     inform(board.describe_lead())
     if better := board.describe_better_excluded():
         warn(better)
-    tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
-    better = "larger" if board.higher_is_better else "smaller"
-    effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
-    inform(
-        f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
-    )
+    inform(_describe_scores(board))
     print_rows(_list_columns(board), "table", drop_order=DROP_ORDER)
     _print_warnings(board)
     groups = [
@@ -93,6 +106,16 @@ def _print_board(board: Leaderboard) -> None:
         inform(f"and {len(groups) - MAX_GROUPS} more such groups. Record them all: `suffrage analyze rank-intervals`.")
     if len(board.rank_intervals) > 2 and not board.groups:
         inform("All differences between neighbouring ranks are significant.")
+
+
+def _describe_scores(board: Leaderboard) -> str:
+    """Return what the means are over."""
+    tasks = f" in {board.n_tasks} task{'s' * (board.n_tasks != 1)}" if board.unit == "prompt" and board.n_tasks else ""
+    better = "larger" if board.higher_is_better else "smaller"
+    effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
+    return (
+        f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
+    )
 
 
 def _print_warnings(board: Leaderboard) -> None:
