@@ -15,7 +15,8 @@ from doc_programs import ROOT, run_line, working_folder
 from pictures import SHARED, load_figure
 from stand_ins import STAND_INS
 
-from tracker.recording.mlflow.publishing import prepare_store
+from tracker.recording.mlflow.client import open_client
+from tracker.recording.mlflow.tracking_store import mlflow_store
 
 DRAWN = re.compile(r"<!-- drawn by: (?:(.+); )?suffrage show (\d+) --save FOLDER: (\S+) -->\n!\[[^\]]*\]\((\S+)\)")
 """A figure of a finding: commands to run after those of the page, the finding, its file, and the file of the page."""
@@ -39,7 +40,8 @@ def regenerate(page: Path, templates: Path, *, draw: bool = False) -> str | None
         template.mkdir(parents=True)
         FOLDERS[match[1]](template, SHARED)
     if not (templates / "mlflow.db").exists():
-        prepare_store(f"sqlite:///{templates / 'mlflow.db'}")
+        with open_client(mlflow_store(f"sqlite:///{templates / 'mlflow.db'}")):
+            pass
     with tempfile.TemporaryDirectory(dir=templates) as folder, STAND_INS.get(match[1], nullcontext)() as addresses:
         shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
         shutil.copy(templates / "mlflow.db", folder)

@@ -17,7 +17,8 @@ from language_model_files import write_language_model
 
 from tracker.database import connect, transaction
 from tracker.queries.sql import tables
-from tracker.recording.mlflow.publishing import prepare_store
+from tracker.recording.mlflow.client import open_client
+from tracker.recording.mlflow.tracking_store import mlflow_store
 
 N_PROMPTS, N_MODELS = 40, 5
 
@@ -237,7 +238,8 @@ def mlflow_template(folder_of_all_workers: Path) -> Path:
     path = folder_of_all_workers / "mlflow_template.db"
     with FileLock(f"{path}.lock"):
         if not path.exists():
-            prepare_store(f"sqlite:///{path}.new")
+            with open_client(mlflow_store(f"sqlite:///{path}.new")):
+                pass
             Path(f"{path}.new").rename(path)
     return path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 PATIENCE = 60
@@ -18,13 +20,14 @@ PATIENCE = 60
 
 
 @contextmanager
-def serve_pages(tracking_uri: str) -> Iterator[str]:
-    """Yield the address where `suffrage ui` serves the pages."""
+def serve_pages(tracking_uri: str, printed: Path = Path(os.devnull)) -> Iterator[str]:
+    """Yield the address where `suffrage ui` serves the pages; what it prints goes to a file."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "tracker.cli", "ui", "--tracking-uri", tracking_uri, "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with printed.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
     until = time.monotonic() + PATIENCE
     try:
         while True:

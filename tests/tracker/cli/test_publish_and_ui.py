@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
+from mlflow import MlflowClient
 
 from tracker.cli import suffrage
 from tracker.errors import PublishingError
 from tracker.queries.selection import Selection
+from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
 
 
@@ -53,9 +55,24 @@ class TestPublish:
 
 
 class TestUi:
-    def test_a_server_is_named_and_not_started(self) -> None:
-        result = call("ui", "--tracking-uri", "http://me:secret@mlflow.example:5000/")
-        assert result.stdout == "http://me:***@mlflow.example:5000\n"
+    def test_a_server_that_is_away_is_named_with_a_warning(self) -> None:
+        result = call("ui", "--tracking-uri", "http://me:secret@127.0.0.1:9/")
+        assert result.stdout == "http://me:***@127.0.0.1:9\n"
+        assert "Warning: MLflow at http://me:***@127.0.0.1:9 rejected the request (Connection refused)" in result.stderr
+
+    def test_it_prints_the_address_of_each_chart_and_then_becomes_the_server(
+        self, filled_file: sa.Engine, tracking_uri: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        publish_missing(filled_file, tracking_uri)
+        started: list[list[str]] = []
+        monkeypatch.setattr("os.execve", lambda _, command, __: started.append(command))
+        result = call("ui", "--tracking-uri", tracking_uri, "--port", "5987")
+        key = MlflowClient(tracking_uri).get_experiment_by_name("suffrage/runs/arithmetic").experiment_id
+        assert result.stdout == (
+            f"arithmetic: http://127.0.0.1:5987/#/experiments/{key}/runs"
+            "?viewStateShareKey=suffrage-means&compareRunsMode=CHART&workflowType=machine_learning\n"
+        )
+        assert started[0][1:6] == ["-m", "mlflow", "server", "--host", "127.0.0.1"]
 
     def test_a_port_in_use_is_a_clear_error(self, tracking_uri: str) -> None:
         with socket.socket() as another:

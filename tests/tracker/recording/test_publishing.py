@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -42,13 +43,13 @@ def files_of(tracking_uri: str, run: MlflowRun, folder: Path) -> dict[str, bytes
 
 
 def published_content(tracking_uri: str, folder: Path) -> dict[str, object]:
-    """Everything a person sees in MLflow, by name of the run."""
+    """Everything a person sees in MLflow, by name of the run; the key of an experiment in links differs."""
     seen: dict[str, object] = {}
     for run in mlflow_runs(tracking_uri):
         seen[run.info.run_name] = (
             run.data.params,
             run.data.metrics,
-            run.data.tags,
+            {name: re.sub("#/experiments/[0-9]+/", "", value) for name, value in run.data.tags.items()},
             files_of(tracking_uri, run, folder),
             (run.info.status, run.info.start_time, run.info.end_time),
         )

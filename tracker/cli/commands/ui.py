@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import tracking_uri_option
-from tracker.cli.output import inform
+from tracker.cli.output import inform, warn
 
 HOST = "127.0.0.1"
+MAX_CHARTS = 5
 
 
 @click.command(cls=Command)
@@ -17,32 +20,51 @@ HOST = "127.0.0.1"
 def command(tracking_uri: str, port: int) -> None:
     """Open the MLflow interface in the browser.
 
-    Serves the MLflow store on 127.0.0.1 until Ctrl-C. If the tracking URI is that of a server, prints its URL.
+    Serves the MLflow store on 127.0.0.1 until Ctrl-C. Prints an address for each benchmark: a chart of its models,
+    sorted by their means. If the tracking URI is that of a server, prints its addresses.
 
     Examples:
         suffrage ui
         suffrage ui --port 8080
     """
+    from tracker.errors import PublishingError
+    from tracker.recording.mlflow.publishing import list_charts
     from tracker.recording.mlflow.tracking_store import mlflow_store
 
-    if mlflow_store(tracking_uri).is_server:
+    store = mlflow_store(tracking_uri)
+    if store.is_server:
         inform("The tracking URI is a server. Open it in a browser:")
-        click.echo(mlflow_store(tracking_uri).display_uri)
+        try:
+            charts = list_charts(tracking_uri)
+        except PublishingError as error:
+            warn(str(error))
+            charts = {}
+        _print_addresses(store.display_uri, charts)
         return
 
     import os
     import sys
 
     from tracker.cli.usage_errors import check_port_free
-    from tracker.errors import PublishingError
     from tracker.recording.mlflow.mlflow_logging import SETTINGS
-    from tracker.recording.mlflow.publishing import prepare_store
 
     check_port_free(HOST, port, "suffrage ui", PublishingError)
-    store = prepare_store(tracking_uri)
+    charts = list_charts(tracking_uri)
     inform(f"Serving {store.display_uri}; starting takes some seconds. Stop with Ctrl-C.")
-    click.echo(f"http://{HOST}:{port}")
+    _print_addresses(f"http://{HOST}:{port}", charts)
     sys.stdout.flush()
     server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
     where = ["--backend-store-uri", store.uri, "--default-artifact-root", f"{store.artifacts}"]
     os.execve(sys.executable, [sys.executable, *server, *where], SETTINGS | dict(os.environ))
+
+
+def _print_addresses(interface: str, charts: Mapping[str, str]) -> None:
+    """Print the address of each benchmark's chart, the last updated one first; without any, that of the interface."""
+    for benchmark, path in list(charts.items())[:MAX_CHARTS]:
+        click.echo(f"{benchmark}: {interface}/{path}")
+    if not charts:
+        click.echo(interface)
+    elif len(charts) > MAX_CHARTS:
+        inform(
+            f"And {len(charts) - MAX_CHARTS} more benchmarks: {interface}/#/experiments?workflowType=machine_learning"
+        )

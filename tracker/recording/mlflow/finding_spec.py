@@ -94,6 +94,7 @@ def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
         metrics={names[row.name]: row.value for row in defined},
         tags=tags,
         description=_description(analysis, undefined, stale),
+        page=f"/finding/{finding_id}",
         files=build_names_file(names | parameter_names)
         | {"metrics.csv": _metrics_csv(metrics)}
         | _stored_files(session, finding_id)

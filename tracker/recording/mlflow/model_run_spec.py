@@ -25,6 +25,8 @@ from tracker.run_fields import run_values
 from tracker.schema import Benchmark, Metric, Model, Run
 
 MAX_SETTINGS = 80
+RUNS_EXPERIMENT = "suffrage/runs/"
+"""The name of an experiment with the runs of a benchmark begins with it."""
 SHOWN_ELSEWHERE = ("label", "settings", "started")
 """Fields of a run that are part of its name, separate parameters, or its time."""
 
@@ -36,12 +38,14 @@ class _Column:
     Attributes:
         metric: its name.
         higher_is_better: whether larger scores are better.
+        is_default: whether it is the benchmark's default metric.
         n_expected: number of the benchmark's prompts; of tasks, if only those are published.
         tasks: name of each task, number of its scores, and their mean.
     """
 
     metric: str
     higher_is_better: bool
+    is_default: bool
     n_expected: int
     tasks: Sequence[tuple[str, int, float]]
 
@@ -108,7 +112,7 @@ def build_model_run_spec(session: Session, run_id: int) -> MlflowRunSpec:
     run = session.get_one(Run, run_id)
     model, stored = session.get_one(Model, run.model_id), session.get_one(Benchmark, run.benchmark_id)
     benchmark = benchmark_label(stored.name, stored.revision)
-    columns = sorted(_columns(session, run), key=lambda column: (-column.n, column.metric))
+    columns = sorted(_columns(session, run), key=lambda column: (not column.is_default, -column.n, column.metric))
     every: dict[str, float] = {}
     for part in [*(column.overall for column in columns), *(column.by_task for column in columns)]:
         every |= part
@@ -124,10 +128,11 @@ def build_model_run_spec(session: Session, run_id: int) -> MlflowRunSpec:
         kind="run",
         ref_id=run_id,
         version=versions[run_id],
-        experiment=f"suffrage/runs/{benchmark}",
+        experiment=f"{RUNS_EXPERIMENT}{benchmark}",
         about_experiment=f"Models on {benchmark}: mean, number of scores, coverage, and the mean of each task.",
         primary_metric=metric_names[primary.metric] if primary else "",
         higher_is_better=primary.higher_is_better if primary else True,
+        n_models=_count_runs(session, run.benchmark_id),
         run_name=" ".join(
             part
             for part in (model.name, run.condition if run.condition != "full" else "", run.variant, run.label)
@@ -139,12 +144,21 @@ def build_model_run_spec(session: Session, run_id: int) -> MlflowRunSpec:
         metrics={metric_names[name]: value for name, value in metrics.items()},
         tags=tags,
         description=f"**{model.name}** on {benchmark}: {run.n_scores:,} scores. Run {run_id} of the store.",
+        page=f"/run/{run_id}",
+        experiment_page=f"/benchmark/{run.benchmark_id}",
         files=build_names_file(metric_names | parameter_names)
         | ({"settings.json": json.dumps(settings, indent=2, sort_keys=True).encode()} if settings else {}),
     )
 
 
+def _count_runs(session: Session, benchmark_id: int) -> int:
+    run = tables.run.c
+    of_benchmark = (run.benchmark_id == benchmark_id, run.status == "complete")
+    return session.scalar(sa.select(sa.func.count(run.id)).where(*of_benchmark)) or 0
+
+
 def _columns(session: Session, run: Run) -> list[_Column]:
+    default = session.get_one(Benchmark, run.benchmark_id).default_metric_id
     prompt, score, task, task_score = tables.prompt, tables.score, tables.task, tables.task_score
     of_benchmark = task.c.benchmark_id == run.benchmark_id
     n_prompts = session.scalar(
@@ -184,6 +198,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
                 _Column(
                     metric=metric.name,
                     higher_is_better=metric.higher_is_better,
+                    is_default=metric.id == default,
                     n_expected=(n_prompts or 0) if fine else task_counts[metric.id],
                     tasks=tasks,
                 )

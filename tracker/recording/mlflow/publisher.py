@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tracker.database import known_versions
+from tracker.recording.mlflow import chart_view
+from tracker.recording.mlflow.links import add_links, format_links, page_address
 from tracker.recording.mlflow.run_spec import (
     MAX_PARAMETER_LENGTH,
     MAX_TAG_LENGTH,
@@ -28,6 +30,9 @@ MAX_SEPARATE_QUERIES = 30
 """Up to this number, MLflow runs are searched one by one; beyond it, by one search for the whole store."""
 
 CONTENT_TAG = "suffrage.content"
+DESCRIPTION_TAG = "mlflow.note.content"
+PRIMARY_METRIC = "mlflow.experiment.primaryMetric.name"
+HIGHER_IS_BETTER = "mlflow.experiment.primaryMetric.greaterIsBetter"
 
 
 class MlflowPublisher:
@@ -77,18 +82,18 @@ class MlflowPublisher:
         """Create the MLflow run of a spec; its status is set last and marks it as complete."""
         from mlflow.entities import Metric, Param
 
-        ended = _milliseconds(spec.ended)
+        ended, experiment_id = _milliseconds(spec.ended), self._experiment(spec)
         tags = dict(spec.tags) | {
             f"suffrage.{spec.kind}_id": str(spec.ref_id),
             "suffrage.database_id": self.database_id,
             CONTENT_TAG: spec.version,
             "suffrage.publisher": f"suffrage {__version__}",
             "suffrage.schema": known_versions()[-1],
-            "mlflow.note.content": spec.description,
+            DESCRIPTION_TAG: self._describe(spec, experiment_id),
             "mlflow.source.name": "suffrage",
         }
         run_id: str = self.client.create_run(
-            self._experiment(spec),
+            experiment_id,
             start_time=_milliseconds(spec.started),
             run_name=ascii_name(spec.run_name),
             tags={name: truncate(value, MAX_TAG_LENGTH) for name, value in tags.items()},
@@ -115,7 +120,7 @@ class MlflowPublisher:
             self.client.delete_tag(run_id, STALE_TAG)
         for name, value in (
             *((name, value) for name, value in spec.tags.items() if name == STALE_TAG),
-            ("mlflow.note.content", spec.description),
+            (DESCRIPTION_TAG, self._describe(spec, mlflow_run.info.experiment_id)),
             (CONTENT_TAG, spec.version),
         ):
             self.client.set_tag(run_id, name, truncate(value, MAX_TAG_LENGTH))
@@ -137,33 +142,51 @@ class MlflowPublisher:
             if is_active(run):
                 self.client.delete_run(run.info.run_id)
 
+    def _describe(self, spec: MlflowRunSpec, experiment_id: str) -> str:
+        """Return the description of an MLflow run, with links."""
+        chart = chart_view.chart_path(experiment_id) if spec.primary_metric else ""
+        name = f"{spec.kind.capitalize()} {spec.ref_id} in `suffrage serve`"
+        return add_links(spec.description, [(name, page_address(spec.page)), ("All models by mean", chart)])
+
     def _experiment(self, spec: MlflowRunSpec) -> str:
         if spec.experiment not in self.experiments:
             self.experiments[spec.experiment] = self._find_or_make(spec)
         return self.experiments[spec.experiment]
 
     def _find_or_make(self, spec: MlflowRunSpec) -> str:
+        """Return the key of the experiment; its view follows the number of models."""
+        experiment = self.client.get_experiment_by_name(spec.experiment) or self._make_experiment(spec)
+        key = str(experiment.experiment_id)
+        if experiment.lifecycle_stage != "active":
+            self.client.restore_experiment(key)
+        metric = experiment.tags.get(PRIMARY_METRIC) or spec.primary_metric
+        if metric and spec.primary_metric:
+            is_higher = experiment.tags.get(HIGHER_IS_BETTER, str(spec.higher_is_better)) == "True"
+            view = chart_view.build_view(metric, spec.n_models, higher_is_better=is_higher)
+            if experiment.tags.get(chart_view.TAG) != view:
+                self.client.set_experiment_tag(key, chart_view.TAG, view)
+        return key
+
+    def _make_experiment(self, spec: MlflowRunSpec) -> Any:
         from mlflow.exceptions import MlflowException
 
-        experiment = self.client.get_experiment_by_name(spec.experiment)
-        if experiment is None:
-            tags = {
-                "mlflow.note.content": spec.about_experiment,
-                "mlflow.experimentKind": "custom_model_development",
-            }
-            if spec.primary_metric:
-                tags["mlflow.experiment.primaryMetric.name"] = spec.primary_metric
-                tags["mlflow.experiment.primaryMetric.greaterIsBetter"] = str(spec.higher_is_better)
-            where = self.store.artifacts and self.store.artifacts.as_uri()
-            try:
-                return str(self.client.create_experiment(spec.experiment, artifact_location=where, tags=tags))
-            except MlflowException:  # another store's publisher may have been faster
-                experiment = self.client.get_experiment_by_name(spec.experiment)
-                if experiment is None:
-                    raise
-        if experiment.lifecycle_stage != "active":
-            self.client.restore_experiment(experiment.experiment_id)
-        return str(experiment.experiment_id)
+        tags = {DESCRIPTION_TAG: spec.about_experiment, "mlflow.experimentKind": "custom_model_development"}
+        if spec.primary_metric:
+            tags |= {PRIMARY_METRIC: spec.primary_metric, HIGHER_IS_BETTER: str(spec.higher_is_better)}
+        where = self.store.artifacts and self.store.artifacts.as_uri()
+        try:
+            key = str(self.client.create_experiment(spec.experiment, artifact_location=where, tags=tags))
+        except MlflowException:  # another store's publisher may have been faster
+            experiment = self.client.get_experiment_by_name(spec.experiment)
+            if experiment is None:
+                raise
+            return experiment
+        chart = chart_view.chart_path(key) if spec.primary_metric else ""
+        links = [("All models by mean", chart), ("Benchmark in `suffrage serve`", page_address(spec.experiment_page))]
+        # First, because MLflow shows one line until the reader asks for more.
+        description = " ".join(filter(None, [format_links(links), spec.about_experiment]))
+        self.client.set_experiment_tag(key, DESCRIPTION_TAG, description)
+        return self.client.get_experiment(key)
 
 
 def is_finished(run: Any) -> bool:

@@ -18,9 +18,10 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import NotFoundError
 from tracker.queries.sql import tables
+from tracker.recording.mlflow.chart_view import TAG, chart_path
 from tracker.recording.mlflow.client import open_client
 from tracker.recording.mlflow.finding_spec import build_finding_spec, finding_versions
-from tracker.recording.mlflow.model_run_spec import build_model_run_spec, run_versions
+from tracker.recording.mlflow.model_run_spec import RUNS_EXPERIMENT, build_model_run_spec, run_versions
 from tracker.recording.mlflow.publications import (
     current_versions,
     forget_runs,
@@ -31,7 +32,7 @@ from tracker.recording.mlflow.publications import (
 from tracker.recording.mlflow.publish_lock import lock_publishing
 from tracker.recording.mlflow.publisher import MlflowPublisher, is_active, is_finished, version_shown
 from tracker.recording.mlflow.run_spec import STALE_MARK, Kind, MlflowRunSpec
-from tracker.recording.mlflow.tracking_store import MlflowStore, mlflow_store
+from tracker.recording.mlflow.tracking_store import mlflow_store
 
 Progress = Callable[[int, int], None]
 Versions = dict[tuple[Kind, int], str]
@@ -147,15 +148,23 @@ def publish_report(engine: sa.Engine, spec: MlflowRunSpec, tracking_uri: str) ->
         return publisher.find_finished_run(spec) or publisher.create(spec)
 
 
-def prepare_store(tracking_uri: str) -> MlflowStore:
-    """Create MLflow's store if there is none yet.
+def list_charts(tracking_uri: str) -> dict[str, str]:
+    """Return the chart of each benchmark's models within MLflow's interface, the last updated benchmark first.
+
+    Creates MLflow's store if there is none yet.
 
     Raises:
         PublishingError: MLflow cannot be reached or used.
     """
-    store = mlflow_store(tracking_uri)
-    with open_client(store):
-        return store
+    with open_client(mlflow_store(tracking_uri)) as client:
+        experiments = client.search_experiments(
+            filter_string=f"name LIKE '{RUNS_EXPERIMENT}%'", order_by=["last_update_time DESC"]
+        )
+        return {
+            experiment.name.removeprefix(RUNS_EXPERIMENT): chart_path(experiment.experiment_id)
+            for experiment in experiments
+            if TAG in experiment.tags
+        }
 
 
 def mlflow_version(tracking_uri: str) -> str:

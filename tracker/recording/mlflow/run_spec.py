@@ -39,12 +39,15 @@ class MlflowRunSpec:
         about_experiment: description of the experiment.
         primary_metric: the metric by which the experiment's runs are compared first; '' without one.
         higher_is_better: whether larger values of it are better.
+        n_models: number of runs that the experiment should have.
         run_name: display name.
         started, ended: times of the item itself.
         parameters: by name.
         metrics: finite numbers by name; at most about fifty.
         tags: by name.
         description: in Markdown.
+        page: path of its page in `suffrage serve`; '' without one.
+        experiment_page: that of the experiment's benchmark; '' without one.
         files: contents by path.
     """
 
@@ -55,6 +58,7 @@ class MlflowRunSpec:
     about_experiment: str
     primary_metric: str = ""
     higher_is_better: bool = True
+    n_models: int = 0
     run_name: str
     started: datetime
     ended: datetime
@@ -62,6 +66,8 @@ class MlflowRunSpec:
     metrics: Mapping[str, float]
     tags: Mapping[str, str]
     description: str
+    page: str = ""
+    experiment_page: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
