@@ -36,13 +36,13 @@ def draw_effects(finding: MixedModel) -> Figure:
     n = len(order)
     figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
     axes = figure.subplots()
-    rows, z = np.arange(n), finding.reach
+    rows = np.arange(n)
     axes.axvline(0, color=FAINT, linewidth=0.8)
     if elsewhere is not None:
-        low, high = elsewhere.effect - z * elsewhere.stderr, elsewhere.effect + z * elsewhere.stderr
+        low, high = elsewhere.intervals(finding.level)
         label = f"other tasks like these ({finding.level:.0%})"
         axes.hlines(rows, low[order], high[order], color=DRAWN, linewidth=4 if n <= 40 else 2.5, label=label)
-    low, high = on_these.effect - z * on_these.stderr, on_these.effect + z * on_these.stderr
+    low, high = on_these.intervals(finding.level)
     axes.hlines(rows, low[order], high[order], color=INK, linewidth=1.2, label=f"these tasks ({finding.level:.0%})")
     axes.plot(on_these.effect[order], rows, "o", markersize=5 if n <= 40 else 3, color=OBSERVED, label="effect")
     axes.set_yticks(rows, shorten([finding.models[column] for column in order]), fontsize=label_font_size(n))

@@ -36,7 +36,6 @@ from tracker.queries.selection import MIN_COVERAGE
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.grouping import group_rows
 from tracker.statistics.rank_intervals import rank_spans
-from tracker.statistics.student_t import t_quantile
 
 METRIC_NAMES = tuple(name.replace(":", "_") for name in COMPONENTS)
 UNCLUSTERED = "there are no clustered errors of the first model"
@@ -62,8 +61,8 @@ class MixedModel(Finding):
         coded: covariates.
         tests: of the covariates.
         higher_is_better: of the scores.
-        clustered_ranks: rank interval of the first model on other tasks as on the leaderboard, with each pair's spread
-            over tasks estimated from that pair alone; None with one task, or if the leaderboard does not rank it.
+        clustered_ranks: rank interval of the first model on other tasks as on the leaderboard, where each prompt counts
+            the same; None with one task, or if the leaderboard does not rank it.
     """
 
     models: tuple[str, ...]
@@ -88,11 +87,6 @@ class MixedModel(Finding):
             return False
         first, ranks = self.on_tasks.first, self.other_tasks
         return (int(ranks.rank_low[first]), int(ranks.rank_high[first])) != self.clustered_ranks
-
-    @property
-    def reach(self) -> float:
-        """How many standard errors an interval of an effect reaches to either side."""
-        return float(t_quantile(self.level, min(self.fit.error_degrees, 1e12)))
 
     @property
     def inactive_reasons(self) -> Mapping[str, str]:

@@ -105,13 +105,13 @@ def _describe_tests(finding: MixedModel) -> str:
 
 def _list_caveats(finding: MixedModel) -> Iterator[str]:
     if finding.fit.response == "logistic":
-        yield "The likelihood and all errors are Laplace's approximation, with variances at their estimates."
+        yield "The likelihood is Laplace's approximation. Errors on these tasks assume known variances."
     else:
-        yield "Errors assume normal effects and one residual variance, and take variances at their estimates."
+        yield "Errors on these tasks assume normal effects and one residual variance, and known variances."
     if finding.differs_from_clustered:
         yield (
-            "On other tasks, the mixed model assumes one variance of model × task for all models; the leaderboard "
-            "estimates the spread over tasks of each pair from that pair alone."
+            "On other tasks, the mixed model counts tasks about equally and pools variances of pairs that agree; the "
+            "leaderboard counts prompts equally and takes each pair alone."
         )
     raw = finding.completed if finding.higher_is_better else -finding.completed
     leaders = list_leaders(finding.on_tasks.rank, finding.models)

@@ -17,13 +17,13 @@ from tracker.recording.finding import RankedModels
 def list_rankings(finding: MixedModel) -> RankedModels:
     """The models with their effects on these tasks, ranks and intervals."""
     effects = finding.on_tasks
-    reach = finding.reach * effects.stderr
+    low, high = effects.intervals(finding.level)
     return RankedModels(
         models=finding.models,
         score=effects.effect,
         rank=effects.rank,
-        low=effects.effect - reach,
-        high=effects.effect + reach,
+        low=low,
+        high=high,
         rank_low=effects.rank_low.astype(np.float64),
         rank_high=effects.rank_high.astype(np.float64),
     )
@@ -60,7 +60,8 @@ def list_models(finding: MixedModel, Q: NDArray[np.float64]) -> pa.Table:
     """
     on_these, elsewhere = finding.on_tasks, finding.other_tasks or finding.on_tasks
     order = np.argsort(on_these.rank, kind="stable")
-    reach = finding.reach * on_these.stderr
+    low, high = on_these.intervals(finding.level)
+    other_low, other_high = elsewhere.intervals(finding.level)
     return pa.table(
         {
             "model": pa.array([finding.models[column] for column in order], pa.string()),
@@ -69,10 +70,12 @@ def list_models(finding: MixedModel, Q: NDArray[np.float64]) -> pa.Table:
             "rank_high": on_these.rank_high[order],
             "effect": on_these.effect[order],
             "stderr": on_these.stderr[order],
-            "low": (on_these.effect - reach)[order],
-            "high": (on_these.effect + reach)[order],
+            "low": low[order],
+            "high": high[order],
             "other_tasks_effect": elsewhere.effect[order],
             "other_tasks_stderr": elsewhere.stderr[order],
+            "other_tasks_low": other_low[order],
+            "other_tasks_high": other_high[order],
             "other_tasks_rank_low": elsewhere.rank_low[order],
             "other_tasks_rank_high": elsewhere.rank_high[order],
             "n_scores": (~np.isnan(Q)).sum(axis=0)[order],

@@ -62,7 +62,7 @@ class TestRanks:
         ends = metrics["other_tasks.clustered.rank_low"], metrics["other_tasks.clustered.rank_high"]
         assert ends == (low[0], high[0]) == (1, 3)
         assert report.summary.headline.endswith("on other tasks like these (ranks 1–3 on the leaderboard).")
-        assert any("one variance of model × task" in caveat for caveat in report.summary.caveats)
+        assert any("counts prompts equally" in caveat for caveat in report.summary.caveats)
         same = requested(np.column_stack([REAL[:, 0] + 50, REAL[:, 2]]))
         assert same.summary.headline.endswith("rank 1 on other tasks like these.")
 

@@ -1,7 +1,8 @@
 """Effects of models, tasks and prompts that a fitted mixed model implies, with errors and ranks.
 
-All errors are those of the joint normal distribution of the effects given the scores, with the variances at their
-estimates. They are exact for a linear model with known variances, and an approximation otherwise.
+Errors are those of the joint normal distribution of the effects given the scores, with the variances at their
+estimates. They are exact for a linear model with known variances, and an approximation otherwise. On other tasks,
+errors come from the spread of the models over tasks instead, see `compare_on_other_tasks`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from scipy.special import expit, stdtr
 
 from analyses.numerics.mixed.elimination import MODEL_TASK, PROMPT, TASK, sum_by_component
 from analyses.numerics.mixed.fit import MixedFit
+from analyses.numerics.mixed.pair_comparisons import PairComparisons, compare_on_other_tasks
 from tracker.statistics.multiple_testing import holm_values
 from tracker.statistics.ranking import mean_ranks
+from tracker.statistics.student_t import t_quantile
 
 QUADRATURE_NODES = 40
+NORMAL_DEGREES = 1e12
+"""Degrees of freedom from which on Student's t is taken as normal."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +32,7 @@ class ModelEffects:
     Attributes:
         effect: ``(k,)`` in the unit of the scores, or in logits.
         stderr: ``(k,)`` standard errors.
+        degrees: ``(k,)`` their degrees of freedom; infinite for the normal distribution.
         cov: ``(k, k)`` covariance of the models' levels, before the average is subtracted; infinite beyond float64.
         rank: ``(k,)`` 1 is best.
         rank_low, rank_high: ``(k,)`` ranks that differences of pairs allow, all together; by Holm.
@@ -35,6 +41,7 @@ class ModelEffects:
 
     effect: NDArray[np.float64]
     stderr: NDArray[np.float64]
+    degrees: NDArray[np.float64]
     cov: NDArray[np.float64]
     rank: NDArray[np.float64]
     rank_low: NDArray[np.int64]
@@ -45,6 +52,15 @@ class ModelEffects:
     def first(self) -> int:
         """The first column with the best rank."""
         return int(np.argmin(self.rank))
+
+    def intervals(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of an interval of each effect.
+
+        Args:
+            level: in (0, 1).
+        """
+        reach = t_quantile(level, np.minimum(self.degrees, NORMAL_DEGREES)) * self.stderr
+        return self.effect - reach, self.effect + reach
 
 
 def effects_on_tasks(
@@ -73,27 +89,64 @@ def effects_on_tasks(
     cov = (fit.error_scale / fit.scale) ** 2 * (reach @ equations.cov @ reach.T + within)
     cov += moves.T @ fit.sensitivity.log_cov @ moves
     centering = np.eye(k) - 1 / k
-    stderr = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centering, cov, centering), 0.0))
+    variance = np.maximum(np.einsum("ij,jk,ik->i", centering, cov, centering), 0.0)
+    degrees = np.full(k, fit.error_degrees)
     rank = mean_ranks(value, higher_is_better=higher_is_better)
     merit = value if higher_is_better else -value
-    holm = adjust_differences(merit, cov, fit.error_degrees)
-    better = (holm <= 1 - level) & (merit[:, None] > merit)
+    ahead = merit[:, None] > merit
+    if weights is None:
+        pairs = compare_on_other_tasks(fit)
+        pvalues = pairs.pvalues
+        ahead &= (pairs.difference if higher_is_better else -pairs.difference) > 0
+        variance, degrees = _spread_over_tasks(pairs, cov, variance, degrees)
+    else:
+        pvalues = difference_pvalues(merit, cov, fit.error_degrees)
+    holm = adjust_pairs(pvalues)
+    better = (holm <= 1 - level) & ahead
     first = np.flatnonzero(rank == rank.min())
     with np.errstate(over="ignore", invalid="ignore"):
         covariance = cov * fit.scale * fit.scale
     return ModelEffects(
         effect=fit.scale * (value - value.mean()),
-        stderr=fit.scale * stderr,
+        stderr=fit.scale * np.sqrt(variance),
+        degrees=degrees,
         cov=covariance,
         rank=rank,
         rank_low=1 + better.sum(axis=0),
         rank_high=k - better.sum(axis=1),
-        first_holm=1.0 if len(first) > 1 else float(np.delete(holm[first[0]], first).max(initial=0.0)),
+        first_holm=1.0 if len(first) > 1 else _adjusted_first(holm, ahead, int(first[0])),
     )
 
 
-def adjust_differences(value: NDArray[np.float64], cov: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:
-    """Return ``(k, k)`` two-sided p-values of the differences of all pairs, adjusted by Holm; 1 on the diagonal.
+def _adjusted_first(holm: NDArray[np.float64], ahead: NDArray[np.bool_], first: int) -> float:
+    """Return the largest adjusted p-value of the first model against another."""
+    return float(np.delete(np.where(ahead[first], holm[first], 1.0), first).max(initial=0.0))
+
+
+def _spread_over_tasks(
+    pairs: PairComparisons, cov: NDArray[np.float64], variance: NDArray[np.float64], degrees: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return variances of the effects relative to the average model, and their degrees of freedom, from pairs.
+
+    With v of all pairs, i = j included, the variance of model i minus the average is the mean of v over j minus half
+    the mean of v over all pairs, whatever the covariance of the models.
+
+    Args:
+        pairs: of models on other tasks.
+        cov: ``(k, k)`` covariance by the mixed model, for pairs without a variance.
+        variance, degrees: ``(k,)`` by the mixed model, where pairs have none.
+    """
+    of_pairs = np.diagonal(cov)[:, None] + np.diagonal(cov) - 2 * cov
+    of_pairs = np.where(np.isnan(pairs.variance), of_pairs, pairs.variance)
+    np.fill_diagonal(of_pairs, 0.0)
+    from_pairs = of_pairs.mean(axis=1) - of_pairs.mean() / 2
+    known = (pairs.degrees > 0).any(axis=1) & (from_pairs > 0)
+    fewest = np.where(pairs.degrees > 0, pairs.degrees, np.inf).min(axis=1)
+    return np.where(known, from_pairs, variance), np.where(known, fewest, degrees)
+
+
+def difference_pvalues(value: NDArray[np.float64], cov: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:
+    """Return ``(k, k)`` two-sided p-values of the differences of all pairs.
 
     Args:
         value: ``(k,)`` values.
@@ -105,9 +158,13 @@ def adjust_differences(value: NDArray[np.float64], cov: NDArray[np.float64], deg
     floor = 1e-12 * float(np.abs(np.diagonal(cov)).max(initial=0.0))
     known = variance > floor
     z = np.divide(difference, np.sqrt(np.where(known, variance, 1.0)), out=np.zeros_like(difference), where=known)
-    pvalues = 2 * stdtr(degrees, -np.abs(z))
-    i, j = np.triu_indices(len(value), 1)
-    holm = np.ones_like(cov)
+    return np.asarray(2 * stdtr(degrees, -np.abs(z)))
+
+
+def adjust_pairs(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``(k, k)`` symmetric p-values adjusted by Holm for all pairs; 1 on the diagonal."""
+    i, j = np.triu_indices(len(pvalues), 1)
+    holm = np.ones_like(pvalues)
     holm[i, j] = holm[j, i] = holm_values(pvalues[i, j])
     return holm
 
@@ -135,7 +192,7 @@ def task_effects(fit: MixedFit) -> TaskEffects:
     """Return the effects of tasks, and of models within tasks."""
     design, equations = fit.design, fit.equations
     k = design.n_models
-    by_component = sum_by_component(design, weighted_residual(fit))
+    by_component = sum_by_component(design, fit.weighted_residual)
     variance = equations.sd**2
     deviation = fit.scale * variance[MODEL_TASK] * by_component[MODEL_TASK].reshape(-1, k)
     B = equations.B
@@ -159,14 +216,6 @@ def _means(fit: MixedFit, counts: NDArray[np.float64]) -> NDArray[np.float64]:
     design = fit.design
     blank = np.full(counts.shape, np.nan)
     return np.asarray(np.divide(design.sum_by_task(design.Y), counts, out=blank, where=counts > 0))
-
-
-def weighted_residual(fit: MixedFit) -> NDArray[np.float64]:
-    """Return the residual of each cell times its weight, in the unit of the fit."""
-    design = fit.design
-    if fit.response == "logistic":
-        return design.observed * (design.Y - fit.predicted)
-    return design.observed * ((design.Y - fit.center) / fit.scale - fit.solution.eta)
 
 
 def expected_scores(fit: MixedFit, level: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -24,6 +24,9 @@ from analyses.numerics.mixed.design import COMPONENTS, CrossedDesign
 
 MODEL, FAMILY, TASK, MODEL_TASK, PROMPT = range(len(COMPONENTS))
 
+NO_INFORMATION = 1e-12
+"""Information of a task on a model, relative to the largest, up to which it is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
@@ -176,11 +179,7 @@ def solve(equations: Elimination, r: NDArray[np.float64]) -> Solution:
         r: ``(n, k)`` weight times working response of each cell; 0 where the score is missing.
     """
     design, k = equations.design, equations.design.n_models
-    variance, omega = float(equations.sd[PROMPT] ** 2), equations.omega
-    row_sums = r.sum(axis=1)
-    b = np.empty((design.n_tasks, equations.A.shape[1]))
-    b[:, :k] = design.sum_by_task(r - equations.w * (variance * omega * row_sums)[:, None])
-    b[:, k:] = design.sum_by_task((omega * row_sums)[:, None] * design.W)
+    b = _sum_tasks(equations, r)
     A, P = equations.A, equations.P
     within = np.einsum("tij,tj->ti", P, b[:, :k])
     c = (b - np.einsum("tij,tj->ti", A[:, :, :k], within)).sum(axis=0)
@@ -193,8 +192,47 @@ def solve(equations: Elimination, r: NDArray[np.float64]) -> Solution:
     sizes = np.diff(design.starts)
     level = np.repeat(phi[:k] + h, sizes, axis=0)
     shift = design.W @ phi[k:]
-    u = variance * omega * (row_sums - (equations.w * (level + shift[:, None])).sum(axis=1))
+    left_over = r.sum(axis=1) - (equations.w * (level + shift[:, None])).sum(axis=1)
+    u = float(equations.sd[PROMPT] ** 2) * equations.omega * left_over
     return Solution(phi, fixed, h, u, level + (shift + u)[:, None])
+
+
+def _sum_tasks(equations: Elimination, r: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``(n_tasks, k + r)``, the right-hand side of each task, its prompts eliminated."""
+    design, k, omega = equations.design, equations.design.n_models, equations.omega
+    variance, row_sums = float(equations.sd[PROMPT] ** 2), r.sum(axis=1)
+    b = np.empty((design.n_tasks, equations.A.shape[1]))
+    b[:, :k] = design.sum_by_task(r - equations.w * (variance * omega * row_sums)[:, None])
+    b[:, k:] = design.sum_by_task((omega * row_sums)[:, None] * design.W)
+    return b
+
+
+def solve_tasks(
+    equations: Elimination, r: NDArray[np.float64], coefficients: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the level of each model on each task from the task's scores alone, without shrinkage.
+
+    Args:
+        equations: from `eliminate`.
+        r: ``(n, k)`` as for `solve`.
+        coefficients: ``(r,)`` of the covariates of prompts.
+
+    Returns:
+        ``(n_tasks, k)`` levels, NaN without a score; ``(n_tasks, k, k)`` their covariances given the true levels.
+    """
+    k = equations.design.n_models
+    A = equations.A[:, :k, :k].copy()
+    b = _sum_tasks(equations, r)[:, :k] - equations.A[:, :k, k:] @ coefficients
+    diagonal = np.arange(k)
+    information = A[:, diagonal, diagonal]
+    unknown = information <= NO_INFORMATION * information.max()
+    A[unknown] = 0.0
+    np.swapaxes(A, 1, 2)[unknown] = 0.0
+    A[:, diagonal, diagonal] += unknown
+    covariances = np.asarray(np.linalg.inv(A), dtype=np.float64)
+    levels = np.einsum("tij,tj->ti", covariances, np.where(unknown, 0.0, b))
+    levels[unknown] = np.nan
+    return levels, covariances
 
 
 def sum_by_component(design: CrossedDesign, r: NDArray[np.float64]) -> list[NDArray[np.float64]]:

@@ -109,6 +109,14 @@ class MixedFit:
         return np.asarray(expit(self.eta)) if self.response == "logistic" else self.eta
 
     @property
+    def weighted_residual(self) -> NDArray[np.float64]:
+        """``(n, k)`` residual of each cell times its weight, in units of ``scale``."""
+        design = self.design
+        if self.response == "logistic":
+            return design.observed * (design.Y - self.predicted)
+        return design.observed * ((design.Y - self.center) / self.scale - self.solution.eta)
+
+    @property
     def error_degrees(self) -> float:
         """Degrees of freedom of the residual variance behind errors of effects; infinite for ``logistic``."""
         if self.response == "logistic":

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.mixed.effects import weighted_residual
 from analyses.numerics.mixed.elimination import FAMILY, MODEL, eliminate, solve
 from analyses.numerics.mixed.fit import MixedFit
 from tracker.statistics.student_t import t_quantile
@@ -67,7 +66,7 @@ def estimate_model_effects(fit: MixedFit) -> tuple[NDArray[np.float64], NDArray[
     between = float(sd[MODEL] ** 2)
     sd[[MODEL, FAMILY]] = 0.0
     equations = eliminate(replace(fit.design, X=np.eye(k)), fit.equations.w, sd)
-    effects = solve(equations, equations.w * fit.solution.eta + weighted_residual(fit)).fixed[:k]
+    effects = solve(equations, equations.w * fit.solution.eta + fit.weighted_residual).fixed[:k]
     centering = np.eye(k) - 1 / k
     spread = np.einsum("ij,jk,ik->i", centering, equations.fixed_cov[:k, :k], centering)
     return effects, between + np.maximum(spread, 0.0)

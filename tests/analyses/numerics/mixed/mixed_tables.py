@@ -25,24 +25,28 @@ class SimulatedTable:
 def draw_table(
     seed: int,
     shape: tuple[int, int, int] = (24, 5, 4),
-    sd: tuple[float, ...] = (0.6, 0.4, 0.3, 0.8, 1.0),
+    sd: tuple[float | NDArray[np.float64], ...] = (0.6, 0.4, 0.3, 0.8, 1.0),
     *,
     missing: float = 0.0,
     binary: bool = False,
+    model: NDArray[np.float64] | None = None,
 ) -> SimulatedTable:
     """Draw scores of n prompts and k models in some tasks.
 
     Args:
         seed: of the draws.
         shape: prompts, models, tasks.
-        sd: of models, tasks, models within tasks, prompts and the residual (logistic for ``binary``).
+        sd: of models, tasks, models within tasks (of each model, or of all), prompts and the residual (logistic for
+            ``binary``).
         missing: share of cells without a score.
         binary: whether scores are 0 and 1.
+        model: ``(k,)`` effects of the models; None draws them.
     """
     rng = np.random.default_rng(seed)
     n, k, n_tasks = shape
     tasks = np.sort(np.arange(n) % n_tasks)
-    model = rng.normal(0, sd[0], k)
+    if model is None:
+        model = rng.normal(0, sd[0], k)
     level = model + rng.normal(0, sd[2], (n_tasks, k))
     shift = rng.normal(0, sd[1], n_tasks)[tasks] + rng.normal(0, sd[3], n)
     Q = level[tasks] + shift[:, None]

@@ -9,14 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mixed_tables import draw_table
-from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
 from analyses.mixed_model.covariates import FAMILY, FEW_SHOT, LENGTH, CodedCovariates, check_covariates
 from analyses.numerics.mixed.design import build_design
-from analyses.numerics.mixed.effects import effects_on_tasks
+from analyses.numerics.mixed.effects import adjust_pairs, difference_pvalues, effects_on_tasks
 from analyses.numerics.mixed.gaussian import fit_gaussian
 from analyses.numerics.mixed.laplace import fit_logistic
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.rank_intervals import rank_spans
 
 N_TABLES = 2000
 
@@ -37,8 +38,8 @@ class CoverageCounts:
 
     def add(self, place: str, result, truth: np.ndarray) -> None:
         truth = truth - truth.mean()
-        reach = norm.ppf(0.975) * result.stderr
-        self.effects[place].append(float((np.abs(truth - result.effect) <= reach).mean()))
+        low, high = result.intervals(0.95)
+        self.effects[place].append(float(((low <= truth) & (truth <= high)).mean()))
         rank = 1 + (truth[:, None] < truth).sum(axis=1)
         self.ranks[place].append(bool(((result.rank_low <= rank) & (rank <= result.rank_high)).all()))
 
@@ -64,6 +65,52 @@ def test_intervals_of_effects_hold_on_500_tables(shape, binary):
     for effects, ranks in figures.values():
         assert effects >= 0.92
         assert ranks >= 0.945
+
+
+SPREADS = {
+    ".4 for all": np.full(8, 0.4),
+    ".8 for two, .1 for six": np.array([0.8, 0.8, *[0.1] * 6]),
+    "1 for one, .1 for seven": np.array([1.0, *[0.1] * 7]),
+}
+"""Standard deviation of model × task of each model."""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SPREADS)
+@pytest.mark.parametrize(
+    ("shape", "missing", "binary"),
+    [((140, 8, 14), 0.0, False), ((60, 8, 6), 0.1, False), ((60, 8, 4), 0.1, False), ((280, 8, 14), 0.0, True)],
+)
+def test_ranks_on_other_tasks_hold_whatever_the_spread_of_each_model_over_tasks(shape, missing, binary, name, capsys):
+    """Eight models in pairs of equal ones: a wrong rank interval is one that a false difference has shortened."""
+    n_tables, model, deviation = 600, np.repeat(np.arange(4.0), 2), SPREADS[name]
+    true_low, true_high = 1 + (model > model[:, None]).sum(axis=1), 8 - (model < model[:, None]).sum(axis=1)
+    wrong, on_leaderboard, hold, width = [], [], [], np.zeros(2)
+    with_one_variance, is_worse = [], model[:, None] <= model
+    for seed in range(n_tables):
+        table = draw_table(seed, shape, (0.0, 0.4, deviation, 0.8, 1.0), missing=missing, binary=binary, model=model)
+        fit = (fit_logistic if binary else fit_gaussian)(build_design(table.Q, table.tasks))
+        result = effects_on_tasks(fit, None, higher_is_better=True, level=0.95)
+        wrong.append(bool(((result.rank_low > true_low) | (result.rank_high < true_high)).any()))
+        width += (result.rank_high - result.rank_low + 1).mean() / n_tables, 0
+        holm = adjust_pairs(difference_pvalues(result.effect, result.cov, fit.error_degrees))
+        with_one_variance.append(bool(((holm <= 0.05) & is_worse & (result.effect[:, None] > result.effect)).any()))
+        low, high = result.intervals(0.95)
+        hold.append((low <= model - model.mean()) & (model - model.mean() <= high))
+        if not missing:
+            low, high = rank_spans(table.Q, group_rows(table.tasks.astype(str)))
+            on_leaderboard.append(bool(((low > true_low) | (high < true_high)).any()))
+            width[1] += (high - low + 1).mean() / n_tables
+    with capsys.disabled():
+        n, k, n_tasks = shape
+        beside = f"; leaderboard {np.mean(on_leaderboard):.1%} ({width[1]:.1f})" if on_leaderboard else ""
+        print(
+            f"\n{'logistic' if binary else 'gaussian'} {n} x {k}, {n_tasks} tasks, {name}: tables with a wrong rank "
+            f"{np.mean(wrong):.1%} (mean width {width[0]:.1f}){beside}; with one variance for all models "
+            f"{np.mean(with_one_variance):.1%}; coverage of effects {np.mean(hold):.1%}, "
+            f"of the first model's {np.mean(hold, axis=0)[0]:.1%}"
+        )
+    assert np.mean(wrong) <= 0.055
 
 
 def level_of_tests(
