@@ -59,7 +59,7 @@ def _describe_spread(pooled: PooledDifference) -> Iterator[str]:
         f"benchmark the difference lies between {pooled.predicted_low:.4f} and {pooled.predicted_high:.4f}."
     )
     yield (
-        f"Random effects with the error of Hartung and Knapp, benchmarks weighted equally. Weighted by precision, the "
+        f"Random effects, benchmarks weighted equally; Student's t under their errors. Weighted by precision, the "
         f"difference is {pooled.weighted_mean:.4f} ({LEVEL:.0%} interval {pooled.weighted_low:.4f} to "
         f"{pooled.weighted_high:.4f}, which can be too narrow)."
     )
