@@ -21,12 +21,25 @@ from tracker.errors import DatabaseError, NotFoundError, SelectionError, Suffrag
 from tracker.web.access import Access, AccessControl
 from tracker.web.background import BackgroundTasks
 from tracker.web.page import FORMATS, Page
-from tracker.web.pages import benchmarks, compare, findings, home, models, prompts, sql_console
-from tracker.web.query import Query
+from tracker.web.pages import (
+    benchmarks,
+    compare,
+    findings,
+    history,
+    home,
+    models,
+    prompts,
+    runs,
+    selections,
+    sql_console,
+    tasks,
+    verdicts,
+)
+from tracker.web.query import SPREADSHEET, Query
 from tracker.web.store_cache import StoreCache
 
 STATIC_FOLDER = Path(__file__).parent / "static"
-SELECTION = (*benchmarks.SELECTION_OPTIONS, "page")
+SELECTION = (*selections.SELECTION_OPTIONS, "page")
 SORTED = ("sort", "order")
 MAX_SEARCH_LENGTH = 1_000
 """Maximum length of the parameter ``q``."""
@@ -55,20 +68,28 @@ PAGES = (
     PageRoute(
         path="/benchmark/{key:key}", show=benchmarks.show_benchmark, options=(*SELECTION, *SORTED, "model", "family")
     ),
-    PageRoute(path="/benchmark/{key:key}/verdict", show=benchmarks.show_verdict, options=SELECTION),
-    PageRoute(path="/benchmark/{key:key}/tasks", show=benchmarks.show_tasks, options=SELECTION),
-    PageRoute(path="/benchmark/{key:key}/runs", show=benchmarks.show_runs, options=("page",)),
+    PageRoute(path="/benchmark/{key:key}/verdict", show=verdicts.show_verdict, options=SELECTION),
+    PageRoute(path="/benchmark/{key:key}/tasks", show=tasks.show_tasks, options=(*SELECTION, "model")),
+    PageRoute(path="/benchmark/{key:key}/history", show=history.show_history, options=(*SELECTION, "by", "model")),
+    PageRoute(path="/benchmark/{key:key}/runs", show=runs.show_runs, options=("page",)),
     PageRoute(
         path="/benchmark/{key:key}/prompts",
         show=prompts.show_prompts,
         options=(*SELECTION, *SORTED, "q", "task", "from", "to", "decision"),
     ),
-    PageRoute(path="/benchmark/{key:key}/compare", show=compare.show_comparison, options=(*SELECTION, *"abcde")),
+    PageRoute(
+        path="/benchmark/{key:key}/compare", show=compare.show_comparison, options=(*SELECTION, "better", *"abcde")
+    ),
     PageRoute(path="/prompt/{key:key}", show=prompts.show_prompt),
     PageRoute(path="/model/{key:key}", show=models.show_model),
     PageRoute(path="/model/{key:key}/relatives", show=models.show_relatives),
-    PageRoute(path="/run/{key:key}", show=models.show_run),
-    PageRoute(path="/findings", show=findings.list_all_findings, options=("page",)),
+    PageRoute(path="/run/{key:key}", show=runs.show_run),
+    PageRoute(
+        path="/run/{key:key}/responses",
+        show=runs.show_run_responses,
+        options=("metric", "task", "from", "to", "page", *SORTED),
+    ),
+    PageRoute(path="/findings", show=findings.list_all_findings, options=("page", "benchmark", "analysis")),
     PageRoute(path="/finding/{key:key}", show=findings.show_finding),
     PageRoute(path="/finding/{key:key}/table/{name}", show=findings.show_table, options=(*SORTED, "page")),
     PageRoute(path="/finding/{key:key}/figure/{name}.png", show=findings.send_figure, has_formats=False),
@@ -136,7 +157,8 @@ def _handler(
         query_string = request.scope["query_string"].decode("latin-1")
         address = f"{path}?{query_string}" if query_string else path
         try:
-            parameters = _check_parameters(request, page.options)
+            parameters = _check_parameters(request, (*page.options, *((SPREADSHEET,) if suffix == "csv" else ())))
+            for_spreadsheets = parameters.pop(SPREADSHEET, "") == "yes"
             query = Query(
                 engine=cache.engine,
                 cache=cache,
@@ -148,7 +170,11 @@ def _handler(
             result = page.show(query)
         except SuffrageError as error:
             return make_error_page(error).respond("json" if suffix == "json" else "html", address)
-        return result if isinstance(result, Response) else result.respond(suffix, address)
+        return (
+            result
+            if isinstance(result, Response)
+            else result.respond(suffix, address, for_spreadsheets=for_spreadsheets)
+        )
 
     return respond
 

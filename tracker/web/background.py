@@ -3,13 +3,70 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
 from tracker.errors import SuffrageError
 from tracker.web.store_cache import StoreCache
 
-COMPUTING = "computing"
+PATIENCE = 0.1
+"""Seconds that a page waits for a computation before it states the progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The state of a computation.
+
+    Attributes:
+        value: its result; None if there is none yet.
+        problem: why it cannot be computed; '' if that is not known.
+        step: what it is doing; '' if it has ended.
+        seconds: how long it has taken.
+    """
+
+    value: Any = None
+    problem: str = ""
+    step: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_computing(self) -> bool:
+        """Whether it has not ended."""
+        return self.value is None and not self.problem
+
+    def as_record(self) -> dict[str, Any]:
+        """The state as plain values: ``state`` is ready, computing or failed."""
+        state = "computing" if self.is_computing else "failed" if self.problem else "ready"
+        return {"state": state, "problem": self.problem, "step": self.step, "seconds": int(self.seconds)}
+
+
+class Progress:
+    """What a running computation is doing, and since when.
+
+    Attributes:
+        step: what it is doing.
+        is_done: set when it has ended.
+    """
+
+    def __init__(self) -> None:
+        self.step = ""
+        self.is_done = threading.Event()
+        self._start = time.monotonic()
+
+    def report(self, step: str) -> None:
+        """Note what the computation begins to do."""
+        self.step = step
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._start
+
+
+Compute = Callable[[Callable[[str], None]], Any]
+"""Computes a value, and calls its argument with what it is doing."""
 
 
 class BackgroundTasks:
@@ -17,35 +74,39 @@ class BackgroundTasks:
 
     Args:
         cache: keeps the values.
+        patience: seconds that a request waits for a value.
     """
 
-    def __init__(self, cache: StoreCache) -> None:
-        self.cache = cache
+    def __init__(self, cache: StoreCache, patience: float = PATIENCE) -> None:
+        self.cache, self.patience = cache, patience
         self._lock = threading.Lock()
-        self._running: set[tuple[Any, Hashable]] = set()
+        self._running: dict[tuple[Any, Hashable], Progress] = {}
         self._problems: dict[tuple[Any, Hashable], str] = {}
 
-    def request(self, key: Hashable, compute: Callable[[], Any]) -> tuple[Any, str]:
-        """Return a value if it is present; else begin to compute it, unless that has begun already.
-
-        Returns:
-            The value and ''; or None and `COMPUTING`, or None and why it cannot be computed.
-        """
+    def request(self, key: Hashable, compute: Compute) -> Outcome:
+        """Return a value if it is present; else begin to compute it, unless that has begun already."""
         value = self.cache.peek(key)
         if value is not None:
-            return value, ""
+            return Outcome(value=value)
         state = (self.cache.refresh(), key)
         with self._lock:
             if state in self._problems:
-                return None, self._problems[state]
-            if state not in self._running:
-                self._running.add(state)
-                threading.Thread(target=self._compute, args=(state, key, compute), daemon=True).start()
-        return None, COMPUTING
+                return Outcome(problem=self._problems[state])
+            progress = self._running.get(state)
+            if progress is None:
+                progress = self._running[state] = Progress()
+                threading.Thread(target=self._compute, args=(state, key, compute, progress), daemon=True).start()
+        if progress.is_done.wait(self.patience):
+            with self._lock:
+                problem = self._problems.get(state, "")
+            value = self.cache.peek(key)
+            if problem or value is not None:
+                return Outcome(value=value, problem=problem)
+        return Outcome(step=progress.step, seconds=progress.seconds)
 
-    def _compute(self, state: tuple[Any, Hashable], key: Hashable, compute: Callable[[], Any]) -> None:
+    def _compute(self, state: tuple[Any, Hashable], key: Hashable, compute: Compute, progress: Progress) -> None:
         try:
-            self.cache.get(key, compute)
+            self.cache.get(key, lambda: compute(progress.report))
         except Exception as error:  # noqa: BLE001 - a page that asks again would begin a failing computation anew
             message = str(error) if isinstance(error, SuffrageError) else f"{type(error).__name__}: {error}"
             with self._lock:
@@ -53,4 +114,5 @@ class BackgroundTasks:
                 self._problems[state] = message
         finally:
             with self._lock:
-                self._running.discard(state)
+                self._running.pop(state, None)
+            progress.is_done.set()

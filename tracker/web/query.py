@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.database import transaction
@@ -18,6 +20,10 @@ from tracker.web.store_cache import StoreCache
 T = TypeVar("T")
 
 ROWS_PER_PAGE = 100
+ALL = "all"
+"""Number of the page that has every row."""
+SPREADSHEET = "for_spreadsheets"
+"""Query parameter of every page as CSV: ``yes`` writes it for a spreadsheet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +37,7 @@ class Query:
         key: key in the address; 0 without one.
         name: name in the address; '' without one.
         parameters: query parameters that are not empty.
+        excluded: labels of benchmarks that an export leaves out; pages of several benchmarks do not mention them.
         rows_per_page: of long lists.
     """
 
@@ -40,6 +47,7 @@ class Query:
     key: int = 0
     name: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    excluded: Collection[str] = ()
     rows_per_page: int = ROWS_PER_PAGE
 
     @contextmanager
@@ -81,7 +89,13 @@ class Query:
         return number
 
     def take_page(self, rows: Sequence[T]) -> tuple[Sequence[T], dict[str, int]]:
-        """Return one page of a long list, by the parameter ``page``, and what the links to the other pages need."""
+        """Return one page of a long list, and what the links to the other pages need.
+
+        The parameter ``page`` is its number, or ``all`` for the whole list.
+        """
+        if self.text("page") == ALL:
+            paging = {"page": 1, "n_pages": 1, "first": 1 if rows else 0, "last": len(rows), "n_rows": len(rows)}
+            return rows, paging
         n_pages = max(1, -(-len(rows) // self.rows_per_page))
         number = self.number("page", 1, low=1, high=n_pages)
         first = (number - 1) * self.rows_per_page
@@ -90,3 +104,18 @@ class Query:
             "page": number, "n_pages": n_pages, "first": first + 1 if rows else 0, "last": first + len(selected),
             "n_rows": len(rows),
         }  # fmt: skip
+
+    def sort_places(self, places: NDArray[np.intp], column: NDArray[Any]) -> list[int]:
+        """Return places ordered by their values in a column: equal ones in their present order, undefined ones last.
+
+        The parameter ``order`` is ``ascending`` or ``descending``.
+
+        Raises:
+            SelectionError: the order is neither.
+        """
+        is_descending = self.choice("order", ("ascending", "descending"), "ascending") == "descending"
+        values = column[places]
+        is_undefined = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+        _, ranks = np.unique(values, return_inverse=True)
+        order = np.lexsort((-ranks if is_descending else ranks, is_undefined))
+        return [int(place) for place in places[order]]

@@ -87,13 +87,13 @@ def test_nothing_serious_hinders_a_screen_reader(browser: Any, address: str, scr
 def test_questions_are_answered_in_few_clicks(browser: Any, address: str) -> None:
     visitor = Visitor(browser, address, "light")
     page = visitor.open("/")
-    page.get_by_role("link", name=f"{HOSTILE[0]}@1", exact=True).click()
+    page.get_by_role("link", name=f"{HOSTILE[0]}@1", exact=True).first.click()
     # "Is number one safe?": one click from the first page.
     assert "first by" in page.locator("main p.lead").first.inner_text()
     page.locator("#verdict table").wait_for(timeout=60_000)
     # "Is the new one better?": two clicks.
     page.get_by_role("link", name="Compare models").click()
-    assert "better" in page.locator("main section p.lead").first.inner_text()
+    assert "better" in page.locator("main p.lead").first.inner_text()
     # "Which prompts flipped, and what did both answer?": three clicks.
     page.locator("table a[href^='/prompt/']").first.click()
     assert page.get_by_role("heading", name="Responses").is_visible()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
@@ -30,6 +32,8 @@ HOSTILE = (
 )
 """Names of models; the first ones are used for tasks, texts and answers too."""
 N_PROMPTS = 120
+MAX_OF_A_KIND = 2
+"""Addresses that a crawl opens of those which differ only in keys and in values of parameters."""
 
 Get = Callable[..., requests.Response]
 
@@ -102,7 +106,7 @@ def serving(engine: sa.Engine, **rules: object) -> Iterator[str]:
 
 
 def crawl(get: Get, start: str, limit: int) -> dict[str, requests.Response]:
-    """Follow every link within the site from a page on; the responses by address."""
+    """Follow the links within the site from a page on, up to two of each kind; the responses by address."""
     from html.parser import HTMLParser
 
     links: list[str] = []
@@ -114,10 +118,14 @@ def crawl(get: Get, start: str, limit: int) -> dict[str, requests.Response]:
                     links.append(value)
 
     responses: dict[str, requests.Response] = {}
+    n_by_kind: Counter[tuple[str, ...]] = Counter()
     queue = [start]
     while queue and len(responses) < limit:
         address = queue.pop(0)
-        if address in responses:
+        path, _, query = address.partition("?")
+        kind = (re.sub(r"\d+", "1", path), *sorted(part.partition("=")[0] for part in query.split("&")))
+        n_by_kind[kind] += 1
+        if address in responses or n_by_kind[kind] > MAX_OF_A_KIND:
             continue
         responses[address] = get(address)
         links.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
@@ -199,8 +199,10 @@ def list_models(session: Session) -> list[ModelRow]:
     return sorted(rows, key=lambda row: row.name)
 
 
-def list_runs(session: Session, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
-    """List all runs of any status, or those of a benchmark or a model, latest first.
+def list_runs(
+    session: Session, *, benchmark: str | None = None, model: str | None = None, keys: Collection[int] | None = None
+) -> list[RunRow]:
+    """List all runs of any status, or those of a benchmark, of a model or with some keys, latest first.
 
     Raises:
         NotFoundError: the benchmark or model does not exist.
@@ -210,6 +212,8 @@ def list_runs(session: Session, *, benchmark: str | None = None, model: str | No
         terms.append(tables.run.c.benchmark_id == find_benchmark(session, benchmark).id)
     if model is not None:
         terms.append(tables.run.c.model_id == find_model(session, model).id)
+    if keys is not None:
+        terms.append(tables.run.c.id.in_(keys))
     return _rows_of_runs(session, terms)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -12,6 +14,37 @@ from tracker.name_lists import join_names
 from tracker.queries.sql import tables
 
 MAX_NAMES = 2
+DIFFERENCE = re.compile(
+    r"the file reports (?:(?P<name>.+?) as (?P<reported>\S+), but its scores give (?P<recomputed>\S+?)(?=;|$)"
+    r"|(?P<n_reported>[\d,]+) (?P<counted>.+?), but holds (?P<n_held>[\d,]+))"
+)
+"""A difference as the import describes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedValue:
+    """A number that a file reports and that its rows do not give.
+
+    Attributes:
+        name: of the number, such as ``acc of arithmetic``.
+        reported, recomputed: both numbers, with as many digits as it takes to distinguish them.
+    """
+
+    name: str
+    reported: str
+    recomputed: str
+
+
+def parse_differences(text: str) -> list[ReportedValue]:
+    """Return the numbers in the description of an unverified run; empty if it has another form."""
+    return [
+        ReportedValue(
+            name=match["name"] or match["counted"],
+            reported=match["reported"] or match["n_reported"],
+            recomputed=match["recomputed"] or match["n_held"],
+        )
+        for match in DIFFERENCE.finditer(text)
+    ]
 
 
 def load_unverified(session: Session, run_ids: Collection[int]) -> dict[int, tuple[str, str]]:

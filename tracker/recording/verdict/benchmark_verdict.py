@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -91,20 +91,25 @@ class Verdict:
         return tags
 
 
-def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -> Verdict:
+def load_verdict(
+    engine: sa.Engine, selection: Selection, *, workers: int = 1, report: Callable[[str], None] = lambda _: None
+) -> Verdict:
     """Compute the verdict on a benchmark; nothing is recorded.
 
     Args:
         engine: the store.
         selection: the selection; options that an analysis does not use are left out there.
         workers: number of parallel workers; -1 means one per core.
+        report: called with what is being computed.
 
     Raises:
         SuffrageError: a benchmark, metric, model, task or run does not exist, or there is nothing to rank.
     """
+    report("ranking the models")
     with transaction(engine, write=False) as session:
         board = load_leaderboard(session, selection, n_resamples=0)
         notices = list_notices(session)
+        report("treating missing scores and tasks in other ways")
         resolved = replace(selection, metric=board.metric)
         alternatives = [
             VerdictCheck(line=line, command=_command("leaderboard", replace(selection, **changes)))
@@ -120,6 +125,7 @@ def load_verdict(engine: sa.Engine, selection: Selection, *, workers: int = 1) -
     ranked = [row for row in board.rows if row.rank is not None]
     lines, problems = [], []
     for plugin in _analyses_in_verdict() if len(ranked) > 1 else ():
+        report(f"running the analysis {plugin.name}")
         try:
             lines += _run_in_verdict(engine, plugin, selection, board, leaders=leaders, workers=workers)
         except SuffrageError as error:

@@ -18,7 +18,7 @@ from tracker.web.application import PAGES, PageRoute
 PROMPT = "/prompt/{key}"
 PROMPT_FILE = "prompt.html"
 SEARCH = "/search"
-NEED_STORE = frozenset({"/sql"})
+NEED_STORE = frozenset({"/sql", "/run/{key}/responses"})
 """Routes whose pages only a server has."""
 STATIC_VARIANTS = frozenset({"metric", *"abcde"})
 """Query parameters with a file for each value that the pages link to."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Hashable
 
 from tracker.errors import SuffrageError
-from tracker.web.background import BackgroundTasks
+from tracker.web.background import BackgroundTasks, Compute, Outcome
 
 
 class ImmediateTasks(BackgroundTasks):
     """Computes each value when it is requested."""
 
-    def request(self, key: Hashable, compute: Callable[[], Any]) -> tuple[Any, str]:
-        """Return a value and ''; or None and why it cannot be computed."""
+    def request(self, key: Hashable, compute: Compute) -> Outcome:
+        """Return a value, or why it cannot be computed."""
         try:
-            return self.cache.get(key, compute), ""
+            return Outcome(value=self.cache.get(key, lambda: compute(lambda _: None)))
         except SuffrageError as error:
-            return None, str(error)
+            return Outcome(problem=str(error))

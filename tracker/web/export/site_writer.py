@@ -91,6 +91,7 @@ class SiteWriter:
             name="" if target is None else target.name,
             parameters=more if target is None else {**target.parameters, **more},
             rows_per_page=rows_per_page,
+            excluded=self._scope.excluded,
         )
 
     def _resolve(self, address: str) -> Target | None:

@@ -1,135 +1,271 @@
-"""Compare two to five models on one benchmark."""
+"""Compare two to five models, or runs of models, on one benchmark."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracker.errors import SelectionError, SuffrageError
+from tracker.errors import NotFoundError, SelectionError, SuffrageError
 from tracker.queries.browsing.keys import find_benchmark_label, load_model_keys
 from tracker.queries.browsing.prompt_list import describe_prompts
-from tracker.queries.comparing.named_pair import select_named_pair
-from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.browsing.run_responses import load_first_answers
+from tracker.queries.catalogue.listing import RunRow, find_run
+from tracker.queries.comparing.named_pair import RUN, select_named_pair
+from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
+from tracker.queries.ranking.leaderboard import load_leaderboard
+from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import compute_report
+from tracker.report.number_format import format_count
 from tracker.web.page import Page
-from tracker.web.pages.benchmarks import load_board, make_selection
 from tracker.web.pages.prompts import load_statistics
+from tracker.web.pages.selections import load_board, make_selection
 from tracker.web.query import Query
 
-MAX_MODELS = 5
-N_RESAMPLES = 200
+LETTERS = "abcde"
+BETTER = ("", "a", "b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contestant:
+    """A model or a run that is compared.
+
+    Attributes:
+        name: as in the address: of a model, or ``run:7``.
+        title: for readers.
+        model: name of the model.
+        run_id: the run behind it.
+    """
+
+    name: str
+    title: str
+    model: str
+    run_id: int
 
 
 def show_comparison(query: Query) -> Page:
-    """Return differences with intervals, agreement, and the prompts on which the first two models differ."""
+    """Return differences with intervals, by task, agreement, and the prompts on which the models differ."""
     with query.session() as session:
         label = find_benchmark_label(session, query.key)
         keys = load_model_keys(session)
     selection = make_selection(query, label)
     board, _ = load_board(query, selection)
-    ranked = [row.model for row in board.rows]
-    names = _choose_models(query, ranked)
-    scores, _ = load_statistics(query, selection)
-    pairs = [_compare(query, selection, names[0], name) for name in names[1:]]
-    flips = _list_flips(scores, names) if len(names) > 1 else []
-    page_rows, paging = query.take_page(flips)
-    rows = _describe(query, page_rows)
-    means = {row.model: row for row in board.rows}
+    chosen = _choose(query, board, label)
+    scores = _load_scores(query, selection, chosen)
+    means = _load_means(query, selection, board, chosen)
+    Q = scores.Q[:, [scores.run_ids.tolist().index(entry.run_id) for entry in chosen]]
+    pairs = [_compare(query, selection, chosen[0], entry) for entry in chosen[1:]]
+    places, counts = _find_flips(query, Q, scores.higher_is_better)
+    page_places, paging = query.take_page(places)
     data = {
+        "headline": _describe(pairs),
         "benchmark": {"id": query.key, "label": label, "metric": board.metric},
-        "available": ranked,
-        "models": [
-            {
-                "name": name, "id": keys[name].id if name in keys else None, "mean": means[name].mean,
-                "low": means[name].low, "high": means[name].high, "rank": means[name].rank,
-            }
-            for name in names
-        ],
+        "available": [row.model for row in board.rows],
+        "models": [_contestant_record(entry, means.get(entry.run_id), keys) for entry in chosen],
         "pairs": pairs,
-        "agreement": _agreement(scores, names),
-        "rows": rows,
+        "tasks": _join_tasks(pairs),
+        "agreement": _agreement(Q, chosen),
+        "counts": counts,
+        "rows": _describe_flips(query, scores, Q, chosen, page_places),
         "paging": paging,
         "options": dict(query.parameters),
-    }  # fmt: skip
+    }
     trail = [("Benchmarks", "/"), (label, f"/benchmark/{query.key}")]
-    title = " and ".join(names[:2]) if len(names) == 2 else f"{len(names)} models"
-    return Page(title=f"Compare {title} on {label}", template="compare.html", data=data, table="rows", trail=trail)
+    titles = " and ".join(entry.title for entry in chosen) if len(chosen) == 2 else f"{len(chosen)} models"
+    return Page(title=f"Compare {titles} on {label}", template="compare.html", data=data, table="rows", trail=trail)
 
 
-def _choose_models(query: Query, ranked: list[str]) -> list[str]:
-    """Return the models to compare, those of the parameters ``a`` to ``e``; by default the first two.
+def _choose(query: Query, board: Leaderboard, label: str) -> list[Contestant]:
+    """Return what to compare: the parameters ``a`` to ``e``.
+
+    Without any, these are the first two models; a single one is compared with its run before, if it is a run, else with
+    the best other model.
 
     Raises:
-        SelectionError: a model is not on the leaderboard, or named twice.
+        NotFoundError: a run does not exist, or is of another benchmark.
+        SelectionError: a model is not on the leaderboard, or named twice, or there is only one.
     """
-    chosen = [name for name in (query.text(letter) for letter in "abcde"[:MAX_MODELS]) if name]
-    if not chosen:
-        return ranked[:2]
-    for name in chosen:
-        if name not in ranked:
-            raise SelectionError(f"{name} is not on this leaderboard. Choose a model of the list.")
-    if len(set(chosen)) < len(chosen):
+    ranked = {row.model: row for row in board.rows}
+    names = [name for name in (query.text(letter) for letter in LETTERS) if name]
+    if len(names) < 2:
+        names += [name for name in ranked if name not in names][: 2 - len(names)]
+    if len(names) < 2:
+        raise SelectionError(f"{label} has scores of one model, so there is nothing to compare.")
+    chosen = [_find(query, ranked, name, label) for name in names]
+    if len({entry.run_id for entry in chosen}) < len(chosen):
         raise SelectionError("A model is named twice. Choose different models.")
     return chosen
 
 
-def _compare(query: Query, selection: Selection, first: str, second: str) -> dict[str, Any]:
-    """Return the comparison of two models: its summary, and the metrics that it has."""
+def _find(query: Query, ranked: dict[str, LeaderboardRow], name: str, label: str) -> Contestant:
+    if name in ranked:
+        return Contestant(name=name, title=name, model=name, run_id=ranked[name].run_id)
+    match = RUN.fullmatch(name)
+    if match is None:
+        raise SelectionError(f"{name} is not on this leaderboard. Choose a model of the list, or a run such as run:7.")
+    run = _load_run(query, int(match[1]))
+    if run.benchmark != label:
+        raise NotFoundError(f"run of {label}", match[1], [])
+    return Contestant(name=name, title=f"{run.model} (run {run.id})", model=run.model, run_id=run.id)
+
+
+def _load_run(query: Query, key: int) -> RunRow:
+    def compute() -> RunRow:
+        with query.session() as session:
+            return find_run(session, key)
+
+    return query.cache.get(("run_row", key), compute)
+
+
+def _run_selection(selection: Selection, chosen: Sequence[Contestant]) -> Selection | None:
+    """Return the selection of the runs; None if all are models with the run of the leaderboard."""
+    if not any(RUN.fullmatch(entry.name) for entry in chosen):
+        return None
+    return replace(selection, runs=tuple(entry.run_id for entry in chosen))
+
+
+def _load_scores(query: Query, selection: Selection, chosen: Sequence[Contestant]) -> PerformanceMatrix:
+    """Return a matrix with a column for each contestant."""
+    runs = _run_selection(selection, chosen)
+    if runs is None:
+        return load_statistics(query, selection)[0]
+
+    def compute() -> PerformanceMatrix:
+        with query.session() as session:
+            return load_performance_matrix(session, runs)
+
+    return query.cache.get(("run_scores", runs), compute)
+
+
+def _load_means(
+    query: Query, selection: Selection, board: Leaderboard, chosen: Sequence[Contestant]
+) -> dict[int, LeaderboardRow]:
+    """Return the rows of the contestants by run: of the leaderboard, for single runs without a rank."""
+    rows = {row.run_id: row for row in board.rows}
+    runs = _run_selection(selection, chosen)
+    if runs is None:
+        return rows
+
+    def compute() -> Leaderboard:
+        with query.session() as session:
+            return load_leaderboard(session, runs, with_rank_intervals=False)
+
+    of_runs = query.cache.get(("run_means", runs), compute).rows
+    return {row.run_id: replace(row, rank=None) for row in of_runs} | rows
+
+
+def _contestant_record(entry: Contestant, row: LeaderboardRow | None, keys: Any) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "id": keys[entry.model].id if entry.model in keys else None,
+        "run_id": entry.run_id,
+        **{name: getattr(row, name, None) for name in ("rank", "mean", "low", "high")},
+    }
+
+
+def _compare(query: Query, selection: Selection, first: Contestant, second: Contestant) -> dict[str, Any]:
+    """Return what `suffrage compare` reports of two contestants."""
 
     def compute() -> dict[str, Any]:
-        with query.session() as session:
-            pair, names = select_named_pair(session, selection, (first, second))
-        parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": N_RESAMPLES, "seed": 0}
+        record: dict[str, Any] = {"first": first.title, "second": second.title, "problem": "", "headline": ""}
+        record |= {"evidence": [], "caveats": [], "looks": "", "tasks": [], "metrics": {}}
         try:
-            report = compute_report(query.engine, "comparison", pair, parameters)
+            with query.session() as session:
+                pair, names = select_named_pair(session, selection, (first.name, second.name))
+            report = compute_report(query.engine, "comparison", pair, {"model_a": names[0], "model_b": names[1]})
         except SuffrageError as error:
-            return {"first": first, "second": second, "problem": str(error), "headline": "", "evidence": []}
-        return {
-            "first": first,
-            "second": second,
-            "problem": "",
+            return record | {"problem": str(error)}
+        fields = ("difference", "low", "high", "pvalue")
+        return record | {
             "headline": report.summary.headline,
             "evidence": list(report.summary.evidence),
             "caveats": list(report.summary.caveats),
+            "looks": report.summary.looks,
+            "tasks": report.tables["tasks"].to_pylist(),
+            "metrics": {
+                name: value if isinstance(value, float) else None
+                for name, value in report.finding.metrics.items()
+                if name in fields
+            },
         }
 
-    return query.cache.get(("comparison", selection, first, second), compute)
+    return query.cache.get(("comparison", selection, first.name, second.name), compute)
 
 
-def _agreement(scores: PerformanceMatrix, names: list[str]) -> list[dict[str, Any]]:
-    """Return for each pair of models the share of prompts on which both have the same score."""
-    columns = [scores.Q[:, scores.models.index(name)] for name in names if name in scores.models]
-    rows = []
-    for name, column in zip(names, columns, strict=False):
-        shares: dict[str, Any] = {}
-        for rival, values in zip(names, columns, strict=False):
-            both = ~np.isnan(column) & ~np.isnan(values)
-            shares[rival] = float(np.mean(column[both] == values[both])) if both.any() else None
-        rows.append({"model": name, "shares": shares})
-    return rows
+def _describe(pairs: Sequence[dict[str, Any]]) -> str:
+    """Return the verdict on the first pair, and how many more there are."""
+    text = str(pairs[0]["headline"] or pairs[0]["problem"])
+    n_more = len(pairs) - 1
+    return f"{text} {format_count(n_more, 'more comparison')} below." if n_more else text
 
 
-def _list_flips(scores: PerformanceMatrix, names: list[str]) -> list[dict[str, Any]]:
-    """Return the prompts on which the first two models have different scores, the largest differences first."""
-    if not {names[0], names[1]} <= set(scores.models):
-        return []
-    Q = scores.Q[:, [scores.models.index(name) for name in names if name in scores.models]]
-    difference = Q[:, 0] - Q[:, 1]
-    places = np.flatnonzero(~np.isnan(difference) & (difference != 0))
-    order = places[np.lexsort((places, -np.abs(difference[places])))]
+def _join_tasks(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the differences of every pair by task; None where a pair has no scores."""
+    fields = ("difference", "low", "high", "holm", "n", "mean_a", "mean_b")
+    by_task: dict[str, dict[int, Any]] = {}
+    for number, pair in enumerate(pairs):
+        for row in pair["tasks"]:
+            by_task.setdefault(row["task"], {})[number] = {name: row.get(name) for name in fields}
     return [
-        {
-            "id": int(scores.prompt_ids[place]),
-            "difference": float(difference[place]),
-            "scores": [None if np.isnan(value) else float(value) for value in Q[place]],
-        }
-        for place in order.tolist()
+        {"task": task, "pairs": [rows.get(number) for number in range(len(pairs))]}
+        for task, rows in sorted(by_task.items())
     ]
 
 
-def _describe(query: Query, flips: Any) -> list[dict[str, Any]]:
+def _agreement(Q: NDArray[np.float64], chosen: Sequence[Contestant]) -> list[dict[str, Any]]:
+    """Return for each pair of contestants the share of prompts on which both have the same score."""
+    rows = []
+    for i, entry in enumerate(chosen):
+        shares: dict[str, Any] = {}
+        for j, rival in enumerate(chosen):
+            both = ~np.isnan(Q[:, i]) & ~np.isnan(Q[:, j])
+            shares[rival.name] = float(np.mean(Q[both, i] == Q[both, j])) if both.any() else None
+        rows.append({"model": entry.name, "title": entry.title, "shares": shares})
+    return rows
+
+
+def _find_flips(query: Query, Q: NDArray[np.float64], higher_is_better: bool) -> tuple[list[int], dict[str, int]]:
+    """Return the places of prompts with different scores, the largest differences first, and how many there are.
+
+    Of two contestants, ``better`` keeps the prompts on which one of them is better.
+    """
+    better = query.choice("better", BETTER, "")
+    known = ~np.isnan(Q)
+    high, low = np.where(known, Q, -np.inf).max(axis=1), np.where(known, Q, np.inf).min(axis=1)
+    spread = np.where(known.sum(axis=1) > 1, high - low, 0.0)
+    chosen = spread > 0
+    with np.errstate(invalid="ignore"):
+        advantage = (Q[:, 0] - Q[:, 1]) * (1 if higher_is_better else -1)
+        counts = {"differ": int(chosen.sum()), "a": int((advantage > 0).sum()), "b": int((advantage < 0).sum())}
+        if better:
+            chosen &= advantage > 0 if better == "a" else advantage < 0
+    places = np.flatnonzero(chosen)
+    order = places[np.lexsort((places, -spread[places]))]
+    return [int(place) for place in order], counts
+
+
+def _describe_flips(
+    query: Query,
+    scores: PerformanceMatrix,
+    Q: NDArray[np.float64],
+    chosen: Sequence[Contestant],
+    places: Sequence[int],
+) -> list[dict[str, Any]]:
+    """Return the prompts at some places, with the scores and answers of every contestant."""
+    keys = scores.prompt_ids[list(places)].tolist()
     with query.session() as session:
-        described = describe_prompts(session, [flip["id"] for flip in flips])
-    return [{**described[flip["id"]], **flip} for flip in flips]
+        described = describe_prompts(session, keys)
+        answers = load_first_answers(session, [entry.run_id for entry in chosen], keys)
+    return [
+        {
+            **described[key],
+            "scores": [None if np.isnan(value) else float(value) for value in Q[place]],
+            "answers": [answers.get((entry.run_id, key)) for entry in chosen],
+        }
+        for key, place in zip(keys, places, strict=True)
+    ]

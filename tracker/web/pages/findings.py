@@ -13,16 +13,18 @@ from tracker.queries.findings.finding_records import FindingRecord, get_finding,
 from tracker.recording.artifacts import decode_table
 from tracker.recording.multiplicity.looks import add_recorded_looks
 from tracker.recording.rerun_command import rerun_advice, rerun_command
-from tracker.report.number_format import format_minute
+from tracker.report.number_format import format_count, format_minute
 from tracker.web.page import Page
 from tracker.web.query import Query
 from tracker.web.records import finding_record
 
 TABLE, FIGURE = ".parquet", ".png"
+MAX_INLINE = 12
+"""Rows of a table on the page of its finding; the page of the table has all."""
 
 
 def list_all_findings(query: Query) -> Page:
-    """Return all findings, the latest first."""
+    """Return all findings, or those about a benchmark or of an analysis, the latest first."""
 
     def compute() -> list[dict[str, Any]]:
         with query.session() as session:
@@ -31,34 +33,35 @@ def list_all_findings(query: Query) -> Page:
                 {**finding_record(row), "benchmark_id": keys.get(row.benchmark or "")} for row in list_findings(session)
             ]
 
-    page_rows, paging = query.take_page(query.cache.get("findings", compute))
-    return Page(title="Findings", template="findings.html", data={"rows": page_rows, "paging": paging}, table="rows")
+    every = [row for row in query.cache.get("findings", compute) if row["benchmark"] not in query.excluded]
+    benchmark, analysis = query.text("benchmark"), query.text("analysis")
+    rows = [row for row in every if benchmark in ("", row["benchmark"]) and analysis in ("", row["analysis"])]
+    page_rows, paging = query.take_page(rows)
+    n_stale = sum(bool(row["stale"]) for row in rows)
+    stale = f"; {n_stale} of them stale" if n_stale else ""
+    data = {
+        "headline": f"{format_count(len(rows), 'finding')}{stale}. The latest: {rows[0]['headline']}" if rows else "",
+        "benchmarks": sorted({row["benchmark"] for row in every if row["benchmark"]}),
+        "analyses": sorted({row["analysis"] for row in every}),
+        "rows": page_rows,
+        "paging": paging,
+        "options": dict(query.parameters),
+    }
+    return Page(title="Findings", template="findings.html", data=data, table="rows")
 
 
 def show_finding(query: Query) -> Page:
     """Return a finding with everything recorded of it."""
     record, benchmark_id = _load(query)
     files = [file.name for file in record.artifacts]
+    names = [name.removesuffix(TABLE) for name in files if name.endswith(TABLE)]
+    failed = f"The analysis failed: {record.error}" if record.status == "failed" else ""
     data = {
-        "finding": {
-            **finding_record(record),
-            "evidence": list(record.summary.evidence),
-            "caveats": list(record.summary.caveats),
-            "warnings": list(record.warnings),
-            "error": record.error,
-            "advice": rerun_advice(record) if record.stale else "",
-            "command": rerun_command(record),
-            "benchmark_id": benchmark_id,
-            "parameters": record.parameters,
-            "selection": record.selection,
-            "seed": record.seed,
-            "input_digest": record.input_digest,
-            "code_version": record.code_version,
-            "timings": record.timings,
-            "run_ids": list(record.run_ids),
-        },
+        "headline": failed or record.summary.headline,
+        "is_warning": bool(failed),
+        "finding": _finding_details(record, benchmark_id),
         "figures": [name.removesuffix(FIGURE) for name in files if name.endswith(FIGURE)],
-        "tables": [name.removesuffix(TABLE) for name in files if name.endswith(TABLE)],
+        "tables": [_begin_table(query, name) for name in names],
         "metrics": [
             {"name": number.name, "value": number.value, "reason": number.reason, "is_main": number.is_main}
             for number in record.numbers
@@ -74,19 +77,50 @@ def show_finding(query: Query) -> Page:
     )
 
 
+def _finding_details(record: FindingRecord, benchmark_id: int | None) -> dict[str, Any]:
+    return {
+        **finding_record(record),
+        "evidence": list(record.summary.evidence),
+        "caveats": list(record.summary.caveats),
+        "looks": record.summary.looks,
+        "warnings": list(record.warnings),
+        "error": record.error,
+        "advice": rerun_advice(record) if record.stale else "",
+        "command": rerun_command(record),
+        "benchmark_id": benchmark_id,
+        "parameters": record.parameters,
+        "selection": record.selection,
+        "seed": record.seed,
+        "input_digest": record.input_digest,
+        "code_version": record.code_version,
+        "timings": record.timings,
+        "run_ids": list(record.run_ids),
+    }
+
+
+def _begin_table(query: Query, name: str) -> dict[str, Any]:
+    """Return the first rows of a table of the finding."""
+    columns, rows = _load_table(query, name)
+    return {"name": name, "columns": columns, "rows": rows[:MAX_INLINE], "n_rows": len(rows)}
+
+
+def _load_table(query: Query, name: str) -> tuple[list[str], list[dict[str, Any]]]:
+    def compute() -> tuple[list[str], list[dict[str, Any]]]:
+        with query.session() as session:
+            table = decode_table(load_artifact(session, query.key, f"{name}{TABLE}"))
+        return table.column_names, table.to_pylist()
+
+    return query.cache.get(("table", query.key, name), compute)
+
+
 def show_table(query: Query) -> Page:
     """Return one page of a table of a finding."""
     record, benchmark_id = _load(query)
-
-    def compute() -> tuple[list[str], list[dict[str, Any]]]:
-        with query.session() as session:
-            table = decode_table(load_artifact(session, query.key, f"{query.name}{TABLE}"))
-        return table.column_names, table.to_pylist()
-
-    columns, rows = query.cache.get(("table", query.key, query.name), compute)
+    columns, rows = _load_table(query, query.name)
     ordered = _sort(rows, query.choice("sort", ("", *columns), ""), query.text("order") == "descending")
     page_rows, paging = query.take_page(ordered)
     data = {
+        "headline": record.summary.headline,
         "finding": {"id": record.id, "analysis": record.name},
         "name": query.name,
         "columns": columns,

@@ -26,7 +26,7 @@ from tracker.queries.performance import PerformanceMatrix, load_performance_matr
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.selection import Selection
 from tracker.web.page import Page
-from tracker.web.pages.benchmarks import make_selection
+from tracker.web.pages.selections import make_selection
 from tracker.web.query import Query
 
 SORT_KEYS = ("prompt", "task", "mean", "spread", "discrimination", "n_models")
@@ -164,18 +164,9 @@ def _select(
         chosen &= stays if decision == "kept" else is_covered & ~stays
     places = np.flatnonzero(chosen)
     key = query.choice("sort", SORT_KEYS, "prompt")
-    is_descending = query.choice("order", ("ascending", "descending"), "ascending") == "descending"
     values = {"prompt": statistics.prompt_ids, "task": statistics.tasks, "n_models": statistics.n_models}
     column = values[key] if key in values else getattr(statistics, key)
-    return _sort(places, column[places], is_descending)
-
-
-def _sort(places: NDArray[np.intp], values: NDArray[Any], is_descending: bool) -> list[int]:
-    """Return the places ordered by their values, equal ones in their present order, undefined ones last."""
-    is_undefined = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-    _, ranks = np.unique(values, return_inverse=True)
-    order = np.lexsort((-ranks if is_descending else ranks, is_undefined))
-    return [int(place) for place in places[order]]
+    return query.sort_places(places, column)
 
 
 def _describe(

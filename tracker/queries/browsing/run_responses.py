@@ -1,0 +1,102 @@
+"""The scores and answers of one run, prompt by prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.orm import Session
+
+from tracker.database import split_keys
+from tracker.queries.browsing.prompt_list import describe_prompts
+from tracker.queries.sql import tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPrompts:
+    """The prompts of a run, by key.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64, ascending: every prompt with a score or an answer.
+        tasks: ``(n,)`` their tasks.
+        score: ``(n,)`` mean over the trials under the metric; NaN without a score.
+        metric: name of the metric, the first one by name; '' without any.
+    """
+
+    prompt_ids: NDArray[np.int64]
+    tasks: NDArray[np.str_]
+    score: NDArray[np.float64]
+    metric: str
+
+
+def load_run_prompts(session: Session, run_id: int, metric: str = "") -> RunPrompts:
+    """Return the prompts of a run.
+
+    Args:
+        session: the store.
+        run_id: its key.
+        metric: name of a metric; '' for the first one by name.
+    """
+    score, answer, prompt = tables.score.c, tables.answer.c, tables.prompt.c
+    names = sa.select(tables.metric.c.name).join(tables.score, score.metric_id == tables.metric.c.id)
+    known = sorted(session.scalars(names.where(score.run_id == run_id).distinct()))
+    chosen = metric if metric in known else next(iter(known), "")
+    means = {
+        row[0]: row[1]
+        for row in session.execute(
+            sa.select(score.prompt_id, sa.func.avg(score.value))
+            .join(tables.metric, tables.metric.c.id == score.metric_id)
+            .where(score.run_id == run_id, tables.metric.c.name == chosen)
+            .group_by(score.prompt_id)
+        )
+    }
+    answered = session.scalars(sa.select(answer.prompt_id).where(answer.run_id == run_id).distinct())
+    keys = sorted({*means, *answered})
+    tasks: dict[int, str] = {}
+    for part in split_keys(keys):
+        query = sa.select(prompt.id, tables.task.c.name).join(tables.task, tables.task.c.id == prompt.task_id)
+        tasks |= {row[0]: row[1] for row in session.execute(query.where(prompt.id.in_(part)))}
+    return RunPrompts(
+        prompt_ids=np.array(keys, dtype=np.int64),
+        tasks=np.array([tasks[key] for key in keys], dtype=np.str_),
+        score=np.array([means.get(key, np.nan) for key in keys], dtype=np.float64),
+        metric=chosen,
+    )
+
+
+def describe_run_responses(session: Session, run_id: int, prompt_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Return a record for each of some prompts, by key: the prompt, and the answer of a run in its first trial."""
+    kept, prompt = tables.answer.c, tables.prompt.c
+    records = describe_prompts(session, prompt_ids)
+    for part in split_keys(prompt_ids):
+        references = session.execute(sa.select(prompt.id, prompt.answer).where(prompt.id.in_(part)))
+        for key, reference in references:
+            records[key] |= {"reference": reference, "answer": None, "probability": None, "status": ""}
+        rows = session.execute(
+            sa.select(kept.prompt_id, kept.text, kept.probability, kept.status)
+            .where(kept.run_id == run_id, kept.prompt_id.in_(part))
+            .order_by(kept.prompt_id, kept.trial.desc(), kept.extraction.desc())
+        )
+        for key, text, probability, status in rows:  # the first trial and the default extraction come last
+            records[key] |= {"answer": text, "probability": probability, "status": status}
+    return records
+
+
+def load_first_answers(
+    session: Session, run_ids: Sequence[int], prompt_ids: Sequence[int]
+) -> dict[tuple[int, int], str | None]:
+    """Return the answers of some runs to some prompts, by keys of run and prompt: those of the first trial."""
+    kept = tables.answer.c
+    answers: dict[tuple[int, int], str | None] = {}
+    for part in split_keys(prompt_ids):
+        rows = session.execute(
+            sa.select(kept.run_id, kept.prompt_id, kept.text)
+            .where(kept.run_id.in_(list(run_ids)), kept.prompt_id.in_(part))
+            .order_by(kept.run_id, kept.prompt_id, kept.trial.desc(), kept.extraction.desc())
+        )
+        answers |= {(run, prompt): text for run, prompt, text in rows}  # the first trial comes last
+    return answers

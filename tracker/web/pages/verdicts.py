@@ -1,0 +1,51 @@
+"""The verdict on a benchmark: recorded, or computed in the background."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracker.queries.browsing.keys import find_benchmark_label
+from tracker.recording.verdict.benchmark_verdict import Verdict, load_verdict
+from tracker.web.page import Page
+from tracker.web.pages.selections import make_selection
+from tracker.web.query import Query
+
+
+def show_verdict(query: Query) -> Page:
+    """Return the verdict on a benchmark; it is computed in the background, and the page loads itself again."""
+    with query.session() as session:
+        label = find_benchmark_label(session, query.key)
+    selection = make_selection(query, label)
+    outcome = query.background.request(
+        ("verdict", selection), lambda report: load_verdict(query.engine, selection, report=report)
+    )
+    data = {
+        "benchmark": {"id": query.key, "label": label},
+        "options": dict(query.parameters),
+        "is_plain": not query.parameters,
+        **outcome.as_record(),
+        **(_EMPTY if outcome.value is None else _verdict_record(outcome.value)),
+    }
+    trail = [("Benchmarks", "/"), (label, f"/benchmark/{query.key}")]
+    return Page(title=f"Verdict on {label}", template="verdict.html", data=data, table="checks", trail=trail)
+
+
+_EMPTY: dict[str, Any] = {"headline": "", "looks": "", "checks": [], "open_questions": [], "finding": None}
+
+
+def _verdict_record(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "headline": verdict.headline,
+        "looks": verdict.looks,
+        "checks": [
+            {
+                "topic": check.line.topic,
+                "text": check.line.text,
+                "leader_changes": check.line.leader_changes,
+                "command": check.command,
+            }
+            for check in verdict.checks
+        ],
+        "open_questions": list(verdict.open_questions),
+        "finding": None,
+    }
