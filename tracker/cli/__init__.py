@@ -36,7 +36,7 @@ GC_THRESHOLD = 100_000
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Start": ("demo", "init", "config", "completion"),
     "Import and evaluate": ("ingest", "formats", "prompts", "evaluate", "embed", "weights"),
-    "Rank and compare": ("verdict", "leaderboard", "compare", "plan", "history", "looks"),
+    "Rank and compare": ("verdict", "leaderboard", "compare", "gate", "plan", "history", "looks"),
     "Analyze": ("analyze", "analyses", "findings", "show", "simulate", "tradeoff"),
     "Share": ("report", "serve", "export", "publish", "ui"),
     "Manage the store": ("benchmarks", "tasks", "models", "metrics", "runs", "undo", "sql", "doctor", "db"),

@@ -88,6 +88,7 @@ PARSED_ONLY = {
     "evaluate": "it needs a model",
     "embed mmlu_pro$": "it needs an encoder",
     "embed mmlu_pro --encoder": "it needs an encoder",
+    "gate": "it needs two folders of results, and tests/tracker/cli/test_gate.py runs it",
     "prompts import mmlu cais/mmlu": "it needs the hub",
     "prompts import --lm-eval": "it needs the hub",
     "tasks (?:un)?alias": "tests/tracker/recording/test_task_aliases.py runs them",
