@@ -6,6 +6,8 @@ from sqlmodel.sql.sqltypes import AutoString
 
 import tracker.schema
 from tracker.database import VERSION_TABLE, create_unchecked_engine, known_versions, migrating
+from tracker.schema.search_index import TABLE as SEARCH_INDEX
+from tracker.schema.search_index import restore_search_index
 from tracker.schema.views import VIEWS
 
 # PostgreSQL enforces these two by triggers on whole statements; see 0001.
@@ -16,7 +18,7 @@ def include(item, name, kind, reflected, compare_to):
     """Return whether the comparison of models and database includes an object."""
     if kind == "foreign_key_constraint" and name in BY_TRIGGER:
         return context.get_context().dialect.name == "sqlite"
-    return not (kind == "table" and name in VIEWS)
+    return not (kind == "table" and (name in VIEWS or name.startswith(SEARCH_INDEX)))
 
 
 def number(migration_context, revisions, directives):
@@ -38,7 +40,7 @@ def run(connection):
     """Migrate on an open connection; the caller commits.
 
     Views hold no data: they are dropped before and, at the newest version, created again after, unless the caller only
-    compares.
+    compares. A search index with faults is made anew.
     """
     comparing = context.config.attributes.get("comparing", False)
     if not comparing:
@@ -59,6 +61,7 @@ def run(connection):
     if not comparing and context.get_context().get_current_heads() == (known_versions()[-1],):
         for statement in VIEWS.values():
             connection.exec_driver_sql(statement.replace("%", "%%"))
+        restore_search_index(connection)
 
 
 open_connection = context.config.attributes.get("connection")

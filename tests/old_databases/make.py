@@ -1,6 +1,6 @@
 """Dump a small store of the present version, with some rows in every table.
 
-    python tests/old_databases/make.py > tests/old_databases/0012_small.sql
+    python tests/old_databases/make.py > tests/old_databases/0013_small.sql
 
 Run once per version, when it is released; a dump that is here is never made again.
 """
@@ -29,6 +29,7 @@ from tracker.ingest.measurement import (
     TaskScores,
 )
 from tracker.ingest.write.writer import store_file
+from tracker.schema.search_index import SQLITE, drop_search_index
 
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)
 LOSS = MetricDescription(name="loss", higher_is_better=False)
@@ -146,9 +147,12 @@ def main() -> None:
             for table in schema.metadata.sorted_tables:
                 assert session.scalar(sa.select(sa.func.count()).select_from(table)), f"no rows in {table.name}"
         print(f"-- A store of version {current_version(engine)}, made by: python tests/old_databases/make.py")
+        with engine.begin() as connection:  # a dump holds no virtual table
+            drop_search_index(connection)
         engine.dispose()
         raw = sqlite3.connect(path)
         sys.stdout.writelines(f"{line}\n" for line in raw.iterdump())
+        sys.stdout.writelines(f"{line};\n" for line in SQLITE)
         raw.close()
 
 

@@ -24,6 +24,7 @@ from tracker.database import (
     upgrade,
 )
 from tracker.errors import DatabaseError
+from tracker.schema.search_index import find_search_faults
 from tracker.schema.views import VIEWS
 
 OLD_DATABASES = sorted((Path(__file__).parents[1] / "old_databases").glob("*.sql"))
@@ -103,6 +104,7 @@ class TestMigrations:
         with engine.connect() as connection:
             assert connection.scalar(sa.text("SELECT count(*) FROM leaderboard")) > 0
             assert connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall() == []
+            assert find_search_faults(connection) == []
 
     def test_there_is_an_old_database_of_every_version(self) -> None:
         assert {p.stem[:4] for p in OLD_DATABASES} >= set(known_versions())

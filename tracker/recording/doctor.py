@@ -25,6 +25,7 @@ from tracker.name_lists import join_names
 from tracker.recording.content_checks import MAX_NAMES, Check, check_contents
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
+from tracker.schema.search_index import find_search_faults
 from tracker.version import __version__
 
 PACKAGES = ("numpy", "SQLAlchemy", "sqlmodel", "alembic", "pyarrow", "mlflow")
@@ -64,6 +65,8 @@ def find_faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
     for difference in schema_differences(engine):
         yield "schema", difference
     with transaction(engine, write=False) as session:
+        for fault in find_search_faults(session.connection()):
+            yield "search", fault
         for row in find_stray_rows(session):
             yield "references", row
         for run in verify_checksums(session):
@@ -75,13 +78,14 @@ def find_faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
 
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:
-    faults_by_check: dict[str, list[str]] = {"schema": [], "references": [], "scores": []}
+    faults_by_check: dict[str, list[str]] = {"schema": [], "search": [], "references": [], "scores": []}
     for about, sentence in find_faults(engine):
         faults_by_check[about if about in faults_by_check else "scores"].append(
             sentence if about in faults_by_check else about
         )
     descriptions = {
         "schema": ("the tables match this version of the program", "Restore a backup, or export and ingest again."),
+        "search": ("the search index holds every prompt", "Create it anew: suffrage db upgrade"),
         "references": ("every row refers to an existing row", "Restore a backup; see docs/how-to/postgresql.md."),
         "scores": (
             "every run has its original scores, by number and checksum",

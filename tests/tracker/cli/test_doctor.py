@@ -50,8 +50,8 @@ class TestSound:
         code, checks = examined(sound, "--tracking-uri", tracking_uri)
         assert (code, {verdict for verdict, _, _ in checks.values()}) == (0, {"ok"}), checks
         assert list(checks) == [
-            "program", "store", "schema", "references", "scores", "runs", "models", "prompts", "metrics", "findings",
-            "room", "MLflow", "published",
+            "program", "store", "schema", "search", "references", "scores", "runs", "models", "prompts", "metrics",
+            "findings", "room", "MLflow", "published",
         ]  # fmt: skip
         assert checks["prompts"][1] == "40, 40 of them without text"
         assert checks["runs"][1] == "5 complete"

@@ -23,6 +23,7 @@ from tracker.copying.values import Checksum
 from tracker.database import connect, create_unchecked_engine, find_stray_rows, schema_differences, transaction, upgrade
 from tracker.errors import DatabaseError
 from tracker.schema import metadata
+from tracker.schema.search_index import find_search_faults
 
 OLD = Path(__file__).parents[2] / "old_databases"
 EVERYTHING = max(OLD.glob("*.sql"))
@@ -99,6 +100,7 @@ class TestAgainstReference:
         assert schema_differences(empty) == []
         with transaction(empty) as session:
             assert find_stray_rows(session) == []
+            assert find_search_faults(session.connection()) == []
             run = schema.Run(benchmark_id=1, model_id=1, label="new")
             task = schema.Task(benchmark_id=1, name="new")
             session.add_all([run, task])

@@ -24,6 +24,7 @@ from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.parsing.format_checks import check_blocks
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
+from tracker.schema.search_index import find_search_faults
 
 SOUND = Path(__file__).parent / "sound"
 FORMATS = [pytest.param(name, module, id=name) for name, module in load_formats().items()]
@@ -128,6 +129,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
                 with transaction(engine, write=False) as session:
                     assert verify_checksums(session) == []
                     assert find_stray_rows(session) == []
+                    assert find_search_faults(session.connection()) == []
                     statuses = {row for (row,) in session.execute(sa.text("SELECT DISTINCT status FROM run"))}
                     assert statuses <= {"complete", "partial"}
                 assert requested["partial"] or not result.changes.damage

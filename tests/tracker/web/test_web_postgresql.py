@@ -41,6 +41,8 @@ def test_a_role_that_can_only_read_sees_every_page(reader: sa.Engine) -> None:
     with serving(reader) as address:
         pages = {path: requests.get(address + path, timeout=60) for path in PAGES}
         rows = requests.get(f"{address}/benchmark/1.json", timeout=60).json()["rows"]
+        matches = requests.get(f'{address}/search.json?q="question+7"', timeout=60).json()["rows"]
     assert {path: page.status_code for path, page in pages.items()} == dict.fromkeys(PAGES, 200)
     assert {row["model"] for row in rows} == set(HOSTILE)
+    assert [row["id"] for row in matches] == [8]
     assert "720" in pages[PAGES[-1]].text

@@ -24,7 +24,8 @@ def command() -> None:
 def upgrade(database: str | None) -> None:
     """Upgrade the store to the version of this program.
 
-    Creates the store if there is none. Applies the database migrations that it lacks.
+    Creates the store if there is none. Applies the database migrations that it lacks, and makes a faulty
+    search index anew.
 
     Examples:
         suffrage db upgrade
@@ -98,7 +99,7 @@ def copy(source: str, target: str, new_identity: bool, output_format: str) -> No
 @command.command()
 @database_option
 def check(database: str | None) -> None:
-    """Check the tables, references and checksums of the store.
+    """Check the tables, search index, references and checksums of the store.
 
     Prints each fault and exits with 1 if there is any. `suffrage doctor` checks more and advises what to do.
 
@@ -116,4 +117,4 @@ def check(database: str | None) -> None:
         click.echo(line)
     if wrong:
         sys.exit(1)
-    inform("Sound: no faults in tables, references and checksums.")
+    inform("Sound: no faults in tables, search index, references and checksums.")

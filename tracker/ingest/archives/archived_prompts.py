@@ -23,9 +23,9 @@ from tracker.ingest.measurement import Prompts
 from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
 from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import make_storable_json
-from tracker.ingest.write.bulk_rows import fetch_raw_rows, reserve_keys
+from tracker.ingest.write.bulk_rows import fetch_raw_rows, insert_records, reserve_keys
 from tracker.ingest.write.undo_log import undo_log
-from tracker.schema import Prompt
+from tracker.schema import Prompt, PromptAlias
 
 Name = tuple[str, str]
 """Namespace and name of a prompt."""
@@ -107,14 +107,14 @@ class ArchivedPrompts:
                     aliases.append({"task_id": task, "namespace": name[0], "key": name[1], "prompt_id": key})
                     self.n_names_added += key < self._first_new
             self.keys[first + at] = key
-        connection, log = self.session.connection(), undo_log(self.session)
+        log = undo_log(self.session)
         if new:
-            connection.execute(sa.insert(PROMPT), new)
+            insert_records(self.session, Prompt, new)
             self.n_new += len(new)
             if log is not None:
                 log.add_prompts(row["id"] for row in new)
         if aliases:
-            connection.execute(sa.insert(ALIAS), aliases)
+            insert_records(self.session, PromptAlias, aliases)
             if log is not None:
                 log.add_aliases(aliases)
 

@@ -14,7 +14,9 @@ from sqlalchemy.orm import Session
 from tracker.errors import ConflictError
 from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, IndexedPrompt, IndexSlice
 from tracker.ingest.resolve.prompt_texts import PromptContents
+from tracker.ingest.write.bulk_rows import insert_records
 from tracker.ingest.write.undo_log import undo_log
+from tracker.schema import Prompt, PromptAlias
 
 
 class PromptChanges:
@@ -82,12 +84,11 @@ class PromptChanges:
         if self.moved:
             self._write_moves(session, path)
         if self.new:
-            rows = [{name: value for name, value in row.items() if name != "row"} for row in self.new_rows()]
-            session.connection().execute(sa.insert(PROMPT), rows)
+            insert_records(session, Prompt, list(self.new_rows()))
             if log is not None:
                 log.add_prompts(self.new)
         if self.aliases:
-            session.connection().execute(sa.insert(ALIAS), self.aliases)
+            insert_records(session, PromptAlias, self.aliases)
             if log is not None:
                 log.add_aliases([row for row in self.aliases if row["prompt_id"] not in self.new])
         self._write_filled(session)

@@ -6,7 +6,8 @@ bound values that keep every bit. PostgreSQL uses binary COPY with packed arrays
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -88,6 +89,25 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
             with cursor.copy(f"COPY {described.name} ({', '.join(names)}) FROM STDIN") as copy:
                 for row in rows:
                     copy.write_row(row)
+
+
+def insert_records(session: Session, table: type[Any], records: Sequence[Mapping[str, Any]]) -> None:
+    """Insert new rows with values of JSON.
+
+    Args:
+        session: an open write transaction.
+        table: table of the schema.
+        records: a value of every column by name; numbers, texts, None, and values of JSON.
+    """
+    columns = [(column.name, isinstance(column.type, sa.JSON)) for column in table.__table__.columns]
+    rows = [
+        tuple(
+            json.dumps(record[name]) if is_json and record[name] is not None else record[name]
+            for name, is_json in columns
+        )
+        for record in records
+    ]
+    insert_rows(session, table, rows)
 
 
 def reserve_keys(session: Session, table: type[Any], n: int) -> range | list[int]:

@@ -6,12 +6,9 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy.orm import Session
 
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.sql import tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,20 +83,3 @@ def compute_cosine_similarity(E: NDArray[np.float32], vector: NDArray[np.float32
     cosines = np.zeros(len(E))
     np.divide((E @ vector).astype(np.float64), lengths, out=cosines, where=lengths > 0)
     return cosines
-
-
-def find_prompts_with_text(session: Session, task_ids: list[int], text: str) -> NDArray[np.int64]:
-    """Return the keys of prompts whose question contains a text, ascending; upper and lower case are equal.
-
-    Args:
-        session: the store.
-        task_ids: keys of the tasks to search.
-        text: what to look for.
-    """
-    query = sa.select(tables.prompt.c.id).where(tables.prompt.c.task_id.in_(task_ids), contains_text(text))
-    return np.array(sorted(session.scalars(query)), dtype=np.int64)
-
-
-def contains_text(text: str) -> sa.ColumnElement[bool]:
-    """Return the condition that a prompt's question contains a text; upper and lower case are equal."""
-    return tables.prompt.c.text.icontains(text, autoescape=True)

@@ -18,8 +18,8 @@ from tracker.queries.browsing.prompt_statistics import (
     PromptStatistics,
     compute_cosine_similarity,
     compute_prompt_statistics,
-    find_prompts_with_text,
 )
+from tracker.queries.browsing.search import find_prompts_with_text
 from tracker.queries.embeddings import Embeddings, load_embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
@@ -147,7 +147,7 @@ def _load_filter(query: Query, label: str) -> PromptFilter | None:
 
 
 def _select(
-    statistics: PromptStatistics, query: Query, matches: NDArray[np.int64] | None, kept: PromptFilter | None
+    statistics: PromptStatistics, query: Query, matches: Sequence[int] | None, kept: PromptFilter | None
 ) -> list[int]:
     """Return the places of the prompts that match, in the order that the reader chose."""
     chosen = np.ones(len(statistics.prompt_ids), dtype=bool)

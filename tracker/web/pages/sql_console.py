@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from tracker.errors import SqlError
 from tracker.queries.sql.read_only import read_only_sql
+from tracker.schema.search_index import TABLE as SEARCH_INDEX
 from tracker.web.page import Page
 from tracker.web.query import Query
 
@@ -80,4 +81,5 @@ def _describe_schema(engine: sa.Engine) -> list[dict[str, Any]]:
     with engine.connect() as connection:
         inspector = sa.inspect(connection)
         names = sorted([*inspector.get_table_names(), *inspector.get_view_names()])
+        names = [name for name in names if not name.startswith(SEARCH_INDEX)]  # FTS5 has tables of its own
         return [{"name": name, "columns": [column["name"] for column in inspector.get_columns(name)]} for name in names]
