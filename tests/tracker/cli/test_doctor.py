@@ -63,7 +63,7 @@ class TestSound:
         assert [line.split()[:2] for line in text.stdout.splitlines() if line[0] != " "][:3] == [
             ["ok", "program"], ["ok", "store"], ["ok", "schema"],
         ]  # fmt: skip
-        assert text.stderr == "11 checks: no problems, no warnings.\n"
+        assert text.stderr == "12 checks: no problems, no warnings.\n"
 
 
 @pytest.mark.usefixtures("toys")
