@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -170,8 +171,13 @@ class Addresses:
 
 def link_to(target: Target, page_file: str) -> str:
     """Return the relative address of a file, as seen from another file."""
-    place = posixpath.relpath(target.file, posixpath.dirname(page_file) or ".")
+    place = _relate(target.file, posixpath.dirname(page_file) or ".")
     return f"{place}?{urlencode(target.query)}" if target.query else place
+
+
+@lru_cache(maxsize=10_000)
+def _relate(file: str, folder: str) -> str:
+    return posixpath.relpath(file, folder)
 
 
 def list_parameters(route: PageRoute) -> Collection[str]:

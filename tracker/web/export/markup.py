@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html import escape, unescape
 from typing import Any
 
@@ -64,13 +65,14 @@ def parse_html(text: str) -> list[Token]:
         elif match["end"]:
             tokens.append(End(match["tag"]))
         elif match["tag"]:
-            tokens.append(Start(match["tag"], _parse_attributes(match["attributes"])))
+            tokens.append(Start(match["tag"], dict(_parse_attributes(match["attributes"]))))
     if place != len(text):
         raise ValueError(f"not HTML of a template: {text[place : place + 80]!r}")
     return tokens
 
 
-def _parse_attributes(text: str) -> dict[str, str | None]:
+@lru_cache(maxsize=10_000)
+def _parse_attributes(text: str) -> Mapping[str, str | None]:
     values: dict[str, str | None] = {}
     for match in ATTRIBUTE.finditer(text):
         value = match[2] if match[2] is not None else match[3]

@@ -58,6 +58,7 @@ class SiteWriter:
         self._addresses = Addresses()
         self._queue: deque[Target] = deque()
         self._known: set[str] = set()
+        self._targets: dict[str, Target] = {}
         self._data_files: set[str] = set()
         self._models: dict[int, str] = {}
         self._done = 0
@@ -96,9 +97,12 @@ class SiteWriter:
 
     def _resolve(self, address: str) -> Target | None:
         """Return the file of an address, and have it written; None if the export has none."""
-        target = self._addresses.find(address)
-        if target is None or not self._scope.covers(target):
-            return None
+        target = self._targets.get(address)
+        if target is None:
+            target = self._addresses.find(address)
+            if target is None or not self._scope.covers(target):
+                return None
+            self._targets[address] = target
         if target.route is not None and target.route.path == PROMPT:
             return target if target.key in self._prompt_ids else None
         if target.suffix != "html":
