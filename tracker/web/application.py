@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from tracker.errors import DatabaseError, NotFoundError, SelectionError, SuffrageError
+from tracker.recording.mlflow.links import MlflowLinks
 from tracker.web.access import Access, AccessControl
 from tracker.web.background import BackgroundTasks
 from tracker.web.page import FORMATS, Page
@@ -114,12 +115,13 @@ class KeyConvertor(Convertor[int]):
 register_url_convertor("key", KeyConvertor())
 
 
-def create_application(engine: sa.Engine, access: Access) -> ASGIApp:
+def create_application(engine: sa.Engine, access: Access, mlflow: MlflowLinks | None = None) -> ASGIApp:
     """Return the application of a store.
 
     Args:
         engine: the store; it is only read.
         access: who may read it.
+        mlflow: links to MLflow; None for none.
     """
     cache = StoreCache(engine)
     background = BackgroundTasks(cache)
@@ -128,7 +130,7 @@ def create_application(engine: sa.Engine, access: Access) -> ASGIApp:
         for suffix in FORMATS if page.has_formats else FORMATS[:1]:
             path = page.path if suffix == "html" else f"{'/index' if page.path == '/' else page.path}.{suffix}"
             routes.insert(
-                0 if suffix != "html" else len(routes), Route(path, _handler(page, suffix, cache, background))
+                0 if suffix != "html" else len(routes), Route(path, _handler(page, suffix, cache, background, mlflow))
             )
     static = StaticFiles(directory=STATIC_FOLDER)
 
@@ -147,7 +149,7 @@ def create_application(engine: sa.Engine, access: Access) -> ASGIApp:
 
 
 def _handler(
-    page: PageRoute, suffix: str, cache: StoreCache, background: BackgroundTasks
+    page: PageRoute, suffix: str, cache: StoreCache, background: BackgroundTasks, mlflow: MlflowLinks | None
 ) -> Callable[[Request], Response]:
     """Return the function that answers requests for a page; it runs in a thread."""
 
@@ -166,6 +168,7 @@ def _handler(
                 key=request.path_params.get("key", 0),
                 name=request.path_params.get("name", ""),
                 parameters=parameters,
+                mlflow=mlflow,
             )
             result = page.show(query)
         except SuffrageError as error:

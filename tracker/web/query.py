@@ -14,6 +14,8 @@ from sqlalchemy.orm import Session
 
 from tracker.database import transaction
 from tracker.errors import SelectionError
+from tracker.recording.mlflow.links import MlflowLinks
+from tracker.recording.mlflow.run_spec import Kind
 from tracker.web.background import BackgroundTasks
 from tracker.web.store_cache import StoreCache
 
@@ -39,6 +41,7 @@ class Query:
         parameters: query parameters that are not empty.
         excluded: labels of benchmarks that an export leaves out; pages of several benchmarks do not mention them.
         rows_per_page: of long lists.
+        mlflow: links to MLflow; None for none.
     """
 
     engine: sa.Engine
@@ -49,12 +52,20 @@ class Query:
     parameters: Mapping[str, str] = field(default_factory=dict)
     excluded: Collection[str] = ()
     rows_per_page: int = ROWS_PER_PAGE
+    mlflow: MlflowLinks | None = None
 
     @contextmanager
     def session(self) -> Iterator[Session]:
         """Open a session that only reads."""
         with transaction(self.engine, write=False) as session:
             yield session
+
+    def find_mlflow_run(self, kind: Kind, *keys: int) -> str:
+        """Return the address of the MLflow run that shows the last of some findings or runs; '' for none."""
+        if self.mlflow is None:
+            return ""
+        with self.session() as session:
+            return self.mlflow.find_address(session, kind, keys)
 
     def text(self, name: str, default: str = "") -> str:
         """Return a parameter as it is."""

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import database_option
+from tracker.cli.options import database_option, tracking_uri_option
 from tracker.cli.output import inform, warn
 from tracker.errors import first_line
 
@@ -40,6 +40,15 @@ MIN_TOKEN_LENGTH = 16
     is_flag=True,
     help="Accept any host name, and need no token: a proxy in front checks who may read.",
 )
+@click.option(
+    "--mlflow-url",
+    metavar="URL",
+    envvar="SUFFRAGE_MLFLOW_URL",
+    show_envvar=True,
+    show_default="the tracking URI if it is a server, else http://127.0.0.1:5000",
+    help="Address of MLflow's interface, to which pages of published runs and findings link; '' for no links.",
+)
+@tracking_uri_option
 @database_option
 @click.pass_context
 def command(
@@ -50,6 +59,8 @@ def command(
     port: int,
     token_file: Path | None,
     behind_proxy: bool,
+    mlflow_url: str | None,
+    tracking_uri: str,
     database: str | None,
 ) -> None:
     """Show results in a browser.
@@ -72,6 +83,7 @@ def command(
 
     from tracker.cli.usage_errors import check_port_free
     from tracker.database import connect
+    from tracker.recording.mlflow.links import make_links
     from tracker.web.access import LOOPBACK, Access
     from tracker.web.application import create_application
     from tracker.web.connections import SERVER_OPTIONS
@@ -82,10 +94,14 @@ def command(
             f"--host {host} lets other machines read this store. Set {TOKEN_VARIABLE} or --token-file, or use "
             "--behind-proxy if a proxy in front checks who may read."
         )
+    try:
+        links = make_links(tracking_uri, mlflow_url)
+    except ValueError as error:
+        raise click.UsageError(f"--mlflow-url {error}") from error
     check_port_free(host, port, "suffrage serve", click.UsageError)
     engine = connect(database, create=False)
     hosts = () if behind_proxy or host in ("0.0.0.0", "::") else {*LOOPBACK, host.lower()}  # noqa: S104
-    application = create_application(engine, Access(hosts=hosts, token=token))
+    application = create_application(engine, Access(hosts=hosts, token=token), links)
     display_host = f"[{host}]" if ":" in host else host
     click.echo(f"http://{display_host}:{port}/")
     inform(f"{'Readers add ?token=TOKEN to their first address. ' if token else ''}Stop with Ctrl-C.")
@@ -98,7 +114,7 @@ def _reject_server_options(context: click.Context) -> None:
     Raises:
         click.UsageError: an option of the server is on the command line.
     """
-    for name in ("host", "port", "token_file", "behind_proxy"):
+    for name in ("host", "port", "token_file", "behind_proxy", "mlflow_url"):
         if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name.replace('_', '-')} is for the server: --export starts none.")
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
 
-from tracker.recording.mlflow.run_spec import MAX_TAG_LENGTH, truncate
-from tracker.recording.mlflow.tracking_store import MlflowStore
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from tracker.errors import PublishingError
+from tracker.queries.sql import tables
+from tracker.recording.mlflow.run_spec import MAX_TAG_LENGTH, Kind, truncate
+from tracker.recording.mlflow.tracking_store import mlflow_store
 
 SERVE_VARIABLE = "SUFFRAGE_SERVE_URL"
 DEFAULT_SERVE_URL = "http://127.0.0.1:8000"
@@ -32,11 +40,49 @@ def add_links(text: str, links: Sequence[tuple[str, str]]) -> str:
     return f"{truncate(text, MAX_TAG_LENGTH - len(line) - 2)}\n\n{line}".rstrip()
 
 
-def interface_address(store: MlflowStore) -> str:
-    """Return the address of MLflow's interface: a server, or that of `suffrage ui` on this machine."""
-    return store.display_uri if store.is_server else DEFAULT_MLFLOW_URL
+@dataclass(frozen=True, kw_only=True)
+class MlflowLinks:
+    """Links to an MLflow store.
+
+    Attributes:
+        interface: address of MLflow's interface.
+        tracking_uri: of the store, without password.
+    """
+
+    interface: str
+    tracking_uri: str
+
+    def find_address(self, session: Session, kind: Kind, keys: Collection[int]) -> str:
+        """Return the address of the MLflow run that shows the last of some findings or runs; '' for none."""
+        published = tables.publication.c
+        query = sa.select(published.mlflow_run_id).where(
+            published.tracking_uri == self.tracking_uri, published.kind == kind, published.ref_id.in_(keys)
+        )
+        mlflow_run_id = session.scalar(query.order_by(published.ref_id.desc()).limit(1))
+        return f"{self.interface}/#/runs/{mlflow_run_id}" if mlflow_run_id else ""
 
 
-def run_address(interface: str, mlflow_run_id: str) -> str:
-    """Return the address of an MLflow run."""
-    return f"{interface.rstrip('/')}/#/runs/{mlflow_run_id}"
+def make_links(tracking_uri: str, interface: str | None = None) -> MlflowLinks | None:
+    """Return the links to an MLflow store; None if they are switched off, or the tracking URI names no store.
+
+    Args:
+        tracking_uri: of MLflow.
+        interface: address of its interface; by default that of the server, or of `suffrage ui`; '' for no links.
+
+    Raises:
+        ValueError: the address is not one of a web server.
+    """
+    if interface and not re.match(r"https?://[^/\s]", interface):
+        raise ValueError(f"{interface!r} is not the address of a web server. It must begin with http:// or https://.")
+    try:
+        store = mlflow_store(tracking_uri)
+    except PublishingError:
+        return None
+    if interface is None:
+        interface = _without_user(store.uri) if store.uri.startswith("http") else DEFAULT_MLFLOW_URL
+    return MlflowLinks(interface=interface.rstrip("/"), tracking_uri=store.display_uri) if interface else None
+
+
+def _without_user(address: str) -> str:
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -41,6 +41,7 @@ def show_benchmark(query: Query) -> Page:
     page_rows, paging = query.take_page(rows)
     data = {
         "benchmark": {"id": query.key, "label": label, "metric": board.metric, "metrics": metrics},
+        "mlflow": query.find_mlflow_run("run", *(row.run_id for row in board.rows)),
         "problem": "",
         "headline": board.describe_lead(),
         "higher_is_better": board.higher_is_better,

@@ -60,6 +60,7 @@ def show_finding(query: Query) -> Page:
         "headline": failed or record.summary.headline,
         "is_warning": bool(failed),
         "finding": _finding_details(record, benchmark_id),
+        "mlflow": query.find_mlflow_run("finding", query.key),
         "figures": [name.removesuffix(FIGURE) for name in files if name.endswith(FIGURE)],
         "tables": [_begin_table(query, name) for name in names],
         "metrics": [

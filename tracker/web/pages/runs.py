@@ -46,7 +46,7 @@ def show_runs(query: Query) -> Page:
 
 def show_run(query: Query) -> Page:
     """Return a run with its settings, files, and scores by task."""
-    data = _load_run(query)
+    data = _load_run(query) | {"mlflow": query.find_mlflow_run("run", query.key)}
     run = data["run"]
     title = f"Run {query.key}: {run['model']} on {run['benchmark']}"
     return Page(title=title, template="run.html", data=data, table="tasks", trail=_trail(run)[:-1])
