@@ -44,10 +44,10 @@ def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) ->
     """Return the rank of each score: 1 is best, ties share the mean of their ranks.
 
     Scores within `TIE_TOLERANCE` of the best of their group, relative to the largest finite magnitude, are tied with
-    it. Equal infinities are tied.
+    it. Equal infinities are tied. NaN comes last.
 
     Args:
-        scores: ``(m,)`` without NaN.
+        scores: ``(m,)``.
         higher_is_better: whether the largest is the best.
 
     Returns:
@@ -60,7 +60,7 @@ def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) ->
     ranks = np.empty(len(scores))
     start = 0
     while start < len(order):
-        end = start
+        end = start + 1  # NaN is not equal to itself
         best = ordered[start]
         while end < len(order) and (ordered[end] == best or abs(ordered[end] - best) <= slack):
             end += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -55,12 +55,14 @@ class PageRoute:
         show: returns the page, or a response.
         options: query parameters of the page.
         has_formats: whether it has addresses as JSON and CSV.
+        has_one_query: whether all of it comes from one query.
     """
 
     path: str
     show: Callable[[Query], Page | Response]
     options: Sequence[str] = ()
     has_formats: bool = True
+    has_one_query: bool = False
 
 
 PAGES = (
@@ -94,7 +96,7 @@ PAGES = (
     PageRoute(path="/finding/{key:key}", show=findings.show_finding),
     PageRoute(path="/finding/{key:key}/table/{name}", show=findings.show_table, options=(*SORTED, "page")),
     PageRoute(path="/finding/{key:key}/figure/{name}.png", show=findings.send_figure, has_formats=False),
-    PageRoute(path="/sql", show=sql_console.show_console, options=("statement",)),
+    PageRoute(path="/sql", show=sql_console.show_console, options=("statement",), has_one_query=True),
 )
 
 
@@ -170,7 +172,7 @@ def _handler(
                 parameters=parameters,
                 mlflow=mlflow,
             )
-            result = page.show(query)
+            result = page.show(query) if page.has_one_query else _show_one_state(page.show, query, cache)
         except SuffrageError as error:
             return make_error_page(error).respond("json" if suffix == "json" else "html", address)
         return (
@@ -180,6 +182,12 @@ def _handler(
         )
 
     return respond
+
+
+def _show_one_state(show: Callable[[Query], Page | Response], query: Query, cache: StoreCache) -> Page | Response:
+    """Return a page whose parts were read from one state of the store."""
+    with cache.open_snapshot() as snapshot:
+        return show(replace(query, snapshot=snapshot, cache=cache.at(snapshot.version)))
 
 
 def _check_parameters(request: Request, options: Sequence[str]) -> dict[str, str]:

@@ -11,6 +11,12 @@ from typing import Any
 from tracker.errors import SuffrageError
 from tracker.web.store_cache import StoreCache
 
+MAX_AT_ONCE = 2
+"""Maximum number of values computed at once; the rest wait."""
+MAX_WAITING = 40
+"""Maximum number of values that wait; the next request of a page starts a later one."""
+FRESH_SECONDS = 10.0
+"""How long pages that wait for a value may show it although the store changed while it was computed."""
 PATIENCE = 0.1
 """Seconds that a page waits for a computation before it states the progress."""
 
@@ -80,7 +86,9 @@ class BackgroundTasks:
     def __init__(self, cache: StoreCache, patience: float = PATIENCE) -> None:
         self.cache, self.patience = cache, patience
         self._lock = threading.Lock()
-        self._running: dict[tuple[Any, Hashable], Progress] = {}
+        self._slots = threading.Semaphore(MAX_AT_ONCE)
+        self._running: dict[Hashable, Progress] = {}
+        self._finished: dict[Hashable, tuple[float, Any]] = {}
         self._problems: dict[tuple[Any, Hashable], str] = {}
 
     def request(self, key: Hashable, compute: Compute) -> Outcome:
@@ -90,11 +98,16 @@ class BackgroundTasks:
             return Outcome(value=value)
         state = (self.cache.refresh(), key)
         with self._lock:
+            self._finished = {name: kept for name, kept in self._finished.items() if kept[0] > time.monotonic()}
+            if key in self._finished:
+                return Outcome(value=self._finished[key][1])
             if state in self._problems:
                 return Outcome(problem=self._problems[state])
-            progress = self._running.get(state)
+            progress = self._running.get(key)
+            if progress is None and len(self._running) >= MAX_WAITING:
+                return Outcome(step="waiting for computations of other pages")
             if progress is None:
-                progress = self._running[state] = Progress()
+                progress = self._running[key] = Progress()
                 threading.Thread(target=self._compute, args=(state, key, compute, progress), daemon=True).start()
         if progress.is_done.wait(self.patience):
             with self._lock:
@@ -106,7 +119,11 @@ class BackgroundTasks:
 
     def _compute(self, state: tuple[Any, Hashable], key: Hashable, compute: Compute, progress: Progress) -> None:
         try:
-            self.cache.get(key, lambda: compute(progress.report))
+            with self._slots:
+                value = self.cache.get(key, lambda: compute(progress.report))
+            if self.cache.peek(key) is None:  # other programs write to this server all the time, say
+                with self._lock:
+                    self._finished[key] = time.monotonic() + FRESH_SECONDS, value
         except Exception as error:  # noqa: BLE001 - a page that asks again would begin a failing computation anew
             message = str(error) if isinstance(error, SuffrageError) else f"{type(error).__name__}: {error}"
             with self._lock:
@@ -114,5 +131,5 @@ class BackgroundTasks:
                 self._problems[state] = message
         finally:
             with self._lock:
-                self._running.pop(state, None)
+                self._running.pop(key, None)
             progress.is_done.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from tracker.errors import SelectionError
 from tracker.recording.mlflow.links import MlflowLinks
 from tracker.recording.mlflow.run_spec import Kind
 from tracker.web.background import BackgroundTasks
-from tracker.web.store_cache import StoreCache
+from tracker.web.store_cache import Snapshot, SnapshotCache, StoreCache
 
 T = TypeVar("T")
 
@@ -45,18 +46,22 @@ class Query:
     """
 
     engine: sa.Engine
-    cache: StoreCache
+    cache: StoreCache | SnapshotCache
     background: BackgroundTasks
     key: int = 0
     name: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     excluded: Collection[str] = ()
+    snapshot: Snapshot | None = None
     rows_per_page: int = ROWS_PER_PAGE
     mlflow: MlflowLinks | None = None
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """Open a session that only reads."""
+        """Open a session that only reads: in the thread of the page, the state that it shows."""
+        if self.snapshot is not None and self.snapshot.thread == threading.get_ident():
+            yield self.snapshot.session
+            return
         with transaction(self.engine, write=False) as session:
             yield session
 

@@ -4,20 +4,45 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.orm import Session
+
+from tracker.database import VERSION_TABLE, ensure_current, explain, transaction
+from tracker.errors import DatabaseError
 
 T = TypeVar("T")
 
 MAX_VALUES = 64
 """Maximum number of values kept; the one unused for longest is dropped first."""
+MAX_ATTEMPTS = 20
+"""How often a snapshot is opened anew because the store changed at that moment."""
 VERSION_QUERIES = {
     "sqlite": "PRAGMA data_version",
-    "postgresql": "SELECT pg_snapshot_xmax(pg_current_snapshot())::text",
+    "postgresql": "SELECT pg_current_snapshot()::text",  # its end alone ignores that an older transaction ended
 }
 """A value that changes with every change of the store. PostgreSQL's also changes with other databases of its server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """One state of the store, which other programs do not change.
+
+    Attributes:
+        session: reads this state.
+        version: of this state.
+        thread: the thread that may use the session.
+    """
+
+    session: Session
+    version: Any
+    thread: int
 
 
 class StoreCache:
@@ -31,16 +56,40 @@ class StoreCache:
         self.engine = engine
         self._lock = threading.Lock()
         self._connection: sa.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._n_connections = 0
         self._version: Any = None
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
         self._key_locks: dict[Hashable, threading.Lock] = {}
 
-    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+    @contextmanager
+    def open_snapshot(self) -> Iterator[Snapshot]:
+        """Open a session that sees one state of the store, whatever other programs write meanwhile.
+
+        Raises:
+            DatabaseError: as for `refresh`.
+        """
+        is_sqlite = self.engine.dialect.name == "sqlite"
+        engine = self.engine if is_sqlite else self.engine.execution_options(isolation_level="REPEATABLE READ")
+        for is_last in (*(False,) * MAX_ATTEMPTS, True):
+            version = object() if is_last else self.refresh()  # values of an unknown state are not kept
+            with transaction(engine, write=False) as session:
+                session.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))  # the first read fixes the state
+                if is_last or self.refresh() == version:
+                    yield Snapshot(session=session, version=version, thread=threading.get_ident())
+                    return
+
+    def get(self, key: Hashable, compute: Callable[[], T], version: Any = None) -> T:
         """Return the value of a key, computed once for each state of the store; other threads wait for it.
 
         The state is read before the value is computed: a value is never older than the state it is kept for.
+
+        Args:
+            key: name of the value.
+            compute: computes it.
+            version: of the state that ``compute`` reads; by default the present one.
         """
-        version = self.refresh()
+        version = version or self.refresh()
         with self._lock:
             key_lock = self._key_locks.setdefault(key, threading.Lock())
         with key_lock:
@@ -49,6 +98,7 @@ class StoreCache:
                     self._values.move_to_end(key)
                     return self._values[key]  # type: ignore[no-any-return]
             value = compute()
+            self.refresh()
             with self._lock:
                 if self._version == version:
                     self._values[key] = value
@@ -58,17 +108,67 @@ class StoreCache:
             return value
 
     def refresh(self) -> Any:
-        """Drop all values if the store has changed; return its version."""
+        """Drop all values if the store has changed; return its version.
+
+        Raises:
+            DatabaseError: the store was removed, cannot be reached, or has another version than this program.
+        """
         with self._lock:
-            if self._connection is None:
-                self._connection = self.engine.connect()
-            version = self._connection.exec_driver_sql(VERSION_QUERIES[self.engine.dialect.name]).scalar_one()
-            self._connection.rollback()
+            try:
+                version = self._read_version()
+            except exc.DBAPIError:  # the server was restarted, say
+                self._disconnect()
+                version = self._read_version_again()
             if version != self._version:
                 self._values.clear()
                 self._key_locks.clear()
+                self._version = None
+                ensure_current(self.engine, create=False)
                 self._version = version
             return version
+
+    def _read_version(self) -> Any:
+        """Return what changes with the store: the file that it is, the connection, and its count of changes."""
+        if self.engine.dialect.name == "sqlite" and (file := self._find_file()) != self._file:
+            self._disconnect()
+            self._file = file
+        if self._connection is None:
+            self._connection = self.engine.connect()
+            self._n_connections += 1
+        version = self._connection.exec_driver_sql(VERSION_QUERIES[self.engine.dialect.name]).scalar_one()
+        self._connection.rollback()
+        return self._file, self._n_connections, version
+
+    def _read_version_again(self) -> Any:
+        try:
+            return self._read_version()
+        except exc.DBAPIError as error:
+            self._disconnect()
+            raise DatabaseError(explain(error, self.engine)) from error
+
+    def _find_file(self) -> tuple[int, int]:
+        """Return what identifies the file of a SQLite store."""
+        try:
+            file = Path(str(self.engine.url.database)).stat()
+        except OSError:
+            self._disconnect()
+            self._version = None
+            ensure_current(self.engine, create=False)
+            raise
+        return file.st_dev, file.st_ino
+
+    def _disconnect(self) -> None:
+        """Close the connections, which may lead to a file that is no longer there."""
+        if self._connection is not None:
+            self._connection.invalidate()
+            self._connection.close()
+            self._connection = None
+        self._file = None
+        self.engine.dispose()
+
+    def at(self, version: Any) -> SnapshotCache:
+        """Return the values of one state."""
+        return SnapshotCache(self, version)
 
     def peek(self, key: Hashable) -> Any:
         """Return the value of a key if it is present; else None."""
@@ -82,3 +182,19 @@ class StoreCache:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+
+class SnapshotCache:
+    """The values of one state of the store.
+
+    Args:
+        cache: keeps the values.
+        version: of the state.
+    """
+
+    def __init__(self, cache: StoreCache, version: Any) -> None:
+        self.cache, self.version = cache, version
+
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the value of a key, computed once for this state; other threads wait for it."""
+        return self.cache.get(key, compute, self.version)

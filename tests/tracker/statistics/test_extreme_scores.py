@@ -45,6 +45,10 @@ class TestRanks:
         np.testing.assert_array_equal(mean_ranks(scores), [1.5, 6, 1.5, 3.5, 7, 3.5, 5])
         np.testing.assert_array_equal(mean_ranks(scores, higher_is_better=False), [6.5, 2, 6.5, 4.5, 1, 4.5, 3])
 
+    def test_missing_scores_come_last(self) -> None:
+        scores = np.array([np.nan, 1.0, np.nan, 2.0])
+        assert mean_ranks(scores).tolist() == [3, 2, 4, 1]
+
     def test_the_smallest_numbers_are_distinct(self):
         np.testing.assert_array_equal(mean_ranks(np.array([5e-324, 1.5e-323, 0.0])), [2, 1, 3])
 
