@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from urllib.parse import parse_qsl
 import orjson
 
 from tracker.web.export.addresses import LIST_FILTERS, Target
-from tracker.web.export.markup import Start, Token, encode_tokens, find_elements
+from tracker.web.export.markup import Start, Token, find_elements
 
 ROWS_PER_PART = 1_000
 SORT_COLUMNS = {"prompt": "id"}
@@ -53,6 +54,17 @@ def find_list(tokens: Sequence[Token]) -> FoundList | None:
     return FoundList(start=begin, rows=rows)
 
 
+def split_rows(text: str) -> tuple[str, list[str]]:
+    """Return the HTML of a page before the rows of its list, and that of each row; the list is that of `find_list`."""
+    paging = text.rfind('<p class="pages">')
+    start, end, tag = ("<tbody>", "</tbody>", "tr") if paging >= 0 else ('<ul class="found">', "</ul>", "li")
+    stop = text.rfind(end, 0, paging if paging >= 0 else len(text))
+    begin = text.rfind(start, 0, max(stop, 0))
+    if begin < 0:
+        return text, []
+    return text[:begin], re.findall(rf"<{tag}\b.*?</{tag}>", text[begin + len(start) : stop], re.DOTALL)
+
+
 def list_sort_keys(tokens: Sequence[Token]) -> list[str]:
     """Return the keys by which the heads of a list sort it."""
     keys: dict[str, None] = {}
@@ -73,20 +85,19 @@ class ListWriter:
     def __init__(self, folder: Path, target: Target) -> None:
         self.stem = target.file.removesuffix(".html")
         self._folder, self._target = folder, target
-        self._rows: list[list[Any]] = []
+        self._rows: list[Any] = []
         self._texts: list[str] = []
         self._columns: dict[str, list[Any]] = {}
         self.n_rows = self.n_parts = 0
 
     def add(
-        self, records: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Token]], keys: Sequence[str],
-        texts: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self, records: Sequence[Mapping[str, Any]], rows: Sequence[Any], keys: Sequence[str], texts: Sequence[str] = ()
+    ) -> None:
         """Add rows.
 
         Args:
             records: data of the rows.
-            rows: their tokens.
+            rows: their encoded tokens.
             keys: sort keys.
             texts: what a search for a text looks at.
         """
@@ -96,8 +107,8 @@ class ListWriter:
             column = SORT_COLUMNS.get(name, name)
             if all(column in record for record in records):
                 self._columns.setdefault(name, []).extend(record[column] for record in records)
-        for number, tokens in enumerate(rows):
-            self._rows.append(encode_tokens(tokens))
+        for number, row in enumerate(rows):
+            self._rows.append(row)
             self._texts += [texts[number]] if texts else []
             if len(self._rows) == ROWS_PER_PART:
                 self._write_part()

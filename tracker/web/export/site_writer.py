@@ -7,9 +7,10 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import orjson
 from starlette.responses import Response
 
 from tracker.errors import SuffrageError
@@ -17,8 +18,8 @@ from tracker.web.application import STATIC_FOLDER, make_error_page
 from tracker.web.export.addresses import PROMPT, PROMPT_FILE, Addresses, Target
 from tracker.web.export.immediate import ImmediateTasks
 from tracker.web.export.links import drop_server_forms, insert_sections, make_links_relative
-from tracker.web.export.lists import ROWS_PER_PART, ListWriter, find_list, list_sort_keys
-from tracker.web.export.markup import Start, Token, parse_html, write_html
+from tracker.web.export.lists import ROWS_PER_PART, ListWriter, find_list, list_sort_keys, split_rows
+from tracker.web.export.markup import Start, Token, encode_tokens, parse_html, write_html
 from tracker.web.export.prompt_parts import list_prompt_ids, load_prompt_texts, write_prompt_parts
 from tracker.web.export.scope import Scope
 from tracker.web.export.search_list import list_search_rows
@@ -38,6 +39,7 @@ N_NEIGHBOURS = 50
 PAGE_STEPS = 20
 """Steps of progress of a page, where a prompt is one."""
 UNLIMITED = 10**9
+MAX_ENCODED_ROWS = 50_000
 
 Progress = Callable[[int, int], None]
 
@@ -59,6 +61,7 @@ class SiteWriter:
         self._queue: deque[Target] = deque()
         self._known: set[str] = set()
         self._targets: dict[str, Target] = {}
+        self._encoded_rows: dict[tuple[PurePosixPath, str], orjson.Fragment] = {}
         self._data_files: set[str] = set()
         self._models: dict[int, str] = {}
         self._done = 0
@@ -195,14 +198,22 @@ class SiteWriter:
         self, writer: ListWriter, target: Target, part: Page, texts: Sequence[str], columns: Sequence[str] = ()
     ) -> None:
         """Add the rows of a page, as its template writes them, to a list."""
-        tokens = parse_html(part.render(target.address, is_static=True))
-        rows_list = find_list(tokens)
-        rows = [] if rows_list is None else [tokens[begin:end] for begin, end in rows_list.rows]
+        head, rows = split_rows(part.render(target.address, is_static=True))
         records = part.data[part.table]
         if len(rows) != len(records):
             raise ValueError(f"{part.template} shows {len(rows)} of {len(records)} rows")
-        links = [make_links_relative(row, target.file, self._resolve) for row in rows]
-        writer.add(records, links, [*columns, *list_sort_keys(tokens)], texts)
+        encoded = [self._encode_row(row, target.file) for row in rows]
+        writer.add(records, encoded, [*columns, *list_sort_keys(parse_html(head))], texts)
+
+    def _encode_row(self, row: str, page_file: str) -> orjson.Fragment:
+        """Return the JSON of a row's tokens; comparisons share most of their rows."""
+        key = (PurePosixPath(page_file).parent, row)
+        if key not in self._encoded_rows:
+            if len(self._encoded_rows) >= MAX_ENCODED_ROWS:
+                self._encoded_rows.clear()
+            tokens = make_links_relative(parse_html(row), page_file, self._resolve)
+            self._encoded_rows[key] = orjson.Fragment(orjson.dumps(encode_tokens(tokens)))
+        return self._encoded_rows[key]
 
     def _write_search(self) -> None:
         """Write the search: names and questions as one list, of which the script shows what contains a text."""
