@@ -32,6 +32,7 @@ from tracker.web.pages import (
     prompts,
     runs,
     selections,
+    single_prompt,
     sql_console,
     tasks,
     verdicts,
@@ -78,12 +79,12 @@ PAGES = (
     PageRoute(
         path="/benchmark/{key:key}/prompts",
         show=prompts.show_prompts,
-        options=(*SELECTION, *SORTED, "q", "task", "from", "to", "decision"),
+        options=(*SELECTION, *SORTED, "q", "task", "from", "to", "disagreement", "decision"),
     ),
     PageRoute(
         path="/benchmark/{key:key}/compare", show=compare.show_comparison, options=(*SELECTION, "better", *"abcde")
     ),
-    PageRoute(path="/prompt/{key:key}", show=prompts.show_prompt),
+    PageRoute(path="/prompt/{key:key}", show=single_prompt.show_prompt),
     PageRoute(path="/model/{key:key}", show=models.show_model),
     PageRoute(path="/model/{key:key}/relatives", show=models.show_relatives),
     PageRoute(path="/run/{key:key}", show=runs.show_run),

@@ -139,7 +139,7 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
         NotFoundError: the finding does not exist.
         SelectionError: the finding is not a filter, or filters another benchmark; or the benchmark has no filter.
     """
-    known = _filters(session, benchmark) if key is None else []
+    known = list_filters(session, benchmark) if key is None else []
     if key is None and not known:
         raise SelectionError(f"{benchmark.label} has no filter yet. Create one: {_making(benchmark)}")
     key = known[-1] if key is None else key
@@ -147,10 +147,10 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
     if 0 <= key <= MAX_KEY:
         row = session.execute(sa.select(tables.finding).where(tables.finding.c.id == key)).first()
     if row is None:
-        known = _filters(session, benchmark)
+        known = list_filters(session, benchmark)
         raise NotFoundError("finding with a filter", key, known, "" if known else f"Create one: {_making(benchmark)}")
     if row.benchmark_id != benchmark.id:
-        filters = _list_filters(session, benchmark)
+        filters = _name_filters(session, benchmark)
         raise SelectionError(
             f"Finding {key} is not about {benchmark.label}. Choose a filter of this benchmark{filters}."
         )
@@ -161,7 +161,7 @@ def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | Non
     )
     ids, kept = number_columns(decided)
     if not len(ids):
-        filters = _list_filters(session, benchmark)
+        filters = _name_filters(session, benchmark)
         raise SelectionError(f"Finding {key} ({row.analysis}) is not a filter. Choose another finding{filters}.")
     order = np.argsort(ids)
     ranking, model = tables.ranking.c, tables.model.c
@@ -232,8 +232,8 @@ def _reasons(session: Session, key: int) -> dict[str, ReasonPrompts]:
     return reasons
 
 
-def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
-    """Return the keys of a benchmark's filters, ascending."""
+def list_filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
+    """Return the keys of a benchmark's recorded filters, ascending."""
     decision, analysis = tables.filter_decision.c, tables.finding.c
     has_decisions = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
     query = sa.select(analysis.id).where(
@@ -242,9 +242,9 @@ def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
     return list(session.scalars(query.order_by(analysis.id)))
 
 
-def _list_filters(session: Session, benchmark: BenchmarkKey) -> str:
+def _name_filters(session: Session, benchmark: BenchmarkKey) -> str:
     """Return the list of a benchmark's filters as the end of a sentence, else how to create one."""
-    if known := _filters(session, benchmark):
+    if known := list_filters(session, benchmark):
         return f": {', '.join(map(str, known))}"
     return f", or create one: {_making(benchmark)}"
 

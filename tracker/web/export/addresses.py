@@ -56,6 +56,7 @@ LIST_FILTERS: Mapping[str, Mapping[str, ColumnFilter]] = {
         "task": ColumnFilter(kind="equals", column="task"),
         "from": ColumnFilter(kind="least", column="mean"),
         "to": ColumnFilter(kind="most", column="mean"),
+        "disagreement": ColumnFilter(kind="least", column="spread"),
         "decision": ColumnFilter(kind="equals", column="decision"),
     },
     "/benchmark/{key}/compare": {},

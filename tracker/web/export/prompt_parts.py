@@ -16,7 +16,7 @@ from tracker.queries.sql import tables
 from tracker.web.export.addresses import PROMPT_FILE
 from tracker.web.export.lists import write_compressed
 from tracker.web.export.markup import Token, encode_tokens, parse_html
-from tracker.web.pages.prompts import make_prompt_page
+from tracker.web.pages.single_prompt import make_prompt_page
 from tracker.web.query import Query
 
 FOLDER = "prompts"
