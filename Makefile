@@ -1,12 +1,13 @@
 # Two commands for people: `make demo` and `make test`. One virtual environment, .venv, serves both.
 PYTHON ?= python3
+PYTHONS ?= $(PYTHON)
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 # Where Python is told to keep no bytecode, every command and every worker would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint tables docs-outputs bench drift soak clean
+.PHONY: demo test pytest quick lint tables docs docs-outputs package bench drift soak clean
 
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
@@ -39,6 +40,11 @@ tables: .venv/all.stamp
 docs-outputs: .venv/all.stamp
 	PYTHONPATH=$(CURDIR) $(BIN)/python tests/docs/regenerate.py
 
+# The site of docs/, in build/site. Every warning is an error, such as a link that leads nowhere.
+docs: .venv/docs.stamp
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(CURDIR) $(BIN)/mkdocs build --quiet
+	@echo "Open build/site/index.html; for the search, run: $(BIN)/python -m http.server --directory build/site"
+
 # The pictures that need a browser, an encoder or many minutes; NAME as in docs/figures.
 picture-%: .venv/all.stamp
 	PYTHONPATH=$(CURDIR) $(BIN)/python tests/docs/pictures.py $*
@@ -51,7 +57,11 @@ bench: .venv/bench.stamp
 drift: .venv/all.stamp
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m drift $(DRIFT_OPTIONS) $(HARNESSES)
 
-soak: .venv/all.stamp
+# Builds sdist and wheel, installs the wheel with each of PYTHONS into a clean environment and runs the demo there.
+package: .venv/package.stamp
+	$(BIN)/python tests/package_check.py $(PYTHONS)
+
+soak: .venv/docs.stamp
 	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random
 
 clean:
@@ -67,6 +77,14 @@ clean:
 # Turning torch and its like into bytecode takes half a minute, and few of their modules are ever imported.
 .venv/all.stamp: .venv/core.stamp
 	$(PIP) --no-compile --editable '.[models,test]'
+	touch $@
+
+.venv/docs.stamp: .venv/all.stamp
+	$(PIP) --editable '.[docs]'
+	touch $@
+
+.venv/package.stamp: .venv/core.stamp
+	$(PIP) build
 	touch $@
 
 # What ours is measured beside. It names dependencies that what is measured never imports, a tracking service among

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterable
@@ -200,6 +201,29 @@ class TestWheel:
         assert brought == {path.name for path in (ROOT / templates).glob("*.jinja")}
         assert not [path for path in unpacked.rglob("*") if path.name.startswith(("test_", "conftest"))]
 
+    def test_it_holds_every_file_of_the_packages_that_is_no_module(self, unpacked: Path) -> None:
+        listing = subprocess.run(
+            ["git", "ls-files", "tracker", "analyses"], cwd=ROOT, capture_output=True, text=True, check=False
+        ).stdout.split()
+        data = [name for name in listing if not name.endswith(".py") and (ROOT / name).exists()]
+        assert len(data) > 30 or not listing  # a source distribution has no history
+        assert [name for name in data if not (unpacked / name).is_file()] == []
+
+    def test_the_source_distribution_builds_the_same_wheel(
+        self, unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from hatchling.build import build_sdist, build_wheel
+
+        monkeypatch.chdir(ROOT)
+        archive = build_sdist(str(tmp_path))
+        with tarfile.open(tmp_path / archive) as sources:
+            sources.extractall(tmp_path, filter="data")
+        monkeypatch.chdir(tmp_path / archive.removesuffix(".tar.gz"))
+        with zipfile.ZipFile(tmp_path / build_wheel(str(tmp_path))) as wheel:
+            different = [name for name in wheel.namelist() if wheel.read(name) != (unpacked / name).read_bytes()]
+            assert different == []
+            assert len(wheel.namelist()) == sum(path.is_file() for path in unpacked.rglob("*"))
+
     def test_its_migrations_make_a_store_far_from_the_repository(self, unpacked: Path, tmp_path: Path) -> None:
         installed = {"PYTHONPATH": str(unpacked)}
         output = run("tracker.cli", "db", "upgrade", folder=tmp_path, **installed)
@@ -233,11 +257,15 @@ class TestMakeTargets:
         assert recipe == "$(PIP) --editable ."
 
     def test_every_text_installs_extras_from_the_checkout(self) -> None:
-        """Suffrage is on no package index: all pages and messages name the same form."""
+        """Suffrage is on no package index: all pages and messages name the same form; README.md announces another."""
         folders = [ROOT / name for name in ("tracker", "analyses", "docs")]
         files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md", ".html")]
         wrong = re.compile(r"suffrage\[|pip install[^\n`]*\bsuffrage\b")
-        assert [path for path in [*files, ROOT / "README.md"] if wrong.search(path.read_text())] == []
+        assert [path for path in files if wrong.search(path.read_text())] == []
+        readme = " ".join((ROOT / "README.md").read_text().split())
+        assert wrong.findall(readme) == ["pip install suffrage"]
+        assert "on no package index yet; once it is published, `pip install suffrage` does the same." in readme
+        assert readme.index("$ make test") < readme.index("pip install")
         extras = {extra for path in files for extra in re.findall(r"install\s+'\.\[(\w+)\]'", path.read_text())}
         assert {"models", "hub", "voting"} <= extras <= set(PROJECT["optional-dependencies"])
 
