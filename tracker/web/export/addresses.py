@@ -21,7 +21,7 @@ PROMPT_FILE = "prompt.html"
 SEARCH = "/search"
 NEED_STORE = frozenset({"/sql", "/run/{key}/responses"})
 """Routes whose pages only a server has."""
-STATIC_VARIANTS = frozenset({"metric", *"abcde"})
+STATIC_VARIANTS = frozenset({"metric", "benchmark", "analysis", *"abcde"})
 """Query parameters with a file for each value that the pages link to."""
 SORTED = frozenset({"sort", "order"})
 STATIC = "/static/"

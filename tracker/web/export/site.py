@@ -49,11 +49,10 @@ def export_site(
     scope = load_scope(engine, benchmarks)
     cache = StoreCache(engine)
     try:
-        with replace_folder(folder) as unfinished:
-            version = cache.refresh()
-            n_prompts = SiteWriter(cache, scope, unfinished, progress).write()
+        with replace_folder(folder) as unfinished, cache.open_snapshot() as snapshot:
+            n_prompts = SiteWriter(cache, snapshot, scope, unfinished, progress).write()
             sizes = [entry.stat().st_size for entry in unfinished.rglob("*") if entry.is_file()]
-            changed = cache.refresh() != version
+            changed = cache.refresh() != snapshot.version
     finally:
         cache.close()
     return ExportSummary(n_files=len(sizes), n_bytes=sum(sizes), n_prompts=n_prompts, changed=changed)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from tracker.errors import SuffrageError
 from tracker.web.application import STATIC_FOLDER, make_error_page
 from tracker.web.export.addresses import PROMPT, PROMPT_FILE, Addresses, Target
-from tracker.web.export.immediate import ImmediateTasks
+from tracker.web.export.immediate import ExportCache, ImmediateTasks
 from tracker.web.export.links import drop_server_forms, insert_sections, make_links_relative
 from tracker.web.export.lists import ROWS_PER_PART, ListWriter, find_list, list_sort_keys, split_rows
 from tracker.web.export.markup import Start, Token, encode_tokens, parse_html, write_html
@@ -25,7 +25,7 @@ from tracker.web.export.scope import Scope
 from tracker.web.export.search_list import list_search_rows
 from tracker.web.page import Page
 from tracker.web.query import ROWS_PER_PAGE, Query
-from tracker.web.store_cache import StoreCache
+from tracker.web.store_cache import Snapshot, StoreCache
 
 STARTS = ("/", "/search", "/findings")
 WITHOUT_DATA = frozenset({"compare.html", "prompts.html", "search.html"})
@@ -49,14 +49,19 @@ class SiteWriter:
 
     Args:
         cache: of the store.
+        snapshot: the state of the store to export.
         scope: benchmarks to export.
         folder: an empty folder.
         progress: takes the done and the total amount.
     """
 
-    def __init__(self, cache: StoreCache, scope: Scope, folder: Path, progress: Progress | None) -> None:
-        self._cache, self._scope, self._folder, self._progress = cache, scope, folder, progress
-        self._background = ImmediateTasks(cache)
+    def __init__(
+        self, cache: StoreCache, snapshot: Snapshot, scope: Scope, folder: Path, progress: Progress | None
+    ) -> None:
+        self._engine, self._snapshot, self._scope, self._folder = cache.engine, snapshot, scope, folder
+        self._progress = progress
+        self._cache = ExportCache(cache, snapshot.version)
+        self._background = ImmediateTasks(self._cache)
         self._addresses = Addresses()
         self._queue: deque[Target] = deque()
         self._known: set[str] = set()
@@ -88,7 +93,8 @@ class SiteWriter:
 
     def _query(self, target: Target | None = None, rows_per_page: int = ROWS_PER_PAGE, **more: str) -> Query:
         return Query(
-            engine=self._cache.engine,
+            engine=self._engine,
+            snapshot=self._snapshot,
             cache=self._cache,
             background=self._background,
             key=0 if target is None else target.key,
