@@ -94,14 +94,15 @@ def _screenshot_report(first: str, last: str) -> bytes:
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1100, "height": 950})
         page.goto(Path("report.html").resolve().as_uri())
-        page.wait_for_selector("html[data-drawn]", state="attached", timeout=60_000)
+        page.click("#open-all")
+        page.wait_for_selector("[data-chart=agreement].drawn-now", timeout=60_000)
         top, end = page.locator(first).bounding_box(), page.locator(last).bounding_box()
         clip = {"x": 0, "y": top["y"], "width": 1100, "height": end["y"] + end["height"] - top["y"]}
         return shrink_picture(page.screenshot(full_page=True, clip=clip))
 
 
 def _report() -> bytes:
-    return _screenshot_report("body", "#leaderboard ~ div table tbody tr:nth-child(4)")
+    return _screenshot_report("body", ".choices")
 
 
 def _report_differences() -> bytes:

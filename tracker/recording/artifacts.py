@@ -126,7 +126,13 @@ def render_figure(draw: Callable[[], Figure], form: str = "png") -> bytes:
             # A letter in none of them is drawn as a box; the tables beside the figure have the name.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             if form == "png":  # `savefig` would lay the figure out twice
-                FigureCanvasAgg(figure).print_png(buffer, metadata=METADATA[form])
+                FigureCanvasAgg(figure).print_png(buffer, metadata=METADATA[form] | _title(figure))
             else:
-                figure.savefig(buffer, format=form, metadata=METADATA[form])
+                figure.savefig(buffer, format=form, metadata=METADATA[form] | _title(figure))
     return buffer.getvalue()
+
+
+def _title(figure: Figure) -> dict[str, str]:
+    """Return the title of a figure as metadata of its file."""
+    title = " ".join(figure.get_suptitle().split())
+    return {"Title": title} if title else {}

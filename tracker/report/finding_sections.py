@@ -1,4 +1,4 @@
-"""Sections of a report with findings: by analysis, latest first, with as many figures as there is room for."""
+"""Findings of a report by relevance, with as many figures as there is room for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from tracker.queries.findings.finding_records import FindingRecord
+from tracker.queries.findings.relevance import sort_by_relevance
 from tracker.queries.findings.summary import Summary
 from tracker.queries.selection import WHOLE
 from tracker.report.contents import Contents
@@ -24,12 +25,11 @@ PictureKey = tuple[int, str]
 
 @dataclass(frozen=True, kw_only=True)
 class FindingPicture:
-    """A figure with its caption."""
+    """A figure with its title."""
 
     address: str
     size: tuple[int, int] | None
-    alt: str
-    caption: str
+    title: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,8 @@ class FindingEntry:
 
     Attributes:
         id: its key.
+        name: of the analysis.
+        question: what the analysis answers, as a sentence.
         recorded: time of recording.
         data: its selection, if not all data.
         options: its options.
@@ -50,6 +52,8 @@ class FindingEntry:
     """
 
     id: int
+    name: str
+    question: str
     recorded: str
     data: str
     options: str
@@ -62,39 +66,16 @@ class FindingEntry:
     pictures: tuple[FindingPicture, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FindingSection:
-    """Findings of one analysis.
-
-    Attributes:
-        name: of the analysis.
-        title: the question that it answers.
-        explained: further explanation, in paragraphs.
-        findings: the latest first.
-    """
-
-    name: str
-    title: str
-    explained: tuple[str, ...]
-    findings: tuple[FindingEntry, ...]
-
-
-def build_finding_sections(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[FindingSection]:
-    """Return the findings of a report by analysis, in the order of the analyses' names.
+def build_finding_entries(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[FindingEntry]:
+    """Return the findings of a report, the most relevant first.
 
     Args:
         contents: of the report.
         pictures: figures to show, by finding and name.
     """
-    by_name: dict[str, list[FindingRecord]] = {}
-    for record in contents.findings:
-        by_name.setdefault(record.name, []).append(record)
-    sections = []
-    for name, records in sorted(by_name.items()):
-        title, *explained = split_paragraphs(contents.questions.get(name, "")) or [name]
-        entries = tuple(_entry(record, pictures) for record in records)
-        sections.append(FindingSection(name=name, title=title, explained=tuple(explained), findings=entries))
-    return sections
+    return [
+        _entry(record, pictures, contents) for record in sort_by_relevance(contents.findings, contents.board.leaders)
+    ]
 
 
 def select_pictures(contents: Contents, room: int) -> tuple[dict[PictureKey, bytes], int]:
@@ -131,10 +112,12 @@ def _map_in_order(
         yield from zip((key for key, _ in block), pool.map(work, (png for _, png in block)), strict=True)
 
 
-def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> FindingEntry:
+def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes], contents: Contents) -> FindingEntry:
     n_main = sum(number.is_main for number in record.numbers)
     return FindingEntry(
         id=record.id,
+        name=record.name,
+        question=next(iter(split_paragraphs(contents.questions.get(record.name, ""))), ""),
         recorded=format_minute(record.recorded),
         data=describe_selection(record.selection or {}),
         options=_choices(record.parameters or {}),
@@ -148,8 +131,7 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> Findi
             FindingPicture(
                 address=make_data_url(png),
                 size=read_png_size(png),
-                alt=f"Figure {_caption(name)} of finding {record.id}, {record.name}",
-                caption=_caption(name),
+                title=contents.titles.get((key, name)) or name.removesuffix(".png").replace("_", " "),
             )
             for (key, name), png in pictures.items()
             if key == record.id
@@ -171,7 +153,3 @@ def _choices(values: Mapping[str, Any]) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= MAX_CHOICE_LENGTH else f"{text[: MAX_CHOICE_LENGTH - 2].rstrip()} …"
-
-
-def _caption(name: str) -> str:
-    return name.removesuffix(".png").replace("_", " ")

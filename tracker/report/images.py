@@ -51,6 +51,17 @@ def read_png_size(png: bytes) -> tuple[int, int] | None:
     return int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
 
 
+def read_png_title(png: bytes) -> str:
+    """Return the title in the file's metadata; '' without one."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(png)) as opened:
+            return str(opened.info.get("Title", ""))
+    except (OSError, ValueError, Image.DecompressionBombError):
+        return ""
+
+
 def make_data_url(png: bytes) -> str:
     """Return the figure as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"

@@ -78,9 +78,9 @@ def describe_intervals(board: Leaderboard) -> str:
     return f"Intervals {about}." if about else "Intervals treat prompts as independent."
 
 
-def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int, n_stale: int) -> list[str]:
-    """Return the main results, one sentence each."""
-    sentences = [*_best(board), *_list_possible_leaders(board, ranks)]
+def list_limits(board: Leaderboard) -> list[str]:
+    """Return what limits the leaderboard, one sentence each: unverified runs, and models listed apart."""
+    sentences = []
     if unverified := [row.model for row in board.rows if row.unverified]:
         sentences.append(f"The harness reports other scores than its rows give for {_join_names(unverified)}.")
     if excluded := [row for row in board.rows if row.excluded]:
@@ -88,30 +88,7 @@ def summarize_leaderboard(board: Leaderboard, ranks: RankSpans, n_findings: int,
             f"{format_count(len(excluded), 'model')} {'is' if len(excluded) == 1 else 'are'} listed apart, because too "
             f"many scores are missing: {_join_names([row.model for row in excluded])}.{_better_excluded(board)}"
         )
-    stale = f", {n_stale} of them stale" if n_stale else ""
-    sentences.append(
-        f"{format_count(n_findings, 'finding')} on this benchmark {'is' if n_findings == 1 else 'are'} below{stale}."
-    )
     return sentences
-
-
-def _best(board: Leaderboard) -> list[str]:
-    ranked = [row for row in board.rows if row.rank is not None]
-    if not ranked:
-        return ["No model has a rank."]
-    first = [row for row in ranked if row.rank == ranked[0].rank]
-    if len(first) > 1:
-        return [
-            f"{len(first)} models share the best mean, {format_score(first[0].mean)}: "
-            f"{_join_names([row.model for row in first])}."
-        ]
-    within = (
-        f" (95 % interval {format_score(first[0].low)} to {format_score(first[0].high)})"
-        if _is_finite(first[0].low)
-        else ""
-    )
-    best = "Best mean of the ranked models" if len(ranked) < len(board.rows) else "Best mean"
-    return [f"{best}: {first[0].model}, {format_score(first[0].mean)}{within}."]
 
 
 def _better_excluded(board: Leaderboard) -> str:
@@ -123,17 +100,6 @@ def _better_excluded(board: Leaderboard) -> str:
         return ""
     models = _join_names([f"{row.model} {format_score(row.mean)}" for row in better])
     return f" Over the {board.unit}s with a score, some have better means than the first: {models}."
-
-
-def _list_possible_leaders(board: Leaderboard, ranks: RankSpans) -> list[str]:
-    """Return a sentence about the models that might be first."""
-    if not ranks.low:
-        return []
-    possible = [row.model for row in board.rows if ranks.low.get(row.model) == 1]
-    ranked = "ranked " if any(row.excluded for row in board.rows) else ""
-    if len(possible) <= 1:
-        return [f"By the rank intervals, no other {ranked}model could be first."]
-    return [f"By the rank intervals, {len(possible)} {ranked}models could be first: {_join_names(possible)}."]
 
 
 def _format_rank_span(ranks: RankSpans, model: str) -> str:

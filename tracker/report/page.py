@@ -10,12 +10,13 @@ from typing import Any
 from tracker.name_lists import join_names
 from tracker.report.charts import MAX_MODELS, N_BINS, build_charts
 from tracker.report.contents import Contents
-from tracker.report.finding_sections import build_finding_sections, describe_selection, select_pictures
+from tracker.report.finding_sections import build_finding_entries, describe_selection, select_pictures
+from tracker.report.first_picture import draw_first_picture
 from tracker.report.leaderboard_rows import (
     build_leaderboard_rows,
     compute_axis_limits,
     describe_intervals,
-    summarize_leaderboard,
+    list_limits,
 )
 from tracker.report.metric_tables import NumberTable
 from tracker.report.number_format import format_count, format_day, format_minute, format_score, shorten
@@ -29,6 +30,8 @@ MAX_BYTES = 4_900_000
 MAX_TABLE_CELLS = 5_000
 MAX_PROMPT_LENGTH = 900
 N_SOURCES = 3
+N_TOP, MAX_ON_FIRST_PAGE = 10, 12
+"""Rows of the first page's table, and up to how many models it shows all of them."""
 
 ANSWERS = {True: "yes", False: "no", None: "not known"}
 """Whether a choice changes the first place."""
@@ -74,8 +77,8 @@ def _template_values(
     board, library = contents.board, load_plotly()
     style, script = _asset("style.css"), _asset("page.js")
     rows = build_leaderboard_rows(board, contents.ranks)
+    top = rows if len(rows) <= MAX_ON_FIRST_PAGE else rows[:N_TOP]
     low, high = compute_axis_limits(board)
-    n_stale = sum(bool(finding.stale) for finding in contents.findings)
     units = format_count(board.n_units, board.unit)
     return {
         "policy": _policy(script, library.fingerprint),
@@ -89,6 +92,9 @@ def _template_values(
         "board": board,
         "ranks": contents.ranks,
         "rows": rows,
+        "top": top,
+        "n_hidden": len(rows) - len(top),
+        "picture": draw_first_picture(board),
         "excluded": [row for row in rows if row["excluded"]],
         "axis": {"low": format_score(low), "high": format_score(high)},
         "counted": f"{format_count(len(rows), 'model')} on {units}"
@@ -99,7 +105,7 @@ def _template_values(
         "as_of": format_day(contents.as_of) if contents.as_of else "",
         "verdict": contents.verdict,
         "answers": ANSWERS,
-        "short": summarize_leaderboard(board, contents.ranks, len(contents.findings), n_stale),
+        "short": list_limits(board),
         "parts": any(name in drawn for name in ("tasks", "difficulty", "agreement")),
         "hidden_models": max(0, len(rows) - MAX_MODELS),
         "most_models": MAX_MODELS,
@@ -107,7 +113,7 @@ def _template_values(
         "binary": contents.scores is not None and contents.scores.is_binary,
         "task_table": _task_table(contents),
         "examples": _examples(contents),
-        "groups": build_finding_sections(contents, pictures),
+        "findings": build_finding_entries(contents, pictures),
         "n_omitted": format_count(n_omitted, "picture") if n_omitted else "",
         "origin": _origin(contents),
         "runs": [

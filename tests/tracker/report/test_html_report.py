@@ -25,13 +25,10 @@ import tracker
 from tracker.api.reports import BenchmarkReport, build_report
 from tracker.api.store import Store
 from tracker.queries.findings.finding_records import MetricRecord
-from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
-from tracker.report.contents import RankSpans
-from tracker.report.finding_sections import build_finding_sections, select_pictures
+from tracker.report.finding_sections import build_finding_entries, select_pictures
+from tracker.report.first_picture import draw_first_picture
 from tracker.report.images import MAX_COLOURS, MAX_WIDTH, read_png_size, shrink_picture
-from tracker.report.leaderboard_rows import summarize_leaderboard
 from tracker.report.metric_tables import build_number_tables
 from tracker.report.number_format import NOTHING, format_number, format_score, format_share, split_paragraphs
 from tracker.report.page import MAX_BYTES, format_code
@@ -153,6 +150,28 @@ class TestContents:
         assert built.contents.ranks.low == {model: interval.low for model, interval in intervals.items()}
         assert built.contents.ranks.high == {model: interval.high for model, interval in intervals.items()}
 
+    def test_the_first_picture_has_the_ranks_of_the_leaderboard(self, built: BenchmarkReport, page: Page) -> None:
+        board = built.contents.board
+        picture = draw_first_picture(board)
+        assert picture is not None
+        assert picture["title"] in page.text
+        assert [row["model"] for row in picture["rows"]] == [row.model for row in board.rows if row.rank is not None]
+        places = {int(tick["label"]): tick["x"] for tick in picture["ticks"]}
+        for row in picture["rows"]:
+            interval = board.rank_intervals[row["model"]]
+            for end, place in zip((interval.low, interval.high), row["narrow"], strict=True):
+                assert place == places.get(int(end), place)
+            assert row["narrow"][0] <= row["dot"] <= row["narrow"][1]
+
+    def test_without_rank_intervals_the_first_picture_has_the_means(self, hostile: Store) -> None:
+        board = build_report(hostile.engine, Selection(benchmark=BENCHMARK, weights="task-equal")).contents.board
+        picture = draw_first_picture(board)
+        assert picture is not None
+        assert not board.rank_intervals
+        dots = [row["dot"] for row in picture["rows"]]
+        assert dots == sorted(dots, reverse=board.higher_is_better)
+        assert max(dots) <= picture["width"]
+
     def test_every_finding_has_its_summary_and_pictures(
         self, hostile: Store, built: BenchmarkReport, page: Page
     ) -> None:
@@ -249,9 +268,8 @@ class TestLaws:
         some, omitted = select_pictures(built.contents, room)
         assert ({key for key, _ in some}, omitted) == (latest, len(every) - len(some))
         assert select_pictures(built.contents, -1) == ({}, len(every))
-        values = {question.name: question.findings for question in build_finding_sections(built.contents, some)}
-        assert [bool(item.pictures) for item in values["rank-intervals"]] == [True, False]
-        assert [bool(item.pictures) for item in values["comparison"]] == [True]
+        drawn = {entry.id: bool(entry.pictures) for entry in build_finding_entries(built.contents, some)}
+        assert drawn == {last: True, second: True, before: False}
 
 
 def matrices(low: int = 2) -> st.SearchStrategy[np.ndarray]:
@@ -313,11 +331,11 @@ class TestTexts:
     def test_backquotes_become_code_and_all_else_is_escaped(self) -> None:
         assert format_code("Add `--top <k>` & run.") == "Add <code>--top &lt;k&gt;</code> &amp; run."
 
-    def test_findings_are_listed_by_headline_and_their_caveats_labelled(self, built: BenchmarkReport) -> None:
+    def test_findings_are_folded_under_their_headlines_and_their_caveats_labelled(self, built: BenchmarkReport) -> None:
         page = built.page.decode()
-        for finding in {record.name: record for record in reversed(built.contents.findings)}.values():
-            line = f'<a href="#finding-{finding.id}">{finding.name}</a>'
-            assert format_code(finding.summary.headline) in page.split(line)[1].split("</li>")[0]
+        for finding in built.contents.findings:
+            fold = page.split(f'id="finding-{finding.id}">')[1].split("</summary>")[0]
+            assert format_code(finding.summary.headline) in fold
             for caveat in finding.summary.caveats:
                 assert f"<li><b>Caveat:</b> {format_code(caveat)}</li>" in page
 
@@ -386,26 +404,3 @@ class TestPictures:
         assert shrink_picture(b"no picture") == b"no picture"
         assert len(shrink_picture(small)) <= len(small)
         assert read_png_size(b"no picture") is None
-
-
-class TestWhoMayBeFirst:
-    """A model without a rank may be the best for all that is known."""
-
-    @pytest.mark.parametrize("missing", [0, 3])
-    def test_a_sure_first_is_first_of_the_ranked_models_only(self, missing: int) -> None:
-        Q = np.column_stack([np.ones(40), np.zeros(40), np.ones(40)])
-        Q[:missing, 2] = np.nan
-        Q[missing:, 2] *= bool(missing)
-        scores = PerformanceMatrix(
-            Q=Q,
-            prompt_ids=np.arange(40),
-            tasks=np.full(40, "t"),
-            models=("a", "b", "c"),
-            run_ids=np.arange(3),
-            benchmark="x",
-            metric="accuracy",
-        )
-        ranks = RankSpans(low={"a": 1, "b": 2, "c": 2}, high={"a": 1, "b": 3, "c": 3})
-        message = " ".join(summarize_leaderboard(rank_by_prompts(scores), ranks, 0, 0))
-        assert ("no other ranked model could be first" in message) == bool(missing)
-        assert ("no other model could be first" in message) == (not missing)

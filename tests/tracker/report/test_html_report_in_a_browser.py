@@ -47,7 +47,12 @@ class Seen:
         self.page.goto(file.as_uri())
 
     def drawn(self) -> Seen:
-        self.page.wait_for_selector("html[data-drawn]", state="attached", timeout=60_000)
+        """Open all details, and wait for their charts."""
+        self.page.click("#open-all")
+        self.page.wait_for_function(
+            "document.documentElement.dataset.drawn === String(document.querySelectorAll('[data-chart]').length)",
+            timeout=60_000,
+        )
         return self
 
 
@@ -125,12 +130,35 @@ class TestNothingActs:
 class TestForPeople:
     def test_tables_sort_by_keyboard_and_keep_those_without_a_number_last(self, wide: Seen) -> None:
         head = wide.page.query_selector("table.board th:has-text('rank') button")
-        column = "[...document.querySelectorAll('table.board tbody tr')].map(row => row.cells[0].textContent)"
+        column = "[...document.querySelector('table.board').tBodies[0].rows].map(row => row.cells[0].textContent)"
         for expected in (["1", "2.5", "2.5", "4", "5"], ["5", "4", "2.5", "2.5", "1"]):
             head.focus()
             wide.page.keyboard.press("Enter")
             assert wide.page.evaluate(column) == expected
         assert wide.page.get_attribute("table.board th:has-text('rank')", "aria-sort") == "descending"
+
+    def test_details_are_closed_until_a_link_or_the_button_opens_them(self, browser: Any, file: Path) -> None:
+        seen = Seen(browser, file, WIDE)
+        count = "document.querySelectorAll('details[open]').length"
+        assert seen.page.evaluate(count) == 0
+        assert seen.page.locator("[data-chart]").first.is_hidden()
+        finding = seen.page.evaluate("document.querySelector('details.finding').id")
+        seen.page.goto(f"{file.as_uri()}#{finding}")
+        seen.page.wait_for_function(f"document.getElementById('{finding}').open")
+        seen.page.click("#open-all")
+        assert seen.page.evaluate(count) == seen.page.locator("details").count()
+        seen.page.click("#open-all")
+        assert seen.page.evaluate(count) == 0
+        seen.context.close()
+
+    def test_charts_follow_light_and_dark(self, browser: Any, file: Path) -> None:
+        seen = Seen(browser, file, WIDE, color_scheme="light").drawn()
+        ground = "document.querySelector('[data-chart=means] .main-svg').style.background"
+        light = seen.page.evaluate(ground)
+        seen.page.emulate_media(color_scheme="dark")
+        seen.page.wait_for_function(f"{ground} !== '{light}'")
+        assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == seen.page.evaluate(ground)
+        seen.context.close()
 
     def test_a_phone_shows_it_without_scrolling_sideways(self, browser: Any, file: Path) -> None:
         seen = Seen(browser, file, PHONE).drawn()
@@ -143,6 +171,7 @@ class TestForPeople:
     ) -> None:
         seen = Seen(browser, file, WIDE, java_script_enabled=False)
         assert seen.page.locator("table.board tbody tr").count() == len(MODELS)
+        seen.page.click("#all-models > summary")
         assert seen.page.locator(".wait").first.is_visible()
         assert "needs JavaScript, which did not run" in seen.page.locator(".wait").first.text_content()
         assert seen.logged == []

@@ -1,9 +1,18 @@
 (() => {
   "use strict";
-  const INK = "#1b1f24", SOFT = "#57606a", ACCENT = "#1f5f99", DIM = "#9aa4ae", LINE = "#e4e8ec";
-  const FONT = { family: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", size: 12, color: INK };
-  const SCALE = [[0, "#f4f8fb"], [0.25, "#c6dbec"], [0.5, "#7fb0d5"], [0.75, "#3279b0"], [1, "#0b3c66"]];
   const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const LIGHT = [[0, "#f4f8fb"], [0.25, "#c6dbec"], [0.5, "#7fb0d5"], [0.75, "#3279b0"], [1, "#0b3c66"]];
+  const DARK = [[0, "#14202b"], [0.25, "#1d4668"], [0.5, "#3279b0"], [0.75, "#7fb0d5"], [1, "#d7eafa"]];
+  const screenDark = window.matchMedia("screen and (prefers-color-scheme: dark)");
+
+  // Colours are those of the style sheet, so that charts follow light and dark.
+  let INK, SOFT, ACCENT, DIM, LINE, GROUND, FONT, SCALE;
+  const readColours = () => {
+    const style = getComputedStyle(document.documentElement), of = name => style.getPropertyValue(name).trim();
+    [INK, SOFT, ACCENT, DIM, LINE, GROUND] = ["--ink", "--soft", "--accent", "--dim", "--line", "--ground"].map(of);
+    FONT = { family: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", size: 12, color: INK };
+    SCALE = screenDark.matches ? DARK : LIGHT;
+  };
 
   // The library renders some tags in its texts as markup: names are escaped.
   const plain = text => String(text).replace(/\s+/g, " ").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -17,8 +26,8 @@
     ticktext: chosen ? Object.values(chosen).map(short) : labels.map(short),
   });
   const frame = (height, more) => ({
-    height, font: FONT, paper_bgcolor: "#fff", plot_bgcolor: "#fff", showlegend: false, hovermode: "closest",
-    margin: { l: 20, r: 16, t: 8, b: 44 }, hoverlabel: { bgcolor: "#fff", bordercolor: SOFT, font: FONT, align: "left" }, ...more,
+    height, font: FONT, paper_bgcolor: GROUND, plot_bgcolor: GROUND, showlegend: false, hovermode: "closest",
+    margin: { l: 20, r: 16, t: 8, b: 44 }, hoverlabel: { bgcolor: GROUND, bordercolor: SOFT, font: FONT, align: "left" }, ...more,
   });
 
   const intervals = chart => {
@@ -68,23 +77,34 @@
     return window.Plotly;
   };
 
-  const draw = async () => {
-    const places = [...document.querySelectorAll("[data-chart]")];
-    const charts = JSON.parse(document.getElementById("charts").textContent);
-    if (typeof DecompressionStream === "undefined") {
-      for (const place of places) place.firstElementChild.textContent =
-        "This browser is too old for the interactive chart: it cannot decompress the chart library. The tables of this page show the same numbers.";
-      return;
-    }
-    const Plotly = await library();
-    for (const place of places) {
-      const chart = charts[place.dataset.chart];
-      const [traces, layout] = (chart.kind === "heatmap" ? heatmap : intervals)(chart);
-      await Plotly.newPlot(place, traces, layout, CONFIG);
-      place.classList.add("drawn-now");
-      await new Promise(resolve => setTimeout(resolve, 0)); // the page stays responsive between pictures
-    }
-    document.documentElement.dataset.drawn = String(places.length);
+  let Plotly = null;
+  const charts = JSON.parse(document.getElementById("charts").textContent);
+  const places = [...document.querySelectorAll("[data-chart]")];
+  const explain = text => { for (const wait of document.querySelectorAll(".wait")) wait.textContent = text; };
+  const isVisible = place => place.getClientRects().length > 0;
+
+  // Charts of closed details have no size: each is drawn when it is first seen.
+  const drawOne = async place => {
+    const chart = charts[place.dataset.chart];
+    readColours();
+    const [traces, layout] = (chart.kind === "heatmap" ? heatmap : intervals)(chart);
+    await Plotly.react(place, traces, layout, CONFIG);
+    place.classList.add("drawn-now");
+    document.documentElement.dataset.drawn = String(document.querySelectorAll(".drawn-now").length);
+    await new Promise(resolve => setTimeout(resolve, 0)); // the page stays responsive between charts
+  };
+  let drawing = Promise.resolve();
+  const drawVisible = again => {
+    drawing = drawing.then(async () => {
+      const waiting = places.filter(place => isVisible(place) && (again || !place.classList.contains("drawn-now")));
+      if (!waiting.length) return;
+      if (typeof DecompressionStream === "undefined") {
+        explain("This browser is too old for the interactive chart: it cannot decompress the chart library. The tables of this page show the same numbers.");
+        return;
+      }
+      Plotly = Plotly || await library();
+      for (const place of waiting) await drawOne(place);
+    }).catch(() => explain("The interactive chart could not be drawn. The tables of this page show the same numbers."));
   };
 
   const sortable = table => {
@@ -115,14 +135,22 @@
   };
 
   document.querySelectorAll("table.sortable").forEach(sortable);
-  let closed = [];
-  window.addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open])")];
-    for (const one of closed) one.open = true;
+  const all = () => [...document.querySelectorAll("details")];
+  const button = document.getElementById("open-all");
+  button.addEventListener("click", () => {
+    const isOpening = all().some(part => !part.open);
+    for (const part of all()) part.open = isOpening;
+    button.textContent = isOpening ? "Close all details" : "Open all details";
   });
-  window.addEventListener("afterprint", () => { for (const one of closed) one.open = false; });
-  draw().catch(() => {
-    for (const wait of document.querySelectorAll(".wait")) wait.textContent =
-      "The interactive chart could not be drawn. The tables of this page show the same numbers.";
-  });
+  const reveal = () => {
+    let part = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (const target = part; part; part = part.parentElement) {
+      if (part.tagName === "DETAILS") { part.open = true; target.scrollIntoView(); }
+    }
+  };
+  for (const part of all()) part.addEventListener("toggle", () => drawVisible(false));
+  window.addEventListener("hashchange", reveal);
+  screenDark.addEventListener("change", () => drawVisible(true));
+  reveal();
+  drawVisible(false);
 })();
