@@ -14,8 +14,8 @@ from tracker.queries.findings.summary import Summary
 
 def finding(key: int, leader: str = "", stale: str = "", status: str = "complete", name: str = "") -> FindingRow:
     return FindingRow(
-        id=key, name=name or f"analysis-{key}", benchmark="b", status=status, summary=Summary("A."), error="", main_metrics={},
-        recorded=datetime.fromtimestamp(key, UTC), stale=stale, selection={}, leader=leader,
+        id=key, name=name or f"analysis-{key}", benchmark="b", status=status, summary=Summary("A."), error="",
+        main_metrics={}, recorded=datetime.fromtimestamp(key, UTC), stale=stale, selection={}, leader=leader,
     )  # fmt: skip
 
 
