@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
-from tracker.queries.findings.finding_records import FindingRow, list_findings
+from tracker.queries.findings.finding_records import FindingRow, get_finding, list_findings
 from tracker.queries.ranking.leaderboard_result import Leaderboard
 from tracker.queries.selection import Selection
 from tracker.recording.finding import VerdictLine
+from tracker.recording.verdict.recorded_tests import ANALYSIS
 
 UNCOMPARED = ("benchmark", "missing", "min_coverage", "task_effects", "cluster")
 """Recorded choices that need not be those of the verdict."""
@@ -37,6 +40,28 @@ def find_recorded_line(
     text = f"{join_names(leaders, 3)} {verb} first in the recorded finding {row.id}."
     changes = set(leaders) != set(board.leaders)
     return VerdictLine(topic=analysis.replace("-", " "), text=text, leader_changes=changes), row.id
+
+
+def find_recorded_verdict(session: Session, selection: Selection, board: Leaderboard) -> FindingRow | None:
+    """Return the latest recorded test of the first place with the runs and choices of a leaderboard; None without one.
+
+    Args:
+        session: the store.
+        selection: of the leaderboard.
+        board: the leaderboard.
+    """
+    resolved = replace(selection, metric=board.metric)
+    chosen = {
+        "missing": board.missing, "min_coverage": selection.min_coverage, "task_effects": board.task_effects,
+        "cluster": board.cluster,
+    }  # fmt: skip
+    run_ids = {row.run_id for row in board.rows}
+    for row in list_findings(session, benchmark=selection.benchmark):
+        recorded = {**chosen, **(row.selection or {})}
+        is_same = row.name == ANALYSIS and all(recorded[name] == value for name, value in chosen.items())
+        if is_same and _is_usable(row, resolved) and set(get_finding(session, row.id).run_ids) == run_ids:
+            return row
+    return None
 
 
 def _is_usable(row: FindingRow, selection: Selection) -> bool:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracker.errors import SuffrageError
 from tracker.queries.browsing.keys import find_benchmark_label
+from tracker.queries.selection import Selection
 from tracker.recording.verdict.benchmark_verdict import Verdict, load_verdict
+from tracker.recording.verdict.recorded_lines import find_recorded_verdict
 from tracker.web.page import Page
-from tracker.web.pages.selections import make_selection
+from tracker.web.pages.selections import load_board, make_selection
 from tracker.web.query import Query
+from tracker.web.records import finding_record
 
 
 def show_verdict(query: Query) -> Page:
@@ -22,15 +26,30 @@ def show_verdict(query: Query) -> Page:
     data = {
         "benchmark": {"id": query.key, "label": label},
         "options": dict(query.parameters),
-        "is_plain": not query.parameters,
         **outcome.as_record(),
         **(_EMPTY if outcome.value is None else _verdict_record(outcome.value)),
+        "recorded": _load_recorded(query, selection),
     }
     trail = [("Benchmarks", "/"), (label, f"/benchmark/{query.key}")]
     return Page(title=f"Verdict on {label}", template="verdict.html", data=data, table="checks", trail=trail)
 
 
-_EMPTY: dict[str, Any] = {"headline": "", "looks": "", "checks": [], "open_questions": [], "finding": None}
+def _load_recorded(query: Query, selection: Selection) -> dict[str, Any] | None:
+    """Return the recorded test of the first place, if its data and choices are the present ones; else None."""
+
+    def compute() -> tuple[dict[str, Any] | None]:
+        try:
+            board, _ = load_board(query, selection)
+            with query.session() as session:
+                row = find_recorded_verdict(session, selection, board)
+        except SuffrageError:  # nothing can be ranked
+            row = None
+        return (None if row is None else finding_record(row),)
+
+    return query.cache.get(("recorded_verdict", selection), compute)[0]
+
+
+_EMPTY: dict[str, Any] = {"headline": "", "looks": "", "checks": [], "open_questions": []}
 
 
 def _verdict_record(verdict: Verdict) -> dict[str, Any]:
@@ -47,5 +66,4 @@ def _verdict_record(verdict: Verdict) -> dict[str, Any]:
             for check in verdict.checks
         ],
         "open_questions": list(verdict.open_questions),
-        "finding": None,
     }
