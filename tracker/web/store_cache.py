@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 MAX_VALUES = 64
 """Maximum number of values kept; the one unused for longest is dropped first."""
+MAX_SNAPSHOTS = 12
+"""Maximum number of snapshots at once, each with a connection to the store; the rest wait."""
 MAX_ATTEMPTS = 20
 """How often a snapshot is opened anew because the store changed at that moment."""
 VERSION_QUERIES = {
@@ -55,6 +57,7 @@ class StoreCache:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self._lock = threading.Lock()
+        self._snapshots = threading.Semaphore(MAX_SNAPSHOTS)
         self._connection: sa.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._n_connections = 0
@@ -73,7 +76,7 @@ class StoreCache:
         engine = self.engine if is_sqlite else self.engine.execution_options(isolation_level="REPEATABLE READ")
         for is_last in (*(False,) * MAX_ATTEMPTS, True):
             version = object() if is_last else self.refresh()  # values of an unknown state are not kept
-            with transaction(engine, write=False) as session:
+            with self._snapshots, transaction(engine, write=False) as session:
                 session.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))  # the first read fixes the state
                 if is_last or self.refresh() == version:
                     yield Snapshot(session=session, version=version, thread=threading.get_ident())

@@ -17,6 +17,8 @@ from tracker.web.access import STATIC_POLICY
 
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""
+INVISIBLE = re.compile("[\\s\u200b-\u200f\u2060-\u2064\ufeff]+")
+"""A text that nobody can see, or follow as a link."""
 
 
 def render_template(name: str, values: Mapping[str, Any]) -> str:
@@ -38,9 +40,11 @@ def with_suffix(address: str, suffix: str) -> str:
     return f"{'/index' if path == '/' else path}.{suffix}{mark}{query}"
 
 
-def mark_controls(text: object) -> str:
-    """Return a text with every control and direction character replaced by U+FFFD."""
-    return CONTROL.sub("\ufffd", str(text))
+def make_visible(value: object) -> object:
+    """Return a text with every control and direction character replaced by U+FFFD; ␣ for one that nobody can see."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):  # the parts of markup are visible already
+        return value
+    return "␣" if INVISIBLE.fullmatch(value) else CONTROL.sub("\ufffd", value)
 
 
 @cache
@@ -51,7 +55,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: mark_controls(value) if isinstance(value, str) and CONTROL.search(value) else value,
+        finalize=make_visible,
     )
     environment.filters |= {
         "score": format_score,

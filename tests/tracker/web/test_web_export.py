@@ -36,7 +36,7 @@ from tracker.web.export import folder as folder_module
 from tracker.web.export.addresses import LIST_FILTERS, NEED_STORE, PROMPT, SEARCH
 from tracker.web.export.folder import MARKER, replace_folder
 from tracker.web.export.markup import encode_tokens, parse_html, write_html
-from tracker.web.templates_environment import mark_controls
+from tracker.web.templates_environment import make_visible
 
 LABEL = f"{HOSTILE[0]}@1"
 SECRET = "a benchmark that is not for everybody"
@@ -200,7 +200,7 @@ class TestContents:
         ranked = get("/benchmark/1/compare.json").json()["available"]
         pages = (exported / "benchmark/1").glob("compare*.html")
         titles = {unescape(page.read_text().partition("<h1>")[2].partition("</h1>")[0]) for page in pages}
-        names = [mark_controls(name) for name in ranked]
+        names = [make_visible(name) for name in ranked]
         expected = {f"Compare {names[a]} and {names[b]} on {LABEL}" for a, b in [*combinations(range(5), 2), (4, 5)]}
         assert titles == expected
 

@@ -20,7 +20,7 @@ from tracker.database import transaction
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
 from tracker.queries.selection import Selection
 from tracker.web.export.site import export_site
-from tracker.web.templates_environment import mark_controls
+from tracker.web.templates_environment import make_visible
 
 pytestmark = pytest.mark.soak
 
@@ -126,7 +126,7 @@ def test_every_prompt_shows_what_the_store_has(browser: Any, address: str, score
             displayed[cells[0].split("\n")[0]] = (float(cells[1].rpartition(" ")[2]), cells[2].strip())
         place = int(np.flatnonzero(scores.prompt_ids == number)[0])
         values = zip(scores.models, scores.Q[place], strict=True)
-        assert displayed == {mark_controls(name): (value, HOSTILE[1]) for name, value in values}
+        assert displayed == {make_visible(name): (value, HOSTILE[1]) for name, value in values}
     page.evaluate("location.hash = '#prompt=7'")
     page.get_by_text("Question 6:").wait_for()
     page.go_back()

@@ -66,7 +66,12 @@ class SqlResult:
 
 @contextmanager
 def read_only_sql(
-    store: sa.Engine | str, statement: str, *, limit_seconds: float = 30.0, max_rows: int | None = None
+    store: sa.Engine | str,
+    statement: str,
+    *,
+    limit_seconds: float = 30.0,
+    max_rows: int | None = None,
+    rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[SqlResult]:
     """Run one read-only statement; its rows are available within the context.
 
@@ -75,6 +80,7 @@ def read_only_sql(
         statement: one query.
         limit_seconds: time limit of the engine in seconds; the caller's own processing of rows is not counted.
         max_rows: maximum number of rows.
+        rows_at_once: rows in memory at once.
 
     Raises:
         SqlError: the statement is invalid, too slow, or not a read; also raised while rows are read.
@@ -82,7 +88,7 @@ def read_only_sql(
     """
     engine = create_unchecked_engine(store) if isinstance(store, str) else store
     text = _checked(statement)
-    clock = _Clock(limit_seconds)
+    clock = _Clock(limit_seconds, rows_at_once=rows_at_once)
     read = _read_sqlite if engine.dialect.name == "sqlite" else _read_postgresql
     intervals = IntervalColumns(engine, text, limit_seconds) if needs_intervals(text) else None
     with read(engine, text, clock, intervals) as result:
@@ -96,8 +102,10 @@ def read_only_sql(
 class _Clock:
     """Limits the engine's time, counted only between entering and leaving."""
 
-    def __init__(self, seconds: float, on_end: Callable[[], object] | None = None) -> None:
-        self.limit, self.left, self.on_end = seconds, seconds, on_end
+    def __init__(
+        self, seconds: float, on_end: Callable[[], object] | None = None, rows_at_once: int = ROWS_AT_ONCE
+    ) -> None:
+        self.limit, self.left, self.on_end, self.rows_at_once = seconds, seconds, on_end, rows_at_once
         self._deadline = 0.0
         self._timer: threading.Timer | None = None
 
@@ -205,7 +213,7 @@ def _sqlite_rows(
     while True:
         try:
             with clock:
-                rows = cursor.fetchmany(ROWS_AT_ONCE)
+                rows = cursor.fetchmany(clock.rows_at_once)
         except sqlite3.Error as error:
             raise explain(error) from error
         if not rows:
@@ -293,7 +301,7 @@ def _postgresql_rows(
     while True:
         try:
             with clock:
-                rows = raw.execute(f"FETCH {ROWS_AT_ONCE} FROM reading").fetchall()
+                rows = raw.execute(f"FETCH {clock.rows_at_once} FROM reading").fetchall()
         except psycopg.Error as error:
             raise _postgresql_error(error, clock, statement, engine) from error
         if not rows:

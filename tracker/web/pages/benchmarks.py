@@ -100,10 +100,10 @@ def _row(
         "rank_high": None if interval is None else interval.high,
     }
     span = (high - low) or 1.0
-    record["x"] = [
-        None if value is None or not math.isfinite(value) else round(100 * (value - low) / span, 2)
-        for value in (row.low, row.mean, row.high)
+    places = [
+        100 * ((value - low) / span) if value is not None else math.nan for value in (row.low, row.mean, row.high)
     ]
+    record["x"] = [round(place, 2) if math.isfinite(place) else None for place in places]
     return record
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -15,6 +16,12 @@ from tracker.web.query import Query
 
 LIMIT_SECONDS = 10.0
 MAX_ROWS = 1_000
+MAX_CHARACTERS = 5_000_000
+"""Maximum size of the texts in all rows."""
+ROWS_AT_ONCE = 20
+MAX_STATEMENTS = 4
+"""Maximum number of statements that run at once."""
+_SLOTS = threading.BoundedSemaphore(MAX_STATEMENTS)
 EXAMPLES = (
     ("The leaderboard", "SELECT * FROM leaderboard ORDER BY benchmark, rank"),
     (
@@ -53,17 +60,27 @@ def show_console(query: Query) -> Page:
 
 
 def _run(engine: sa.Engine, statement: str) -> dict[str, Any]:
-    start = time.monotonic()
+    if not _SLOTS.acquire(blocking=False):
+        return {"problem": f"{MAX_STATEMENTS} statements are running already. Load the page again in a moment."}
+    start, rows, size = time.monotonic(), [], 0
     try:
-        with read_only_sql(engine, statement, limit_seconds=LIMIT_SECONDS, max_rows=MAX_ROWS + 1) as result:
-            rows = [dict(zip(result.columns, map(_to_text, row), strict=True)) for row in result.rows]
+        with read_only_sql(
+            engine, statement, limit_seconds=LIMIT_SECONDS, max_rows=MAX_ROWS + 1, rows_at_once=ROWS_AT_ONCE
+        ) as result:
             columns, warnings = list(result.columns), list(result.warnings)
+            for row in result.rows:
+                rows.append(dict(zip(columns, map(_to_text, row), strict=True)))
+                size += sum(len(value) for value in row if isinstance(value, str))
+                if size > MAX_CHARACTERS:
+                    break
     except SqlError as error:
         return {"problem": str(error)}
+    finally:
+        _SLOTS.release()
     return {
         "columns": columns,
         "rows": rows[:MAX_ROWS],
-        "is_cut": len(rows) > MAX_ROWS,
+        "is_cut": len(rows) > MAX_ROWS or size > MAX_CHARACTERS,
         "warnings": warnings,
         "seconds": round(time.monotonic() - start, 3),
     }
