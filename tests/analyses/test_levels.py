@@ -6,10 +6,12 @@ Every analysis with a p-value names here where its level is measured: `make soak
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from analyses.numerics.comparing.paired_comparison import PairedComparison, compare_models
 from analyses.numerics.comparing.run_steps import compare_runs
@@ -123,30 +125,42 @@ def test_the_level_of_drift(kind, binary, capsys):
 @pytest.mark.soak
 @pytest.mark.parametrize("binary", [True, False])
 def test_the_family_wise_level_of_single_tasks(binary, capsys):
-    rng, (_, tasks), low = np.random.default_rng(13), groups_of([40] * 9, "fixed"), 0
+    """McNemar's test is discrete: if one more outcome of each task were rejected, the level would exceed 5 %."""
+    rng, (_, tasks), low, one_more = np.random.default_rng(13), groups_of([40] * 9, "fixed"), 0, 0
     for _ in range(N_TABLES):
         Q = null_pair(rng, tasks, "fixed", binary=binary)
+        counts = np.array([np.bincount(tasks, sign * (Q[:, 0] - Q[:, 1]) > 0) for sign in (1, -1)])
+        fewer, number = counts.min(axis=0), counts.sum(axis=0)
+        one_more += bool((2 * binom.cdf(fewer - 1, number, 0.5)[fewer > 0] <= 0.05 / 9).any())
         options = {"is_binary": binary, "level": 0.95}
         rows = task_differences(Q[:, 0], Q[:, 1], Q[:, 0] - Q[:, 1], tasks.astype(str), None, **options)
         low += min(row.holm for row in rows) <= 0.05
     with capsys.disabled():
-        print(f"\nany of nine tasks, {'0 and 1' if binary else 'skewed'}: level {low / N_TABLES:.2%}")
+        beyond = f", {one_more / N_TABLES:.2%} with one more outcome of each task" if binary else ""
+        print(f"\nany of nine tasks, {'0 and 1' if binary else 'skewed'}: level {low / N_TABLES:.2%}{beyond}")
     assert low / N_TABLES <= 0.07
-    assert low / N_TABLES >= 0.032 or binary
+    assert low / N_TABLES >= 0.032 or (binary and one_more / N_TABLES > 0.05)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("shape", [(100, 6), (200, 12), (500, 12)])
 def test_the_family_wise_level_of_near_copies(shape, capsys):
-    """Independent models and prompts that differ; a near-copy also needs an excess of a third, which is rare."""
-    rng, significant, n_copies = np.random.default_rng(14), 0, 0
+    """Independent models and prompts that differ; a near-copy also needs an excess of a third, which is rare.
+
+    The test is discrete: with one more disagreement, the pairs that are then rejected would exceed 5 %.
+    """
+    rng, significant, one_more, n_copies = np.random.default_rng(14), 0, 0, 0
     n, k = shape
     for _ in range(N_TABLES):
         odds = rng.normal(0, 1, (1, k)) - rng.normal(0, 1.5, (n, 1))
         errors = compare_errors((rng.random(shape) < 1 / (1 + np.exp(-odds))).astype(float))
         significant += np.nanmin(errors.holm) <= LEVEL
+        fewer = replace(errors, disagreements=errors.disagreements - 1)
+        one_more += np.nanmin(fewer.holm) <= LEVEL
         n_copies += errors.near_copies.any()
     with capsys.disabled():
         texts = f"any pair significant {significant / N_TABLES:.2%}, any near-copy {n_copies / N_TABLES:.2%}"
+        texts += f"; {one_more / N_TABLES:.2%} if one more disagreement were rejected"
         print(f"\nnear-copies, {n} x {k}: {texts}")
     assert max(significant, n_copies) / N_TABLES <= 0.07
+    assert significant / N_TABLES >= 0.032 or one_more / N_TABLES > 0.05

@@ -1,8 +1,9 @@
 """Agreement of models on errors, beyond what their accuracies and the difficulties of prompts explain.
 
 Under the null hypothesis models are independent, given the number right of each prompt and of each model. The number of
-disagreements of two models then has a mean and a variance that follow from `fitted_margins`. The variance ignores that
-column sums are fixed, which makes it slightly too large and tests slightly conservative.
+disagreements of two models then has a mean and a variance that follow from `fitted_margins`. From `MIN_CONDITIONED`
+models on, the variance allows for the fixed sums of both columns. With fewer models the approximation fails, and the
+variance with free column sums is near the truth.
 
 Source: Kim et al. 2025, "Correlated errors in large language models"; Goel et al. 2025, arXiv 2502.04313, for agreement
 corrected for accuracy. The null is that of the fixed margins in Ailem et al. 2024, section 3.2.
@@ -23,6 +24,8 @@ Floats = NDArray[np.float64]
 
 MIN_MODELS = 3
 """With two models, row sums leave no freedom: every disagreement is explained."""
+MIN_CONDITIONED = 8
+"""Least number of models whose column sums enter the variance of disagreements."""
 NEAR_COPY_EXCESS = 1 / 3
 """Share of the expected disagreements that near-copies avoid, at least."""
 LEVEL = 0.05
@@ -143,7 +146,30 @@ def _expect_disagreements(fit: FittedMargins) -> tuple[Floats, Floats]:
         + 4 * both(crossed, c)
         - 8 * products(crossed, crossed)
     )
-    return np.maximum(mean, 0.0), np.maximum(mean - square, 0.0)
+    variance = np.maximum(mean - square, 0.0)
+    if len(variance) >= MIN_CONDITIONED:
+        variance = _condition_on_columns(fit, variance)
+    return np.maximum(mean, 0.0), variance
+
+
+def _condition_on_columns(fit: FittedMargins, variance: Floats) -> Floats:
+    """Return the variance of the disagreements of each pair, given the sums of both columns.
+
+    Of jointly normal D, S and S', it is var(D) − u'M⁻¹u with u = cov(D, (S, S')) and M = cov((S, S')).
+    """
+    p, c, weight = fit.probability, fit.coupling, fit.counts[:, None]
+    spread, weighted_c = p - p * p, weight * c
+    with_first = (weight * spread).T @ fit.measured + weighted_c.T @ c - 2 * (weight * p * (1 - p)).T @ p
+    with_first -= 2 * (weighted_c * p).T @ c
+    of_sums = (weight * spread).sum(axis=0)
+    shared, with_second = weighted_c.T @ c, with_first.T
+    determinant = of_sums[:, None] * of_sums - shared**2
+    explained = divide_pairs(
+        with_first**2 * of_sums + with_second**2 * of_sums[:, None] + 2 * with_first * with_second * shared,
+        determinant,
+    )
+    left = variance - explained
+    return np.asarray(np.where(left > 0, left, variance))
 
 
 def find_near_copies(is_large: NDArray[np.bool_], z: Floats) -> NDArray[np.bool_]:

@@ -95,8 +95,18 @@ class TestLaws:
             assert copied.excess[0, 10] == pytest.approx(np.nanmax(copied.excess))
             assert copied.near_copies.sum() == 2 * copied.near_copies[0, 10]
         assert np.mean(z) == pytest.approx(0, abs=0.02)
-        assert 0.75 < np.std(z) < 1.05
+        assert 0.95 < np.std(z) < 1.07
         assert np.mean(copies) == 1
+
+    def test_fixed_column_sums_lower_the_variance_from_eight_models_on(self, monkeypatch):
+        Q = rasch(np.random.default_rng(8), 200, 12)
+        i, j = np.triu_indices(12, 1)
+        conditioned = compare_errors(Q).variance[i, j]
+        monkeypatch.setattr("tracker.statistics.related.error_agreement.MIN_CONDITIONED", 13)
+        ratio = conditioned / compare_errors(Q).variance[i, j]
+        assert 0 < ratio.min() < ratio.max() < 1
+        assert 0.7 < np.median(ratio) < 0.9
+        assert (compare_errors(Q[:, :7]).variance >= 0).all()
 
     def test_scores_missing_at_random_change_neither(self):
         rng = np.random.default_rng(4)
