@@ -96,6 +96,7 @@ def _screenshot_report(first: str, last: str) -> bytes:
         page.goto(Path("report.html").resolve().as_uri())
         page.click("#open-all")
         page.wait_for_selector("[data-chart=agreement].drawn-now", timeout=60_000)
+        page.evaluate("scrollTo(0, 0)")
         top, end = page.locator(first).bounding_box(), page.locator(last).bounding_box()
         clip = {"x": 0, "y": top["y"], "width": 1100, "height": end["y"] + end["height"] - top["y"]}
         return shrink_picture(page.screenshot(full_page=True, clip=clip))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracker.report.contents import Contents, RankSpans
 
 RANKS_EXPLANATION = (
-    "The column “between ranks” shows rank intervals, computed from comparisons of every two models on the same "
+    "The column “ranks” shows rank intervals, computed from comparisons of every two models on the same "
     "prompts. All of them hold simultaneously with 95 % probability (paired t-tests{clustered}, "
     "Holm's correction)."
 )
