@@ -69,7 +69,6 @@ def command(
 
     Examples:
         suffrage serve
-        suffrage serve --port 8080
         suffrage serve --host 0.0.0.0 --token-file token.txt
         suffrage serve --export site mmlu_pro
     """
