@@ -40,9 +40,9 @@ tables: .venv/all.stamp
 docs-outputs: .venv/all.stamp
 	PYTHONPATH=$(CURDIR) $(BIN)/python tests/docs/regenerate.py
 
-# The site of docs/, in build/site. Every warning is an error, such as a link that leads nowhere.
+# The site of docs/, in build/site. Every warning is an error, such as a link that leads nowhere; --quiet would hide it.
 docs: .venv/docs.stamp
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(CURDIR) $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(CURDIR) $(BIN)/mkdocs build
 	@echo "Open build/site/index.html; for the search, run: $(BIN)/python -m http.server --directory build/site"
 
 # The pictures that need a browser, an encoder or many minutes; NAME as in docs/figures.

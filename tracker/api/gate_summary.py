@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterator
 
 from tracker.api.gate import GateResult
+from tracker.exporting.document_tables import escape_markdown
 from tracker.recording.comparing.regressions import BETTER, IDENTICAL, REGRESSION, UNTESTED, BaselineComparison
 
-MARKUP = re.compile(r"([\\`*_\[\]<>|~&]|^[-+#=])")
 DASH = "–"
 TITLES = ("Result", "Model", "Baseline", "Benchmark", "Metric", "Prompts", "Mean", "Baseline mean", "Difference",
           "Interval", "p", "Detectable")  # fmt: skip
@@ -66,12 +65,6 @@ def describe_comparison(comparison: BaselineComparison) -> str:
         return f"{pair.model} is worse than {baseline} by {size} on {prompts} {numbers}, but {margin}."
     lead = "ahead of" if comparison.difference > 0 else "behind"
     return f"{pair.model} is {lead} {baseline} by {size} on {prompts}, but not significantly {numbers}."
-
-
-def escape_markdown(text: str) -> str:
-    """Return a text on one line in which no letter is markup."""
-    line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
-    return MARKUP.sub(r"\\\1", line)
 
 
 def _cells(comparison: BaselineComparison) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracker.api.gate_summary import escape_markdown
 from tracker.cli import suffrage
 from tracker.errors import BadInputError, NotFoundError, OutputError, SelectionError
+from tracker.exporting.document_tables import escape_markdown
 from tracker.recording.comparing.regressions import BaselineComparison, RunPair
 
 N = 200
