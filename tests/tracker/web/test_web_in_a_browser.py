@@ -87,3 +87,32 @@ def test_keys_reach_the_search_and_the_next_part_of_a_list(browser: Any, address
     rows = requests.get(f"{address}/search.json?q=question+7", timeout=60).json()["rows"]
     page.locator("ul.found li").nth(len(rows) - 1).wait_for()
     assert page.locator("ul.found li").count() == len(rows) >= 11
+
+
+CONTROLS = """() => [...document.querySelectorAll(
+  'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]'
+)].filter((element) => element.checkVisibility())"""
+FOCUS = f"""() => {{
+  const element = document.activeElement, style = getComputedStyle(element);
+  const isShown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+  return [({CONTROLS})().indexOf(element), isShown, element.outerHTML.slice(0, 120)];
+}}"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("screen", ["light", "phone"])
+def test_every_control_is_reached_with_the_keyboard_and_shows_its_focus(
+    browser: Any, address: str, screen: str
+) -> None:
+    visitor = Visitor(browser, address, screen)
+    for path in PAGES:
+        page = visitor.open(path)
+        visitor.wait_until_computed()
+        n_controls = page.evaluate(f"({CONTROLS})().length")
+        reached = set()
+        for _ in range(n_controls + 20):
+            page.keyboard.press("Tab")
+            place, is_shown, text = page.evaluate(FOCUS)
+            reached.add(place)
+            assert is_shown or place < 0, (path, text)
+        assert reached >= set(range(n_controls)), (path, sorted(set(range(n_controls)) - reached))
