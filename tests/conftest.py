@@ -82,7 +82,7 @@ def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     Their files are blank pictures. Tests of figures ask for `full_figures`.
     """
     if "full_figures" not in request.fixturenames:
-        monkeypatch.setattr("analyses.presentation.canvas.LAYOUT", None)
+        monkeypatch.setattr("tracker.figures.canvas.LAYOUT", None)
         monkeypatch.setattr("tracker.recording.artifacts.render_figure", render_blank)
 
 

@@ -71,6 +71,7 @@ STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
 VLLM = Path("tracker/evaluating/vllm_engine/vllm_loading.py")
 FORMULAS = Path("tracker/evaluating/scoring/math_equality.py")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
+FRAMES = Path("tracker/notebook/polars_frames.py")
 INSPECT, LM_EVAL = Path("tracker/integrations/inspect.py"), Path("tracker/integrations/lm_eval.py")
 WITH_INSPECT = {"anyio", "fsspec"}
 """What Inspect runs on, and writes its logs with."""
@@ -101,7 +102,7 @@ class TestDependencies:
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(
         self, modules: dict[Path, ast.Module]
     ) -> None:
-        separate, requesting = (STRENGTHS, DATA_SETS, INSPECT, LM_EVAL), evaluating(modules)
+        separate, requesting = (STRENGTHS, DATA_SETS, FRAMES, INSPECT, LM_EVAL), evaluating(modules)
         core = [tree for path, tree in modules.items() if path not in requesting and path not in separate]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [item for item in imported if not item & CORE] == []
@@ -150,6 +151,14 @@ class TestDependencies:
         assert [item for item in imported if not item & (CORE | HUB)] == []
         assert HUB - set().union(*imported) == set()
         assert [provider for provider in providers(modules[DATA_SETS].body) if provider & HUB] == []
+
+    def test_one_module_imports_polars_and_no_sooner_than_a_frame_is_built(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        importing = {path for path, tree in modules.items() if {"polars"} in providers(ast.walk(tree))}
+        assert importing == {FRAMES}
+        assert {"polars"} not in providers(node for node in modules[FRAMES].body if not isinstance(node, ast.If))
+        assert declared(PROJECT["optional-dependencies"]["polars"]) == {"polars"}
 
     @pytest.mark.parametrize(("module", "extra"), [(INSPECT, "inspect"), (LM_EVAL, "lm-eval")])
     def test_each_hook_needs_the_extra_of_its_harness(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analyses.comparison.method import ModelComparison
-from analyses.presentation.canvas import (
+from tracker.figures.canvas import (
     DRAWN,
     FAINT,
     INK,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.drift.method import Drift
-from analyses.presentation.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
+from tracker.figures.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
 from tracker.queries.ranking.history import RunHistory
 
 if TYPE_CHECKING:

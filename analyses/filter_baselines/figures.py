@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.filter_baselines.method import PARAMETERS, FilterBaselines, summarize_parameter
 from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
 from analyses.numerics.filtering.item_response import TwoParameterFit
-from analyses.presentation.canvas import DRAWN, INK, OBSERVED, SERIES, add_legend_above, create_figure, style_axes
+from tracker.figures.canvas import DRAWN, INK, OBSERVED, SERIES, add_legend_above, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.stability import SubsetDecisions, summarize_population
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
+from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

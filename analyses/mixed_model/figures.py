@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from analyses.mixed_model.method import METRIC_NAMES, MixedModel
 from analyses.numerics.mixed.effects import share_intervals
-from analyses.presentation.canvas import (
+from tracker.figures.canvas import (
     DRAWN,
     FAINT,
     INK,

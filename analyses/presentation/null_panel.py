@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.presentation.canvas import DRAWN, INK, OBSERVED, style_axes
+from tracker.figures.canvas import DRAWN, INK, OBSERVED, style_axes
 from tracker.statistics.resampling import SPREAD_TOLERANCE, PermutationTest
 
 if TYPE_CHECKING:

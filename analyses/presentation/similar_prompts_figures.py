@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.similar_prompts.density import Density
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, SEQUENTIAL, SERIES, create_figure, style_axes
+from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, SEQUENTIAL, SERIES, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

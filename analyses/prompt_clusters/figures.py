@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.canvas import (
+from analyses.presentation.null_panel import draw_null_panel
+from tracker.figures.canvas import (
     DRAWN,
     FAINT,
     INK,
@@ -20,7 +21,6 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
-from analyses.presentation.null_panel import draw_null_panel
 from tracker.statistics.resampling import PermutationTest
 
 if TYPE_CHECKING:

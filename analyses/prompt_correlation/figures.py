@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from analyses.numerics.similarity.similarities import BY_NAME
 from analyses.numerics.similarity.similarity_test import SimilarityTest
-from analyses.presentation.canvas import DRAWN, INK, OBSERVED, add_legend_above, create_figure, style_axes
 from analyses.presentation.null_panel import draw_null_panel
+from tracker.figures.canvas import DRAWN, INK, OBSERVED, add_legend_above, create_figure, style_axes
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 if TYPE_CHECKING:

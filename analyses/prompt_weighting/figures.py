@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.canvas import (
+from tracker.figures.canvas import (
     DIVERGING,
     FAINT,
     INK,

@@ -9,8 +9,8 @@ import numpy as np
 
 from analyses.numerics.semantic.semantic_null import Bars
 from analyses.numerics.semantic.semantic_partners import Curve
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
 from analyses.presentation.null_panel import draw_null_panel
+from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.largest_change import LargestChange
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, create_figure, style_axes
 from analyses.sensitivity_sweep.method import SensitivitySweep
+from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,8 @@ from analyses.numerics.filtering.effects.agreement import ModelAgreement, Random
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
 from analyses.numerics.filtering.effects.removal_parts import count_by_task, split_removed
 from analyses.numerics.filtering.step_flags import StepFlags
-from analyses.presentation.canvas import (
+from analyses.smart_filtering.method import SmartFiltering
+from tracker.figures.canvas import (
     DRAWN,
     FAINT,
     INK,
@@ -26,7 +27,6 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
-from analyses.smart_filtering.method import SmartFiltering
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,9 @@ from analyses.numerics.elections.diversity.concordance import task_distances
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.reranking import ChangedRanking, Reranking
 from analyses.numerics.elections.sensitivity_results import CardinalResult, OrdinalResult
-from analyses.presentation.canvas import (
+from analyses.social_choice.method import SocialChoice
+from analyses.social_choice.summary import count_changes, max_changes
+from tracker.figures.canvas import (
     DIVERGING,
     FAINT,
     INK,
@@ -24,8 +26,6 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
-from analyses.social_choice.method import SocialChoice
-from analyses.social_choice.summary import count_changes, max_changes
 from tracker.queries.task_matrix import TaskMatrix
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analyses.numerics.elections.subsets.task_subsets import SubsetDistances
-from analyses.presentation.canvas import (
+from analyses.task_subsets.method import TaskSubsets
+from tracker.figures.canvas import (
     DRAWN,
     FAINT,
     INK,
@@ -20,7 +21,6 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
-from analyses.task_subsets.method import TaskSubsets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

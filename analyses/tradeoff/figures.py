@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.tradeoff_panel import TradeoffPanel, format_correlation
-from analyses.presentation.canvas import FAINT, INK, OBSERVED, SERIES, create_figure, shorten, style_axes
+from tracker.figures.canvas import FAINT, INK, OBSERVED, SERIES, create_figure, shorten, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analyses.presentation.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
 from analyses.trials.method import MEASURES, Trials
 from analyses.trials.tables import MULTIPLES
+from tracker.figures.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

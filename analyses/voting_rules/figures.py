@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.voting.condorcet import PairwiseDuels
 from analyses.numerics.elections.voting.rule_rankings import RuleAgreement
 from analyses.numerics.elections.voting.rules import VotingRule
-from analyses.presentation.canvas import (
+from analyses.voting_rules.method import VotingRules
+from tracker.figures.canvas import (
     DIVERGING,
     FAINT,
     INK,
@@ -21,7 +22,6 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
-from analyses.voting_rules.method import VotingRules
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

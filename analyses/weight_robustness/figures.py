@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.numerics.weighting.random_weights import RandomWeights
-from analyses.presentation.canvas import (
+from tracker.figures.canvas import (
     DIVERGING,
     DRAWN,
     FAINT,

@@ -178,7 +178,7 @@ class TestErrors:
             quiz.report("quiz", tmp_path / "r.html", missing=missing)  # type: ignore[arg-type]
 
     def test_an_unknown_choice_is_an_error_that_names_the_known_ones(self, quiz: Store) -> None:
-        with pytest.raises(SelectionError, match=r"No option 'model'. Options: .*models"):
+        with pytest.raises(SelectionError, match=r"no option 'model'. Did you mean 'models'"):
             quiz.leaderboard("quiz", model="x")
 
     @pytest.mark.parametrize(

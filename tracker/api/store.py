@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import sqlalchemy as sa
 
-from tracker.api.result import AnalysisResult
-from tracker.api.store_queries import CHOICES, StoreQueries, make_selection
+from tracker.api.options import (
+    COMPARISON_DEFAULTS,
+    SELECTION_DEFAULTS,
+    AnalysisOptions,
+    DataFrame,
+    DesignOptions,
+    EvaluationOptions,
+    IngestOptions,
+    PromptImportOptions,
+    WeightedOptions,
+    named_options,
+)
+from tracker.api.result import AnalysisResult, make_result
+from tracker.api.store_queries import StoreQueries, make_selection
 from tracker.database import connect
 from tracker.errors import SelectionError
+from tracker.notebook.rows import Rows
 
 if TYPE_CHECKING:
     from tracker.evaluating.evaluation import Progress
@@ -51,10 +64,9 @@ def open_store(url: str | None = None) -> Store:
 class Store(StoreQueries):
     """A store of benchmarks, results and findings.
 
-    Methods with ``**choices`` accept the fields of a selection: ``metric``, ``models``, ``tasks``, ``runs``,
-    ``split``, ``condition``, ``variant``, ``as_of``, ``filter``, ``weights``, ``encoder``, ``cluster``, ``against``,
-    like the options of the command line (`tracker.queries.selection.Selection`). Errors that a user can fix are
-    `tracker.SuffrageError`.
+    Options are keyword parameters with the names of the options of the commands; those that choose scores are the
+    fields of `tracker.queries.selection.Selection`. Errors that a user can fix are `tracker.SuffrageError`. Results
+    have ``to_pandas()``, ``to_polars()`` and ``plot()``, and are shown with their verdict in notebooks.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
@@ -79,22 +91,25 @@ class Store(StoreQueries):
 
     # --- writing ---
 
+    @named_options(IngestOptions)
     def ingest(
         self,
-        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | DataFrame,
         *,
+        name: str = "dataframe",
         format: str | None = None,
         on_conflict: OnConflict = "rerun",
         partial: bool = False,
         strict: bool = False,
         new_metric: bool = False,
         dry_run: bool = False,
-        **options: Any,
-    ) -> list[IngestResult]:
-        """Ingest files, or the results in folders; each file completely or not at all, and the same file only once.
+        **options: Unpack[IngestOptions],
+    ) -> Rows[IngestResult]:
+        """Ingest files, the results in folders, or a data frame; each completely or not at all, and only once.
 
         Args:
-            paths: one or several paths.
+            paths: one or several paths, or a data frame of pandas, Polars or Arrow with the columns of a file.
+            name: name of the data frame, as the source of its runs.
             format: name of the format; None to detect it.
             on_conflict: how to treat scores that contradict stored ones: ``rerun``, ``skip``, ``update``, ``error``.
             partial: store the sound part of a damaged file; its runs are marked as partial.
@@ -118,24 +133,32 @@ class Store(StoreQueries):
             >>> print(store.ingest("scores.csv", benchmark="quiz", metric="accuracy")[0].summary())
             scores.csv (wide-table): 3 new prompts, 2 new models, 2 new runs, 6 scores
         """
+        from tracker.api.data_frames import is_data_frame, written_frame
         from tracker.ingest.measurement import ReadOptions
         from tracker.ingest.parsing.detection import find_files
         from tracker.ingest.pipeline import ingest_file
 
-        known = [field.name for field in fields(ReadOptions)]
-        if unknown := sorted(set(options) - set(known)):
-            raise SelectionError(f"ingest has no option {unknown[0]!r}. Options: {', '.join(known)}.")
-        read_options = ReadOptions(**options)
-        path_list = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         handling: dict[str, Any] = {"on_conflict": on_conflict, "partial": partial, "strict": strict}
         handling |= {"new_metric": new_metric, "dry_run": dry_run}
-        return [
-            ingest_file(self.engine, path, read_options, format=format, **handling)
-            for path in find_files([Path(item) for item in path_list], read_options, format=format)
-        ]
+        read_options = ReadOptions(**{key: _as_tuple(value) for key, value in options.items()})
+        if is_data_frame(paths):
+            with written_frame(paths, name) as path:
+                result = ingest_file(self.engine, path, read_options, format=format, **handling)
+            return Rows([replace(result, path=Path(name))], "file")
+        path_list: Any = [paths] if isinstance(paths, str | os.PathLike) else list(cast(Iterable[Any], paths))
+        files = find_files([Path(item) for item in path_list], read_options, format=format)
+        return Rows([ingest_file(self.engine, path, read_options, format=format, **handling) for path in files], "file")
 
+    @named_options(PromptImportOptions)
     def prompts_from(
-        self, benchmark: str, source: str | os.PathLike[str], *, dry_run: bool = False, **options: Any
+        self,
+        benchmark: str,
+        source: str | os.PathLike[str],
+        *,
+        dry_run: bool = False,
+        on_conflict: Literal["error", "skip", "update"] = "error",
+        progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[PromptImportOptions],
     ) -> PromptIngestResult:
         """Import a benchmark's prompts from published data, for evaluations.
 
@@ -143,8 +166,10 @@ class Store(StoreQueries):
             benchmark: its name.
             source: a file, a folder, or a name on the hub.
             dry_run: report the changes without making them.
-            options: ``on_conflict``, ``progress`` and the fields of
-                `tracker.ingest.datasets.ingest_prompts.PromptOptions`, such as ``preset``, ``fields``, ``splits``.
+            on_conflict: what to do if reference answers contradict the stored ones: ``skip``, ``update``, ``error``.
+            progress: called with the amount done and the total.
+            options: fields of `tracker.ingest.datasets.ingest_prompts.PromptOptions`, such as ``preset``, ``fields``,
+                ``splits``.
 
         Raises:
             SuffrageError: the data are missing, invalid, or contradict the store; nothing is stored.
@@ -161,23 +186,29 @@ class Store(StoreQueries):
         """
         from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
 
-        how = ("on_conflict", "progress")
-        known = [*(field.name for field in fields(PromptOptions)), *how]
-        if unknown := sorted(set(options) - set(known)):
-            raise SelectionError(f"prompts_from has no option {unknown[0]!r}. Options: {', '.join(known)}.")
         one_or_several = ("splits", "configs")
         chosen: dict[str, Any] = {
-            name: [value] if name in one_or_several and isinstance(value, str) else value
-            for name, value in options.items()
-            if name not in how
+            key: [value] if key in one_or_several and isinstance(value, str) else value
+            for key, value in options.items()
         }
-        handling = {name: value for name, value in options.items() if name in how}
         return ingest_prompts(
-            self.engine, benchmark, os.fspath(source), PromptOptions(**chosen), dry_run=dry_run, **handling
+            self.engine,
+            benchmark,
+            os.fspath(source),
+            PromptOptions(**chosen),
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            progress=progress,
         )
 
+    @named_options(EvaluationOptions)
     def evaluate(
-        self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
+        self,
+        benchmark: str,
+        model: str | os.PathLike[str],
+        *,
+        progress: Progress | None = None,
+        **options: Unpack[EvaluationOptions],
     ) -> tuple[EvaluationOutcome, ...]:
         """Evaluate a model on a benchmark's prompts, and store its scores as they arrive; a second call resumes.
 
@@ -200,6 +231,7 @@ class Store(StoreQueries):
 
         return evaluate(self.engine, Plan.from_options(benchmark, os.fspath(model), **options), progress=progress)
 
+    @named_options(AnalysisOptions, SELECTION_DEFAULTS, has_parameters=True)
     def analyze(
         self,
         analysis: str,
@@ -216,7 +248,7 @@ class Store(StoreQueries):
             benchmark: its name; None for analyses of findings of several benchmarks.
             workers: number of parallel workers; -1 means one per core. The result does not depend on it.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
-            options: parameters of the analysis, such as ``seed``, and fields of the selection, such as ``metric``.
+            options: the selection, and parameters of the analysis, such as ``seed``.
 
         Raises:
             SuffrageError: the analysis, data or a parameter does not exist, or the data do not suit the analysis.
@@ -233,32 +265,69 @@ class Store(StoreQueries):
 
         declaration = load_declaration(analysis)
         own_parameters = {parameter.name for parameter in declaration.parameters}
-        choices = {name: value for name, value in options.items() if name in CHOICES - own_parameters}
+        choices = {
+            key: value for key, value in options.items() if key in SELECTION_DEFAULTS and key not in own_parameters
+        }
         if benchmark is None and choices:
             raise SelectionError(f"{next(iter(choices))} selects data of a benchmark. Name the benchmark.")
         recorded = run_analysis(
             self.engine,
             declaration,
             None if benchmark is None else make_selection(benchmark, choices),
-            {name: _as_tuple(value) for name, value in options.items() if name not in choices},
+            {key: _as_tuple(value) for key, value in options.items() if key not in choices},
             workers=workers,
             publish_to=publish_to,
         )
         return AnalysisResult.of(recorded)
 
-    def compare(self, benchmark: str, model_a: str, model_b: str, **options: Any) -> AnalysisResult:
+    @named_options(DesignOptions, COMPARISON_DEFAULTS)
+    def compare(
+        self,
+        benchmark: str,
+        model_a: str,
+        model_b: str,
+        *,
+        n_resamples: int = 9999,
+        seed: int = 0,
+        margin: float | None = None,
+        record: bool = False,
+        publish_to: str | None = None,
+        **options: Unpack[DesignOptions],
+    ) -> AnalysisResult:
         """Compare two models on their common prompts; positive differences mean that the first is better.
 
         Args:
             benchmark: name of the benchmark.
-            model_a, model_b: names of the models.
-            options: as for `analyze`.
+            model_a, model_b: names of the models, or ``run:7`` for a single run.
+            n_resamples: number of bootstrap resamples, and of sign flips if not all are enumerated.
+            seed: seed of the resamples.
+            margin: largest difference that does not matter, for a test of equivalence; None for no test.
+            record: whether to record the comparison as a finding.
+            publish_to: MLflow's tracking URI, for a recorded comparison.
+            options: the selection.
 
         Raises:
-            SuffrageError: as for `analyze`.
+            SuffrageError: a benchmark, metric, model or run does not exist, or the scores do not suit a comparison.
+            SelectionError: ``publish_to`` is set without ``record``, or ``models`` or ``runs`` is set.
         """
-        return self.analyze("comparison", benchmark, model_a=model_a, model_b=model_b, **options)
+        from tracker.queries.comparing.named_pair import select_named_pair
+        from tracker.recording.pipeline import compute_report, run_analysis
 
+        if publish_to is not None and not record:
+            raise SelectionError("publish_to needs record=True: only recorded findings are published.")
+        if options.get("models") or options.get("runs"):
+            raise SelectionError("compare takes two models, or run:7 for a run: leave out models and runs.")
+        with self.session() as session:
+            selection, names = select_named_pair(session, make_selection(benchmark, options), (model_a, model_b))
+        parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed}
+        parameters["margin"] = margin
+        if record:
+            return AnalysisResult.of(
+                run_analysis(self.engine, "comparison", selection, parameters, publish_to=publish_to)
+            )
+        return make_result("comparison", compute_report(self.engine, "comparison", selection, parameters))
+
+    @named_options(WeightedOptions, SELECTION_DEFAULTS)
     def report(
         self,
         benchmark: str,
@@ -266,7 +335,7 @@ class Store(StoreQueries):
         *,
         with_prompts: bool = True,
         replace: bool = False,
-        **choices: Any,
+        **options: Unpack[WeightedOptions],
     ) -> Path:
         """Write the report of a benchmark as one self-contained HTML file.
 
@@ -275,7 +344,7 @@ class Store(StoreQueries):
             path: output file.
             with_prompts: whether to show texts of prompts.
             replace: whether an existing file may be replaced.
-            choices: the selection.
+            options: the selection.
 
         Raises:
             OutputError: the file already exists, or cannot be written.
@@ -285,7 +354,7 @@ class Store(StoreQueries):
         from tracker.exporting.output_paths import check_output_path, write_file
 
         check_output_path(Path(path), force=replace)
-        benchmark_report = build_report(self.engine, make_selection(benchmark, choices), with_prompts=with_prompts)
+        benchmark_report = build_report(self.engine, make_selection(benchmark, options), with_prompts=with_prompts)
         write_file(Path(path), benchmark_report.page, force=replace)
         return Path(path)
 

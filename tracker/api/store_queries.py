@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import sqlalchemy as sa
 
+from tracker.api.options import (
+    COMPARISON_DEFAULTS,
+    SELECTION_DEFAULTS,
+    DesignOptions,
+    MissingOptions,
+    WeightedOptions,
+    named_options,
+)
 from tracker.database import transaction
 from tracker.errors import SelectionError
+from tracker.notebook.rows import Rows
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -20,18 +29,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy.orm import Session
 
+    from tracker.api.finding_result import FindingResult
     from tracker.queries.catalogue.listing import BenchmarkRow, ModelRow, RunRow
     from tracker.queries.comparing.study_plan import StudyPlan
-    from tracker.queries.findings.finding_records import FindingRecord, FindingRow
+    from tracker.queries.findings.finding_records import FindingRow
     from tracker.queries.performance import PerformanceMatrix
     from tracker.queries.ranking.leaderboard_result import Leaderboard
+    from tracker.queries.related_models.related_pairs import RelatedPairs
     from tracker.queries.task_matrix import TaskMatrix
+    from tracker.recording.comparing.histories import Histories
+    from tracker.recording.multiplicity.recorded_looks import RecordedLooks
     from tracker.recording.verdict.benchmark_verdict import Verdict
-
-PLAN_OPTIONS = frozenset({"power", "level", "n_trials"})
-"""Options of `StoreQueries.plan` that are not of the selection."""
-
-CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
 
 class StoreQueries:
@@ -45,21 +53,21 @@ class StoreQueries:
         with transaction(self.engine, write=False) as session:
             yield session
 
-    def benchmarks(self) -> list[BenchmarkRow]:
+    def benchmarks(self) -> Rows[BenchmarkRow]:
         """List all benchmarks, by name."""
         from tracker.queries.catalogue.listing import list_benchmarks
 
         with self.session() as session:
-            return list_benchmarks(session)
+            return Rows(list_benchmarks(session), "benchmark")
 
-    def models(self) -> list[ModelRow]:
+    def models(self) -> Rows[ModelRow]:
         """List all models, by name."""
         from tracker.queries.catalogue.listing import list_models
 
         with self.session() as session:
-            return list_models(session)
+            return Rows(list_models(session), "model")
 
-    def runs(self, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
+    def runs(self, *, benchmark: str | None = None, model: str | None = None) -> Rows[RunRow]:
         """List all runs, or those of a benchmark or model, latest first.
 
         Raises:
@@ -68,9 +76,9 @@ class StoreQueries:
         from tracker.queries.catalogue.listing import list_runs
 
         with self.session() as session:
-            return list_runs(session, benchmark=benchmark, model=model)
+            return Rows(list_runs(session, benchmark=benchmark, model=model), "run")
 
-    def findings(self, *, benchmark: str | None = None, analysis: str | None = None) -> list[FindingRow]:
+    def findings(self, *, benchmark: str | None = None, analysis: str | None = None) -> Rows[FindingRow]:
         """List the findings, latest first.
 
         Raises:
@@ -79,19 +87,21 @@ class StoreQueries:
         from tracker.queries.findings.finding_records import list_findings
 
         with self.session() as session:
-            return list_findings(session, benchmark=benchmark, analysis=analysis)
+            return Rows(list_findings(session, benchmark=benchmark, analysis=analysis), "finding")
 
-    def finding(self, key: int) -> FindingRecord:
-        """Return one finding with all its metrics.
+    def finding(self, key: int) -> FindingResult:
+        """Return one finding with all its metrics, tables and figures.
 
         Raises:
             NotFoundError: no finding has this key.
         """
+        from tracker.api.finding_result import FindingResult
         from tracker.queries.findings.finding_records import get_finding
         from tracker.recording.multiplicity.looks import add_recorded_looks
 
         with self.session() as session:
-            return add_recorded_looks(session, [get_finding(session, key)])[0]
+            record = add_recorded_looks(session, [get_finding(session, key)])[0]
+        return FindingResult.of(record, partial(self.figure, key))
 
     def table(self, key: int, name: str) -> pa.Table:
         """Return a table of a recorded finding, such as ``statistics``.
@@ -116,7 +126,8 @@ class StoreQueries:
         with self.session() as session:
             return load_artifact(session, key, f"{name.removesuffix('.png')}.png")
 
-    def performance_matrix(self, benchmark: str, **choices: Any) -> PerformanceMatrix:
+    @named_options(MissingOptions, SELECTION_DEFAULTS)
+    def performance_matrix(self, benchmark: str, **options: Unpack[MissingOptions]) -> PerformanceMatrix:
         """Load scores as a matrix ``Q``: a row per prompt, a column per model, NaN = missing.
 
         Raises:
@@ -133,9 +144,10 @@ class StoreQueries:
         from tracker.queries.performance import load_performance_matrix
 
         with self.session() as session:
-            return load_performance_matrix(session, make_selection(benchmark, choices))
+            return load_performance_matrix(session, make_selection(benchmark, options))
 
-    def task_matrix(self, benchmark: str, **choices: Any) -> TaskMatrix:
+    @named_options(MissingOptions, SELECTION_DEFAULTS)
+    def task_matrix(self, benchmark: str, **options: Unpack[MissingOptions]) -> TaskMatrix:
         """Load means as a matrix ``T``: a row per task, a column per model, NaN = missing.
 
         Raises:
@@ -144,14 +156,15 @@ class StoreQueries:
         from tracker.queries.task_matrix import load_task_matrix
 
         with self.session() as session:
-            return load_task_matrix(session, make_selection(benchmark, choices))
+            return load_task_matrix(session, make_selection(benchmark, options))
 
-    def leaderboard(self, benchmark: str, **choices: Any) -> Leaderboard:
+    @named_options(WeightedOptions, SELECTION_DEFAULTS)
+    def leaderboard(self, benchmark: str, **options: Unpack[WeightedOptions]) -> Leaderboard:
         """Rank models by their means, with intervals of means and ranks, and groups that are not distinguishable.
 
         Args:
             benchmark: its name, or name@revision.
-            choices: the selection; ``missing`` is the policy for missing scores: ``bounds``, ``common``, ``worst``,
+            options: the selection; ``missing`` is the policy for missing scores: ``bounds``, ``common``, ``worst``,
                 ``impute`` or ``fail``.
 
         Raises:
@@ -166,14 +179,15 @@ class StoreQueries:
         from tracker.queries.ranking.leaderboard import load_leaderboard
 
         with self.session() as session:
-            return load_leaderboard(session, make_selection(benchmark, choices))
+            return load_leaderboard(session, make_selection(benchmark, options))
 
-    def verdict(self, benchmark: str, **choices: Any) -> Verdict:
+    @named_options(DesignOptions, SELECTION_DEFAULTS)
+    def verdict(self, benchmark: str, **options: Unpack[DesignOptions]) -> Verdict:
         """Return who is first, what could change that, and what the stored data cannot show; nothing is recorded.
 
         Args:
             benchmark: its name, or name@revision.
-            choices: the selection.
+            options: the selection.
 
         Raises:
             NotFoundError, SelectionError: as for `leaderboard`.
@@ -186,15 +200,28 @@ class StoreQueries:
         """
         from tracker.recording.verdict.benchmark_verdict import load_verdict
 
-        return load_verdict(self.engine, make_selection(benchmark, choices))
+        return load_verdict(self.engine, make_selection(benchmark, options))
 
-    def plan(self, benchmark: str, effect: float, **options: Any) -> StudyPlan:
+    @named_options(DesignOptions, SELECTION_DEFAULTS)
+    def plan(
+        self,
+        benchmark: str,
+        effect: float,
+        *,
+        power: float = 0.8,
+        level: float = 0.95,
+        n_trials: int | None = None,
+        **options: Unpack[DesignOptions],
+    ) -> StudyPlan:
         """Compute how many prompts and trials detect a difference of two models.
 
         Args:
             benchmark: its name, or name@revision.
             effect: true difference to detect, in the unit of the scores.
-            options: ``power``, ``level``, ``n_trials``, and the selection.
+            power: probability of detecting it.
+            level: confidence level of the two-sided test.
+            n_trials: trials of each prompt; None for those of the stored runs.
+            options: the selection.
 
         Raises:
             NotFoundError, SelectionError: as for `plan_comparison`.
@@ -207,9 +234,64 @@ class StoreQueries:
         """
         from tracker.queries.comparing.study_plan import plan_comparison
 
-        numbers = {name: options.pop(name) for name in PLAN_OPTIONS & set(options)}
         with self.session() as session:
-            return plan_comparison(session, make_selection(benchmark, options), effect=effect, **numbers)
+            return plan_comparison(
+                session,
+                make_selection(benchmark, options),
+                effect=effect,
+                power=power,
+                level=level,
+                n_trials=n_trials,
+            )
+
+    @named_options(DesignOptions, COMPARISON_DEFAULTS)
+    def history(self, name: str, **options: Unpack[DesignOptions]) -> Histories:
+        """Return how scores changed from run to run; nothing is recorded.
+
+        Args:
+            name: a benchmark, or a model to follow on all its benchmarks.
+            options: the selection.
+
+        Raises:
+            NotFoundError: there is neither a benchmark nor a model of that name, or no such metric.
+            SelectionError: the selection is empty.
+
+        Examples:
+            >>> import tracker
+            >>> store = tracker.open("sqlite:///quiz.db")
+            >>> store.history("quiz").to_pandas()[["model", "mean"]].round(3).values.tolist()
+            [['model a', 0.667], ['model b', 0.333]]
+        """
+        from tracker.recording.comparing.histories import load_histories
+
+        return load_histories(self.engine, make_selection(name, {**COMPARISON_DEFAULTS, **options}))
+
+    @named_options(MissingOptions, SELECTION_DEFAULTS)
+    def related(self, benchmark: str, **options: Unpack[MissingOptions]) -> RelatedPairs:
+        """Find near-copies and families among the models of a benchmark; nothing is recorded.
+
+        Args:
+            benchmark: its name, or name@revision.
+            options: the selection; ``missing="bounds"`` is not supported.
+
+        Raises:
+            NotFoundError, SelectionError: as for `leaderboard`.
+        """
+        from tracker.queries.related_models.related_pairs import load_related_pairs
+
+        with self.session() as session:
+            return load_related_pairs(session, make_selection(benchmark, options))
+
+    def looks(self, benchmark: str) -> RecordedLooks:
+        """List the recorded tests of a benchmark, the latest first, with p-values adjusted for all of them.
+
+        Raises:
+            NotFoundError: the benchmark does not exist.
+        """
+        from tracker.recording.multiplicity.recorded_looks import load_recorded_looks
+
+        with self.session() as session:
+            return load_recorded_looks(session, benchmark)
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
         """Return the rows of one read-only statement; ``.to_pandas()`` gives a data frame.
@@ -241,15 +323,16 @@ class StoreQueries:
             raise SqlError(f"A column holds values of several types ({error}). CAST it to one type.") from error
 
 
-def make_selection(benchmark: str, choices: Mapping[str, Any]) -> Selection:
+def make_selection(benchmark: str, options: Mapping[str, Any]) -> Selection:
     """Return keyword options as one selection.
 
     Raises:
-        SelectionError: an option is unknown, or selects nothing.
+        SelectionError: an option selects nothing.
     """
-    if unknown := sorted(set(choices) - CHOICES):
-        raise SelectionError(f"No option {unknown[0]!r}. Options: {', '.join(sorted(CHOICES))}.")
-    return Selection(benchmark=benchmark, **{name: _split_choices(name, value) for name, value in choices.items()})
+    chosen = {name: _split_choices(name, value) for name, value in options.items()}
+    if isinstance(chosen.get("weights"), int):
+        chosen["weights"] = str(chosen["weights"])  # the key of a finding
+    return Selection(benchmark=benchmark, **chosen)
 
 
 def _split_choices(name: str, value: Any) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
+from tracker.notebook.result import NotebookResult
 from tracker.queries.filtering.prompt_filter import load_selected_filter
 from tracker.queries.ranking.missing import (
     ExcludedModel,
@@ -27,9 +28,13 @@ from tracker.queries.splits.choice import choose_split
 from tracker.statistics.missing_scores import linearize_imputed
 from tracker.statistics.ranking import TIE_TOLERANCE
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
 
 @dataclass(frozen=True, kw_only=True)
-class PerformanceMatrix(AnalysisInput):
+class PerformanceMatrix(AnalysisInput, NotebookResult):
     """The performance matrix of a benchmark under one metric.
 
     Attributes:
@@ -75,6 +80,28 @@ class PerformanceMatrix(AnalysisInput):
     def load(cls, session: Session, selection: Selection) -> PerformanceMatrix:
         """Load the matrix of a selection; see `load_performance_matrix`."""
         return load_performance_matrix(session, selection)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each prompt: its key, its task, and a column for each model."""
+        import pyarrow as pa
+
+        names = ["prompt_id", "task", *self.models]
+        return pa.Table.from_arrays([self.prompt_ids, pa.array(self.tasks.tolist(), pa.string()), *self.Q.T], names)
+
+    def plot(self) -> Figure:
+        """Draw the scores: models by mean, prompts from hard to easy."""
+        from tracker.figures.charts import draw_matrix
+
+        columns, rows = (np.argsort(-np.nanmean(self.Q, axis=axis), kind="stable") for axis in (0, 1))
+        names = [self.models[column] for column in columns]
+        prompts = [f"{key}" for key in self.prompt_ids[rows]]
+        return draw_matrix(self.Q[np.ix_(rows, columns)].T, names, prompts, unit=self.metric, title=self.describe())
+
+    def describe(self) -> str:
+        """Return the size, and the share of missing scores."""
+        missing = float(np.isnan(self.Q).mean()) if self.Q.size else 0.0
+        share = f", {missing:.1%} missing" if missing else ""
+        return f"{self.n_prompts:,} prompts × {self.n_models:,} models, {self.metric} of {self.benchmark}{share}."
 
     @property
     def n_prompts(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
+from tracker.notebook.result import NotebookResult
 from tracker.queries.filtering.prompt_filter import load_selected_filter, make_task_scores_error
 from tracker.queries.performance import best_models
 from tracker.queries.ranking.missing import ExcludedModel, MissingPolicy
@@ -24,9 +25,13 @@ from tracker.queries.selection import AnalysisInput, Policy, Selection, Unit, re
 from tracker.queries.splits.choice import choose_split
 from tracker.queries.sql import tables
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
 
 @dataclass(frozen=True, kw_only=True)
-class TaskMatrix(AnalysisInput):
+class TaskMatrix(AnalysisInput, NotebookResult):
     """The task matrix of a benchmark under one metric.
 
     Attributes:
@@ -65,6 +70,22 @@ class TaskMatrix(AnalysisInput):
     missing: Policy | None = None
     excluded: tuple[ExcludedModel, ...] = ()
     missing_warnings: tuple[str, ...] = ()
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each task: its name, and a column for each model."""
+        import pyarrow as pa
+
+        return pa.Table.from_arrays([pa.array(self.tasks, pa.string()), *self.T.T], ["task", *self.models])
+
+    def plot(self) -> Figure:
+        """Draw the scores of the tasks."""
+        from tracker.figures.charts import draw_matrix
+
+        return draw_matrix(self.T, self.tasks, self.models, unit=self.metric, title=self.describe())
+
+    def describe(self) -> str:
+        """Return the size."""
+        return f"{len(self.tasks):,} tasks × {len(self.models):,} models, {self.metric} of {self.benchmark}."
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> TaskMatrix:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyses.presentation.canvas import create_figure
+from tracker.figures.canvas import create_figure
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Report, Summary, analysis
 

@@ -75,7 +75,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
     shutil.copy(sqlite_template, folder / "store.db")
     with tracker.open(f"sqlite:///{folder / 'store.db'}") as store:
         ingest_into(store, folder)
-        store.compare(BENCHMARK, *MODELS[:2], n_resamples=100)
+        store.compare(BENCHMARK, *MODELS[:2], n_resamples=100, record=True)
         store.analyze("rank-intervals", BENCHMARK, n_resamples=50)
         store.analyze("rank-intervals", BENCHMARK, n_resamples=60)
         yield store

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,11 +21,9 @@ from tracker.cli.output import inform, join_lines, print_rows, print_summary, wa
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
+    from tracker.recording.comparing.histories import BenchmarkHistory
     from tracker.recording.finding import Report
 
-QUESTION = "drift"
 COLUMNS: Mapping[str, str] = {
     "benchmark": "benchmark", "model": "model", "run": "run", "label": "label", "when": "when", "n_prompts": "n",
     "mean": "mean", "change": "change", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
@@ -61,93 +58,32 @@ def command(
         suffrage history mmlu_pro --output history.svg
     """
     from tracker.database import connect
+    from tracker.recording.comparing.histories import load_histories
 
-    engine = connect(database, create=False)
-    answers = [(chosen, _run_histories(engine, chosen)) for chosen in _selections(engine, selection)]
-    rows = [{"benchmark": chosen.benchmark, "condition": chosen.condition, "variant": chosen.variant,
-             "metric": chosen.metric, **row} for chosen, (table, _) in answers for row in table]  # fmt: skip
+    histories = load_histories(connect(database, create=False), selection)
+    for notice in histories.notices:
+        inform(notice)
     if output_format != "table":
-        names = dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row)
-        print_rows([{name: row.get(name) for name in names} for row in rows], output_format)
+        print_rows(histories.list_records(), output_format)
     else:
-        _print(answers, changed)
+        _print(histories.parts, changed)
     if picture is not None:
-        drawn = [report for _, (_, report) in answers if report is not None]
+        drawn = [part.report for part in histories.parts if part.report is not None]
         if not drawn:
             raise click.UsageError("No model has two runs here, so there is nothing to draw.")
         for number, report in enumerate(drawn, start=1):
             (picture if len(drawn) == 1 else picture.numbered(number)).save(report, "history")
 
 
-def _selections(engine: Engine, selection: Selection) -> list[Selection]:
-    """Return what to follow: a benchmark, or every benchmark and condition with runs of a model."""
-    from tracker.database import transaction
-    from tracker.errors import NotFoundError
-    from tracker.queries.catalogue.model_names import find_model
-    from tracker.queries.ranking.history import list_histories
-    from tracker.queries.resolution import find_benchmark
-
-    name = selection.benchmark
-    with transaction(engine, write=False) as session:
-        try:
-            find_benchmark(session, name)
-        except NotFoundError as no_benchmark:
-            try:
-                model = find_model(session, name)
-            except NotFoundError as no_model:
-                known = sorted({*no_benchmark.known, *no_model.known})
-                raise NotFoundError("model or benchmark", name, known) from None
-            histories = list_histories(session, name)
-            selected = [rerun for rerun in histories if selection.metric in (None, rerun.metric, *rerun.other_metrics)]
-            for rerun in selected:
-                if selection.metric is None and rerun.other_metrics:
-                    choices = ", ".join(rerun.other_metrics)
-                    inform(f"Metric of {rerun.benchmark}: {rerun.metric}. Choose another with --metric: {choices}.")
-            if not selected:
-                metrics = sorted({name for rerun in histories for name in (rerun.metric, *rerun.other_metrics)})
-                raise NotFoundError("metric with scores of this model", selection.metric, metrics) from None
-            return [
-                replace(
-                    selection,
-                    benchmark=rerun.benchmark,
-                    metric=selection.metric or rerun.metric,
-                    condition=rerun.condition,
-                    variant=rerun.variant,
-                    models=(model.name,),
-                )
-                for rerun in selected
-            ]
-    return [selection]
-
-
-def _run_histories(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], Report | None]:
-    """Return the table of the runs and the report; the report is None if no model has two runs."""
-    from tracker.database import transaction
-    from tracker.queries.ranking.history import RunHistory
-    from tracker.recording.pipeline import compute_report
-
-    with transaction(engine, write=False) as session:
-        history = RunHistory.load(session, selection)
-    if any(len(columns) > 1 for columns in history.columns_by_model.values()):
-        report = compute_report(engine, QUESTION, selection)
-        return report.tables["runs"].to_pylist(), report
-    means = history.means
-    return [
-        {"model": run.model, "run": run.id, "label": run.label, "when": run.when, "is_dated": run.is_dated,
-         "n_prompts": n, "mean": mean}
-        for run, (n, mean) in zip(history.runs, means, strict=True)
-    ], None  # fmt: skip
-
-
-def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | None]]], changed: int) -> None:
-    rows = [{"benchmark": _label(chosen), **row} for chosen, (table, _) in answers for row in table]
-    one_benchmark, one_model = len(answers) == 1, len({row["model"] for row in rows}) == 1
+def _print(parts: Sequence[BenchmarkHistory], changed: int) -> None:
+    rows = [{"benchmark": part.label, **row} for part in parts for row in part.rows]
+    one_benchmark, one_model = len(parts) == 1, len({row["model"] for row in rows}) == 1
     omitted = {"benchmark"} if one_benchmark else set()
     omitted |= {"model"} if one_model and not one_benchmark else set()
-    for chosen, (_, report) in answers:
-        if report is not None:
-            click.echo(f"{_label(chosen)}:")
-            print_summary(report.summary)
+    for part in parts:
+        if part.report is not None:
+            click.echo(f"{part.label}:")
+            print_summary(part.report.summary)
             click.echo()
     print_rows(
         [
@@ -157,13 +93,13 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
         "table",
         drop_order=("model", *DROP_ORDER) if one_model else DROP_ORDER,
     )
-    for _, (_, report) in answers:
-        if report is None:
+    for part in parts:
+        if part.report is None:
             continue
-        _print_changed(report, changed)
-        for warning in report.warnings:
+        _print_changed(part.report, changed)
+        for warning in part.report.warnings:
             warn(warning)
-    if all(report is None for _, (_, report) in answers):
+    if all(part.report is None for part in parts):
         inform("No model has two runs here, so nothing can have changed.")
 
 
@@ -184,11 +120,6 @@ def _print_changed(report: Report, most: int) -> None:
         "table",
         drop_order=("task",),
     )  # fmt: skip
-
-
-def _label(chosen: Selection) -> str:
-    more = [part for part in (chosen.condition if chosen.condition != "full" else "", chosen.variant) if part]
-    return f"{chosen.benchmark} ({', '.join(more)})" if more else chosen.benchmark
 
 
 def _format_cell(name: str, value: Any) -> Any:

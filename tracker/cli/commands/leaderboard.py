@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
-    from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
+    from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
 
 DROP_ORDER = ("run", "stderr", "n", "stratified", "clustered", "95 % low", "95 % high")
 OMITTED_IN_DOCUMENTS = ("stderr", "stratified", "clustered", "run")
@@ -56,7 +55,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
         suffrage leaderboard mmlu_pro --weights task-equal --format latex
     """
     from tracker.database import connect, transaction
-    from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, load_leaderboard
+    from tracker.queries.ranking.leaderboard import load_leaderboard
 
     with transaction(connect(database, create=False), write=False) as session:
         n_resamples = N_RESAMPLES if output_format in ("json", "csv") else 0
@@ -64,11 +63,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     if output_format in DOCUMENT_FORMATS:
         _print_document(board, output_format)
     elif output_format != "table":
-        names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
-        ranks = [f"rank_{field.name}" for field in fields(RankInterval)]
-        at = names.index("rank") + 1
-        rows = [vars(row) | _interval_fields(board, row, ranks) for row in board.rows]
-        print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
+        print_rows(board.list_records(), output_format)
         for warning in (*board.warnings, *board.cluster_warnings):
             warn(warning)
     else:
@@ -129,12 +124,6 @@ def _print_warnings(board: Leaderboard) -> None:
         inform(trials)
     for warning in (*board.warnings, *board.cluster_warnings):
         warn(warning)
-
-
-def _interval_fields(board: Leaderboard, row: LeaderboardRow, names: list[str]) -> dict[str, float | None]:
-    interval = board.rank_intervals.get(row.model)
-    values = asdict(interval) if interval is not None else {}
-    return {name: values.get(name.removeprefix("rank_")) for name in names}
 
 
 def _list_columns(board: Leaderboard) -> list[dict[str, object]]:

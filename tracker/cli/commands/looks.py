@@ -28,39 +28,14 @@ def command(benchmark: str, database: str | None, output_format: str) -> None:
         suffrage looks mmlu_pro --format csv
     """
     from tracker.database import connect, transaction
-    from tracker.queries.findings.looks import NOT_COUNTED, list_looks
-    from tracker.queries.findings.staleness import list_stale_findings
-    from tracker.queries.resolution import find_benchmark
-    from tracker.recording.registry import discover_tests
-    from tracker.statistics.resampling import ALPHA
+    from tracker.recording.multiplicity.recorded_looks import load_recorded_looks
 
     with transaction(connect(database, create=False), write=False) as session:
-        looks = list_looks(session, find_benchmark(session, benchmark).id, discover_tests())
-        stale = list_stale_findings(session, [look.findings[-1] for look in looks])
-    rows = [
-        {
-            "finding": look.findings[-1],
-            "analysis": look.analysis,
-            "test": look.test,
-            "n_tests": look.n_tests,
-            "pvalue": look.pvalue,
-            "holm": look.holm,
-            "n_before": look.n_before,
-            "stale": look.findings[-1] in stale,
-            "recorded": look.recorded,
-        }
-        for look in reversed(looks)
-    ]
-    if looks and output_format == "table":
-        alone, together = (
-            sum(value <= ALPHA for value in values) for values in ([r.pvalue for r in looks], [r.holm for r in looks])
-        )
-        inform(
-            f"{benchmark} has {len(looks):,} recorded test{'s' * (len(looks) != 1)}: {alone:,} significant alone, "
-            f"{together:,} after Holm over all (level {ALPHA:g}). {NOT_COUNTED}"
-        )
+        recorded = load_recorded_looks(session, benchmark)
+    if recorded.looks and output_format == "table":
+        inform(" ".join((recorded.describe(), *recorded.list_details())))
     print_rows(
-        rows,
+        recorded.list_records(),
         output_format,
         if_empty=f"No recorded tests of {benchmark}. Record one: `suffrage analyze prompt-correlation {benchmark}`",
         drop_order=("recorded", "stale"),

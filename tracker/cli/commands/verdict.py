@@ -53,7 +53,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     elif output_format == "json":
         print_record(_as_record(verdict), output_format)
     else:
-        print_rows(_as_rows(verdict), output_format)
+        print_rows(verdict.list_records(), output_format)
     for warning in (*verdict.notices, *verdict.warnings):
         warn(warning)
 
@@ -94,18 +94,6 @@ def _as_record(verdict: Verdict) -> dict[str, object]:
         "leaders": list(verdict.leaders),
         "margin": verdict.margin,
         "may_lead": list(verdict.contenders),
-        "choices": _as_rows(verdict),
+        "choices": verdict.list_records(),
         "not_known": list(verdict.open_questions),
     }
-
-
-def _as_rows(verdict: Verdict) -> list[dict[str, object]]:
-    return [
-        {
-            "choice": check.line.topic,
-            "leader_changes": check.line.leader_changes,
-            "text": check.line.text,
-            "command": check.command,
-        }
-        for check in verdict.checks
-    ]

@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import SelectionError
+from tracker.notebook.result import NotebookResult, make_table
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.trial_scores import TrialScores
+from tracker.queries.findings.summary import Summary
 from tracker.queries.ranking.leaderboard_intervals import MAX_TESTED_MODELS, explain_too_many
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.score_validation import check_finite
@@ -27,6 +30,10 @@ from tracker.statistics.planning.completions import largest_stderr
 from tracker.statistics.planning.sample_size import PairVariance, StudySize, plan_study
 from tracker.statistics.planning.trials import split_variance
 from tracker.statistics.standard_errors import Correction
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
 
 LISTED_TRIALS = (1, 2, 4, 8)
 """Numbers of trials that a plan lists, if the variance within prompts is known."""
@@ -50,7 +57,7 @@ class PlannedTrials:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyPlan:
+class StudyPlan(NotebookResult):
     """The plan of a study.
 
     Attributes:
@@ -79,6 +86,80 @@ class StudyPlan:
     n_strata: int
     rows: tuple[PlannedTrials, ...]
     warnings: tuple[str, ...] = ()
+
+    def list_records(self) -> list[dict[str, object]]:
+        """Return the needed prompts and the detectable difference by number of trials, by name of the column."""
+        records: list[dict[str, object]] = []
+        for row in self.rows:
+            prompts = [size.n_prompts if math.isfinite(size.n_prompts) else None for size in (row.median, row.high)]
+            records.append(
+                {
+                    "trials": row.n_trials,
+                    "prompts": prompts[0],
+                    "prompts_90": prompts[1],
+                    "detectable": row.median.detectable,
+                    "detectable_90": row.high.detectable,
+                }
+            )
+        return records
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each number of trials."""
+        return make_table(self.list_records())
+
+    def plot(self) -> Figure:
+        """Draw the prompts that are needed, by trials of each prompt."""
+        from tracker.figures.charts import draw_lines
+
+        return draw_lines(
+            ["as stored" if row.n_trials is None else f"{row.n_trials}" for row in self.rows],
+            {
+                "median pair of models": [row.median.n_prompts for row in self.rows],
+                f"{HIGH:.0%} of the pairs": [row.high.n_prompts for row in self.rows],
+            },
+            xlabel="trials of each prompt",
+            ylabel=f"prompts to detect {self.effect:g} with power {self.power:.0%}",
+            level=(self.n_prompts, f"stored prompts: {self.n_prompts:,}"),
+            title=self.describe(),
+        )
+
+    def describe(self) -> str:
+        """Return whether the stored prompts are enough."""
+        return self.summarize().headline
+
+    def list_details(self) -> Sequence[str]:
+        """Return the evidence and the caveats."""
+        summary = self.summarize()
+        return (*summary.evidence, *summary.caveats)
+
+    def summarize(self) -> Summary:
+        """Summarize whether the stored prompts are enough, and how many are."""
+        first = self.rows[0]
+        enough = "are enough" if first.median.n_prompts <= self.n_prompts else "are too few"
+        pair = f"{first.median.models[0]} and {first.median.models[1]}"
+        scope = f"for {pair}" if self.n_pairs == 1 else f"for the median of {self.n_pairs:,} pairs of models"
+        headline = (
+            f"{self.n_prompts:,} prompts {enough} to detect a difference of {self.effect:g} with power "
+            f"{self.power:.0%} {scope}: {_count(first.median.n_prompts)} are needed."
+        )
+        high = "" if self.n_pairs == 1 else f"; {first.high.detectable:.4f} for 90% of the pairs"
+        units = f"{self.n_clusters:,} clusters by {self.cluster}" if self.n_clusters else "prompts as independent"
+        units += f" within {self.n_strata} tasks" if self.n_strata > 1 else ""
+        evidence = [
+            f"Smallest difference that {self.n_prompts:,} prompts detect: {first.median.detectable:.4f}{high}.",
+            f"Test: paired, two-sided, at {1 - self.level:.2g}; {self.metric} of {self.benchmark}, {units}.",
+        ]
+        if self.n_pairs > 1:
+            evidence.insert(0, f"90% of the pairs need at most {_count(first.high.n_prompts)} prompts.")
+        caveats = []
+        if self.n_clusters:
+            caveats.append(
+                f"Prompts are clustered by {self.cluster}: these are {_count(first.median.n_units)} clusters of the "
+                f"stored sizes, against {self.n_clusters:,} now. More prompts in the same clusters help less."
+            )
+        if self.n_excluded:
+            caveats.append(f"{self.n_excluded:,} pairs are left out, because their differences do not vary.")
+        return Summary(headline, tuple(evidence), (*caveats, *self.warnings))
 
 
 def plan_comparison(
@@ -250,3 +331,7 @@ def _check_options(effect: float, power: float, level: float) -> None:
         raise SelectionError(f"The level is {level:g}; it must be between 0 and 1, such as 0.95.")
     if not 1 - level < power < 1:
         raise SelectionError(f"The power is {power:g}; it must be between {1 - level:.2g} and 1, such as 0.8.")
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if math.isfinite(number) else "more than a trillion"

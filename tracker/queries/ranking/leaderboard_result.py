@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from tracker.name_lists import join_names
+from tracker.notebook.result import NotebookResult, make_table
 from tracker.queries.clusters import TASK
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Policy, TaskEffects
 from tracker.statistics.intervals.task_spread import MIN_CLUSTERS, ClusterSpread
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +81,7 @@ class RankInterval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leaderboard:
+class Leaderboard(NotebookResult):
     """A leaderboard: the ranked models from the best on, then those listed apart.
 
     Attributes:
@@ -154,6 +160,55 @@ class Leaderboard:
             for row in self.rows
             if (row.rank is not None and row.rank == best) or (row.model in intervals and intervals[row.model].low <= 1)
         )
+
+    def list_records(self) -> list[dict[str, Any]]:
+        """Return the rows with the intervals of their ranks, by name of the column."""
+        names = [field.name for field in fields(LeaderboardRow) if self.weights or field.name != "n_effective"]
+        at = names.index("rank") + 1
+        ranks = [field.name for field in fields(RankInterval)]
+        records = []
+        for row in self.rows:
+            interval = self.rank_intervals.get(row.model)
+            values = {} if interval is None else asdict(interval)
+            cells = {f"rank_{name}": values.get(name) for name in ranks}
+            records.append(
+                {name: getattr(row, name) for name in names[:at]}
+                | cells
+                | {name: getattr(row, name) for name in names[at:]}
+            )
+        return records
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each model, with the interval of its rank."""
+        return make_table(self.list_records())
+
+    def plot(self) -> Figure:
+        """Draw the mean of each model with its interval, the best on top."""
+        import numpy as np
+
+        from tracker.figures.charts import draw_intervals
+
+        def column(name: str) -> Any:
+            return np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
+
+        return draw_intervals(
+            [row.model for row in self.rows],
+            column("mean"),
+            column("low"),
+            column("high"),
+            xlabel=f"{self.metric} on {self.benchmark}, {self.n_units:,} {self.unit}s",
+            legend=("mean", "95% interval"),
+            title=self.describe_lead(),
+        )
+
+    def describe(self) -> str:
+        """Return the verdict about rank 1."""
+        return self.describe_lead()
+
+    def list_details(self) -> Sequence[str]:
+        """Return what the ranks are over, and the warnings."""
+        size = f"{self.benchmark}: {self.metric} over {self.n_units:,} {self.unit}s."
+        return (size, self.describe_better_excluded(), *self.warnings, *self.cluster_warnings)
 
     def describe_lead(self) -> str:
         """Return the verdict about rank 1: which model leads, by how much, and whether the lead is significant."""

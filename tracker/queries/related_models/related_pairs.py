@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.name_lists import join_names
+from tracker.notebook.result import NotebookResult, make_table
 from tracker.queries.answers import load_answers
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.policy_choice import choose_policy
@@ -19,7 +21,12 @@ from tracker.queries.related_models.related import MAX_MODELS, RelatedModels, re
 from tracker.queries.selection import WITHOUT_BOUNDS, Selection
 from tracker.statistics.related.families import ModelFamilies, group_models
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
 MAX_NAMES = 5
+MAX_DRAWN_PAIRS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +57,59 @@ class RelatedPair:
     n: int | None
     near_copy: bool
     same_family: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelatedPairs(NotebookResult):
+    """The pairs of a benchmark's models.
+
+    Attributes:
+        related: the models, their families and agreement.
+        pairs: every pair, the largest excess agreement first.
+    """
+
+    related: RelatedModels
+    pairs: tuple[RelatedPair, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each pair."""
+        return make_table(self.pairs)
+
+    def plot(self) -> Figure:
+        """Draw the observed and the expected agreement of the closest pairs."""
+        from tracker.figures.charts import draw_intervals
+
+        pairs = self.pairs[:MAX_DRAWN_PAIRS]
+        agreement, expected = (
+            np.array([getattr(pair, name) for pair in pairs], dtype=np.float64) for name in ("agreement", "expected")
+        )
+        return draw_intervals(
+            [f"{pair.model}, {pair.other_model}" for pair in pairs],
+            agreement,
+            np.fmin(agreement, expected),
+            np.fmax(agreement, expected),
+            xlabel="share of errors in common, closest pairs first",
+            legend=("observed", "from observed to expected"),
+            title=self.describe(),
+        )
+
+    def describe(self) -> str:
+        """Return the number of families, and the closest pair."""
+        return describe_related(self.related)
+
+    def list_details(self) -> Sequence[str]:
+        """Return the families of several models, and the warnings."""
+        return (*describe_families(self.related), *self.related.warnings)
+
+
+def load_related_pairs(session: Session, selection: Selection) -> RelatedPairs:
+    """Load the related models of a selection with all pairs.
+
+    Raises:
+        NotFoundError, SelectionError: as for `load_related`.
+    """
+    related = load_related(session, selection)
+    return RelatedPairs(related=related, pairs=tuple(list_pairs(related)))
 
 
 def load_related(session: Session, selection: Selection) -> RelatedModels:

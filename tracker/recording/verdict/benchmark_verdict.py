@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import SuffrageError
+from tracker.notebook.result import NotebookResult, make_table
 from tracker.plugins.discovery import PluginModule
 from tracker.queries.notices import list_notices
 from tracker.queries.ranking.leaderboard import load_leaderboard
@@ -25,6 +27,10 @@ from tracker.recording.verdict.alternative_rankings import compare_alternatives
 from tracker.recording.verdict.open_questions import list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
 from tracker.recording.verdict.recorded_tests import adjust_first_place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
 
 __all__ = ["Verdict", "VerdictCheck", "load_verdict"]
 
@@ -43,7 +49,7 @@ class VerdictCheck:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verdict(NotebookResult):
     """The verdict on a benchmark.
 
     Attributes:
@@ -73,6 +79,34 @@ class Verdict:
     notices: tuple[str, ...]
     warnings: tuple[str, ...]
     board: Leaderboard
+
+    def list_records(self) -> list[dict[str, object]]:
+        """Return the choices that could change the first place, by name of the column."""
+        return [
+            {
+                "choice": check.line.topic,
+                "leader_changes": check.line.leader_changes,
+                "text": check.line.text,
+                "command": check.command,
+            }
+            for check in self.checks
+        ]
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each choice that could change the first place."""
+        return make_table(self.list_records())
+
+    def plot(self) -> Figure:
+        """Draw the leaderboard of the verdict."""
+        return self.board.plot()
+
+    def describe(self) -> str:
+        """Return the headline."""
+        return self.headline
+
+    def list_details(self) -> Sequence[str]:
+        """Return what is not known, and the warnings."""
+        return (self.looks, *(f"Not known: {text}" for text in self.open_questions), *self.notices, *self.warnings)
 
     @property
     def tags(self) -> Mapping[str, str]:

@@ -1,0 +1,1 @@
+"""Figures: colours, axes and charts that the report, the analyses and Python share."""
