@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from doc_folders import FOLDERS, REAL
 from doc_pages import FOLDER, rewrite
 from doc_programs import ROOT, run_line, working_folder
+from notebook_cells import execute, format_notebook, prepare
 from pictures import SHARED, load_figure
 from stand_ins import STAND_INS
 
@@ -20,7 +22,7 @@ from tracker.recording.mlflow.tracking_store import mlflow_store
 
 DRAWN = re.compile(r"<!-- drawn by: (?:(.+); )?suffrage show (\d+) --save FOLDER: (\S+) -->\n!\[[^\]]*\]\((\S+)\)")
 """A figure of a finding: commands to run after those of the page, the finding, its file, and the file of the page."""
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs").rglob("*.ipynb"))]
 
 
 def regenerate(page: Path, templates: Path, *, draw: bool = False) -> str | None:
@@ -32,6 +34,10 @@ def regenerate(page: Path, templates: Path, *, draw: bool = False) -> str | None
         draw: replace the figures of the page too.
     """
     text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        with tempfile.TemporaryDirectory(dir=templates) as folder:
+            prepare(page, Path(folder))
+            return format_notebook(execute(json.loads(text), Path(folder)))
     match = FOLDER.search(text)
     if match is None or (match[1] in REAL and not SHARED.is_dir()):
         return None
