@@ -100,4 +100,15 @@ def test_the_address_of_suffrage_ui_opens_a_chart_of_all_models_in_the_order_of_
         widths = [width for _, width in bars]
         assert widths == sorted(widths, reverse=True)
         assert widths[0] > 5 * widths[-1]
+
+        link = page.get_by_role("link", name="Benchmark in suffrage serve").first
+        assert link.get_attribute("href") == "http://127.0.0.1:8000/benchmark/1"
+        page.get_by_role("link", name=f"model-{N_MODELS - 1}", exact=True).first.click()
+        link = page.get_by_role("link", name="All models by mean").first
+        assert link.get_attribute("href") == address.rpartition("/#")[2].join(["#", ""])
+        with page.expect_popup() as tab:
+            link.click()
+        tab.value.wait_for_function(
+            f"document.querySelectorAll('.trace.bars .point').length == {N_MODELS}", timeout=30_000
+        )
         assert broken == []
