@@ -33,7 +33,7 @@ from tracker.queries.sql import tables
 from tracker.web.access import STATIC_POLICY
 from tracker.web.application import PAGES
 from tracker.web.export import folder as folder_module
-from tracker.web.export.addresses import LIST_FILTERS, NEED_STORE, PROMPT, SEARCH
+from tracker.web.export.addresses import DROPPED, LIST_FILTERS, NEED_STORE, PROMPT, SEARCH
 from tracker.web.export.folder import MARKER, replace_folder
 from tracker.web.export.markup import encode_tokens, parse_html, write_html
 from tracker.web.templates_environment import make_visible
@@ -121,7 +121,13 @@ class TestLinks:
 
     def test_every_special_route_is_a_route_of_the_server(self) -> None:
         paths = {re.sub(r":\w+}", "}", route.path) for route in PAGES}
-        assert {PROMPT, SEARCH, *NEED_STORE, *LIST_FILTERS} <= paths
+        assert {PROMPT, SEARCH, *NEED_STORE, *LIST_FILTERS, *DROPPED} <= paths
+
+    def test_a_link_without_a_file_is_a_text_and_leaves_navigation(self, exported: Path) -> None:
+        run = (exported / "run/1.html").read_text()
+        assert ">Responses<" not in run
+        assert 'href="../benchmark/1/history.html"' in run
+        assert "<span>compare</span>" in (exported / "model/1.html").read_text()
 
     def test_names_of_files_are_fixed_words_and_numbers(self, exported: Path) -> None:
         for path in exported.rglob("*"):
@@ -247,6 +253,7 @@ class TestScope:
             (["--export", "site", "nothing"], 1, "nothing"),
             (["mmlu"], 2, "--export FOLDER mmlu"),
             (["--export", "site", "--port", "80"], 2, "--port is for the server"),
+            (["--export", "site", "--mlflow-url", "http://a.example"], 2, "--mlflow-url is for the server"),
             (["--export", "none/site"], 1, "mkdir -p none"),
             (["--export", "full"], 1, "full has files that no export wrote: notes.txt. Choose another folder"),
             (["--export", "full/notes.txt"], 1, "is a file"),

@@ -23,6 +23,8 @@ NEED_STORE = frozenset({"/sql", "/run/{key}/responses"})
 """Routes whose pages only a server has."""
 STATIC_VARIANTS = frozenset({"metric", "benchmark", "analysis", *"abcde"})
 """Query parameters with a file for each value that the pages link to."""
+DROPPED: Mapping[str, Collection[str]] = {"/benchmark/{key}/history": ("model",)}
+"""Query parameters without which a page shows more, by route: links lead to the larger page."""
 SORTED = frozenset({"sort", "order"})
 STATIC = "/static/"
 CONVERTOR = re.compile(r"{(\w+):\w+}")
@@ -142,7 +144,8 @@ class Addresses:
         is_list = route.path in LIST_FILTERS
         in_script = {*LIST_FILTERS.get(route.path, ()), "page"} | (SORTED & set(route.options)) if is_list else set()
         read = {name: value for name, value in parameters.items() if name in in_script}
-        fixed = {name: value for name, value in parameters.items() if name not in in_script}
+        unused = {*in_script, *DROPPED.get(route.path, ())}
+        fixed = {name: value for name, value in parameters.items() if name not in unused}
         if not is_list and fixed.get("page") == "1":
             del fixed["page"]
         if not set(fixed) <= STATIC_VARIANTS | {"page"} or not set(fixed) <= set(route.options):

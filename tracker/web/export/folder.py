@@ -83,7 +83,7 @@ def replace_folder(path: Path) -> Iterator[Path]:
         check_folder(path)  # files may have come meanwhile
         _swap(unfinished, place)
     except OSError as error:
-        if isinstance(error, OutputError):
+        if isinstance(error, OutputError) or error.errno is None:  # no error of a file
             raise
         raise OutputError(f"{path} cannot be written: {error.strerror}. {ADVICE}") from error
     finally:

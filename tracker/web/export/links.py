@@ -81,7 +81,9 @@ def _keep_fields(form: Sequence[Token], names: Collection[str]) -> list[Token]:
 
 
 def make_links_relative(tokens: Sequence[Token], page_file: str, resolve: Resolve) -> list[Token]:
-    """Return a page whose links are relative to its file; a link to what only a server has becomes a plain text.
+    """Return a page whose links are relative to its file.
+
+    A link to what only a server has becomes a plain text; a navigation leaves it out.
 
     Args:
         tokens: of the page, without `drop_server_forms`.
@@ -89,16 +91,21 @@ def make_links_relative(tokens: Sequence[Token], page_file: str, resolve: Resolv
         resolve: finds the file of an address.
     """
     rewritten: list[Token] = []
-    is_plain = False  # links do not nest
+    begin = -1  # where a link without a file begins; links do not nest
+    in_navigation = False
     for token in tokens:
         if isinstance(token, Start) and (address := next(filter(None, map(token.attributes.get, LINKS)), None)):
             changed = _rewrite_start(token, address, page_file, resolve)
-            is_plain = is_plain or changed.tag == "span"
+            begin = len(rewritten) if changed.tag == "span" else begin
             rewritten.append(changed)
-        elif isinstance(token, End) and token.tag == "a" and is_plain:
-            is_plain = False
+        elif isinstance(token, End) and token.tag == "a" and begin >= 0:
             rewritten.append(End("span"))
+            if in_navigation:
+                del rewritten[begin:]
+            begin = -1
         else:
+            is_end = isinstance(token, End) and token.tag == "nav"
+            in_navigation = (in_navigation or (isinstance(token, Start) and token.tag == "nav")) and not is_end
             rewritten.append(token)
     return rewritten
 
