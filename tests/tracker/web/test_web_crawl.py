@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import shutil
 from collections import defaultdict
@@ -92,7 +93,10 @@ def crawl(site: str) -> tuple[dict[str, list[str]], list[str]]:
 def have_same_rows(session: requests.Session, site: str, address: str) -> bool:
     """Whether JSON and CSV of a page have as many rows, with the same columns."""
     path, _, query = address.partition("?")
-    data = session.get(f"{site}{path.removesuffix('.csv')}.json?{query}", timeout=120).json()
+    text = "computing"
+    while '"computing"' in text or text == "computing":  # JSON of a finished computation is compared
+        text = session.get(f"{site}{path.removesuffix('.csv')}.json?{query}", timeout=120).text
+    data = json.loads(text)
     rows = list(csv.reader(io.StringIO(session.get(site + address, timeout=120).text, newline="")))
     columns, rows = (rows[0], rows[1:]) if rows else ([], [])
     lists = [value for value in data.values() if isinstance(value, list) and len(value) == len(rows)]

@@ -219,6 +219,11 @@ class TestCompare:
         equal = np.mean(scores.Q[:, a] == scores.Q[:, b])
         assert data["agreement"][0]["shares"][HOSTILE[4]] == pytest.approx(equal)
 
+    def test_a_run_of_the_first_model_is_compared_with_the_second(self, get: Get) -> None:
+        first, second = get("/benchmark/1.json").json()["rows"][:2]
+        data = get("/benchmark/1/compare.json", params={"a": f"run:{first['run_id']}"}).json()
+        assert [model["run_id"] for model in data["models"]] == [first["run_id"], second["run_id"]]
+
     def test_unknown_and_repeated_models_are_errors(self, get: Get) -> None:
         assert get("/benchmark/1/compare", params={"a": "nobody"}).status_code == 400
         assert get("/benchmark/1/compare", params={"a": HOSTILE[0], "b": HOSTILE[0]}).status_code == 400

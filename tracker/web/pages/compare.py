@@ -91,11 +91,13 @@ def _choose(query: Query, board: Leaderboard, label: str) -> list[Contestant]:
     """
     ranked = {row.model: row for row in board.rows}
     names = [name for name in (query.text(letter) for letter in LETTERS) if name]
-    if len(names) < 2:
-        names += [name for name in ranked if name not in names][: 2 - len(names)]
-    if len(names) < 2:
-        raise SelectionError(f"{label} has scores of one model, so there is nothing to compare.")
     chosen = [_find(query, ranked, name, label) for name in names]
+    if len(chosen) < 2:
+        runs = {entry.run_id for entry in chosen}
+        rivals = [name for name, row in ranked.items() if row.run_id not in runs]
+        chosen += [_find(query, ranked, name, label) for name in rivals[: 2 - len(chosen)]]
+    if len(chosen) < 2:
+        raise SelectionError(f"{label} has scores of one model, so there is nothing to compare.")
     if len({entry.run_id for entry in chosen}) < len(chosen):
         raise SelectionError("A model is named twice. Choose different models.")
     return chosen
