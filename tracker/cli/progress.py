@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+DELAY = 0.7
+"""Seconds before a bar without an amount appears; short work shows none."""
+
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
@@ -45,6 +48,34 @@ def show_prompt_progress(label: str) -> Iterator[Callable[[int, int, int], None]
             bar.update(task, completed=done, total=total, rate=rate)
 
         yield update
+
+
+@contextmanager
+def show_activity(label: str) -> Iterator[None]:
+    """Show a moving bar and the elapsed time on a terminal, for work of unknown amount that takes `DELAY` seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from threading import Event, Thread
+
+    done = Event()
+
+    def draw() -> None:
+        if done.wait(DELAY):
+            return
+        from rich.progress import TimeElapsedColumn
+
+        with _bar(TimeElapsedColumn()) as bar:
+            bar.add_task(label, total=None)
+            done.wait()
+
+    thread = Thread(target=draw, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _bar(*columns: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, print_record, print_rows, print_summary, warn
 from tracker.cli.parameter_options import check_option_names, parameter_option
+from tracker.cli.progress import show_activity
 from tracker.cli.values.setting_option import SettingOption
 
 if TYPE_CHECKING:
@@ -107,16 +107,15 @@ def analysis_command(declaration: Declaration) -> click.Command:
         from tracker.recording.pipeline import run_analysis
 
         engine = connect(database, create=False)
-        if sys.stderr.isatty():
-            inform(f"Computing {declaration.name}{f' on {selection.benchmark}' if selection else ''} ...")
-        recorded = run_analysis(
-            engine,
-            declaration,
-            selection,
-            parameters,
-            workers=workers,
-            publish_to=None if no_mlflow else tracking_uri,
-        )
+        with show_activity(f"{declaration.name}{f' on {selection.benchmark}' if selection else ''}"):
+            recorded = run_analysis(
+                engine,
+                declaration,
+                selection,
+                parameters,
+                workers=workers,
+                publish_to=None if no_mlflow else tracking_uri,
+            )
         print_recorded(recorded, output_format)
         return recorded
 

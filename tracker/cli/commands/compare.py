@@ -22,6 +22,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import inform, join_lines, print_document, print_record, print_rows, print_summary, warn
+from tracker.cli.progress import show_activity
 from tracker.cli.values.setting_option import SettingOption
 from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
@@ -142,11 +143,13 @@ def command(
     for notice in list_notices(session):
         warn(notice)
     parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "seed": seed, "margin": margin}
-    if record:
-        recorded = run_analysis(engine, QUESTION, selection, parameters, publish_to=None if no_mlflow else tracking_uri)
-        report = recorded.report
-    else:
-        report = compute_report(engine, QUESTION, selection, parameters)
+    with show_activity(f"comparing {names[0]} and {names[1]}"):
+        if record:
+            publish_to = None if no_mlflow else tracking_uri
+            recorded = run_analysis(engine, QUESTION, selection, parameters, publish_to=publish_to)
+            report = recorded.report
+        else:
+            report = compute_report(engine, QUESTION, selection, parameters)
     _print(report, names, n_flips, output_format)
     if picture is not None:
         picture.save(report, "differences")
@@ -172,7 +175,8 @@ def _compare_everywhere(
 
     with transaction(engine, write=False) as session:
         models = _find_models(session, names)
-    shared = compare_on_shared_benchmarks(engine, models, selection, parameters)
+    with show_activity(f"comparing {models[0]} and {models[1]}"):
+        shared = compare_on_shared_benchmarks(engine, models, selection, parameters)
     if not shared.rows:
         reasons = "".join(f" {name}: {reason}." for name, reason in [*shared.failed.items()][:MAX_FAILED])
         raise SelectionError(f"{models[0]} and {models[1]} cannot be compared on any benchmark.{reasons}")

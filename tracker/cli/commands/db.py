@@ -7,6 +7,7 @@ import click
 from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
+from tracker.cli.progress import show_activity
 
 
 @click.group(cls=Group)
@@ -35,7 +36,8 @@ def upgrade(database: str | None) -> None:
 
     engine = create_unchecked_engine(database)
     before = current_version(engine)
-    upgrade(engine)
+    with show_activity("upgrading"):
+        upgrade(engine)
     after = current_version(engine)
     inform(f"Already at version {after}." if before == after else f"Upgraded from {before or 'nothing'} to {after}.")
 
@@ -112,7 +114,9 @@ def check(database: str | None) -> None:
     from tracker.database import connect
     from tracker.recording.doctor import find_faults
 
-    wrong = [f"{about}: {sentence}" for about, sentence in find_faults(connect(database, create=False))]
+    engine = connect(database, create=False)
+    with show_activity("checking"):
+        wrong = [f"{about}: {sentence}" for about, sentence in find_faults(engine)]
     for line in wrong:
         click.echo(line)
     if wrong:

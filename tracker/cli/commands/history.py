@@ -18,6 +18,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import inform, join_lines, print_rows, print_summary, warn
+from tracker.cli.progress import show_activity
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def command(
     from tracker.database import connect
     from tracker.recording.comparing.histories import load_histories
 
-    histories = load_histories(connect(database, create=False), selection)
+    engine = connect(database, create=False)
+    with show_activity(f"history of {selection.benchmark}"):
+        histories = load_histories(engine, selection)
     for notice in histories.notices:
         inform(notice)
     if output_format != "table":

@@ -18,6 +18,7 @@ from tracker.cli.options import (
     weights_option,
 )
 from tracker.cli.output import inform, print_document, print_rows, warn
+from tracker.cli.progress import show_activity
 from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
 
@@ -57,7 +58,8 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     from tracker.database import connect, transaction
     from tracker.queries.ranking.leaderboard import load_leaderboard
 
-    with transaction(connect(database, create=False), write=False) as session:
+    engine = connect(database, create=False)
+    with show_activity(f"ranking {selection.benchmark}"), transaction(engine, write=False) as session:
         n_resamples = N_RESAMPLES if output_format in ("json", "csv") else 0
         board = load_leaderboard(session, selection, n_resamples=n_resamples)
     if output_format in DOCUMENT_FORMATS:

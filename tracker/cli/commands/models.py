@@ -14,6 +14,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, missing_options, mlflow_options, selection_options
 from tracker.cli.output import inform, print_rows, warn
+from tracker.cli.progress import show_activity
 from tracker.name_lists import join_names
 from tracker.queries.selection import WITHOUT_BOUNDS, Selection
 
@@ -165,7 +166,8 @@ def related(selection: Selection, database: str | None, output_format: str) -> N
     from tracker.database import connect, transaction
     from tracker.queries.related_models import related_pairs
 
-    with transaction(connect(database, create=False), write=False) as session:
+    engine = connect(database, create=False)
+    with show_activity(f"comparing models of {selection.benchmark}"), transaction(engine, write=False) as session:
         result = related_pairs.load_related(session, selection)
     for warning in result.warnings:
         warn(warning)

@@ -7,6 +7,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, missing_options, selection_options
 from tracker.cli.output import inform, print_record, print_rows, print_summary
+from tracker.cli.progress import show_activity
 from tracker.queries.selection import Selection
 
 
@@ -50,7 +51,8 @@ def command(
     from tracker.database import connect, transaction
     from tracker.queries.comparing.study_plan import plan_comparison
 
-    with transaction(connect(database, create=False), write=False) as session:
+    engine = connect(database, create=False)
+    with show_activity(f"planning for {selection.benchmark}"), transaction(engine, write=False) as session:
         plan = plan_comparison(session, selection, effect=effect, power=power, level=level, n_trials=n_trials)
     rows = plan.list_records()
     if output_format == "json":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, tracking_uri_option
 from tracker.cli.output import inform
+from tracker.cli.progress import progress
 
 
 @click.command(cls=Command)
@@ -31,11 +30,8 @@ def command(database: str | None, tracking_uri: str) -> None:
     engine = connect(database, create=False)
     store = mlflow_store(tracking_uri, engine)
 
-    def progress(done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            click.echo(f"\r{done} of {total}", nl=done == total, err=True)
-
-    published = publish_missing(engine, tracking_uri, progress)
+    with progress("publishing") as advance:
+        published = publish_missing(engine, tracking_uri, advance)
     if published.n_deleted:
         inform(f"Deleted from MLflow: {published.n_deleted} hidden, superseded or deleted runs.")
     kinds = [kind for kind, _ in published.mlflow_runs]

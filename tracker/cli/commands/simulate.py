@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,8 @@ import click
 from tracker.cli.commands.analyze import print_recorded
 from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, missing_options, mlflow_options, split_option, split_values
-from tracker.cli.output import inform
 from tracker.cli.parameter_options import parameter_option
+from tracker.cli.progress import progress
 from tracker.queries.selection import WITHOUT_BOUNDS, Policy
 
 if TYPE_CHECKING:
@@ -248,12 +247,14 @@ def _simulate(
     from tracker.recording.declaration import load_declaration
     from tracker.simulation.replications import analyze_trials
 
-    def progress(trial: int) -> None:
-        if sys.stderr.isatty():
-            inform(f"{fields['description']}: trial {trial + 1} of {n_trials} ...")
-
     declaration = load_declaration(ANALYSIS)
-    return analyze_trials(declaration, draw, n_trials=n_trials, options=options, progress=progress, **fields)
+    with progress(fields["description"]) as advance:
+
+        def begin(trial: int) -> None:
+            if advance is not None:
+                advance(trial, n_trials)
+
+        return analyze_trials(declaration, draw, n_trials=n_trials, options=options, progress=begin, **fields)
 
 
 def _record(engine: Engine, provenance: Provenance, report: Report, *, tracking_uri: str, no_mlflow: bool) -> None:

@@ -18,6 +18,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import MAX_TEXT_WIDTH, inform, print_record, print_rows, warn
+from tracker.cli.progress import show_activity
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     from tracker.database import connect
     from tracker.recording.verdict.benchmark_verdict import load_verdict
 
-    verdict = load_verdict(connect(database, create=False), selection, workers=-1)
+    engine = connect(database, create=False)
+    with show_activity(f"verdict on {selection.benchmark}"):
+        verdict = load_verdict(engine, selection, workers=-1)
     if output_format == "table":
         print_verdict(verdict)
     elif output_format == "json":
