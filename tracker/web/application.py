@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+import anyio.to_thread
 import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
@@ -42,6 +43,8 @@ from tracker.web.store_cache import StoreCache
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 SELECTION = (*selections.SELECTION_OPTIONS, "page")
+MAX_THREADS = 6
+"""Pages that are made at once; further requests wait. Each needs memory, and a connection of the pool."""
 SORTED = ("sort", "order")
 MAX_SEARCH_LENGTH = 1_000
 """Maximum length of the parameter ``q``."""
@@ -139,6 +142,7 @@ def create_application(engine: sa.Engine, access: Access, mlflow: MlflowLinks | 
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
         yield
         cache.close()
 

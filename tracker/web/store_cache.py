@@ -16,11 +16,12 @@ from sqlalchemy.orm import Session
 
 from tracker.database import VERSION_TABLE, ensure_current, explain, transaction
 from tracker.errors import DatabaseError
+from tracker.web.memory import measure_size
 
 T = TypeVar("T")
 
-MAX_VALUES = 64
-"""Maximum number of values kept; the one unused for longest is dropped first."""
+MAX_BYTES = 80_000_000
+"""Maximum size of all values kept; the one unused for longest is dropped first."""
 MAX_SNAPSHOTS = 12
 """Maximum number of snapshots at once, each with a connection to the store; the rest wait."""
 MAX_ATTEMPTS = 20
@@ -63,6 +64,7 @@ class StoreCache:
         self._n_connections = 0
         self._version: Any = None
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._sizes: dict[Hashable, int] = {}
         self._key_locks: dict[Hashable, threading.Lock] = {}
 
     @contextmanager
@@ -101,12 +103,14 @@ class StoreCache:
                     self._values.move_to_end(key)
                     return self._values[key]  # type: ignore[no-any-return]
             value = compute()
+            size = measure_size(value)
             self.refresh()
             with self._lock:
                 if self._version == version:
-                    self._values[key] = value
-                    while len(self._values) > MAX_VALUES:
+                    self._values[key], self._sizes[key] = value, size
+                    while sum(self._sizes.values()) > MAX_BYTES and len(self._values) > 1:
                         dropped, _ = self._values.popitem(last=False)
+                        del self._sizes[dropped]
                         self._key_locks.pop(dropped, None)
             return value
 
@@ -124,6 +128,7 @@ class StoreCache:
                 version = self._read_version_again()
             if version != self._version:
                 self._values.clear()
+                self._sizes.clear()
                 self._key_locks.clear()
                 self._version = None
                 ensure_current(self.engine, create=False)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from tracker.database import connect, transaction
 from tracker.queries.sql import tables
-from tracker.web.store_cache import MAX_VALUES, StoreCache
+from tracker.web.memory import measure_size
+from tracker.web.store_cache import MAX_BYTES, StoreCache
 
 
 @pytest.fixture
@@ -81,9 +84,23 @@ def test_threads_that_need_one_value_wait_for_one_computation(filled_file: sa.En
 
 def test_the_value_unused_for_longest_is_dropped(filled_file: sa.Engine) -> None:
     cache = StoreCache(filled_file)
-    for key in range(MAX_VALUES):
-        cache.get(key, lambda key=key: key)  # type: ignore[misc]
-    cache.get(0, lambda: -1)
-    cache.get("new", lambda: "new")
-    assert (cache.peek(0), cache.peek(1), cache.peek("new")) == (0, None, "new")
+    third = np.zeros(MAX_BYTES // 3 - 1000, dtype=np.int8)
+    for key in range(3):
+        cache.get(key, third.copy)
+    cache.get(0, third.copy)
+    cache.get("new", third.copy)
+    assert [cache.peek(key) is not None for key in (0, 1, 2, "new")] == [True, False, True, True]
+    cache.get("large", lambda: np.zeros(MAX_BYTES + 1, dtype=np.int8))
+    assert [cache.peek(key) is not None for key in (0, "new", "large")] == [False, False, True]
     cache.close()
+
+
+def test_the_size_of_a_value_counts_each_array_once() -> None:
+    @dataclass
+    class Pair:
+        first: np.ndarray
+        second: dict[str, object]
+
+    scores = np.zeros(10_000)
+    assert 160_000 <= measure_size(Pair(scores, {"same": scores, "copy": scores.copy()})) < 161_000
+    assert measure_size(["x" * 1000, ("y" * 1000, {"z" * 1000: {"v" * 1000}})]) > 4000

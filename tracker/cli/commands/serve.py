@@ -86,6 +86,7 @@ def command(
     from tracker.web.access import LOOPBACK, Access
     from tracker.web.application import create_application
     from tracker.web.connections import SERVER_OPTIONS
+    from tracker.web.memory import return_freed_memory
 
     token = _read_token(token_file)
     if host not in LOOPBACK and not token and not behind_proxy:
@@ -98,6 +99,7 @@ def command(
     except ValueError as error:
         raise click.UsageError(f"--mlflow-url {error}") from error
     check_port_free(host, port, "suffrage serve", click.UsageError)
+    return_freed_memory()
     engine = connect(database, create=False)
     hosts = () if behind_proxy or host in ("0.0.0.0", "::") else {*LOOPBACK, host.lower()}  # noqa: S104
     application = create_application(engine, Access(hosts=hosts, token=token), links)

@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 
 from tracker.errors import SuffrageError
 from tracker.web.background import BackgroundTasks, Compute, Outcome
-from tracker.web.store_cache import MAX_VALUES, SnapshotCache, StoreCache
+from tracker.web.store_cache import SnapshotCache, StoreCache
 
 T = TypeVar("T")
+
+MAX_VALUES = 64
+"""Maximum number of values kept; the one unused for longest is dropped first."""
 
 
 class ExportCache(SnapshotCache):
