@@ -25,7 +25,7 @@ from web_server import serving
 from tracker.cli import suffrage
 from tracker.database import connect
 
-MAX_OF_A_KIND = 40
+MAX_OF_A_KIND = 15
 """Addresses of one kind that are requested."""
 MAX_OPENED = 3
 """Addresses of one kind that are opened in the browser: the first, the last and one between."""
