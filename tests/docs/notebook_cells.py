@@ -64,7 +64,7 @@ def _run(source: str, namespace: dict[str, Any]) -> list[dict[str, Any]]:
 
 def format_notebook(notebook: dict[str, Any]) -> str:
     """Return the text of the file."""
-    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def comparable(text: str) -> str:
