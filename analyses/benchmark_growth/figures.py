@@ -74,16 +74,19 @@ def draw_informative(curves: Curves, means: NDArray[np.float64], permuted: NDArr
         means: ``(n_sizes, k)``.
         permuted: ``(3, n_sizes, k)`` percentiles over shuffled tables, or None.
     """
-    figure = create_figure(11.5 if permuted is not None else 7.5, 4.6)
-    panels = figure.subplots(1, 1 if permuted is None else 2, sharey=True, squeeze=False)[0]
+    n_panels = 1 if permuted is None else 2
+    figure = create_figure(7.5, 4.2 * n_panels, "Mean of each model as prompts are added, the most informative first")
+    panels = figure.subplots(n_panels, 1, sharey=True, squeeze=False)[:, 0]
     _lines(panels[0], curves, means)
     panels[0].set_title("most informative prompts first", fontsize=10, color=INK)
     panels[0].set_ylabel(curves.score, fontsize=9)
     if permuted is not None:
+        panels[1].set_ylabel(curves.score, fontsize=9)
         _lines(panels[1], curves, permuted[1])
         _bands(panels[1], curves, permuted)
         panels[1].set_title("control: the same on shuffled tables (median)", fontsize=10, color=INK)
-    _names(panels[-1], curves)
+    for axes in panels:
+        _names(axes, curves)
     return figure
 
 
@@ -94,7 +97,7 @@ def draw_random(curves: Curves, band: NDArray[np.float64]) -> Figure:
         curves: the data.
         band: ``(3, n_sizes, k)`` percentiles over the orders.
     """
-    figure = create_figure(7.5, 4.6)
+    figure = create_figure(7.5, 4.6, "Mean of each model as prompts are added in random order")
     axes = figure.subplots()
     _lines(axes, curves, band[1])
     _bands(axes, curves, band)
@@ -177,7 +180,7 @@ def draw_distance(curves: DistanceCurves) -> Figure:
     Args:
         curves: the data.
     """
-    figure = create_figure(7.5, 4.4)
+    figure = create_figure(7.5, 4.4, "Distance of the ranking from the final one by the number of prompts")
     axes = figure.subplots()
     bands = [("random order", DRAWN, curves.random)]
     if curves.permuted is not None:
@@ -211,5 +214,5 @@ def draw_distance(curves: DistanceCurves) -> Figure:
     axes.set_ylabel("Kendall distance from the final ranking", fontsize=9)
     style_axes(axes)
     axes.set_title("medians, with bands that hold 95% of the orders", fontsize=9, color=INK)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure

@@ -40,7 +40,7 @@ def draw_differences(finding: ModelComparison, metric: str) -> Figure:
     tasks = [task.scaled(-exponent) for task in finding.tasks]
     order = sorted(tasks, key=lambda task: -task.difference)[:MAX_ROWS]
     n = len(order)
-    figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * (n + 1))
+    figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * (n + 1), "Difference of the means in each task")
     axes = figure.subplots()
     axes.axvline(0.0, color=FAINT, linewidth=0.9)
     for row, task in enumerate(order):
@@ -90,7 +90,7 @@ def draw_flips(finding: ModelComparison) -> Figure:
     """
     order = sorted(finding.tasks, key=lambda task: -task.difference)[:MAX_ROWS]
     n = len(order)
-    figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * n)
+    figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * n, "Prompts on which only one is better, by task")
     axes = figure.subplots()
     rows = np.arange(n)
     a, b = shorten(finding.models, 40)
@@ -113,5 +113,5 @@ def draw_flips(finding: ModelComparison) -> Figure:
     axes.set_ylabel("tasks (prompts)", fontsize=9)
     style_axes(axes)
     axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure

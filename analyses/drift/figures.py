@@ -29,7 +29,7 @@ def draw_history(runs: RunHistory, finding: Drift) -> Figure:
     lines = series[:MAX_LINES]
     means = np.array([mean for _, mean in runs.means])
     dated = all(runs.runs[column].is_dated for _, columns in lines for column in columns)
-    figure = create_figure(7.5, 4.2)
+    figure = create_figure(7.5, 4.2, "Mean of each run over time; bold steps are more than chance")
     axes = figure.subplots()
     drifted = {(step.before, step.after) for step in finding.drifted}
     for color, (model, columns) in zip(SERIES, lines, strict=False):

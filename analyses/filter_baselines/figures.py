@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.filter_baselines.method import PARAMETERS, FilterBaselines, summarize_parameter
 from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
 from analyses.numerics.filtering.item_response import TwoParameterFit
-from tracker.figures.canvas import DRAWN, INK, OBSERVED, SERIES, add_legend_above, create_figure, style_axes
+from tracker.figures.canvas import DRAWN, INK, OBSERVED, PAGE_WIDTH, SERIES, add_legend_below, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,11 @@ def draw_random_subsets(
         full: statistics of all prompts.
         statistics: names of those to show, a column each.
     """
-    figure = create_figure(2.4 * len(statistics) + 0.6, 2.3 * len(comparisons) + 0.8)
+    figure = create_figure(
+        min(PAGE_WIDTH, 2.4 * len(statistics) + 0.6),
+        2.3 * len(comparisons) + 0.8,
+        "Kept prompts of each filter beside random subsets of the same size",
+    )
     panels: Any = figure.subplots(len(comparisons), len(statistics), squeeze=False, sharex="col")
     for column, name in zip(panels.T, statistics, strict=True):
         edges = _edges(
@@ -76,7 +80,7 @@ def draw_random_subsets(
     for axes in panels.flat:
         handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(
-        handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles), frameon=False, fontsize=9
+        handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9
     )
     return figure
 
@@ -126,7 +130,7 @@ def draw_prompts(response: TwoParameterFit, kept: Mask, kept_by_response: Mask, 
         kept_by_response: ``(n_prompts,)`` by item response.
         limits: of difficulty and of discrimination.
     """
-    figure = create_figure(7.2, 4.8)
+    figure = create_figure(7.2, 4.8, "Prompts that each filter removes, by difficulty and discrimination")
     axes = figure.subplots()
     groups = (
         ("kept by both", kept & kept_by_response, "#bbbbbb"),
@@ -150,7 +154,7 @@ def draw_prompts(response: TwoParameterFit, kept: Mask, kept_by_response: Mask, 
     axes.set_xlabel("difficulty (ability at which half of the answers are right)", fontsize=9)
     axes.set_ylabel("discrimination (log odds by unit of ability)", fontsize=9)
     style_axes(axes)
-    add_legend_above(figure, axes)
+    add_legend_below(figure, axes)
     handles: Any = figure.legends[0].legend_handles
     for handle in handles:
         handle.set_sizes([24])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.stability import SubsetDecisions, summarize_population
-from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
+from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_below, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def draw_subsets(decided: SubsetDecisions, recorded: float) -> Figure:
     """
     sizes, shares, of_all = decided.sizes, decided.share_removed, int(decided.sizes.max())
     rows = np.unique(sizes)[::-1]
-    figure = create_figure(7.5, 1.5 + 0.85 * len(rows))
+    figure = create_figure(7.5, 1.5 + 0.85 * len(rows), "Share of prompts that the filter removes with fewer models")
     axes = figure.subplots()
     low, high = float(min(shares.min(), recorded)), float(max(shares.max(), recorded))
     room = max(0.06 * (high - low), 0.001)
@@ -68,7 +68,7 @@ def draw_subsets(decided: SubsetDecisions, recorded: float) -> Figure:
     axes.set_xlabel("share of the prompts removed", fontsize=9)
     axes.set_ylabel("filter models", fontsize=9, color=INK)
     axes.spines["left"].set_color(FAINT)
-    add_legend_above(figure, axes, 8)
+    add_legend_below(figure, axes, 8)
     return figure
 
 

@@ -14,7 +14,7 @@ from tracker.figures.canvas import (
     FAINT,
     INK,
     OBSERVED,
-    add_legend_above,
+    add_legend_below,
     create_figure,
     label_font_size,
     shorten,
@@ -34,7 +34,11 @@ def draw_effects(finding: MixedModel) -> Figure:
     on_these, elsewhere = finding.on_tasks, finding.other_tasks
     order = np.argsort(on_these.rank, kind="stable")[:MAX_ROWS]
     n = len(order)
-    figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
+    figure = create_figure(
+        7.5,
+        1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n,
+        "Effect of each model, on these tasks and on other tasks like these",
+    )
     axes = figure.subplots()
     rows = np.arange(n)
     axes.axvline(0, color=FAINT, linewidth=0.8)
@@ -53,7 +57,7 @@ def draw_effects(finding: MixedModel) -> Figure:
     axes.set_ylabel("models, by effect" + (f" (first {n} of {k:,})" if n < k else ""), fontsize=9)
     style_axes(axes)
     axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
-    add_legend_above(figure, axes, fontsize=8)
+    add_legend_below(figure, axes, fontsize=8)
     return figure
 
 
@@ -63,7 +67,7 @@ def draw_variances(finding: MixedModel) -> Figure:
     shares = finding.fit.shares
     low, high = share_intervals(finding.fit, float(ndtri((1 + finding.level) / 2)))
     rows_drawn = [row for row, name in enumerate(names) if name not in finding.inactive_reasons]
-    figure = create_figure(6.0, 1.2 + 0.36 * len(rows_drawn))
+    figure = create_figure(6.0, 1.2 + 0.36 * len(rows_drawn), "Share of the variance of scores that each effect has")
     axes = figure.subplots()
     rows = np.arange(len(rows_drawn))
     axes.barh(rows, shares[rows_drawn], color=DRAWN, height=0.62)

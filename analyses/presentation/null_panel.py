@@ -37,7 +37,7 @@ def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str, *, two_
     pvalue = comparison.pvalue_two_sided if two_sided else comparison.pvalue
     label = "no test" if comparison.reason else f"p = {pvalue:.3g}"
     if comparison.is_discrete and not comparison.reason:
-        label += " (discrete)"
+        label += "\n(discrete)"
     axes.text(0.98, 1.0, label, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)
     axes.locator_params(axis="x", nbins=3)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.7g}")

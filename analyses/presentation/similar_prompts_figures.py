@@ -34,7 +34,7 @@ def draw_density(curve: Density, threshold: float | None, chosen_by: str) -> Fig
         threshold: drawn as a line, pairs left of it shaded; None is no line.
         chosen_by: how it was chosen, or why there is none, in a few words.
     """
-    figure = create_figure(7.0, 4.6)
+    figure = create_figure(7.0, 4.6, "Distances between prompts, and the threshold of near-duplicates")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     if curve.density.size and curve.density.max() > 0:
         x, y = _curve(curve, threshold)
@@ -114,7 +114,9 @@ def draw_path(
     """
     n_lines = len(n_neighbours)
     has_strips = bool(np.isnan(thresholds).any() or np.isnan(shares).any())
-    figure = create_figure(8.0, 3.6 + 0.09 * n_lines * has_strips)
+    figure = create_figure(
+        8.0, 3.6 + 0.09 * n_lines * has_strips, "Threshold and share of removed prompts by the settings of the density"
+    )
     panels: Any = figure.subplots(2, 2, sharex=True, height_ratios=[14, 1 + 0.5 * n_lines * has_strips])
     order = np.argsort(bandwidths, kind="stable")
     x = np.asarray(bandwidths, dtype=np.float64)[order]
@@ -145,7 +147,7 @@ def draw_path(
     described = [axes.get_legend_handles_labels() for axes in panels[:, 0]]
     handles, labels = ([each for part in kind for each in part] for kind in zip(*described, strict=True))
     figure.legend(
-        handles, labels, loc="outside upper center", ncols=min(8, len(labels)), frameon=False, fontsize=8,
+        handles, labels, loc="outside lower center", ncols=min(8, len(labels)), frameon=False, fontsize=8,
         title="nearest neighbours of each prompt", title_fontsize=8,
     )  # fmt: skip
     return figure

@@ -15,7 +15,7 @@ from tracker.figures.canvas import (
     INK,
     OBSERVED,
     SEQUENTIAL,
-    add_legend_above,
+    add_legend_below,
     create_figure,
     label_font_size,
     shorten,
@@ -44,7 +44,7 @@ def draw_by_number(
     """
     numbers = np.arange(2, observed.size + 2)
     defined = np.isfinite(observed) & np.isfinite(drawn).all(axis=0)
-    figure = create_figure(6.6, 5.0)
+    figure = create_figure(6.6, 5.0, "How well clusters of prompts separate, by their number")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
     x, kept = numbers[defined], drawn[:, defined]
     mean, (low, high) = kept.mean(axis=0), np.percentile(kept, BAND, axis=0)
@@ -75,7 +75,7 @@ def draw_by_number(
     lower.xaxis.get_major_locator().set_params(integer=True)
     for axes in (upper, lower):
         style_axes(axes)
-    add_legend_above(figure, upper, 8.5)
+    add_legend_below(figure, upper, 8.5)
     return figure
 
 
@@ -89,7 +89,7 @@ def draw_clusters_and_noise(
         drawn: ``(n_permutations,)`` each, the same of drawn tables.
         words: the null in a few words.
     """
-    figure = create_figure(5.4, 3.4)
+    figure = create_figure(5.4, 3.4, "Number of clusters and share of noise, beside permuted tables")
     axes = figure.subplots()
     axes.scatter(*drawn, s=16, color=DRAWN, alpha=0.6, linewidths=0, label=f"null: {words}")
     axes.scatter(*observed, s=52, color=OBSERVED, label="observed")
@@ -98,7 +98,7 @@ def draw_clusters_and_noise(
     axes.set_ylabel("share of noise", fontsize=9)
     axes.locator_params(axis="x", integer=True)
     style_axes(axes)
-    add_legend_above(figure, axes, 8.5)
+    add_legend_below(figure, axes, 8.5)
     return figure
 
 
@@ -110,7 +110,7 @@ def draw_null_distribution(best: PermutationTest, words: str, *, has_noise: bool
         words: the null in a few words.
         has_noise: whether the method finds its number of clusters, and its noise counts as 0.
     """
-    figure = create_figure(5.4, 3.2)
+    figure = create_figure(5.4, 3.2, "How well clusters separate, beside permuted tables")
     axes = figure.subplots()
     draw_null_panel(axes, best, words)
     label = (
@@ -118,7 +118,7 @@ def draw_null_distribution(best: PermutationTest, words: str, *, has_noise: bool
     )
     axes.set_xlabel(label, fontsize=9)
     axes.set_ylabel("draws", fontsize=9)
-    add_legend_above(figure, axes, 8.5)
+    add_legend_below(figure, axes, 8.5)
     return figure
 
 
@@ -138,7 +138,9 @@ def draw_means(
     order = np.argsort(-values.mean(axis=1), kind="stable")
     names = shorten(models)
     figure = create_figure(
-        min(14.0, max(5.0, 2.4 + 0.2 * n_models)), 1.2 + max(1.2, 0.15 * n_clusters) + 0.055 * max(map(len, names))
+        min(14.0, max(5.0, 2.4 + 0.2 * n_models)),
+        1.2 + max(1.2, 0.15 * n_clusters) + 0.055 * max(map(len, names)),
+        "Mean score of each model on the prompts of each cluster",
     )
     axes = figure.subplots()
     low, high = (0.0, 1.0) if is_binary else (float(values.min()), float(values.max()))

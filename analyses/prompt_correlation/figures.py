@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.numerics.similarity.similarities import BY_NAME
 from analyses.numerics.similarity.similarity_test import SimilarityTest
 from analyses.presentation.null_panel import draw_null_panel
-from tracker.figures.canvas import DRAWN, INK, OBSERVED, add_legend_above, create_figure, style_axes
+from tracker.figures.canvas import DRAWN, INK, OBSERVED, add_legend_below, create_figure, style_axes
 from tracker.statistics.ranking import TIE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def draw_observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> F
     """
     n_columns = min(3, len(tests))
     n_rows = -(-len(tests) // n_columns)
-    figure = create_figure(max(5.0, 3.5 * n_columns), 0.6 + 2.6 * n_rows)
+    figure = create_figure(
+        max(5.0, 2.65 * n_columns), 0.6 + 2.4 * n_rows, "Similarity of pairs of prompts, observed and under the null"
+    )
     panels = np.atleast_1d(figure.subplots(n_rows, n_columns, squeeze=False)).ravel()
     for axes, test in zip(panels, tests, strict=False):
         edges, observed, permuted = bin_shares(test)
@@ -53,7 +55,7 @@ def draw_observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> F
         style_axes(axes)
     for axes in panels[len(tests) :]:
         axes.set_visible(False)
-    add_legend_above(figure, panels[0])
+    add_legend_below(figure, panels[0])
     return figure
 
 
@@ -101,14 +103,20 @@ def draw_null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figu
         drawn: the null in a few words.
     """
     statistics = list(tests[0].comparisons)
-    figure = create_figure(2.5 * len(statistics), 0.7 + 1.75 * len(tests))
+    figure = create_figure(
+        max(5.0, 1.6 * len(statistics)),
+        0.7 + 1.5 * len(tests),
+        "Statistics of similarity, observed and under the null",
+    )
     panels = figure.subplots(len(tests), len(statistics), squeeze=False)
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
             draw_null_panel(axes, test.comparisons[statistic], drawn, two_sided=statistic != "ks_d")
-        row[0].set_ylabel(f"{format_similarity(test, tests)}\n\ndraws", fontsize=9)
+            axes.locator_params(axis="x", nbins=2)
+            axes.set_yticks([])
+        row[0].set_ylabel(f"{format_similarity(test, tests)}\ndraws", fontsize=8)
     for top, bottom, statistic in zip(panels[0], panels[-1], statistics, strict=True):
-        top.set_title(STATISTIC_TITLES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
-        bottom.set_xlabel("value of the statistic", fontsize=8)
-    add_legend_above(figure, panels[0][-1])
+        top.set_title(STATISTIC_TITLES.get(statistic, statistic), fontsize=9, color=INK, pad=24)
+        bottom.set_xlabel("value", fontsize=8)
+    add_legend_below(figure, panels[0][-1])
     return figure

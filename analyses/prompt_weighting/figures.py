@@ -22,7 +22,7 @@ from tracker.figures.canvas import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CELL = 0.28
+CELL = 0.195
 """Inches for a model in the heat map."""
 MIN_SCALE = 3.0
 """Places at which colours end where no model moves as far: a change by one place must not look large."""
@@ -41,7 +41,11 @@ def draw_rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], mode
     n_schemes, n_models = changes.shape
     names = shorten(models)
     longest = max(map(len, names))
-    figure = create_figure(max(5.5, 2.6 + CELL * n_models), 1.5 + 0.42 * n_schemes + 0.062 * longest)
+    figure = create_figure(
+        max(5.5, 2.6 + CELL * n_models),
+        1.5 + 0.42 * n_schemes + 0.062 * longest,
+        "Places that each model gains or loses if prompts are weighted",
+    )
     axes = figure.subplots()
     most = max(MIN_SCALE, float(np.abs(changes).max()))
     drawn = axes.imshow(
@@ -52,7 +56,7 @@ def draw_rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], mode
         red, green, blue, _ = drawn.cmap(drawn.norm(value))
         is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
         color = "white" if is_dark else (INK if value else FAINT)
-        axes.text(j, i, _signed(value), ha="center", va="center", fontsize=6.5, color=color)
+        axes.text(j, i, _signed(value), ha="center", va="center", fontsize=6, color=color)
     axes.set_xticks(np.arange(n_models), names, rotation=90, fontsize=label_font_size(min(n_models, 20)) - 1)
     axes.set_yticks(np.arange(n_schemes), schemes, fontsize=8)
     axes.set_xticks(np.arange(n_models + 1) - 0.5, minor=True)
@@ -79,7 +83,9 @@ def draw_shifts(values: NDArray[np.float64], schemes: Sequence[str], models: Seq
         unit: what the scores are called.
     """
     n_schemes, n_models = values.shape
-    figure = create_figure(2.2 + 2.0 * n_schemes, 1.3 + max(1.5, 0.16 * n_models))
+    figure = create_figure(
+        2.2 + 1.45 * n_schemes, 1.3 + max(1.5, 0.18 * n_models), "Change of each model's mean if prompts are weighted"
+    )
     panels = figure.subplots(1, n_schemes, sharey=True, squeeze=False)[0]
     place = np.arange(n_models)
     for number, (axes, row, name) in enumerate(zip(panels, values, schemes, strict=True)):
@@ -87,8 +93,8 @@ def draw_shifts(values: NDArray[np.float64], schemes: Sequence[str], models: Seq
         axes.axvline(0.0, color=FAINT, linewidth=0.8)
         axes.hlines(place, 0.0, row, color=color, linewidth=1.2)
         axes.plot(row, place, "o", markersize=3.5, color=color)
-        axes.set_title(name, fontsize=9, color=INK)
-        axes.locator_params(axis="x", nbins=4)
+        axes.set_title(name.replace(" (", "\n("), fontsize=8.5, color=INK)
+        axes.locator_params(axis="x", nbins=3)
         axes.grid(axis="y", color=FAINT, alpha=0.2, linewidth=0.5)
         style_axes(axes)
         low, high = min(0.0, float(row.min())), max(0.0, float(row.max()))

@@ -12,7 +12,7 @@ from tracker.figures.canvas import (
     FAINT,
     INK,
     OBSERVED,
-    add_legend_above,
+    add_legend_below,
     create_figure,
     label_font_size,
     shorten,
@@ -38,7 +38,9 @@ def draw_ranks(intervals: RankIntervals, models: Sequence[str]) -> Figure:
     """
     order = np.argsort(intervals.rank, kind="stable")[:MAX_ROWS]
     n, k = len(order), len(models)
-    figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
+    figure = create_figure(
+        7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n, "Ranks that the data allow for each model"
+    )
     axes = figure.subplots()
     rows = np.arange(n)
     axes.hlines(
@@ -68,7 +70,7 @@ def draw_ranks(intervals: RankIntervals, models: Sequence[str]) -> Figure:
     axes.set_ylabel("models, by mean" + (f" (first {n} of {k:,})" if n < k else ""), fontsize=9)
     style_axes(axes)
     axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
-    add_legend_above(figure, axes, fontsize=8)
+    add_legend_below(figure, axes, fontsize=8)
     return figure
 
 
@@ -86,8 +88,8 @@ def draw_separable_pairs(intervals: RankIntervals, models: Sequence[str]) -> Fig
     n, k = len(order), len(models)
     better = intervals.better[np.ix_(order, order)]
     cells = np.ma.masked_array(better.astype(int) - better.T.astype(int), mask=np.eye(n, dtype=bool))
-    side = max(2.4, (0.26 if n <= 40 else 0.11) * n)
-    figure = create_figure(side + 3.2, side + 3.0)
+    side = max(2.4, (0.26 if n <= 18 else 0.17 if n <= 40 else 0.11) * n)
+    figure = create_figure(side + 3.2, side + 3.0, "Pairs of models that differ significantly")
     axes = figure.subplots()
     axes.imshow(cells, cmap=ListedColormap([WORSE, OPEN, BETTER]), vmin=-1, vmax=1, interpolation="nearest")
     place = {int(column): row for row, column in enumerate(order)}
@@ -107,5 +109,5 @@ def draw_separable_pairs(intervals: RankIntervals, models: Sequence[str]) -> Fig
     legend = ((BETTER, "significantly better"), (OPEN, "no significant difference"), (WORSE, "significantly worse"))
     handles = [Patch(facecolor=color, edgecolor=FAINT, label=label) for color, label in legend]
     handles += [Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, label="framed: a group")] if intervals.groups else []
-    figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure

@@ -10,7 +10,7 @@ import numpy as np
 from analyses.numerics.semantic.semantic_null import Bars
 from analyses.numerics.semantic.semantic_partners import Curve
 from analyses.presentation.null_panel import draw_null_panel
-from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
+from tracker.figures.canvas import DRAWN, FAINT, INK, OBSERVED, PAGE_WIDTH, add_legend_below, create_figure, style_axes
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def draw_distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
         slopes, fdr: what to show.
         drawn: the null in a few words.
     """
-    figure = create_figure(8.0, 3.4)
+    figure = create_figure(8.0, 3.4, "Whether similar prompts are solved by the same models: slopes of all prompts")
     left, right = figure.subplots(1, 2)
     for axes, bars, label in (
         (left, slopes, "slope of performance similarity on semantic similarity"),
@@ -51,7 +51,7 @@ def draw_distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
     left.set_ylabel("share of prompts", fontsize=9)
     _line(left, 0.0, "no relation")
     _line(right, ALPHA, f"{ALPHA}")
-    add_legend_above(figure, left)
+    add_legend_below(figure, left)
     return figure
 
 
@@ -70,15 +70,19 @@ def draw_null_distributions(comparisons: Mapping[str, PermutationTest], drawn: s
         comparisons: by name, as in `TITLES`.
         drawn: the null in a few words.
     """
-    figure = create_figure(2.5 * len(comparisons), 2.6)
+    figure = create_figure(
+        max(5.0, min(PAGE_WIDTH, 2.5 * len(comparisons))),
+        2.6,
+        "Statistics of the slopes, observed and under the null",
+    )
     panels: Any = figure.subplots(1, len(comparisons))
     for axes, (name, comparison) in zip(panels, comparisons.items(), strict=True):
         draw_null_panel(axes, comparison, drawn, two_sided=name == "slope.mean")
-        axes.set_title(TITLES[name], fontsize=10, color=INK, pad=16)
+        axes.set_title(TITLES[name], fontsize=10, color=INK, pad=24)
         axes.set_xlabel("value of the statistic", fontsize=8)
-        axes.locator_params(axis="x", nbins=4)
+        axes.locator_params(axis="x", nbins=3)
     panels[0].set_ylabel("draws", fontsize=9)
-    add_legend_above(figure, panels[0])
+    add_legend_below(figure, panels[0])
     return figure
 
 
@@ -90,7 +94,7 @@ def draw_performance_by_meaning(curve: Curve, similarity: str) -> Figure:
         similarity: of performance, as written.
     """
     x, excess = _points(curve)
-    figure = create_figure(6.0, 4.2)
+    figure = create_figure(6.0, 4.2, "Similarity of scores by the similarity of meaning")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     top.axhline(0.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
     top.plot(x, excess, color=OBSERVED, marker="o", markersize=3.5, linewidth=1.4)

@@ -23,7 +23,7 @@ N_CURVE_POINTS = 400
 def draw_sweep(finding: SensitivitySweep) -> Figure:
     """Both distances against epsilon."""
     path, limits = finding.path.sensitivities, finding.path.limits
-    figure = create_figure(6.8, 6.4)
+    figure = create_figure(6.8, 6.4, "How far other weights of tasks can change the ranking, by the least weight")
     upper, lower = figure.subplots(2, 1, sharex=True)
     epsilons = np.array([float(sensitivity.epsilon) for sensitivity in path])
     n_models = len(finding.models)
@@ -56,7 +56,7 @@ def draw_sweep(finding: SensitivitySweep) -> Figure:
     handles = {
         name: handle for axes in (lower, upper) for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 

@@ -92,10 +92,15 @@ def draw_agreement(
     tables = [_off_diagonal(getattr(measured, measure)[np.ix_(rows, rows)]) for measured in (before, after)]
     labels = shorten([names[row] for row in rows.tolist()], 26) if k <= NAMED_MODELS else []
     low, high = _range(np.concatenate([table.compressed() for table in tables]), measure)
-    side = min(6.5, max(2.6, (0.4 if k <= WRITTEN_CELLS else 0.2) * k))
+    side = min(6.5, max(2.3, (0.4 if k <= WRITTEN_CELLS else 0.11) * k))
     beside = 1.9 if labels else 0.5
     height = side + beside + 0.5
-    figure = create_figure(2 * side + beside + 1.6, height + (1.5 if random is not None else 0.0))
+    title = {"share": "Prompts on which two models agree", "kappa": "Agreement of two models beyond chance"}[measure]
+    figure = create_figure(
+        2 * side + beside + 1.6,
+        height + (1.5 if random is not None else 0.0),
+        f"{title}, before and after the filter",
+    )
     parts: Any = figure.subfigures(2, 1, height_ratios=[height, 1.5]) if random is not None else None
     top = figure if parts is None else parts[0]
     panels = top.subplots(1, 2, sharey=True)
@@ -186,7 +191,11 @@ def draw_accuracy(
     k, n = len(order), len(names)
     rows = np.arange(k)
     size = label_font_size(k)
-    figure = create_figure(7.6, max(3.0, 1.6 + (0.27 if k <= 20 else 0.2 if k <= 40 else 0.14) * k))
+    figure = create_figure(
+        7.6,
+        max(3.0, 1.6 + (0.27 if k <= 20 else 0.2 if k <= 40 else 0.14) * k),
+        "Mean and rank of each model, before and after the filter",
+    )
     axes = figure.subplots()
     before, after = change.score_before[order], change.score_after[order]
     marked = is_filter_model[order]
@@ -219,7 +228,7 @@ def draw_accuracy(
     axes.set_xlabel(f"mean {metric}", fontsize=9)
     of = f" (first {k} of {n:,})" if k < n else ""
     axes.set_ylabel(f"models, by rank on all prompts{of}", fontsize=9)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return figure
 
 
@@ -244,7 +253,11 @@ def draw_shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags],
     order = np.lexsort((names, -total))[:MAX_TASKS]
     k = len(order)
     rows = np.arange(k)
-    figure = create_figure(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))
+    figure = create_figure(
+        7.6,
+        max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k),
+        "Share of each task's prompts that the filter removes, by step",
+    )
     axes = figure.subplots()
     start = np.zeros(k)
     colors = {name: color for name, color in zip(removed, cycle(SERIES)) if removed[name].any()}
@@ -271,5 +284,5 @@ def draw_shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags],
     axes.set_xlabel("share of the task's prompts removed", fontsize=9)
     axes.set_ylabel(f"tasks (first {k} of {len(n):,})" if k < len(n) else "tasks", fontsize=9)
     if colors:
-        figure.legend(loc="outside upper center", ncols=min(len(colors), 4), frameon=False, fontsize=8)
+        figure.legend(loc="outside lower center", ncols=min(len(colors), 4), frameon=False, fontsize=8)
     return figure

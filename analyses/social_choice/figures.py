@@ -67,12 +67,14 @@ def build_figures(finding: SocialChoice, table: TaskMatrix) -> Mapping[str, Call
 
 def _draw_cardinal(result: CardinalResult) -> Figure:
     after = "by a weighted mean"
-    return draw_rankings(result.reranking, "by mean", (after, after), _panel_titles(result.sensitivity))
+    title = "The largest changes of the ranking that other weights of tasks make"
+    return draw_rankings(result.reranking, "by mean", (after, after), _panel_titles(result.sensitivity), title)
 
 
 def _draw_ordinal(result: OrdinalResult) -> Figure:
     sensitivity, before = result.sensitivity, "by win rate\namong themselves"
-    return draw_rankings(result.reranking, before, _addition_labels(sensitivity), _panel_titles(sensitivity))
+    title = "The largest changes of the ranking that added models make"
+    return draw_rankings(result.reranking, before, _addition_labels(sensitivity), _panel_titles(sensitivity), title)
 
 
 def _panel_titles(sensitivity: CardinalSensitivity | OrdinalSensitivity) -> tuple[str, str]:
@@ -95,7 +97,9 @@ def _addition_labels(sensitivity: OrdinalSensitivity) -> tuple[str, str]:
     return first, second
 
 
-def draw_rankings(reranking: Reranking, before: str, after: tuple[str, str], titles: tuple[str, str]) -> Figure:
+def draw_rankings(
+    reranking: Reranking, before: str, after: tuple[str, str], titles: tuple[str, str], title: str
+) -> Figure:
     """Ranks before and after, one panel for each of the two largest changes.
 
     Args:
@@ -103,15 +107,16 @@ def draw_rankings(reranking: Reranking, before: str, after: tuple[str, str], tit
         before: what the ranking is before.
         after: what it is after, for each panel.
         titles: what is largest, for each panel.
+        title: of the figure.
     """
     n_models = len(reranking.models)
     height = min(10.0, 1.4 + LABEL_DISTANCE * max(n_models, 8)) if n_models <= MAX_LABELLED_MODELS else 8.5
-    figure = create_figure(13.5, height)
+    figure = create_figure(7.5, 2 * height, title)
     changes = (reranking.tau, reranking.mrc)
-    for axes, changed, label, title in zip(figure.subplots(1, 2), changes, after, titles, strict=True):
+    for axes, changed, label, largest in zip(figure.subplots(2, 1), changes, after, titles, strict=True):
         _draw_slopes(axes, reranking, changed, height)
         axes.set_xticks([0, 1], [before, label], fontsize=8)
-        axes.set_title(title, fontsize=9, color=INK)
+        axes.set_title(largest, fontsize=9, color=INK)
     return figure
 
 
@@ -223,7 +228,7 @@ def draw_task_distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
     order = np.argsort(np.where(known.any(axis=1), mean, np.inf), kind="stable")
     cells = np.ma.masked_array(D[np.ix_(order, order)], mask=~known[np.ix_(order, order)] | np.eye(n, dtype=np.bool_))
     side = float(np.clip((0.32 if n <= MAX_WRITTEN_CELLS else 0.13) * n, 2.2, 9.0))
-    figure = create_figure(side + 3.4, side + 2.4)
+    figure = create_figure(side + 3.4, side + 2.4, "How far each two tasks disagree in their rankings")
     axes = figure.subplots()
     image = axes.imshow(cells, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
     style_axes(axes)

@@ -14,8 +14,9 @@ from tracker.figures.canvas import (
     FAINT,
     INK,
     OBSERVED,
+    PAGE_WIDTH,
     SERIES,
-    add_legend_above,
+    add_legend_below,
     create_figure,
     label_font_size,
     shorten,
@@ -43,7 +44,7 @@ def build_figures(finding: TaskSubsets) -> Mapping[str, Callable[[], Figure]]:
 def draw_distances(finding: TaskSubsets) -> Figure:
     """How far rankings by sets of each size are from the ranking by all tasks."""
     sizes, within = finding.sizes, finding.within
-    figure = create_figure(9.5, 4.6)
+    figure = create_figure(PAGE_WIDTH, 4.4, "How far rankings by fewer tasks are from the ranking by all")
     for axes, (measure, label) in zip(figure.subplots(1, 2), PANELS.items(), strict=True):
         _draw_quantiles(axes, sizes, measure)
         at = [subsets.sample.size for subsets in sizes]
@@ -61,7 +62,7 @@ def draw_distances(finding: TaskSubsets) -> Figure:
         style_axes(axes)
         if measure == "tau_paper":
             legend_axes = axes
-    add_legend_above(figure, legend_axes, 8)
+    add_legend_below(figure, legend_axes, 8)
     return figure
 
 
@@ -89,7 +90,9 @@ def draw_greedy_order(finding: TaskSubsets) -> Figure:
     greedy, within, size = finding.greedy, finding.within, finding.greedy_size_within
     n_shown = min(len(greedy.order), MAX_ROWS)
     rows = np.arange(n_shown)
-    figure = create_figure(7.5, 1.5 + max(0.13, 0.3 - 0.004 * n_shown) * n_shown)
+    figure = create_figure(
+        7.5, 1.5 + max(0.13, 0.3 - 0.004 * n_shown) * n_shown, "Tasks in the order in which they help the ranking most"
+    )
     axes = figure.subplots()
     axes.axhspan(-0.6, min(size, n_shown) - 0.5, color=DRAWN, alpha=0.18, linewidth=0)
     for measure, colour, marker, name in (
@@ -122,5 +125,5 @@ def draw_greedy_order(finding: TaskSubsets) -> Figure:
         fontsize=8,
         color=INK,
     )
-    add_legend_above(figure, axes, 8)
+    add_legend_below(figure, axes, 8)
     return figure

@@ -41,7 +41,7 @@ def draw_tradeoff(panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], d
         diversity: name of the number on the horizontal axis.
     """
     n_systems = len(panels) // 2
-    figure = create_figure(4.9 * n_systems + 2.9, 8.4)
+    figure = create_figure(4.9 * n_systems + 2.9, 8.4, "Diversity of tasks against sensitivity of the ranking")
     grid = figure.subplots(2, n_systems, squeeze=False, sharex=True)
     for place, panel in enumerate(panels):
         axes = grid[place % 2, place // 2]

@@ -21,7 +21,7 @@ def draw_errors(finding: Trials) -> Figure:
     Args:
         finding: the numbers; the models with the best means are shown.
     """
-    figure = create_figure(7.5, 4.2)
+    figure = create_figure(7.5, 4.2, "Standard error of the mean by the number of trials")
     axes = figure.subplots()
     items = finding.repeated[:MAX_LINES]
     for color, item, label in zip(SERIES, items, shorten([item.model for item in items]), strict=False):
@@ -42,7 +42,7 @@ def draw_rates(finding: Trials) -> Figure:
     Args:
         finding: the numbers; the models with the best means are shown.
     """
-    figure = create_figure(7.5, 4.2)
+    figure = create_figure(7.5, 4.2, "Share of prompts solved in at least one, and in all, of k trials")
     axes = figure.subplots()
     names = [item.model for item in finding.repeated[:MAX_LINES]]
     for color, name, label in zip(SERIES, names, shorten(names), strict=False):
@@ -75,4 +75,4 @@ def _finish(figure: Figure, axes: Axes) -> None:
     axes.grid(color=FAINT, alpha=0.25, linewidth=0.5)
     style_axes(axes)
     axes.tick_params(axis="both", labelcolor=INK)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)

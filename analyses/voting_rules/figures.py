@@ -59,7 +59,9 @@ def draw_ranks(models: Sequence[str], ranks: Mapping[VotingRule, NDArray[np.floa
     n_models, n_rows = len(models), min(len(models), MAX_ROWS)
     table = np.stack(list(ranks.values()), axis=1)
     row_height = 0.24 if n_rows <= 40 else 0.16
-    figure = create_figure(3.6 + 0.5 * len(ranks), max(3.2, 1.9 + row_height * n_rows))
+    figure = create_figure(
+        3.4 + 0.42 * len(ranks), max(3.2, 1.9 + row_height * n_rows), "Rank of each model by each voting rule"
+    )
     axes = figure.subplots()
     image = axes.imshow(
         table[:n_rows], cmap=f"{SEQUENTIAL}_r", vmin=1, vmax=max(n_models, 2), aspect="auto", interpolation="nearest"
@@ -108,7 +110,7 @@ def draw_agreement(rules: Sequence[VotingRule], agreements: Sequence[RuleAgreeme
         shares[i, j] = shares[j, i] = pair.agreement
         is_same[i, j] = is_same[j, i] = pair.is_by_definition
     lowest = min(0.9, float(np.floor(shares.min() * 10) / 10))
-    figure = create_figure(3.4 + 0.5 * n, 2.2 + 0.5 * n)
+    figure = create_figure(3.2 + 0.43 * n, 2.2 + 0.43 * n, "How far each two voting rules agree")
     axes = figure.subplots()
     cells = np.ma.masked_array(shares, mask=np.eye(n, dtype=bool))
     image = axes.imshow(cells, cmap=f"{SEQUENTIAL}", vmin=lowest, vmax=1, interpolation="nearest")
@@ -136,9 +138,10 @@ def draw_duels(duels: PairwiseDuels, models: Sequence[str], rank: NDArray[np.flo
     """
     order = np.lexsort((np.array(models), rank))[:MAX_DUEL_MODELS]
     n_shown = len(order)
+    cell = 0.34 if n_shown <= MAX_WRITTEN_CELLS else 0.18
     margins, shared = duels.margins[np.ix_(order, order)], duels.shared[np.ix_(order, order)]
     shares = np.divide(margins, shared, out=np.zeros(margins.shape), where=shared > 0)
-    figure = create_figure(3.6 + 0.34 * max(n_shown, 8), 2.9 + 0.34 * max(n_shown, 8))
+    figure = create_figure(3.6 + cell * max(n_shown, 8), 2.9 + cell * max(n_shown, 8), "Which model wins on more tasks")
     axes = figure.subplots()
     hidden = np.eye(n_shown, dtype=bool) | (shared == 0)
     image = axes.imshow(

@@ -41,7 +41,7 @@ def draw_beats(models: Sequence[str], under: RandomWeights) -> Figure:
         under: results under random weights.
     """
     k = len(models)
-    figure = create_figure(*_square(k))
+    figure = create_figure(*_square(k), "How often each model is ahead of each other one, in random weightings")
     axes = figure.subplots()
     masked = np.ma.masked_array(under.beats, mask=np.eye(k, dtype=bool))
     image = axes.imshow(masked, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
@@ -68,13 +68,13 @@ def draw_places(models: Sequence[str], under: RandomWeights) -> Figure:
 
     k = len(models)
     width, height = _square(k)
-    figure = create_figure(width + 0.5, height - 1.3)
+    figure = create_figure(width + 0.9, height - 1.3, "Places of each model in random weightings of the prompts")
     axes = figure.subplots()
     masked = np.ma.masked_less(under.places, RARE)
     image = axes.imshow(masked, cmap=f"{SEQUENTIAL}_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest")
     axes.scatter(under.expected_rank - 1, np.arange(k), s=10 if k > WRITTEN_CELLS else 18, color=OBSERVED, zorder=3)
     _label_models(axes, models, both=False)
-    step = max(1, k // 15)
+    step = -(-k // 12)
     axes.set_xticks(np.arange(0, k, step), [str(place + 1) for place in range(0, k, step)])
     axes.set_xlabel(f"place, in {under.n_draws:,} random weightings", fontsize=9)
     axes.set_title(f"dot: expected place; white: in less than {RARE:.1%} of the weightings", fontsize=8, color=INK)
@@ -94,7 +94,11 @@ def draw_weighted_performance(
         higher_is_better: shown at the axis.
     """
     k = len(models)
-    figure = create_figure(7.5, 1.3 + max(0.22 if k <= 40 else 0.15, 0.5 - 0.02 * k) * k)
+    figure = create_figure(
+        7.5,
+        1.3 + max(0.22 if k <= 40 else 0.15, 0.5 - 0.02 * k) * k,
+        "Weighted mean of each model, in random weightings of the prompts",
+    )
     axes = figure.subplots()
     thin = k > WRITTEN_CELLS
     rows = np.arange(k)

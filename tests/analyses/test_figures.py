@@ -6,10 +6,13 @@ import matplotlib.image
 import numpy as np
 import pytest
 from performance_matrices import matrix
+from PIL import Image
 
 from analyses.prompt_correlation import analyze
 from analyses.prompt_correlation.figures import bin_shares
 from analyses.prompt_correlation.method import permutation_test
+from tracker.figures.canvas import create_figure
+from tracker.recording.artifacts import render_figure
 
 pytestmark = pytest.mark.usefixtures("full_figures")
 
@@ -62,3 +65,16 @@ class TestLaws:
                 assert np.diff(edges) == pytest.approx(edges[1] - edges[0])
                 assert observed.sum() == pytest.approx(1)
                 assert drawn.sum() == pytest.approx(1)
+
+
+class TestTitles:
+    def test_a_figure_has_its_title_in_its_file(self):
+        drawn = analyze(matrix(BINARY), n_permutations=20).figures["null_distributions"]
+        with Image.open(io.BytesIO(render_figure(drawn))) as opened:
+            assert opened.info["Title"] == "Statistics of similarity, observed and under the null"
+
+    def test_a_long_title_is_broken_into_lines_that_fit(self):
+        figure = create_figure(5.0, 2.0, "word " * 40)
+        lines = figure.get_suptitle().split("\n")
+        assert max(map(len, lines)) <= 58
+        assert figure.get_figheight() > 2.0 + 0.2 * len(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 DPI = 150
 """Dots per inch."""
 
+TITLE_LETTERS, TITLE_LINE = 11.5, 0.22
+"""Letters of a title in an inch, and inches of a line of it."""
+
 LAYOUT: Literal["constrained"] | None = "constrained"
 """Layout engine of matplotlib: this one keeps labels from overlapping."""
 
@@ -26,11 +30,25 @@ DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
 """Colour maps: diverging around a middle, and from low to high."""
 
 
-def create_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches, laid out without overlaps."""
+PAGE_WIDTH = 8.0
+"""Inches: in wider figures, labels of 8 points are too small to read where a page shows the figure at its width."""
+
+
+def create_figure(width: float, height: float, title: str) -> Figure:
+    """Return an empty figure, laid out without overlaps.
+
+    Args:
+        width: in inches; at most `PAGE_WIDTH` where the content allows it.
+        height: in inches, without the title.
+        title: what the figure shows; also in the metadata of its file. '' for none.
+    """
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), dpi=DPI, layout=LAYOUT)
+    lines = textwrap.wrap(title, max(24, int(TITLE_LETTERS * width)))
+    figure = Figure(figsize=(width, height + TITLE_LINE * len(lines)), dpi=DPI, layout=LAYOUT)
+    if lines:
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10.5, color=INK)
+    return figure
 
 
 def style_axes(axes: Axes) -> None:
@@ -40,10 +58,10 @@ def style_axes(axes: Axes) -> None:
     axes.tick_params(colors=INK, labelsize=8, color=FAINT)
 
 
-def add_legend_above(figure: Figure, axes: Axes, fontsize: float = 9) -> None:
-    """Add a legend of one of the figure's axes above all of them; the last artist comes first."""
+def add_legend_below(figure: Figure, axes: Axes, fontsize: float = 9) -> None:
+    """Add a legend of one of the figure's axes below all of them; the last artist comes first."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=fontsize)
+    figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=2, frameon=False, fontsize=fontsize)
 
 
 def shorten(names: Sequence[str], longest: int = 34) -> list[str]:

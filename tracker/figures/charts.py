@@ -50,7 +50,7 @@ def draw_intervals(
         title: the verdict.
     """
     n = min(len(labels), MAX_ROWS)
-    figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
+    figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n, title)
     axes = figure.subplots()
     rows = np.arange(n)
     if not np.isnan(low[:n]).all():
@@ -63,7 +63,6 @@ def draw_intervals(
     axes.set_xlabel(xlabel + (f" (first {n} of {len(labels):,})" if n < len(labels) else ""), fontsize=9)
     style_axes(axes)
     axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
-    _set_title(figure, title)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
@@ -86,7 +85,7 @@ def draw_lines(
         level: position and name of the horizontal line.
         title: the verdict.
     """
-    figure = create_figure(7.5, 4.2)
+    figure = create_figure(7.5, 4.2, title)
     axes = figure.subplots()
     places = np.arange(len(x))
     for color, (name, values) in zip(SERIES, lines.items(), strict=False):
@@ -99,7 +98,6 @@ def draw_lines(
     axes.set_ylabel(ylabel, fontsize=9)
     axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.5)
     style_axes(axes)
-    _set_title(figure, title)
     axes.legend(frameon=False, fontsize=8)
     return figure
 
@@ -115,7 +113,7 @@ def draw_matrix(
         unit: what the colours mean.
         title: size and contents.
     """
-    figure = create_figure(min(12.0, 3.5 + 0.22 * len(columns)), min(9.0, 2.5 + 0.22 * len(rows)))
+    figure = create_figure(min(12.0, 3.5 + 0.22 * len(columns)), min(9.0, 2.5 + 0.22 * len(rows)), title)
     axes = figure.subplots()
     image = axes.imshow(matrix, cmap=SEQUENTIAL, aspect="auto", interpolation="nearest")
     for axis, names in ((axes.yaxis, rows), (axes.xaxis, columns)):
@@ -125,7 +123,6 @@ def draw_matrix(
             axis.set_ticks([])
     axes.tick_params(axis="x", rotation=90)
     figure.colorbar(image, ax=axes, label=unit)
-    _set_title(figure, title)
     return figure
 
 
@@ -136,13 +133,6 @@ def draw_picture(png: bytes) -> Figure:
     from matplotlib.image import imread
 
     pixels = imread(BytesIO(png))
-    figure = create_figure(pixels.shape[1] / DPI, pixels.shape[0] / DPI)
+    figure = create_figure(pixels.shape[1] / DPI, pixels.shape[0] / DPI, "")
     figure.figimage(pixels)
     return figure
-
-
-def _set_title(figure: Figure, title: str) -> None:
-    import textwrap
-
-    if title:
-        figure.suptitle(textwrap.fill(title, 95), fontsize=9, color=INK)

@@ -25,11 +25,12 @@ PictureKey = tuple[int, str]
 
 @dataclass(frozen=True, kw_only=True)
 class FindingPicture:
-    """A figure with its title."""
+    """A figure with its title, which the figure may show itself."""
 
     address: str
     size: tuple[int, int] | None
     title: str
+    shows_title: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +133,7 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes], contents
                 address=make_data_url(png),
                 size=read_png_size(png),
                 title=contents.titles.get((key, name)) or name.removesuffix(".png").replace("_", " "),
+                shows_title=(key, name) in contents.titles,
             )
             for (key, name), png in pictures.items()
             if key == record.id

@@ -47,7 +47,7 @@ def analyze(scores: PerformanceMatrix, *, decimals: int = 3) -> Report:
     return Report(
         Share(share=share),
         summary=Summary(f"The share is {share:.3f}."),
-        figures={"empty": lambda: create_figure(2, 1)},
+        figures={"empty": lambda: create_figure(2, 1, "Nothing")},
     )
 '''
 
