@@ -49,10 +49,8 @@ class Seen:
     def drawn(self) -> Seen:
         """Open all details, and wait for their charts."""
         self.page.click("#open-all")
-        self.page.wait_for_function(
-            "document.documentElement.dataset.drawn === String(document.querySelectorAll('[data-chart]').length)",
-            timeout=60_000,
-        )
+        n_charts = self.page.locator("[data-chart]").count()
+        self.page.wait_for_selector(f"html[data-drawn='{n_charts}']", state="attached", timeout=60_000)
         return self
 
 
@@ -144,7 +142,7 @@ class TestForPeople:
         assert seen.page.locator("[data-chart]").first.is_hidden()
         finding = seen.page.evaluate("document.querySelector('details.finding').id")
         seen.page.goto(f"{file.as_uri()}#{finding}")
-        seen.page.wait_for_function(f"document.getElementById('{finding}').open")
+        seen.page.wait_for_selector(f"#{finding}[open]")
         seen.page.click("#open-all")
         assert seen.page.evaluate(count) == seen.page.locator("details").count()
         seen.page.click("#open-all")
@@ -153,11 +151,12 @@ class TestForPeople:
 
     def test_charts_follow_light_and_dark(self, browser: Any, file: Path) -> None:
         seen = Seen(browser, file, WIDE, color_scheme="light").drawn()
-        ground = "document.querySelector('[data-chart=means] .main-svg').style.background"
-        light = seen.page.evaluate(ground)
+        charts = seen.page.locator("[data-chart] .main-svg:first-child").all()
+        assert {svg.evaluate("svg => svg.style.background") for svg in charts} == {"rgb(255, 255, 255)"}
         seen.page.emulate_media(color_scheme="dark")
-        seen.page.wait_for_function(f"{ground} !== '{light}'")
-        assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == seen.page.evaluate(ground)
+        seen.page.wait_for_selector("[data-chart=agreement] .main-svg[style*='rgb(15, 19, 24)']")
+        ground = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert {svg.evaluate("svg => svg.style.background") for svg in charts} == {ground}
         seen.context.close()
 
     def test_a_phone_shows_it_without_scrolling_sideways(self, browser: Any, file: Path) -> None:
