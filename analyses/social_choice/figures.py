@@ -110,7 +110,7 @@ def draw_rankings(
         title: of the figure.
     """
     n_models = len(reranking.models)
-    height = min(10.0, 1.4 + LABEL_DISTANCE * max(n_models, 8)) if n_models <= MAX_LABELLED_MODELS else 8.5
+    height = min(10.0, 1.4 + LABEL_DISTANCE * max(n_models, 8)) if n_models <= MAX_LABELLED_MODELS else 6.0
     figure = create_figure(7.5, 2 * height, title)
     changes = (reranking.tau, reranking.mrc)
     for axes, changed, label, largest in zip(figure.subplots(2, 1), changes, after, titles, strict=True):
