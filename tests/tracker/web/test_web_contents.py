@@ -18,7 +18,9 @@ from tracker.database import transaction
 from tracker.queries.comparing.named_pair import select_named_pair
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
+from tracker.queries.sql import tables
 from tracker.recording.pipeline import compute_report
+from tracker.recording.verdict.recorded_lines import find_recorded_verdict
 from tracker.web.access import Access
 from tracker.web.application import create_application
 
@@ -117,6 +119,29 @@ class TestVerdictFirst:
         assert data["recorded"]["id"] == 1
         assert data["recorded"]["stale"] == ""
         assert read(client, "/benchmark/1/verdict.json", missing="common")["recorded"] is None
+
+    def test_a_recorded_verdict_without_leader_and_choices_has_the_default_ones(self, hostile_store: sa.Engine) -> None:
+        default, common = Selection(benchmark=LABEL), Selection(benchmark=LABEL, missing="common")
+        with transaction(hostile_store) as session, session.begin_nested() as change:
+            plain = {"benchmark": LABEL, "metric": "accuracy<b>", "condition": "full", "variant": ""}
+            session.execute(sa.update(tables.finding).values(leader=None, selection=plain))
+            rows = [
+                find_recorded_verdict(session, selection, load_leaderboard(session, selection, n_resamples=0))
+                for selection in (default, common)
+            ]
+            change.rollback()
+        assert [row and row.id for row in rows] == [1, None]
+
+    @pytest.mark.parametrize("path", ["/model/1", "/benchmark/1/history"])
+    def test_the_first_line_comes_with_the_part_that_loads_itself_again(self, client: TestClient, path: str) -> None:
+        text = client.get(path).text
+        section = text[text.index('<section id="') : text.index("</section>")]
+        assert text.count('class="lead"') == section.count('class="lead"')
+        read(client, f"{path}.json")
+        text = client.get(path).text
+        section = text[text.index('<section id="') : text.index("</section>")]
+        assert Links(section).lead.startswith(("Rank", "No model has two runs"))
+        assert text.count('class="lead"') == 1
 
 
 class TestBenchmark:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
@@ -57,16 +58,32 @@ def find_recorded_verdict(session: Session, selection: Selection, board: Leaderb
     }  # fmt: skip
     run_ids = {row.run_id for row in board.rows}
     for row in list_findings(session, benchmark=selection.benchmark):
-        recorded = {**chosen, **(row.selection or {})}
-        is_same = row.name == ANALYSIS and all(recorded[name] == value for name, value in chosen.items())
-        if is_same and _is_usable(row, resolved) and set(get_finding(session, row.id).run_ids) == run_ids:
+        is_same = row.name == ANALYSIS and _is_current(row, resolved) and _has_choices(row, selection, chosen)
+        if is_same and set(get_finding(session, row.id).run_ids) == run_ids:
             return row
     return None
 
 
+def _has_choices(row: FindingRow, selection: Selection, chosen: Mapping[str, object]) -> bool:
+    """Return whether a finding has the choices of a leaderboard.
+
+    Version 0.1 recorded none of them, so each was the default; it matches a selection that keeps the default.
+    """
+    recorded, defaults = row.selection or {}, Selection(benchmark=selection.benchmark)
+    return all(
+        recorded[name] == value if name in recorded else getattr(selection, name) == getattr(defaults, name)
+        for name, value in chosen.items()
+    )
+
+
 def _is_usable(row: FindingRow, selection: Selection) -> bool:
+    """Return whether a finding is complete, current, of the selection, and names a leader."""
+    return bool(row.leader) and _is_current(row, selection)
+
+
+def _is_current(row: FindingRow, selection: Selection) -> bool:
     """Return whether a finding is complete, current, and of the selection."""
-    if row.status != "complete" or row.stale or not row.leader:
+    if row.status != "complete" or row.stale:
         return False
     recorded = {"metric": selection.metric, **(row.selection or {})}  # not recorded if it is the only one
     return _comparable(recorded) == _comparable(selection.as_json())
