@@ -57,6 +57,13 @@ def create_unchecked_engine(url: str | None = None) -> sa.Engine:
     return engine
 
 
+def create_reading_engine(engine: sa.Engine) -> sa.Engine:
+    """Return another engine on the same store, whose connections cannot write."""
+    reader = create_unchecked_engine(engine.url.render_as_string(hide_password=False))
+    event.listen(reader, "connect", _forbid_writing)
+    return reader
+
+
 _engines: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 
@@ -389,6 +396,15 @@ def _prepare_sqlite(raw: sqlite3.Connection, _: object) -> None:
             time.sleep(0.05)
     raw.execute("PRAGMA foreign_keys=ON")
     raw.execute("PRAGMA synchronous=FULL")
+
+
+def _forbid_writing(raw: Any, _: object) -> None:
+    """Make a connection reject everything that writes."""
+    is_sqlite = isinstance(raw, sqlite3.Connection)
+    cursor = raw.cursor()
+    cursor.execute("PRAGMA query_only = ON" if is_sqlite else "SET default_transaction_read_only = on")
+    cursor.close()
+    raw.commit()
 
 
 def _is_store_or_empty(raw: sqlite3.Connection) -> bool:

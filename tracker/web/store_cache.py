@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
-from tracker.database import VERSION_TABLE, ensure_current, explain, transaction
+from tracker.database import VERSION_TABLE, create_reading_engine, ensure_current, explain, transaction
 from tracker.errors import DatabaseError
 from tracker.web.memory import measure_size
 
@@ -53,10 +53,13 @@ class StoreCache:
 
     Args:
         engine: the store.
+
+    Attributes:
+        engine: another engine on it, whose connections cannot write.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
+        self.engine = create_reading_engine(engine)
         self._lock = threading.Lock()
         self._snapshots = threading.Semaphore(MAX_SNAPSHOTS)
         self._connection: sa.Connection | None = None
@@ -185,11 +188,12 @@ class StoreCache:
             return self._values.get(key)
 
     def close(self) -> None:
-        """Close the connection that observes the store."""
+        """Close the connections."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+            self.engine.dispose()
 
 
 class SnapshotCache:

@@ -55,7 +55,7 @@ def fill_hostile_everywhere(engine: sa.Engine) -> None:
         for i, owner in enumerate(benchmarks[1:], start=1):
             task = key(tables.task, benchmark_id=owner, name=NAMES[i])
             questions = [_add_prompt(key, task, name) for name in NAMES[:5]]
-            for j, model in enumerate(models[: 2 + i % 3]):
+            for j, model in enumerate(models[: 1 + i % 3]):
                 values = [LARGE, -LARGE, 5e-324, 0.0, LARGE] if i == 1 else [float(j)] * 5
                 _add_run(session, key, owner, model, NAMES[i], large, questions, values)
         for i, name in enumerate(NAMES[:12]):

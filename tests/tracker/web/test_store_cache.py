@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from tracker.database import connect, transaction
+from tracker.errors import DatabaseError
 from tracker.queries.sql import tables
 from tracker.web.memory import measure_size
 from tracker.web.store_cache import MAX_BYTES, StoreCache
@@ -48,6 +49,17 @@ def test_a_value_is_kept_until_another_connection_writes(cache: StoreCache, fill
     assert computed[0] == "first"
     if filled.dialect.name == "sqlite":  # PostgreSQL's version also changes with other databases of the server
         assert computed == ["first", "second", "third"]
+
+
+def test_pages_cannot_write(cache: StoreCache) -> None:
+    for table in (tables.benchmark, tables.run):
+        with pytest.raises(DatabaseError), transaction(cache.engine) as session:
+            session.execute(sa.delete(table))
+    with cache.open_snapshot() as snapshot, pytest.raises(sa.exc.DBAPIError):
+        snapshot.session.execute(sa.update(tables.benchmark).values(name="changed"))
+    with cache.engine.connect() as connection, pytest.raises(sa.exc.DBAPIError):
+        connection.execute(sa.text("CREATE TABLE more (id INTEGER)"))
+    assert read(cache) == "arithmetic"
 
 
 def test_a_value_computed_during_a_change_is_not_kept(cache: StoreCache, filled: sa.Engine) -> None:

@@ -55,6 +55,8 @@ def show_comparison(query: Query) -> Page:
     selection = make_selection(query, label)
     board, _ = load_board(query, selection)
     chosen = _choose(query, board, label)
+    if len(chosen) < 2:
+        return _without_rival(query, label, chosen)
     scores = _load_scores(query, selection, chosen)
     means = _load_means(query, selection, board, chosen)
     Q = scores.Q[:, [scores.run_ids.tolist().index(entry.run_id) for entry in chosen]]
@@ -82,12 +84,12 @@ def show_comparison(query: Query) -> Page:
 def _choose(query: Query, board: Leaderboard, label: str) -> list[Contestant]:
     """Return what to compare: the parameters ``a`` to ``e``.
 
-    Without any, these are the first two models; a single one is compared with its run before, if it is a run, else with
-    the best other model.
+    Without any, these are the first two models; a single one is compared with the best model that has another run.
+    The result has fewer than two if there is none.
 
     Raises:
         NotFoundError: a run does not exist, or is of another benchmark.
-        SelectionError: a model is not on the leaderboard, or named twice, or there is only one.
+        SelectionError: a model is not on the leaderboard, or named twice.
     """
     ranked = {row.model: row for row in board.rows}
     names = [name for name in (query.text(letter) for letter in LETTERS) if name]
@@ -96,11 +98,23 @@ def _choose(query: Query, board: Leaderboard, label: str) -> list[Contestant]:
         runs = {entry.run_id for entry in chosen}
         rivals = [name for name, row in ranked.items() if row.run_id not in runs]
         chosen += [_find(query, ranked, name, label) for name in rivals[: 2 - len(chosen)]]
-    if len(chosen) < 2:
-        raise SelectionError(f"{label} has scores of one model, so there is nothing to compare.")
     if len({entry.run_id for entry in chosen}) < len(chosen):
         raise SelectionError("A model is named twice. Choose different models.")
     return chosen
+
+
+def _without_rival(query: Query, label: str, chosen: Sequence[Contestant]) -> Page:
+    """Return the page of a benchmark that has scores of one model alone."""
+    names = "".join(entry.title for entry in chosen)
+    data = {
+        "headline": f"There is nothing to compare: {names or 'no model'} alone has scores on {label}.",
+        "benchmark": {"id": query.key, "label": label, "metric": ""},
+        "models": [{"name": entry.name, "title": entry.title, "run_id": entry.run_id} for entry in chosen],
+        "rows": [],
+        "options": dict(query.parameters),
+    }
+    trail = [("Benchmarks", "/"), (label, f"/benchmark/{query.key}")]
+    return Page(title=f"Compare models on {label}", template="message.html", data=data, table="rows", trail=trail)
 
 
 def _find(query: Query, ranked: dict[str, LeaderboardRow], name: str, label: str) -> Contestant:

@@ -13,6 +13,7 @@ from tracker.queries.findings.finding_records import FindingRecord, get_finding,
 from tracker.recording.artifacts import decode_table
 from tracker.recording.multiplicity.looks import add_recorded_looks
 from tracker.recording.rerun_command import rerun_advice, rerun_command
+from tracker.report.images import read_png_title
 from tracker.report.number_format import format_count, format_minute
 from tracker.web.page import Page
 from tracker.web.query import Query
@@ -61,7 +62,7 @@ def show_finding(query: Query) -> Page:
         "is_warning": bool(failed),
         "finding": _finding_details(record, benchmark_id),
         "mlflow": query.find_mlflow_run("finding", query.key),
-        "figures": [name.removesuffix(FIGURE) for name in files if name.endswith(FIGURE)],
+        "figures": _load_figures(query, [name for name in files if name.endswith(FIGURE)]),
         "tables": [_begin_table(query, name) for name in names],
         "metrics": [
             {"name": number.name, "value": number.value, "reason": number.reason, "is_main": number.is_main}
@@ -97,6 +98,19 @@ def _finding_details(record: FindingRecord, benchmark_id: int | None) -> dict[st
         "timings": record.timings,
         "run_ids": list(record.run_ids),
     }
+
+
+def _load_figures(query: Query, files: Sequence[str]) -> list[dict[str, str]]:
+    """Return names and titles of the figures; '' for one without a title in its file."""
+
+    def compute() -> list[dict[str, str]]:
+        with query.session() as session:
+            return [
+                {"name": name.removesuffix(FIGURE), "title": read_png_title(load_artifact(session, query.key, name))}
+                for name in files
+            ]
+
+    return query.cache.get(("figures", query.key), compute)
 
 
 def _begin_table(query: Query, name: str) -> dict[str, Any]:
