@@ -1,4 +1,4 @@
-"""A store of hostile names, and a server of its pages."""
+"""A store of hostile names, and a server of its pages, which all tests here share: none leaves a change in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracker.queries.selection import Selection
 from tracker.recording.pipeline import run_analysis
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def hostile_store(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[sa.Engine]:
     """A store of hostile names, with one finding."""
     path = tmp_path_factory.mktemp("hostile") / "store.db"
@@ -29,14 +29,14 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Pat
     engine.dispose()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def site(hostile_store: sa.Engine) -> Iterator[str]:
     """The address of a server of this store."""
     with serving(hostile_store) as address:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def get(site: str) -> Iterator[Get]:
     """A function that requests a page of it."""
     with requests.Session() as session:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import requests
-import sqlalchemy as sa
 from browser import chromium
 from browser_visitor import Visitor
-from web_server import HOSTILE, serving
+from web_server import HOSTILE
 
 PAGES = (
     "/", "/search?q=question", "/benchmark/1", "/benchmark/1/verdict", "/benchmark/1/tasks", "/benchmark/1/runs",
@@ -25,17 +24,11 @@ def browser() -> Iterator[Any]:
         yield opened
 
 
-@pytest.fixture(scope="module")
-def address(hostile_store: sa.Engine) -> Iterator[str]:
-    with serving(hostile_store) as address:
-        yield address
-
-
 @pytest.mark.parametrize(
     "screen", ["phone", *(pytest.param(name, marks=pytest.mark.soak) for name in ("light", "dark"))]
 )
-def test_pages_load_without_errors_and_fit_the_screen(browser: Any, address: str, screen: str) -> None:
-    visitor = Visitor(browser, address, screen)
+def test_pages_load_without_errors_and_fit_the_screen(browser: Any, site: str, screen: str) -> None:
+    visitor = Visitor(browser, site, screen)
     for path in PAGES:
         page = visitor.open(path)
         assert page.title() != "acted"
@@ -47,9 +40,9 @@ def test_pages_load_without_errors_and_fit_the_screen(browser: Any, address: str
 
 @pytest.mark.soak
 @pytest.mark.parametrize("screen", ["light", "dark"])
-def test_nothing_serious_hinders_a_screen_reader(browser: Any, address: str, screen: str) -> None:
+def test_nothing_serious_hinders_a_screen_reader(browser: Any, site: str, screen: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    visitor = Visitor(browser, address, screen)
+    visitor = Visitor(browser, site, screen)
     for path in PAGES:
         visitor.open(path)
         visitor.wait_until_computed()
@@ -57,8 +50,8 @@ def test_nothing_serious_hinders_a_screen_reader(browser: Any, address: str, scr
         assert serious == [], path
 
 
-def test_questions_are_answered_in_few_clicks(browser: Any, address: str) -> None:
-    visitor = Visitor(browser, address, "light")
+def test_questions_are_answered_in_few_clicks(browser: Any, site: str) -> None:
+    visitor = Visitor(browser, site, "light")
     page = visitor.open("/")
     page.get_by_role("link", name=f"{HOSTILE[0]}@1", exact=True).first.click()
     # "Is number one safe?": one click from the first page.
@@ -75,8 +68,8 @@ def test_questions_are_answered_in_few_clicks(browser: Any, address: str) -> Non
     assert visitor.problems == []
 
 
-def test_keys_reach_the_search_and_the_next_part_of_a_list(browser: Any, address: str) -> None:
-    page = Visitor(browser, address, "light").open("/benchmark/1/prompts")
+def test_keys_reach_the_search_and_the_next_part_of_a_list(browser: Any, site: str) -> None:
+    page = Visitor(browser, site, "light").open("/benchmark/1/prompts")
     page.keyboard.press("n")
     page.wait_for_url("**page=2")
     page.keyboard.press("/")
@@ -84,7 +77,7 @@ def test_keys_reach_the_search_and_the_next_part_of_a_list(browser: Any, address
     page.keyboard.type("question 7")
     page.keyboard.press("Enter")
     page.wait_for_url("**/search?q=question+7")
-    rows = requests.get(f"{address}/search.json?q=question+7", timeout=60).json()["rows"]
+    rows = requests.get(f"{site}/search.json?q=question+7", timeout=60).json()["rows"]
     page.locator("ul.found li").nth(len(rows) - 1).wait_for()
     assert page.locator("ul.found li").count() == len(rows) >= 11
 
@@ -101,10 +94,8 @@ FOCUS = f"""() => {{
 
 @pytest.mark.soak
 @pytest.mark.parametrize("screen", ["light", "phone"])
-def test_every_control_is_reached_with_the_keyboard_and_shows_its_focus(
-    browser: Any, address: str, screen: str
-) -> None:
-    visitor = Visitor(browser, address, screen)
+def test_every_control_is_reached_with_the_keyboard_and_shows_its_focus(browser: Any, site: str, screen: str) -> None:
+    visitor = Visitor(browser, site, screen)
     for path in PAGES:
         page = visitor.open(path)
         visitor.wait_until_computed()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import time
 from contextlib import ExitStack
 from html import escape
 from html.parser import HTMLParser
@@ -13,7 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from web_server import HOSTILE, N_PROMPTS, Get, crawl
+from web_server import HOSTILE, N_PROMPTS, Get, crawl, read
 
 from tracker.database import transaction
 from tracker.queries.embeddings import load_embeddings
@@ -119,10 +118,7 @@ class TestBenchmark:
         assert get("/benchmark/1.json?family=none").json()["rows"] == []
 
     def test_the_verdict_is_computed_in_the_background(self, get: Get) -> None:
-        deadline = time.monotonic() + 60
-        while (data := get("/benchmark/1/verdict.json").json())["state"] == "computing":
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        data = read(get, "/benchmark/1/verdict.json")
         assert data["state"] == "ready"
         assert {check["topic"] for check in data["checks"]} >= {"voting rule"}
 
@@ -198,10 +194,7 @@ class TestModel:
         with transaction(hostile_store, write=False) as session:
             pairs = list_pairs(load_related(session, Selection(benchmark=LABEL)))
         expected = [(pair.agreement, pair.excess) for pair in pairs if HOSTILE[2] in (pair.model, pair.other_model)]
-        deadline = time.monotonic() + 60
-        while (data := get("/model/3/relatives.json").json())["states"][0]["state"] == "computing":
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        data = read(get, "/model/3/relatives.json")
         assert data["model"]["name"] == HOSTILE[2]
         assert [(row["agreement"], row["excess"]) for row in data["rows"]] == expected
         assert HOSTILE[2] not in {row["model"] for row in data["rows"]}

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -84,6 +85,17 @@ def fill_hostile(engine: sa.Engine) -> None:
                 sa.insert(tables.answer),
                 [{**row, "extraction": "", "text": HOSTILE[1], "probability": 0.5, "status": "ok"} for row in common],
             )
+
+
+def read(get: Get, path: str, **parameters: str) -> Any:
+    """The data of a page, when nothing of it is being computed any more."""
+    deadline = time.monotonic() + 300
+    while True:
+        data = get(path, params=parameters).json()
+        if "computing" not in (part.get("state") for part in (data, *data.get("states", ()))):
+            return data
+        assert time.monotonic() < deadline, path
+        time.sleep(0.02)
 
 
 @contextmanager
