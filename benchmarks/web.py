@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -87,10 +87,12 @@ def measure_engine(engine: str) -> Iterator[dict[str, Any]]:
 def _measure_store(store: sa.Engine) -> Iterator[dict[str, Any]]:
     contents, engine = _read_contents(store), store.dialect.name
     with _serving(store) as (server, site), requests.Session() as session:
-        memory = {"idle_mb": _memory(server, "VmRSS")}
+        memory = {"idle_mb": _memory(server, "VmRSS"), "process_of_the_verdict_mb": 0}
         addresses = _make_addresses(contents)
         session.get(f"{site}/benchmark/{contents.benchmark}").raise_for_status()
         while session.get(f"{site}/benchmark/{contents.benchmark}/verdict.json").json().get("state") == "computing":
+            largest = max((_memory(key, "VmHWM") for key in _list_children(server)), default=0)
+            memory["process_of_the_verdict_mb"] = max(memory["process_of_the_verdict_mb"], largest)
             time.sleep(0.2)
         for name, views in addresses.items():
             spent = [_view(session, site + views[i % len(views)]) for i in range(N_VIEWS + 1)]
@@ -240,10 +242,24 @@ def _serving(store: sa.Engine) -> Iterator[tuple[int, str]]:
         server.wait()
 
 
+def _list_children(process: int) -> list[int]:
+    """Numbers of the processes that a process has started, and that run."""
+    children = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            children += [int(folder.name)] * (int(parent) == process)
+    return children
+
+
 def _memory(process: int, kind: str) -> int:
-    """MB that a process holds (VmRSS), or the largest amount that it held (VmHWM)."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return round(int(status.split(f"{kind}:")[1].split()[0]) / 1024)
+    """MB that a process holds (VmRSS), or the largest amount that it held (VmHWM); 0 if it has ended."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return 0
+    _, is_present, amount = status.partition(f"{kind}:")
+    return round(int(amount.split()[0]) / 1024) if is_present else 0
 
 
 if __name__ == "__main__":

@@ -78,6 +78,37 @@ class PromptTexts(AnalysisInput):
         floors = np.divide(1.0, n_options, out=np.zeros(len(n_options)), where=n_options > 1)
         return np.asarray(floors[self.find_rows(prompt_ids)])
 
+    def without_contents(self) -> PromptOutline:
+        """Return the prompts with their names and tasks alone, and the digest of all of it."""
+        nothing = (None,) * len(self.prompt_ids)
+        return PromptOutline(
+            prompt_ids=self.prompt_ids,
+            tasks=self.tasks,
+            names=self.names,
+            splits=self.splits,
+            texts=nothing,
+            choices=nothing,
+            answers=nothing,
+            details=({},) * len(nothing),
+            full_digest=self.digest,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOutline(PromptTexts):
+    """Prompts without texts, options, reference answers and details, for results that show none of them.
+
+    Attributes:
+        full_digest: digest of the prompts with all of it.
+    """
+
+    full_digest: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all fields of the prompts, as if they were present."""
+        return self.full_digest
+
 
 def load_prompts(session: Session, selection: Selection) -> PromptTexts:
     """Load the prompts of a selection's tasks and splits, with or without scores.

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import DatabaseError, PublishingError, SuffrageError
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 from tracker.recording.artifacts import Artifact, build_artifacts
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.inputs.loading import add_warnings, load_inputs
@@ -134,17 +134,19 @@ def compute_report(
     *,
     workers: int = 1,
     leaders: Sequence[str] | None = None,
+    loaded: Mapping[str, AnalysisInput] | None = None,
 ) -> Report:
     """Run an analysis of a selection without recording; `run_analysis` would record the same report.
 
     Args:
         engine, analysis, selection, parameters, workers: as for `run_analysis`.
         leaders: what `find_leaders` returns for the selection, if the caller knows it.
+        loaded: inputs of this selection that the caller has loaded, by name.
 
     Raises:
         SuffrageError: as for `run_analysis`.
     """
-    inputs = load_inputs(engine, analysis, selection, parameters, leaders)
+    inputs = load_inputs(engine, analysis, selection, parameters, leaders, loaded)
     report = inputs.compute(workers)
     with transaction(engine, write=False) as session:
         return add_looks(session, inputs.provenance, report, make_metric_rows(report.finding))

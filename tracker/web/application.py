@@ -121,16 +121,19 @@ class KeyConvertor(Convertor[int]):
 register_url_convertor("key", KeyConvertor())
 
 
-def create_application(engine: sa.Engine, access: Access, mlflow: MlflowLinks | None = None) -> ASGIApp:
+def create_application(
+    engine: sa.Engine, access: Access, mlflow: MlflowLinks | None = None, *, uses_processes: bool = False
+) -> ASGIApp:
     """Return the application of a store.
 
     Args:
         engine: the store; it is only read.
         access: who may read it.
         mlflow: links to MLflow; None for none.
+        uses_processes: as for `BackgroundTasks`.
     """
     cache = StoreCache(engine)
-    background = BackgroundTasks(cache)
+    background = BackgroundTasks(cache, uses_processes=uses_processes)
     routes: list[Route | Mount] = []
     for page in PAGES:
         for suffix in FORMATS if page.has_formats else FORMATS[:1]:

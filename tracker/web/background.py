@@ -81,10 +81,11 @@ class BackgroundTasks:
     Args:
         cache: keeps the values.
         patience: seconds that a request waits for a value.
+        uses_processes: whether verdicts are computed in separate processes, which take longer to begin.
     """
 
-    def __init__(self, cache: StoreCache, patience: float = PATIENCE) -> None:
-        self.cache, self.patience = cache, patience
+    def __init__(self, cache: StoreCache, patience: float = PATIENCE, *, uses_processes: bool = False) -> None:
+        self.cache, self.patience, self.uses_processes = cache, patience, uses_processes
         self._lock = threading.Lock()
         self._slots = threading.Semaphore(MAX_AT_ONCE)
         self._running: dict[Hashable, Progress] = {}

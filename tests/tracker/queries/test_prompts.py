@@ -88,3 +88,12 @@ class TestErrors:
             pytest.raises(NotFoundError, match=r"No benchmark 'c'\. Known: b, other\."),
         ):
             load_prompts(session, Selection(benchmark="c"))
+
+
+def test_without_contents_only_texts_options_answers_and_details_go(requested: sa.Engine) -> None:
+    full = load(requested)
+    outline = full.without_contents()
+    assert outline.digest == full.digest
+    assert (outline.names, outline.tasks, outline.splits) == (full.names, full.tasks, full.splits)
+    assert {*outline.texts, *outline.choices, *outline.answers} == {None}
+    assert outline.find_rows(full.prompt_ids).tolist() == list(range(len(full.prompt_ids)))

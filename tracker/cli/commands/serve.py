@@ -102,7 +102,7 @@ def command(
     return_freed_memory()
     engine = connect(database, create=False)
     hosts = () if behind_proxy or host in ("0.0.0.0", "::") else {*LOOPBACK, host.lower()}  # noqa: S104
-    application = create_application(engine, Access(hosts=hosts, token=token), links)
+    application = create_application(engine, Access(hosts=hosts, token=token), links, uses_processes=True)
     display_host = f"[{host}]" if ":" in host else host
     click.echo(f"http://{display_host}:{port}/")
     inform(f"{'Readers add ?token=TOKEN to their first address. ' if token else ''}Stop with Ctrl-C.")

@@ -19,7 +19,7 @@ from tracker.queries.notices import get_default_metric, list_notices
 from tracker.queries.performance import share_matrices
 from tracker.queries.ranking.leaders import find_leaders
 from tracker.queries.resolution import find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.sql import tables
 from tracker.queries.weights import PromptWeights
 from tracker.recording.declaration import Declaration, load_declaration
@@ -64,6 +64,7 @@ def load_inputs(
     selection: Selection | None,
     explicit_parameters: Mapping[str, Any] | None,
     leaders: Sequence[str] | None = None,
+    loaded: Mapping[str, AnalysisInput] | None = None,
 ) -> AnalysisInputs:
     """Load the inputs of an analysis, and what they were loaded from.
 
@@ -73,6 +74,7 @@ def load_inputs(
         selection: the selection; None for an analysis of findings of several benchmarks.
         explicit_parameters: those that differ from the defaults.
         leaders: what `find_leaders` returns for the selection; None if the caller does not know it.
+        loaded: inputs of this selection that the caller has loaded, by name.
 
     Raises:
         SuffrageError: as for `run_analysis`.
@@ -80,12 +82,15 @@ def load_inputs(
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     parameters = declaration.complete(explicit_parameters or {})
     check_selection(declaration, selection)
+    ready = loaded or {}
     with transaction(engine, write=False) as session:
         share_matrices(session)
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
         selection = choose_effects(session, declaration, choose_default_policy(session, declaration, selection))
         inputs = {
-            name: None
+            name: ready[name]
+            if name in ready
+            else None
             if name in declaration.optional and not kind.is_chosen(selection)
             else kind.load(session, declaration.selection_for(kind, selection) if selection else None)
             for name, kind in declaration.inputs.items()

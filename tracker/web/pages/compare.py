@@ -16,6 +16,7 @@ from tracker.queries.browsing.run_responses import load_first_answers
 from tracker.queries.catalogue.listing import RunRow, find_run
 from tracker.queries.comparing.named_pair import RUN, select_named_pair
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
+from tracker.queries.prompts import PromptOutline, load_prompts
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.selection import Selection
@@ -168,7 +169,7 @@ def _load_means(
 
     def compute() -> Leaderboard:
         with query.session() as session:
-            return load_leaderboard(session, runs, with_rank_intervals=False)
+            return replace(load_leaderboard(session, runs, with_rank_intervals=False), scores=None)
 
     of_runs = query.cache.get(("run_means", runs), compute).rows
     return {row.run_id: replace(row, rank=None) for row in of_runs} | rows
@@ -193,7 +194,9 @@ def _compare(query: Query, selection: Selection, first: Contestant, second: Cont
         try:
             with query.session() as session:
                 pair, names = select_named_pair(session, selection, (first.name, second.name))
-            report = compute_report(query.engine, "comparison", pair, {"model_a": names[0], "model_b": names[1]})
+            parameters = {"model_a": names[0], "model_b": names[1]}
+            prompts = {"prompts": _load_outline(query, selection)}
+            report = compute_report(query.engine, "comparison", pair, parameters, loaded=prompts)
         except SuffrageError as error:
             return record | {"problem": str(error)}
         fields = ("difference", "low", "high", "pvalue")
@@ -211,6 +214,16 @@ def _compare(query: Query, selection: Selection, first: Contestant, second: Cont
         }
 
     return query.cache.get(("comparison", selection, first.name, second.name), compute)
+
+
+def _load_outline(query: Query, selection: Selection) -> PromptOutline:
+    """Return the prompts of all comparisons: a page has the texts of those alone that it lists."""
+
+    def compute() -> PromptOutline:
+        with query.session() as session:
+            return load_prompts(session, selection).without_contents()
+
+    return query.cache.get(("prompt_outline", selection), compute)
 
 
 def _describe(pairs: Sequence[dict[str, Any]]) -> str:

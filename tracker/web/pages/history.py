@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -103,7 +104,7 @@ def _list_runs(
                 benchmark=selection.benchmark, metric=selection.metric, split=selection.split, runs=history.run_ids,
                 missing=selection.missing, task_effects=selection.task_effects,
             )  # fmt: skip
-            return load_leaderboard(session, runs, with_rank_intervals=False)
+            return replace(load_leaderboard(session, runs, with_rank_intervals=False), scores=None)
 
     board = query.cache.get(("history_means", selection), compute)
     means = {row.run_id: row for row in board.rows}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tracker.queries.notices import list_notices
@@ -50,7 +51,7 @@ def make_selection(query: Query, label: str) -> Selection:
 
 
 def load_board(query: Query, selection: Selection) -> tuple[Leaderboard, tuple[str, ...]]:
-    """Return the leaderboard of a selection, with the choices that were made for the reader.
+    """Return the leaderboard of a selection without its scores, with the choices that were made for the reader.
 
     Raises:
         SuffrageError: as for `load_leaderboard`.
@@ -59,7 +60,7 @@ def load_board(query: Query, selection: Selection) -> tuple[Leaderboard, tuple[s
     def compute() -> tuple[Leaderboard, tuple[str, ...]]:
         with query.session() as session:
             board = load_leaderboard(session, selection, n_resamples=0)
-            return board, tuple(list_notices(session))
+            return replace(board, scores=None), tuple(list_notices(session))  # nearly all of its size
 
     return query.cache.get(("leaderboard", selection), compute)
 

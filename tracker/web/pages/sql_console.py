@@ -21,6 +21,8 @@ MAX_CHARACTERS = 5_000_000
 ROWS_AT_ONCE = 20
 MAX_STATEMENTS = 4
 """Maximum number of statements that run at once."""
+PATIENCE = 1.0
+"""Seconds that a further statement waits for one of them to end."""
 _SLOTS = threading.BoundedSemaphore(MAX_STATEMENTS)
 EXAMPLES = (
     ("The leaderboard", "SELECT * FROM leaderboard ORDER BY benchmark, rank"),
@@ -60,7 +62,7 @@ def show_console(query: Query) -> Page:
 
 
 def _run(engine: sa.Engine, statement: str) -> dict[str, Any]:
-    if not _SLOTS.acquire(blocking=False):
+    if not _SLOTS.acquire(timeout=PATIENCE):
         return {"problem": f"{MAX_STATEMENTS} statements are running already. Load the page again in a moment."}
     start, rows, size = time.monotonic(), [], 0
     try:

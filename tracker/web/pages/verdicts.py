@@ -13,6 +13,7 @@ from tracker.web.page import Page
 from tracker.web.pages.selections import load_board, make_selection
 from tracker.web.query import Query
 from tracker.web.records import finding_record
+from tracker.web.verdict_process import load_verdict_in_process
 
 
 def show_verdict(query: Query) -> Page:
@@ -20,8 +21,9 @@ def show_verdict(query: Query) -> Page:
     with query.session() as session:
         label = find_benchmark_label(session, query.key)
     selection = make_selection(query, label)
+    compute = load_verdict_in_process if query.background.uses_processes else load_verdict
     outcome = query.background.request(
-        ("verdict", selection), lambda report: load_verdict(query.engine, selection, report=report)
+        ("verdict", selection), lambda report: compute(query.engine, selection, report=report)
     )
     data = {
         "benchmark": {"id": query.key, "label": label},
