@@ -27,7 +27,7 @@ from tracker.database import connect
 
 MAX_WITH_PARAMETERS, MAX_WITHOUT = 15, 100
 """Addresses of one kind that are requested."""
-MAX_OPENED = 15
+MAX_OPENED = 8
 """Addresses of one kind of page without parameters that are opened in the browser; one with parameters."""
 
 

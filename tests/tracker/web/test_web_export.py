@@ -221,8 +221,11 @@ class TestContents:
 class TestScope:
     def test_other_benchmarks_leave_no_trace(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         with transaction(filled_file) as session:
+            session.execute(sa.update(tables.benchmark).values(name=SECRET))
+            session.execute(sa.update(tables.task).values(name=sa.literal(SECRET) + tables.task.c.name))
+            session.execute(sa.update(tables.prompt).values(text=SECRET))
             key = session.execute(
-                sa.insert(tables.benchmark).values(name=SECRET, revision="").returning(tables.benchmark.c.id)
+                sa.insert(tables.benchmark).values(name="public", revision="").returning(tables.benchmark.c.id)
             ).scalar_one()
             session.execute(
                 sa.insert(tables.run).values(
@@ -231,11 +234,12 @@ class TestScope:
                 )
             )  # fmt: skip
         folder, url = tmp_path / "site", filled_file.url.render_as_string(hide_password=False)
-        result = CliRunner().invoke(suffrage, ["serve", "--export", str(folder), "arithmetic", "--database", url])
+        result = CliRunner().invoke(suffrage, ["serve", "--export", str(folder), "public", "--database", url])
         assert result.exit_code == 0, result.output
         assert SECRET in TestClient(create_application(filled_file, Access())).get("http://localhost/model/1").text
         contents = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
         contents += [gzip.decompress(content) for content in contents if content.startswith(b"\x1f\x8b")]
+        assert b"public" in (folder / "model/1.html").read_bytes()
         assert not any(SECRET.encode() in content for content in contents)
 
     @pytest.mark.parametrize(
