@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from matplotlib.figure import Figure
 from starlette.testclient import TestClient
-from test_web_contents import read
+from web_server import read
 
 import tracker
 from tracker.database import connect, transaction
@@ -95,7 +95,7 @@ def client(url: str) -> Iterator[TestClient]:
 class TestHistory:
     def test_dated_runs_have_the_numbers_of_the_command(self, client: TestClient, url: str) -> None:
         expected = tracker.open(url).history("dated")
-        data = read(client, "/benchmark/1/history.json")
+        data = read(client.get, "/benchmark/1/history.json")
         assert (data["by"], data["headline"]) == ("date", expected.describe())
         same = {"model": "model", "run": "run", "mean": "mean", "change": "change", "holm": "holm", "change_low": "low"}
         same |= {"change_high": "high", "since": "since", "n_better": "n_better", "n_worse": "n_worse"}
@@ -111,7 +111,7 @@ class TestHistory:
 
     def test_checkpoints_have_the_means_of_the_command_by_step(self, client: TestClient, url: str) -> None:
         means = {record["model"]: record["mean"] for record in tracker.open(url).history("training").list_records()}
-        data = read(client, "/benchmark/2/history.json")
+        data = read(client.get, "/benchmark/2/history.json")
         names = ["tiny-step100", "tiny-step1k", "tiny-step2k"]
         assert data["by"] == "step"
         assert [(row["model"], row["x"], row["mean"]) for row in data["rows"]] == [
@@ -131,7 +131,7 @@ def test_a_benchmark_of_one_model_has_nothing_to_compare(client: TestClient, que
 
 
 def test_the_title_of_a_figure_stands_for_its_name(client: TestClient) -> None:
-    figures = read(client, "/finding/1.json")["figures"]
+    figures = read(client.get, "/finding/1.json")["figures"]
     assert figures == [{"name": "plain", "title": ""}, {"name": "titled", "title": TITLE}]
     text = client.get("/finding/1").text
     assert 'alt="Means &lt;of&gt; all &#34;models&#34;; the tables' in text
