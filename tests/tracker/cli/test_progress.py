@@ -55,4 +55,7 @@ def test_long_work_shows_its_label_and_an_error_passes(monkeypatch: pytest.Monke
 
     with pytest.raises(KeyError), show_activity("ranking"):
         fail()
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < deadline:  # rich does not wait for its thread
+        time.sleep(0.01)
     assert threading.active_count() == before

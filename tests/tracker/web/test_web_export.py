@@ -50,7 +50,7 @@ def url(hostile_store: sa.Engine) -> str:
 
 @pytest.fixture(scope="module")
 def exported(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The export of the store of hostile names."""
+    """The export of the store of hostile names, by the command of docs/how-to/browser.md."""
     folder = tmp_path_factory.mktemp("export") / "site"
     result = CliRunner().invoke(suffrage, ["serve", "--export", str(folder), "--database", url])
     assert result.exit_code == 0, result.output
