@@ -97,11 +97,12 @@ class TestVerdictFirst:
         data = read(get, "/benchmark/1/verdict.json")
         assert data["recorded"]["id"] == 1
         assert data["recorded"]["stale"] == ""
-        assert get("/benchmark/1/verdict.json?missing=common").json()["recorded"] is None
 
     def test_a_recorded_verdict_without_leader_and_choices_has_the_default_ones(self, hostile_store: sa.Engine) -> None:
         default, common = Selection(benchmark=LABEL), Selection(benchmark=LABEL, missing="common")
         with transaction(hostile_store) as session, session.begin_nested() as change:
+            board = load_leaderboard(session, common, n_resamples=0)
+            assert find_recorded_verdict(session, common, board) is None
             plain = {"benchmark": LABEL, "metric": "accuracy<b>", "condition": "full", "variant": ""}
             session.execute(sa.update(tables.finding).values(leader=None, selection=plain))
             rows = [
