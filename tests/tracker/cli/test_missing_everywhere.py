@@ -41,11 +41,11 @@ def read_rejections() -> dict[str, set[str]]:
     """Policies that the documentation says are rejected, by command or analysis."""
     table = PAGE.read_text().partition("### Where a policy is rejected")[2].partition("## ")[0]
     rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|") and "`" in line]
-    return {
-        name: set(re.findall(r"`(\w+)`", policies))
-        for names, policies, _ in rows
-        for name in re.findall(r"[`\[]([a-z -]+)[`\]]", names)
-    }
+    rejections: dict[str, set[str]] = {}
+    for names, policies, _ in rows:
+        for name in re.findall(r"[`\[]([a-z -]+)[`\]]", names):
+            rejections.setdefault(name, set()).update(re.findall(r"`(\w+)`", policies))
+    return rejections
 
 
 def test_the_documentation_lists_each_rejected_policy_with_a_reason() -> None:
