@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from html.parser import HTMLParser
+from itertools import combinations
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
+from statsmodels.stats.multitest import multipletests
 from web_server import HOSTILE, Get, read
 
 from tracker.database import transaction
@@ -176,10 +179,20 @@ class TestCompare:
         assert every["paging"]["n_rows"] == sum(part["paging"]["n_rows"] for part in parts)
         assert all(row["scores"][0] > row["scores"][1] for row in parts[0]["rows"])
 
-    def test_five_models_have_four_differences(self, get: Get) -> None:
-        data = read(get, "/benchmark/1/compare.json", **dict(zip("abcde", HOSTILE, strict=False)))
-        assert [pair["second"] for pair in data["pairs"]] == list(HOSTILE[1:5])
+    def test_every_pair_of_five_models_is_compared(self, get: Get) -> None:
+        chosen = dict(zip("abcde", HOSTILE, strict=False))
+        data = read(get, "/benchmark/1/compare.json", **chosen)
+        pairs = list(combinations(HOSTILE[:5], 2))
+        assert [(pair["first"], pair["second"]) for pair in data["pairs"]] == pairs
         assert all(len(row["pairs"]) == 4 for row in data["tasks"])
+        single = read(get, "/benchmark/1/compare.json", a=HOSTILE[2], b=HOSTILE[4])
+        assert data["pairs"][pairs.index((HOSTILE[2], HOSTILE[4]))]["metrics"] == single["pairs"][0]["metrics"]
+        _, adjusted, *_ = multipletests([pair["metrics"]["pvalue"] for pair in data["pairs"]], method="holm")
+        np.testing.assert_allclose([pair["holm"] for pair in data["pairs"]], adjusted)
+        best = max(data["models"], key=lambda model: model["mean"])["title"]
+        assert data["headline"].startswith(f"{best} has the best mean of these 5; {(adjusted <= 0.05).sum()} of 10 ")
+        page = get("/benchmark/1/compare", params=chosen).text
+        assert page.count(">these two</a>") == 10
 
 
 class TestRun:

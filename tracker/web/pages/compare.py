@@ -3,49 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.errors import NotFoundError, SelectionError, SuffrageError
+from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.browsing.keys import find_benchmark_label, load_model_keys
 from tracker.queries.browsing.prompt_list import describe_prompts
 from tracker.queries.browsing.run_responses import load_first_answers
 from tracker.queries.catalogue.listing import RunRow, find_run
-from tracker.queries.comparing.named_pair import RUN, select_named_pair
+from tracker.queries.comparing.named_pair import RUN
 from tracker.queries.performance import PerformanceMatrix, load_performance_matrix
-from tracker.queries.prompts import PromptOutline, load_prompts
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow
 from tracker.queries.selection import Selection
-from tracker.recording.pipeline import compute_report
-from tracker.report.number_format import format_count
 from tracker.web.page import Page
+from tracker.web.pages.pairs import Contestant, describe_pairs, join_tasks, load_pairs
 from tracker.web.pages.prompts import load_statistics
 from tracker.web.pages.selections import load_board, make_selection
 from tracker.web.query import Query
 
 LETTERS = "abcde"
 BETTER = ("", "a", "b")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Contestant:
-    """A model or a run that is compared.
-
-    Attributes:
-        name: as in the address: of a model, or ``run:7``.
-        title: for readers.
-        model: name of the model.
-        run_id: the run behind it.
-    """
-
-    name: str
-    title: str
-    model: str
-    run_id: int
 
 
 def show_comparison(query: Query) -> Page:
@@ -61,21 +42,23 @@ def show_comparison(query: Query) -> Page:
     scores = _load_scores(query, selection, chosen)
     means = _load_means(query, selection, board, chosen)
     Q = scores.Q[:, [scores.run_ids.tolist().index(entry.run_id) for entry in chosen]]
-    pairs = [_compare(query, selection, chosen[0], entry) for entry in chosen[1:]]
+    outcome = load_pairs(query, selection, chosen)
+    pairs = outcome.value or []
     places, counts = _find_flips(query, Q, scores.higher_is_better)
     page_places, paging = query.take_page(places)
     data = {
-        "headline": _describe(pairs),
+        "headline": outcome.problem or describe_pairs(pairs, chosen, means, higher_is_better=board.higher_is_better),
         "benchmark": {"id": query.key, "label": label, "metric": board.metric},
         "available": [row.model for row in board.rows],
         "models": [_contestant_record(entry, means.get(entry.run_id), keys) for entry in chosen],
         "pairs": pairs,
-        "tasks": _join_tasks(pairs),
+        "tasks": join_tasks(pairs[: len(chosen) - 1]),
         "agreement": _agreement(Q, chosen),
         "counts": counts,
         "rows": _describe_flips(query, scores, Q, chosen, page_places),
         "paging": paging,
         "options": dict(query.parameters),
+        **outcome.as_record(),
     }
     trail = [("Benchmarks", "/"), (label, f"/benchmark/{query.key}")]
     titles = " and ".join(entry.title for entry in chosen) if len(chosen) == 2 else f"{len(chosen)} models"
@@ -183,67 +166,6 @@ def _contestant_record(entry: Contestant, row: LeaderboardRow | None, keys: Any)
         "run_id": entry.run_id,
         **{name: getattr(row, name, None) for name in ("rank", "mean", "low", "high")},
     }
-
-
-def _compare(query: Query, selection: Selection, first: Contestant, second: Contestant) -> dict[str, Any]:
-    """Return what `suffrage compare` reports of two contestants."""
-
-    def compute() -> dict[str, Any]:
-        record: dict[str, Any] = {"first": first.title, "second": second.title, "problem": "", "headline": ""}
-        record |= {"evidence": [], "caveats": [], "looks": "", "tasks": [], "metrics": {}}
-        try:
-            with query.session() as session:
-                pair, names = select_named_pair(session, selection, (first.name, second.name))
-            parameters = {"model_a": names[0], "model_b": names[1]}
-            prompts = {"prompts": _load_outline(query, selection)}
-            report = compute_report(query.engine, "comparison", pair, parameters, loaded=prompts)
-        except SuffrageError as error:
-            return record | {"problem": str(error)}
-        fields = ("difference", "low", "high", "pvalue")
-        return record | {
-            "headline": report.summary.headline,
-            "evidence": list(report.summary.evidence),
-            "caveats": list(report.summary.caveats),
-            "looks": report.summary.looks,
-            "tasks": report.tables["tasks"].to_pylist(),
-            "metrics": {
-                name: value if isinstance(value, float) else None
-                for name, value in report.finding.metrics.items()
-                if name in fields
-            },
-        }
-
-    return query.cache.get(("comparison", selection, first.name, second.name), compute)
-
-
-def _load_outline(query: Query, selection: Selection) -> PromptOutline:
-    """Return the prompts of all comparisons: a page has the texts of those alone that it lists."""
-
-    def compute() -> PromptOutline:
-        with query.session() as session:
-            return load_prompts(session, selection).without_contents()
-
-    return query.cache.get(("prompt_outline", selection), compute)
-
-
-def _describe(pairs: Sequence[dict[str, Any]]) -> str:
-    """Return the verdict on the first pair, and how many more there are."""
-    text = str(pairs[0]["headline"] or pairs[0]["problem"])
-    n_more = len(pairs) - 1
-    return f"{text} {format_count(n_more, 'more comparison')} below." if n_more else text
-
-
-def _join_tasks(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the differences of every pair by task; None where a pair has no scores."""
-    fields = ("difference", "low", "high", "holm", "n", "mean_a", "mean_b")
-    by_task: dict[str, dict[int, Any]] = {}
-    for number, pair in enumerate(pairs):
-        for row in pair["tasks"]:
-            by_task.setdefault(row["task"], {})[number] = {name: row.get(name) for name in fields}
-    return [
-        {"task": task, "pairs": [rows.get(number) for number in range(len(pairs))]}
-        for task, rows in sorted(by_task.items())
-    ]
 
 
 def _agreement(Q: NDArray[np.float64], chosen: Sequence[Contestant]) -> list[dict[str, Any]]:
