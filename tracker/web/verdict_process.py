@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tracker.database import create_unchecked_engine
+from tracker.database import create_reading_engine, create_unchecked_engine
 from tracker.errors import SuffrageError
 from tracker.queries.selection import Selection
 from tracker.recording.verdict.benchmark_verdict import Verdict, load_verdict
@@ -68,7 +68,9 @@ def answer_parent() -> None:
 
     url, selection = pickle.load(sys.stdin.buffer)
     try:
-        verdict = load_verdict(create_unchecked_engine(url), selection, report=lambda step: send(STEP, step))
+        verdict = load_verdict(
+            create_reading_engine(create_unchecked_engine(url)), selection, report=lambda step: send(STEP, step)
+        )
     except SuffrageError as error:
         send(PROBLEM, str(error))
     else:
