@@ -9,6 +9,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import inform, print_rows
+from tracker.cli.progress import show_activity
 
 
 @click.command(cls=Command)
@@ -29,8 +30,12 @@ def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_for
     from tracker.database import create_unchecked_engine
     from tracker.recording.doctor import run_checks
 
-    checks = []
-    for check in run_checks(create_unchecked_engine(database), None if no_mlflow else tracking_uri):
+    checks, waiting = [], run_checks(create_unchecked_engine(database), None if no_mlflow else tracking_uri)
+    while True:
+        with show_activity("checking"):
+            check = next(waiting, None)
+        if check is None:
+            break
         checks.append(check)
         if output_format == "table":
             click.echo(f"{check.verdict:<8} {check.name:<11} {check.result}")

@@ -11,6 +11,7 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.output import inform, print_record
+from tracker.cli.progress import show_activity
 
 if TYPE_CHECKING:
     from tracker.api.gate import GateResult
@@ -83,7 +84,8 @@ def command(
         alpha=alpha,
         min_coverage=min_coverage,
     )
-    result = check_results(options)
+    with show_activity("comparing with the baseline"):
+        result = check_results(options)
     text = format_gate_summary(result)
     if output_format == "json":
         print_record(_as_record(result), output_format)

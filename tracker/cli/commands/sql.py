@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import print_rows, warn
+from tracker.cli.progress import show_activity
 
 
 @click.command(cls=Command)
@@ -36,9 +39,12 @@ def command(
     from tracker.database import connect
     from tracker.queries.sql.read_only import read_only_sql
 
-    with read_only_sql(
-        connect(database, create=False), statement, limit_seconds=limit_seconds, max_rows=max_rows
-    ) as result:
+    with ExitStack() as stack:
+        with show_activity("querying"):
+            query = read_only_sql(
+                connect(database, create=False), statement, limit_seconds=limit_seconds, max_rows=max_rows
+            )
+            result = stack.enter_context(query)
         print_rows(result.rows, output_format, columns=result.columns)
         for warning in result.warnings:
             warn(warning)

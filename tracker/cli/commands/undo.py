@@ -12,6 +12,7 @@ from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import inform, print_rows
+from tracker.cli.progress import show_activity
 
 if TYPE_CHECKING:
     from tracker.recording.undo.imports import ImportRow
@@ -83,7 +84,9 @@ def command(
         return
     with preview(engine) as session:
         chosen = find_import(session, source)
-        _print_result(chosen, undo_import(session, chosen))
+        with show_activity("looking what the import added"):
+            result = undo_import(session, chosen)
+        _print_result(chosen, result)
     if dry_run:
         inform("Dry run: nothing was changed.")
         return
@@ -91,7 +94,7 @@ def command(
         if not sys.stdin.isatty():
             raise click.UsageError("Nothing was changed, since there is no terminal to confirm on. Add --yes to undo.")
         click.confirm("Remove permanently?", abort=True, err=True)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("removing"), transaction(engine, exclusive=True) as session:
         result = undo_import(session, find_import(session, source))
     inform(f"The {chosen.title} is undone.")
     if not no_mlflow:
