@@ -41,7 +41,7 @@ docs-outputs: .venv/all.stamp
 	PYTHONPATH=$(CURDIR) $(BIN)/python tests/docs/regenerate.py
 
 # The site of docs/, in build/site. Every warning is an error, such as a link that leads nowhere; --quiet would hide it.
-docs: .venv/docs.stamp
+docs: .venv/all.stamp
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(CURDIR) $(BIN)/mkdocs build
 	@echo "Open build/site/index.html; for the search, run: $(BIN)/python -m http.server --directory build/site"
 
@@ -61,7 +61,7 @@ drift: .venv/all.stamp
 package: .venv/package.stamp
 	$(BIN)/python tests/package_check.py $(PYTHONS)
 
-soak: .venv/docs.stamp
+soak: .venv/all.stamp
 	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random
 
 clean:
@@ -76,11 +76,7 @@ clean:
 
 # Turning torch and its like into bytecode takes half a minute, and few of their modules are ever imported.
 .venv/all.stamp: .venv/core.stamp
-	$(PIP) --no-compile --editable '.[models,test]'
-	touch $@
-
-.venv/docs.stamp: .venv/all.stamp
-	$(PIP) --editable '.[docs]'
+	$(PIP) --no-compile --editable '.[docs,models,test]'
 	touch $@
 
 .venv/package.stamp: .venv/core.stamp

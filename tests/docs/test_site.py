@@ -165,8 +165,9 @@ def read_anchors(path: Path) -> set[str]:
     return set(re.findall(r'\bid="?([^"\s>]+)', path.read_text()))
 
 
-@pytest.mark.soak
 class TestBuiltSite:
+    """Only one test builds the site in the ordinary run: workers do not share what they have built."""
+
     @staticmethod
     def list_links(pages: dict[str, str]) -> list[tuple[str, str]]:
         """Each page with what it links to or loads, but addresses of other hosts."""
@@ -191,6 +192,7 @@ class TestBuiltSite:
         wrong = ["../nothing.html", "commands.html#nothing"]
         assert all(self.is_broken(site, "reference/commands.html", target) for target in wrong)
 
+    @pytest.mark.soak
     def test_it_requests_nothing_from_other_hosts(self, site: Path, pages: dict[str, str]) -> None:
         loaded = re.compile(
             r'<(?:script|img|iframe|link rel="?(?:stylesheet|preconnect|icon))\b[^>]*(?:src|href)="?https?:'
@@ -200,11 +202,13 @@ class TestBuiltSite:
         assert not re.search(r"(?:url\(|@import)\s*[\"']?https?:", styles)
         assert not any('class="mermaid"' in text for text in pages.values())  # the theme would load a library for it
 
+    @pytest.mark.soak
     def test_the_inventory_has_every_public_function(self, site: Path) -> None:
         inventory = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
         names = {line.split(" ")[0] for line in zlib.decompress(inventory).decode().splitlines()}
         assert public_names() - names == set()
 
+    @pytest.mark.soak
     def test_every_command_has_a_page(self, pages: dict[str, str]) -> None:
         missing = [
             words
