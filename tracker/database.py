@@ -26,7 +26,6 @@ from tracker.suggestions import find_similar, format_guess
 VERSION_TABLE = "suffrage_version"
 BUSY_SECONDS = 60
 UPGRADE_LOCK = 0x5AFF_7A6E
-WRITER_LOCK = 0x5AFF_7A6F
 KEYS_PER_QUERY = 1000
 """Keys in one statement; databases limit the number of its parameters."""
 NOT_ALLOWED = ("42501", "25006")
@@ -122,12 +121,20 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
     try:
         with Session(bound, expire_on_commit=False) as session, session.begin():
             if exclusive and engine.dialect.name == "postgresql":
-                session.execute(sa.select(sa.func.pg_advisory_xact_lock(WRITER_LOCK)))
+                lock_for_writing(session.connection())
             yield session
     except exc.DBAPIError as error:
         if not isinstance(error, exc.OperationalError) and getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
             raise
         raise DatabaseError(explain(error, engine)) from error
+
+
+def lock_for_writing(connection: sa.Connection) -> None:
+    """Wait on PostgreSQL until no other exclusive transaction runs, and keep later ones waiting.
+
+    A lock on a table needs the right to write it, so no reader can hold it; anyone can hold an advisory lock.
+    """
+    connection.exec_driver_sql("LOCK TABLE database IN SHARE ROW EXCLUSIVE MODE")
 
 
 def split_keys(keys: Collection[Key]) -> Iterator[list[Key]]:
@@ -350,7 +357,7 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
             try:
                 with connection.begin():
                     if not sqlite:
-                        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
+                        _lock_for_upgrade(connection, is_new=version is None)
                     yield connection
                     if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()):
                         raise DatabaseError(f"The migration left {len(broken)} rows without a parent; it was undone.")
@@ -364,6 +371,14 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
                 f"{where} holds tables of another program. Choose another file: --database FILE.db"
             ) from error
         raise DatabaseError(explain(error, engine)) from error
+
+
+def _lock_for_upgrade(connection: sa.Connection, *, is_new: bool) -> None:
+    """Wait until no other upgrade runs; in an empty database there is no table yet whose lock readers lack."""
+    if is_new:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
+    else:
+        connection.exec_driver_sql(f"LOCK TABLE {VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE")
 
 
 def _check_not_newer(version: str | None) -> None:

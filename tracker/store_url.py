@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -45,19 +46,29 @@ def database_url(explicit: str | None = None) -> str:
 
 
 def _resolve_url(text: str) -> str:
-    if "://" not in text and (text.endswith(FILE_SUFFIXES) or Path(text).expanduser().exists()):
-        return sa.URL.create("sqlite", database=str(Path(text).expanduser())).render_as_string()
+    _check_characters(text)
+    if "://" not in text and (text.endswith(FILE_SUFFIXES) or os.path.exists(os.path.expanduser(text))):
+        url = sa.URL.create("sqlite", database=os.path.expanduser(text))
+        _check_address(url)
+        return url.render_as_string()
     try:
         url = sa.make_url(text)
+    except ValueError:  # SQLAlchemy converts the port without a check
+        raise DatabaseError(
+            "The port in the database URL is not a number. Use postgresql://USER@HOST:5432/NAME, "
+            "with an @, : or / in a password written as %40, %3A or %2F."
+        ) from None
     except exc.ArgumentError:
         is_name = re.fullmatch(r"[\w./~-]+", text) is not None  # anything else may hold a password
         example = f"sqlite:///{text}.db" if is_name else "sqlite:///FILE.db"
         problem = f"{text!r} is not a database URL." if is_name else "That is not a database URL."
         raise DatabaseError(f"{problem} Use {example} or postgresql://USER@HOST/NAME.") from None
-    if "@" in (url.host or ""):
-        raise DatabaseError("The database URL holds more than one @: write an @ in a password as %40.")
+    if "@" in (url.host or "") or (url.get_backend_name() != "sqlite" and "@" in (url.database or "")):
+        raise DatabaseError("The database URL has an @ or / in its password: write them as %40 and %2F.")
     if url.get_backend_name() in ("postgres", "postgresql"):
-        return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+        url = url.set(drivername="postgresql+psycopg")
+        _check_address(url)
+        return url.render_as_string(hide_password=False)
     if url.get_backend_name() != "sqlite":
         raise DatabaseError(
             f"{url.get_backend_name()} is not supported. Use sqlite:///FILE.db or postgresql://USER@HOST/NAME."
@@ -66,7 +77,45 @@ def _resolve_url(text: str) -> str:
         raise DatabaseError(f"sqlite://{url.host} has two slashes. Use sqlite:///{url.host}{_path_after(url)}")
     if url.database in (None, "", ":memory:"):
         raise DatabaseError("The store must be a file. Use sqlite:///FILE.db.")
-    return url.set(database=os.path.expanduser(str(url.database))).render_as_string(hide_password=False)
+    url = url.set(drivername="sqlite", database=os.path.expanduser(str(url.database)))
+    _check_address(url)
+    return url.render_as_string(hide_password=False)
+
+
+def _check_characters(text: str) -> None:
+    """Reject characters that no address has.
+
+    Raises:
+        DatabaseError: with the code of the first one, and nothing of the text, which may hold a password.
+    """
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Cs"):
+            raise DatabaseError(
+                f"The database URL holds the character U+{ord(character):04X}. Type the URL anew, without it."
+            )
+
+
+def _check_address(url: sa.URL) -> None:
+    """Reject an address that the driver cannot use.
+
+    Raises:
+        DatabaseError: its port, host, options or path are not valid.
+    """
+    if url.port is not None and not 0 < url.port < 65536:
+        raise DatabaseError(f"The port {url.port} in the database URL is not within 1 to 65535.")
+    try:
+        (url.host or "").encode("idna")
+        url.get_dialect()().create_connect_args(url)
+        if url.get_backend_name() == "sqlite":
+            Path(str(url.database)).exists()
+    except OSError as error:
+        raise DatabaseError(f"The path of the store cannot be used: {error.strerror}. Choose another one.") from None
+    except UnicodeError:
+        raise DatabaseError("The host in the database URL is not a valid name. Check its spelling.") from None
+    except (ValueError, exc.ArgumentError):
+        raise DatabaseError(
+            "The options after ? in the database URL are not valid; ports are numbers, one for each host. Correct them."
+        ) from None
 
 
 def _path_after(url: sa.URL) -> str:

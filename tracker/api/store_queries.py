@@ -293,15 +293,16 @@ class StoreQueries:
         with self.session() as session:
             return load_recorded_looks(session, benchmark)
 
-    def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
+    def sql(self, statement: str, *, limit_seconds: float = 30.0, max_bytes: int = 500_000_000) -> pa.Table:
         """Return the rows of one read-only statement; ``.to_pandas()`` gives a data frame.
 
         Args:
             statement: such as ``select * from leaderboard``; docs/reference/schema.md lists tables and views.
             limit_seconds: time limit of the database in seconds.
+            max_bytes: maximum size of all values, 8 bytes for a number.
 
         Raises:
-            SqlError: the statement is invalid, too slow, or not a read.
+            SqlError: the statement is invalid, too slow, not a read, or its result is too large.
 
         Examples:
             >>> import tracker
@@ -314,7 +315,7 @@ class StoreQueries:
         from tracker.errors import SqlError
         from tracker.queries.sql.read_only import read_only_sql
 
-        with read_only_sql(self.engine, statement, limit_seconds=limit_seconds) as result:
+        with read_only_sql(self.engine, statement, limit_seconds=limit_seconds, max_bytes=max_bytes) as result:
             rows = list(result.rows)
         columns = list(zip(*rows, strict=True)) or [()] * len(result.columns)
         try:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from tracker.copying.engines import fill_table, has_key_counter, read_last_key, read_rows, set_last_key
 from tracker.copying.values import Checksum, Row
-from tracker.database import WRITER_LOCK, current_version, ensure_current, explain, find_stray_rows, format_url
+from tracker.database import current_version, ensure_current, explain, find_stray_rows, format_url, lock_for_writing
 from tracker.errors import DatabaseError
 from tracker.schema import metadata
 
@@ -171,7 +171,7 @@ def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
             if engine.dialect.name == "sqlite":
                 connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
             else:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(WRITER_LOCK)))
+                lock_for_writing(connection)
             yield connection
     except exc.IntegrityError as error:
         raise DatabaseError(

@@ -22,10 +22,22 @@ from tracker.cli.progress import show_activity
     show_default=True,
     help="Largest time in seconds that the query may take.",
 )
+@click.option(
+    "--max-megabytes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=500.0,
+    show_default=True,
+    help="Largest size of the result.",
+)
 @database_option
 @format_option
 def command(
-    statement: str, max_rows: int | None, limit_seconds: float, database: str | None, output_format: str
+    statement: str,
+    max_rows: int | None,
+    limit_seconds: float,
+    max_megabytes: float,
+    database: str | None,
+    output_format: str,
 ) -> None:
     """Query the store with read-only SQL.
 
@@ -42,7 +54,11 @@ def command(
     with ExitStack() as stack:
         with show_activity("querying"):
             query = read_only_sql(
-                connect(database, create=False), statement, limit_seconds=limit_seconds, max_rows=max_rows
+                connect(database, create=False),
+                statement,
+                limit_seconds=limit_seconds,
+                max_rows=max_rows,
+                max_bytes=round(max_megabytes * 1e6),
             )
             result = stack.enter_context(query)
         print_rows(result.rows, output_format, columns=result.columns)

@@ -36,12 +36,22 @@ if TYPE_CHECKING:
     import psycopg
 
 ROWS_AT_ONCE = 1000
+BYTES_AT_ONCE = 8 << 20
+"""Size of values after which a block of rows ends."""
+MAX_BYTES = 500_000_000
+"""Default limit on the size of a result."""
+BYTES_OF_NUMBER = 8
+STOP_AGAIN_SECONDS = 0.2
 MAX_VALUE_LENGTH = 50_000_000
 
 READING_PRAGMAS = {"foreign_key_list", "index_info", "index_list", "table_info", "table_list", "table_xinfo"}
 WRITING_FUNCTIONS = {"edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"}
 # A superuser whose rights were dropped could regain them with these, or hide their name.
 LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\"", re.IGNORECASE)
+
+# Tables and views with passwords or their hashes, and functions that read a table named in a text.
+SECRET = re.compile(r"pg_authid|pg_shadow|pg_subscription|pg_user_mapping|pg_largeobject|_to_xml|u&\"", re.IGNORECASE)
+READS_SECRETS = "SELECT has_table_privilege('pg_authid', 'SELECT')"
 
 SUPERUSER_HINT = (
     "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. Connect as a role "
@@ -71,6 +81,7 @@ def read_only_sql(
     *,
     limit_seconds: float = 30.0,
     max_rows: int | None = None,
+    max_bytes: int = MAX_BYTES,
     rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[SqlResult]:
     """Run one read-only statement; its rows are available within the context.
@@ -80,10 +91,12 @@ def read_only_sql(
         statement: one query.
         limit_seconds: time limit of the engine in seconds; the caller's own processing of rows is not counted.
         max_rows: maximum number of rows.
+        max_bytes: maximum size of all values, 8 bytes for a number.
         rows_at_once: rows in memory at once.
 
     Raises:
-        SqlError: the statement is invalid, too slow, or not a read; also raised while rows are read.
+        SqlError: the statement is invalid, too slow, not a read, or its result is too large; also raised while rows
+            are read.
         DatabaseError: the store cannot be reached.
     """
     engine = create_unchecked_engine(store) if isinstance(store, str) else store
@@ -96,30 +109,64 @@ def read_only_sql(
         renamed = [name for name, original in zip(columns, result.columns, strict=True) if name != original]
         warnings = (f"duplicate column names are numbered: {', '.join(renamed)}; use AS to name them",) * bool(renamed)
         warnings = (*result.warnings, *(intervals.warnings if intervals else ()), *warnings)
-        yield SqlResult(columns=columns, rows=islice(result.rows, max_rows), warnings=warnings)
+        yield SqlResult(columns=columns, rows=_limit_bytes(islice(result.rows, max_rows), max_bytes), warnings=warnings)
+
+
+def _limit_bytes(rows: Iterator[tuple[Any, ...]], max_bytes: int) -> Iterator[tuple[Any, ...]]:
+    """Yield rows up to a total size.
+
+    Raises:
+        SqlError: the rows are larger.
+    """
+    size = 0
+    for row in rows:
+        size += measure_row(row)
+        if size > max_bytes:
+            raise SqlError(
+                f"The result is larger than {max_bytes / 1e6:g} MB. Select fewer rows or columns, or raise the limit."
+            )
+        yield row
+
+
+def measure_row(row: tuple[Any, ...]) -> int:
+    """Return the size of a row in bytes: characters of texts, bytes, and 8 for any other value."""
+    return sum(len(v) if isinstance(v, str | bytes | memoryview) else BYTES_OF_NUMBER for v in row)
 
 
 class _Clock:
-    """Limits the engine's time, counted only between entering and leaving."""
+    """Limits the engine's time, counted only between entering and leaving.
+
+    At the end of the time another thread stops the engine, again and again until it does: a first attempt may come
+    just before the engine begins.
+    """
 
     def __init__(
         self, seconds: float, on_end: Callable[[], object] | None = None, rows_at_once: int = ROWS_AT_ONCE
     ) -> None:
         self.limit, self.left, self.on_end, self.rows_at_once = seconds, seconds, on_end, rows_at_once
         self._deadline = 0.0
-        self._timer: threading.Timer | None = None
+        self._left = threading.Event()
+        self._watcher: threading.Thread | None = None
 
     def __enter__(self) -> None:
         self._deadline = time.monotonic() + self.left
         if self.on_end is not None:
-            self._timer = threading.Timer(max(self.left, 0), self.on_end)
-            self._timer.daemon = True
-            self._timer.start()
+            self._left.clear()
+            self._watcher = threading.Thread(target=self._watch, args=(self.on_end,), daemon=True)
+            self._watcher.start()
 
     def __exit__(self, *_: object) -> None:
         self.left = self._deadline - time.monotonic()
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._watcher is not None:
+            self._left.set()
+            self._watcher.join()  # what it stops must be this statement, not the next one
+            self._watcher = None
+
+    def _watch(self, stop: Callable[[], object]) -> None:
+        wait = max(self.left, 0)
+        while not self._left.wait(wait):
+            stop()
+            wait = STOP_AGAIN_SECONDS
 
     @property
     def is_over(self) -> bool:
@@ -194,7 +241,7 @@ def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> None:
     raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_LENGTH)
     raw.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
     raw.set_authorizer(_authorize)
-    raw.set_progress_handler(lambda: clock.is_over, 10_000)
+    clock.on_end = raw.interrupt
 
 
 def _authorize(action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
@@ -213,12 +260,23 @@ def _sqlite_rows(
     while True:
         try:
             with clock:
-                rows = cursor.fetchmany(clock.rows_at_once)
+                rows = _take_block(cursor, clock.rows_at_once)
         except sqlite3.Error as error:
             raise explain(error) from error
         if not rows:
             return
         yield from rows
+
+
+def _take_block(rows: Iterator[tuple[Any, ...]], n: int) -> list[tuple[Any, ...]]:
+    """Return the next ``n`` rows, or fewer if they are large."""
+    block, size = [], 0
+    for row in islice(rows, n):
+        block.append(row)
+        size += measure_row(row)
+        if size > BYTES_AT_ONCE:
+            break
+    return block
 
 
 def _sqlite_error(
@@ -283,14 +341,16 @@ def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Cloc
         "FROM pg_roles WHERE rolname = session_user"
     ).fetchone()
     is_superuser, can_step_down = row or (True, False)
-    if not is_superuser:
-        return ()
-    if not can_step_down:
+    if is_superuser and not can_step_down:
         raise SqlError("No statement is safe as a superuser on this server. Connect as a role with read rights only.")
-    if match := LIFTING.search(statement):
-        raise SqlError(f"{match.group()} is not allowed for superusers. Connect as a role with read rights only.")
-    raw.execute("SET LOCAL ROLE pg_read_all_data")
-    return (SUPERUSER_HINT,)
+    if is_superuser:
+        raw.execute("SET LOCAL ROLE pg_read_all_data")
+    reads_secrets = raw.execute(READS_SECRETS).fetchone() == (True,)
+    patterns = [LIFTING] * is_superuser + [SECRET] * reads_secrets
+    if match := next(filter(None, (pattern.search(statement) for pattern in patterns)), None):
+        role = "superusers" if is_superuser else "a role that may read passwords"
+        raise SqlError(f"{match.group()} is not allowed for {role}. Connect as a role with read rights only.")
+    return (SUPERUSER_HINT,) if is_superuser else ()
 
 
 def _postgresql_rows(
@@ -298,14 +358,17 @@ def _postgresql_rows(
 ) -> Iterator[tuple[Any, ...]]:
     import psycopg
 
+    n = 1
     while True:
         try:
             with clock:
-                rows = raw.execute(f"FETCH {clock.rows_at_once} FROM reading").fetchall()
+                rows = raw.execute(f"FETCH {n} FROM reading").fetchall()
         except psycopg.Error as error:
             raise _postgresql_error(error, clock, statement, engine) from error
         if not rows:
             return
+        # Few rows at first, and never more than fit if all are as large as the largest.
+        n = max(1, min(4 * n, BYTES_AT_ONCE // max(1, *map(measure_row, rows)), clock.rows_at_once))
         yield from rows
 
 

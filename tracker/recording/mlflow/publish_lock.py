@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,6 @@ from tracker.errors import PublishingError
 from tracker.recording.mlflow.tracking_store import MlflowStore
 
 PATIENCE_SECONDS = 300
-PUBLISHER_LOCK = zlib.crc32(b"suffrage.publisher")
 
 
 @contextmanager
@@ -36,17 +34,14 @@ def lock_publishing(engine: sa.Engine) -> Iterator[None]:
         except Timeout as error:
             raise busy from error
         return
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql(f"SET lock_timeout = '{PATIENCE_SECONDS}s'")
-        try:
-            connection.execute(sa.select(sa.func.pg_advisory_lock(PUBLISHER_LOCK)))
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE_SECONDS}s'")
+        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+        try:  # a lock that needs the right to write, and that ingesting does not wait for
+            connection.exec_driver_sql("SELECT id FROM database FOR UPDATE")
         except exc.OperationalError as error:
             raise busy from error
-        try:
-            yield
-        finally:
-            connection.execute(sa.select(sa.func.pg_advisory_unlock(PUBLISHER_LOCK)))
-            connection.exec_driver_sql("RESET lock_timeout")
+        yield
 
 
 @contextmanager

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from filled_stores import add_scores
+from sqlalchemy.exc import OperationalError
 
+from tracker.database import connect, lock_for_writing, transaction, upgrade
 from tracker.errors import DatabaseError, SqlError
 from tracker.queries.sql.read_only import read_only_sql
+from tracker.recording.mlflow.publish_lock import lock_publishing
+from tracker.schema import Model
 
 COUNTING = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
 FOREVER = COUNTING + "SELECT count(*) FROM n"
@@ -129,3 +134,70 @@ class TestTimeLimit:
             next(result.rows)
             time.sleep(0.7)
             assert len(list(result.rows)) == 1599
+
+    @pytest.mark.parametrize("rows", ["SELECT i, length(randomblob(20000000 + i)) FROM n", "SELECT count(*) FROM n"])
+    def test_a_limit_of_sqlite_holds_within_expensive_steps(self, sqlite_url: str, rows: str) -> None:
+        """The statement of the audit: each step creates 20 MB; without an interrupt this never ends."""
+        connect(sqlite_url).dispose()
+        late = COUNTING + rows.replace("FROM n", "FROM n WHERE randomblob(20000000 + i) IS NOT NULL")
+        with pytest.raises(SqlError, match=r"stopped after 0\.5 s"):
+            request(sqlite_url, late, limit_seconds=0.5)
+
+
+class TestSizeLimit:
+    def test_a_result_beyond_the_limit_is_an_error(self, store: sa.Engine) -> None:
+        wide = COUNTING + "SELECT '" + "x" * 1000 + "' FROM n"
+        with pytest.raises(SqlError, match="larger than 1 MB"):
+            request(store, wide, max_bytes=1_000_000)
+
+    def test_a_result_within_it_is_complete(self, store: sa.Engine) -> None:
+        rows = request(store, COUNTING + "SELECT i, 'abc' FROM n LIMIT 2500", max_bytes=2500 * 11)
+        assert rows == [(i, "abc") for i in range(1, 2501)]
+
+    def test_large_rows_are_not_collected_in_blocks(self, store: sa.Engine) -> None:
+        large = (
+            "randomblob(4000000 + i)" if store.dialect.name == "sqlite" else "convert_to(repeat('x', 4000000), 'UTF8')"
+        )
+        with pytest.raises(SqlError, match="larger than 20 MB"):
+            request(store, COUNTING + f"SELECT {large} FROM n", max_bytes=20_000_000)
+
+
+class TestLocks:
+    STATEMENTS = ("SELECT pg_advisory_lock(1526692463)", "SELECT pg_advisory_lock(1526692462)")
+
+    def test_no_lock_that_a_reader_can_hold_stops_a_writer(self, postgres_url: str) -> None:
+        writer = connect(postgres_url)
+        with ExitStack() as readers:
+            for statement in self.STATEMENTS:
+                list(readers.enter_context(read_only_sql(postgres_url, statement)).rows)
+            with transaction(writer, exclusive=True) as session:
+                session.execute(sa.text("SET LOCAL lock_timeout = '5s'"))
+                session.execute(sa.insert(Model).values(name="written meanwhile"))
+            upgrade(writer)
+            with lock_publishing(writer):
+                pass
+        writer.dispose()
+
+    def test_exclusive_writers_wait_for_each_other(self, postgres_url: str) -> None:
+        writer = connect(postgres_url)
+        with transaction(writer, exclusive=True), writer.connect() as waiting:
+            waiting.execute(sa.text("SET LOCAL lock_timeout = '100ms'"))
+            with pytest.raises(OperationalError, match="lock timeout"):
+                lock_for_writing(waiting)
+        writer.dispose()
+
+
+class TestPasswords:
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "SELECT rolpassword FROM pg_authid",
+            "SELECT passwd FROM pg_shadow",
+            'SELECT rolpassword FROM U&"pg\\005fauthid"',
+            "SELECT table_to_xml(CAST('pg_auth' || 'id' AS regclass), true, true, '')",
+            "SELECT umoptions FROM pg_user_mapping",
+        ],
+    )
+    def test_hashes_of_passwords_are_out_of_reach(self, postgres_url: str, statement: str) -> None:
+        with pytest.raises(SqlError, match="not allowed"):
+            request(postgres_url, statement)
