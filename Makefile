@@ -7,7 +7,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constra
 # Where Python is told to keep no bytecode, every command and every worker would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test pytest quick lint tables docs docs-outputs package bench drift soak clean
+.PHONY: demo test pytest quick lint tables docs docs-outputs package bench drift audit soak clean
 
 demo: .venv/core.stamp
 	$(BIN)/suffrage demo
@@ -61,6 +61,10 @@ drift: .venv/all.stamp
 package: .venv/package.stamp
 	$(BIN)/python tests/package_check.py $(PYTHONS)
 
+# Compares the installed packages with the known vulnerabilities, where an index of them can be reached.
+audit: .venv/audit.stamp
+	$(BIN)/python tests/audit.py
+
 soak: .venv/all.stamp
 	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random
 
@@ -81,6 +85,10 @@ clean:
 
 .venv/package.stamp: .venv/core.stamp
 	$(PIP) build
+	touch $@
+
+.venv/audit.stamp: .venv/all.stamp
+	$(PIP) pip-audit
 	touch $@
 
 # What ours is measured beside. It names dependencies that what is measured never imports, a tracking service among

@@ -15,13 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tracker.private_files.permissions import create_private_file
+
 _lock = threading.RLock()
 _open: dict[Path, set[int]] = {}
 _kept: dict[Path, Callable[[], None]] = {}
 
 
 class TrackedConnection(sqlite3.Connection):
-    """A connection that is counted while it is open.
+    """A connection that is counted while it is open. A file that it creates is readable by its owner alone.
 
     Args:
         database: path or URI, as for `sqlite3.Connection`.
@@ -29,6 +31,7 @@ class TrackedConnection(sqlite3.Connection):
     """
 
     def __init__(self, database: str, *arguments: Any, path: Path, **options: Any) -> None:
+        create_private_file(path)
         super().__init__(database, *arguments, **options)
         with _lock:
             _open.setdefault(path, set()).add(id(self))

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from doc_programs import ROOT
 
-sys.path += [str(ROOT / "tests/tracker" / name) for name in ("evaluating/servers", "ingest/published")]
+sys.path += [str(ROOT / "tests/tracker" / name) for name in ("", "ingest/published")]
 
 from protocol_server import ProtocolServer
 from published_files import flat_question, stem_and_options

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tracker.errors import SelectionError
+from tracker.private_files.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,8 +37,8 @@ def written_frame(frame: Any, name: str) -> Iterator[Path]:
 
     if Path(name).name != name or name in ("", ".."):
         raise SelectionError(f"name is {name!r}; use the name of a file, without folders.")
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.parquet"
+    with temporary_folder() as folder:
+        path = folder / f"{name}.parquet"
         try:
             pq.write_table(_as_arrow(frame), path)
         except (pa.ArrowException, TypeError, ValueError) as error:

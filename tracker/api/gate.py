@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -19,6 +18,7 @@ from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.parsing.detection import find_files
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.store_changes import StoredRun
+from tracker.private_files.temporary import temporary_folder
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.resolution import find_benchmark, find_metric
 from tracker.queries.run_choice import choose_runs, measure_coverage
@@ -118,7 +118,7 @@ def check_results(options: GateOptions) -> GateResult:
 
 @contextmanager
 def _temporary_store() -> Iterator[sa.Engine]:
-    with TemporaryDirectory(prefix="suffrage-gate-") as folder:
+    with temporary_folder() as folder:
         engine = connect(f"sqlite:///{folder}/store.db")
         try:
             yield engine

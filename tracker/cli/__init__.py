@@ -21,7 +21,9 @@ from typing import IO, Any
 import click
 
 from tracker.cli.help_text import Group
+from tracker.cli.values.command_line_secrets import print_traceback, read_arguments, redact_urls
 from tracker.errors import SuffrageError
+from tracker.private_files.temporary import remove_temporary_folders
 from tracker.version import __version__
 
 COMMANDS = Path(__file__).parent / "commands"
@@ -154,11 +156,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     gc.set_threshold(GC_THRESHOLD)
     atexit.register(gc.freeze)  # else Python frees every object of every library one by one, only to exit
-    sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
+    remove_temporary_folders()
+    sys.exit(_run(read_arguments() if arguments is None else list(arguments)))
 
 
 def _run(arguments: list[str]) -> int:
-    """Run a command; an error that a user can fix is printed, any other is raised."""
+    """Run a command; print its error, or the traceback of a fault of the program."""
     try:
         result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -176,8 +179,13 @@ def _run(arguments: list[str]) -> int:
         return _fail(describe_error(error, arguments))
     except (click.Abort, KeyboardInterrupt):  # at a question, or before the command began
         return _stop(Interrupted("Stopped."))
+    except MemoryError:
+        return _fail("there is not enough memory. Nothing of this step was stored.")
     except OSError as error:
         return _explain_output_error(error)
+    except Exception as error:  # noqa: BLE001 - a fault of the program, whose message may hold the URL of the store
+        print_traceback(error)
+        return 1
     return result if isinstance(result, int) else 0
 
 
@@ -187,13 +195,14 @@ def _stop(error: click.ClickException) -> int:
 
 
 def _fail(message: str, code: int = 1) -> int:
-    click.echo(f"Error: {message}", err=True)
+    click.echo(f"Error: {redact_urls(message)}", err=True)
     return code
 
 
 def _explain_output_error(error: OSError) -> int:
-    """Exit code of an error of stdout; any other error is raised again."""
+    """Print the error of a file; return the exit code."""
     if error.filename is not None or error.errno not in NO_ROOM:
-        raise error
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        return _fail(f"{place}{error.strerror or error}.")
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer would fail again at exit
     return _fail(f"the output could not be written: {error.strerror}. Send it somewhere else.")

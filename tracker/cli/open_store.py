@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ def open_store(database: str | None, *, dry_run: bool) -> Iterator[Engine]:
         DatabaseError: the store cannot be used.
     """
     from tracker.database import check_not_foreign, connect, create_unchecked_engine, current_version, ensure_current
+    from tracker.private_files.temporary import temporary_folder
 
     engine = create_unchecked_engine(database)
     if current_version(engine) is not None:
@@ -35,7 +35,7 @@ def open_store(database: str | None, *, dry_run: bool) -> Iterator[Engine]:
     if not dry_run:
         yield engine
         return
-    with TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         engine = connect(f"sqlite:///{folder}/store.db")
         try:
             yield engine

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from tracker.errors import OutputError, SuffrageError
+from tracker.private_files.temporary import unfinished_output
 
 ADVICE = "Use another name for --output."
 
@@ -46,25 +45,35 @@ def check_output_path(path: Path, *, force: bool, is_folder: bool = False) -> No
         raise OutputError(f"There is no folder {path.parent}. Create it: mkdir -p {shlex.quote(str(path.parent))}")
 
 
-def write_file(path: Path, content: bytes, *, force: bool) -> None:
+def write_file(path: Path, content: bytes, *, force: bool, is_private: bool = False) -> None:
     """Write a file.
+
+    Args:
+        path: of the file.
+        content: of the file.
+        force: whether a file that exists may be replaced.
+        is_private: whether only its owner can read it; else the umask decides.
 
     Raises:
         OutputError: the file exists and may not be replaced, or it cannot be written.
     """
-    with open_atomically(path, force=force) as file:
+    with open_atomically(path, force=force, is_private=is_private) as file:
         file.write(content)
 
 
 @contextmanager
-def open_atomically(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+def open_atomically(path: Path, *, force: bool, is_private: bool = False) -> Iterator[BinaryIO]:
     """Yield a temporary file that is moved to its place at the end.
+
+    Args:
+        path, force, is_private: as for `write_file`.
 
     Raises:
         OutputError: the file exists and may not be replaced, or it cannot be written.
     """
     check_output_path(path, force=force)
-    with _moved_at_end(path) as unfinished, unfinished.open("wb") as file:
+    mode = 0o600 if is_private else None
+    with _moved_at_end(path, is_folder=False, mode=mode) as unfinished, unfinished.open("wb") as file:
         yield file
 
 
@@ -76,27 +85,22 @@ def write_folder(path: Path, *, force: bool) -> Iterator[Path]:
         OutputError: a file exists and may not be replaced, or the folder cannot be written.
     """
     check_output_path(path, force=force, is_folder=True)
-    with _moved_at_end(path) as unfinished:
-        unfinished.mkdir()
+    with _moved_at_end(path, is_folder=True) as unfinished:
         yield unfinished
 
 
 @contextmanager
-def _moved_at_end(path: Path) -> Iterator[Path]:
+def _moved_at_end(path: Path, *, is_folder: bool, mode: int | None = None) -> Iterator[Path]:
     """Yield the path of a temporary file or folder beside the output, which is moved to its place or removed."""
     place = path.resolve()
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        yield unfinished
-        _move(unfinished, place)
+        with unfinished_output(place, is_folder=is_folder, mode=mode) as unfinished:
+            yield unfinished
+            _move(unfinished, place)
     except OSError as error:
         if isinstance(error, SuffrageError):
             raise
         raise OutputError(f"{path} cannot be written: {error.strerror}. {ADVICE}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
 
 
 def _move(unfinished: Path, place: Path) -> None:

@@ -8,11 +8,11 @@ import shlex
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import IngestResult
+from tracker.private_files.temporary import temporary_folder
 
 BENCHMARK_VARIABLE = "SUFFRAGE_BENCHMARK"
 """Environment variable that names the benchmark of the results; without it the files name their benchmark."""
@@ -68,8 +68,8 @@ def store_location(location: str, download: Callable[[str, str], object]) -> lis
         return store_files([Path(location)])
     if url.scheme == "file":
         return store_files([Path(unquote(url.path))])
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / location.rpartition("/")[2]
+    with temporary_folder() as folder:
+        path = folder / location.rpartition("/")[2]
         try:
             download(location, str(path))
         except Exception as error:  # noqa: BLE001 - each kind of storage has its errors

@@ -8,7 +8,7 @@ import click
 
 from tracker.cli.help_text import Command
 from tracker.cli.options import format_option
-from tracker.cli.output import inform, print_rows
+from tracker.cli.output import inform, print_rows, warn
 from tracker.cli.values.setting_option import setting_options
 
 
@@ -27,8 +27,8 @@ def command(output_format: str, **values: Any) -> None:
         suffrage config --seed 1 --format json
     """
     from tracker.settings.known_settings import SETTINGS
-    from tracker.settings.resolution import parse_value, redact, resolve_setting
-    from tracker.settings.settings_file import FILE_NAME, find_settings_file
+    from tracker.settings.resolution import has_secret, parse_value, redact, resolve_setting
+    from tracker.settings.settings_file import FILE_NAME, find_settings_file, read_settings_file
 
     path = find_settings_file()
     rows = []
@@ -43,5 +43,11 @@ def command(output_format: str, **values: Any) -> None:
             value, origin = setting.default, "default"
         rows.append({"setting": setting.name, "value": redact(value) if isinstance(value, str) else value,
                      "origin": origin})  # fmt: skip
+    if (
+        path
+        and path.stat().st_mode & 0o077
+        and any(has_secret(str(v)) for v in read_settings_file(path).values.values())
+    ):
+        warn(f"{path} has a password, and other users of this machine can read it. Run: chmod 600 {path}")
     inform(f"Settings file: {path}" if path else f"No file {FILE_NAME} here or above. Write one: suffrage init")
     print_rows(rows, output_format)

@@ -40,8 +40,8 @@ def command(force: bool, **values: Any) -> None:
         database_url(str(chosen["database"]))
     path = Path(FILE_NAME)
     check_output_path(path, force=force)
-    write_file(path, format_settings_file(chosen).encode(), force=force)
-    if any(isinstance(value, str) and has_secret(value) for value in chosen.values()):
-        path.chmod(0o600)
+    has_password = any(isinstance(value, str) and has_secret(value) for value in chosen.values())
+    write_file(path, format_settings_file(chosen).encode(), force=force, is_private=has_password)
+    if has_password:
         warn(f"{path} has a password, so only you can read it. Do not commit it; better: set SUFFRAGE_DATABASE_URL.")
     inform(f"Wrote {path}. Check it: suffrage config")

@@ -54,8 +54,9 @@ def command(tracking_uri: str, port: int) -> None:
     _print_addresses(f"http://{HOST}:{port}", charts)
     sys.stdout.flush()
     server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
-    where = ["--backend-store-uri", store.uri, "--default-artifact-root", f"{store.artifacts}"]
-    os.execve(sys.executable, [sys.executable, *server, *where], SETTINGS | dict(os.environ))
+    # All users of the machine can read command lines; only this one can read the environment.
+    where = {"MLFLOW_BACKEND_STORE_URI": store.uri, "MLFLOW_DEFAULT_ARTIFACT_ROOT": f"{store.artifacts}"}
+    os.execve(sys.executable, [sys.executable, *server], SETTINGS | dict(os.environ) | where)
 
 
 def _print_addresses(interface: str, charts: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from tracker.errors import PublishingError
+from tracker.private_files.permissions import create_private_file
 from tracker.recording.mlflow.file_commits import fast_commits
 from tracker.recording.mlflow.mlflow_logging import quiet_environment, quiet_loggers
 from tracker.recording.mlflow.publish_lock import lock_mlflow_file
@@ -39,6 +40,8 @@ def _connect(store: MlflowStore) -> Any:
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
+    if store.file is not None:
+        create_private_file(store.file)
     try:
         if not store.is_server:  # MLflow would retry for minutes
             with sa.create_engine(store.uri, poolclass=sa.NullPool).connect() as connection:

@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 from sqlalchemy import exc
 
 from tracker.errors import PublishingError
+from tracker.private_files.permissions import permissions_beside
 from tracker.recording.mlflow.tracking_store import MlflowStore
 
 PATIENCE_SECONDS = 300
@@ -28,8 +29,10 @@ def lock_publishing(engine: sa.Engine) -> Iterator[None]:
         "`suffrage publish` when it has finished."
     )
     if engine.dialect.name == "sqlite":
+        path = Path(engine.url.database or "").absolute()
+        mode = permissions_beside(path)
         try:
-            with FileLock(f"{Path(engine.url.database or '').absolute()}.publishing.lock", timeout=PATIENCE_SECONDS):
+            with FileLock(f"{path}.publishing.lock", timeout=PATIENCE_SECONDS, mode=mode):
                 yield
         except Timeout as error:
             raise busy from error
@@ -54,5 +57,5 @@ def lock_mlflow_file(store: MlflowStore) -> Iterator[None]:
     if store.file is None:
         yield
         return
-    with FileLock(f"{store.file}.lock", timeout=PATIENCE_SECONDS):
+    with FileLock(f"{store.file}.lock", timeout=PATIENCE_SECONDS, mode=permissions_beside(store.file)):
         yield

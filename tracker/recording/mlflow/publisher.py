@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from tracker.database import known_versions
+from tracker.private_files.temporary import temporary_folder
 from tracker.recording.mlflow import chart_view
 from tracker.recording.mlflow.links import add_links, format_links, page_address
 from tracker.recording.mlflow.run_spec import (
@@ -104,12 +103,14 @@ class MlflowPublisher:
         for start in range(PER_BATCH, len(parameters), PER_BATCH):
             self.client.log_batch(run_id, params=parameters[start : start + PER_BATCH])
         if spec.files:
-            with tempfile.TemporaryDirectory(prefix="suffrage-") as folder:
+            if self.store.artifacts is not None:
+                self.store.artifacts.mkdir(mode=0o700, exist_ok=True)
+            with temporary_folder() as folder:
                 for name, content in spec.files.items():
-                    path = Path(folder, name)
+                    path = folder / name
                     path.parent.mkdir(exist_ok=True)
                     path.write_bytes(content)
-                self.client.log_artifacts(run_id, folder)
+                self.client.log_artifacts(run_id, str(folder))
         self.client.set_terminated(run_id, "FINISHED", ended)
         return run_id
 

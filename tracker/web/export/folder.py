@@ -8,10 +8,10 @@ from __future__ import annotations
 import ctypes
 import glob
 import os
+import secrets
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -72,8 +72,8 @@ def replace_folder(path: Path) -> Iterator[Path]:
     prefix = f".{place.name}.export-"
     try:
         _clear_after_kills(place, prefix)
-        unfinished = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=place.parent))
-        unfinished.chmod(0o755)
+        unfinished = place.with_name(f"{prefix}{os.getpid()}-{secrets.token_hex(8)}")
+        unfinished.mkdir()
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}. {ADVICE}") from error
     try:

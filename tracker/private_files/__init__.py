@@ -1,0 +1,1 @@
+"""Files that only their owner can read."""
