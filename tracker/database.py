@@ -8,8 +8,8 @@ import shlex
 import sqlite3
 import time
 import weakref
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's error codes for a missing privilege, and for writing in a read-only transaction."""
 
 Key = TypeVar("Key")
+T = TypeVar("T")
 
 
 def connect(url: str | None = None, *, create: bool = True) -> sa.Engine:
@@ -79,16 +80,33 @@ def _create_engine(url: str | None) -> sa.Engine:
         return sa.create_engine(address)
     path = Path(str(address.database))
     if path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        uri = make_read_only_uri(path.resolve())
-        kept: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
-        kept |= {"path": path.resolve(), "timeout": BUSY_SECONDS}
-        engine = sa.create_engine(address, creator=lambda: TrackedConnection(uri, **kept))
-    else:
-        factory = partial(TrackedConnection, path=path.resolve())
-        engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS, "factory": factory})
-        event.listen(engine, "connect", _prepare_sqlite)
+        return create_file_reader(path)
+    factory = partial(TrackedConnection, path=path.resolve())
+    engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS, "factory": factory})
+    event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def create_file_reader(path: Path) -> sa.Engine:
+    """Return an engine that reads a SQLite file, and changes neither its rows nor its journal mode."""
+    # The last connection of a file in WAL mode removes the log beside it, which a connection for reading cannot.
+    mode = "rw" if _has_log_mode(path) and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
+    uri = make_read_only_uri(path.resolve()).replace("mode=ro", f"mode={mode}")
+    kept: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
+    kept |= {"path": path.resolve(), "timeout": BUSY_SECONDS}
+    address = sa.URL.create("sqlite", database=str(path))
+    engine = sa.create_engine(address, creator=lambda: TrackedConnection(uri, **kept))
+    event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA trusted_schema=OFF"))
+    event.listen(engine, "connect", _forbid_writing)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _has_log_mode(path: Path) -> bool:
+    """Return whether the header of a SQLite file names WAL mode."""
+    with path.open("rb") as file:
+        return file.read(20)[18:] == b"\2\2"
 
 
 def make_read_only_uri(path: Path) -> str:
@@ -283,6 +301,23 @@ def upgrade(engine: sa.Engine, revision: str = "head") -> None:
 def downgrade(engine: sa.Engine, revision: str) -> None:
     """Downgrade the schema to an earlier version, or to ``base``, which removes everything."""
     _migrate(engine, "downgrade", revision)
+
+
+class _RollBackError(Exception):
+    """Rolls back a downgrade that is only previewed."""
+
+
+def preview_downgrade(engine: sa.Engine, revision: str, measure: Callable[[sa.Connection], T]) -> tuple[T, T]:
+    """Return what ``measure`` returns before and after a downgrade, which is rolled back."""
+    from alembic import command
+
+    results: list[T] = []
+    with suppress(_RollBackError), migrating(engine) as connection:
+        results.append(measure(connection))
+        command.downgrade(_alembic_config(connection), revision)
+        results.append(measure(connection))
+        raise _RollBackError
+    return results[0], results[1]
 
 
 def schema_differences(engine: sa.Engine) -> list[str]:

@@ -40,10 +40,10 @@ _RESTORE_CONSTRAINTS = (
 )
 
 
-def read_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Sequence[Row]]:
-    """Yield all rows of a table in batches, as Python values, in the order of its key."""
+def read_rows(connection: sa.Connection, table: sa.Table, terms: str = "1 = 1") -> Iterator[Sequence[Row]]:
+    """Yield the rows of a table that meet the terms, in batches, as Python values, in the order of its key."""
     names, keys = _names(table), ", ".join(f'"{column.name}"' for column in table.primary_key)
-    statement = f'SELECT {names} FROM "{table.name}" ORDER BY {keys}'
+    statement = f'SELECT {names} FROM "{table.name}" WHERE {terms} ORDER BY {keys}'
     engine = connection.dialect.name
     convert = value_readers(table, engine)
     raw: Any = connection.connection

@@ -18,6 +18,7 @@ from tracker.copying.values import Checksum, Row
 from tracker.database import current_version, ensure_current, explain, find_stray_rows, format_url, lock_for_writing
 from tracker.errors import DatabaseError
 from tracker.schema import metadata
+from tracker.schema.search_index import TABLE as SEARCH_INDEX
 
 Progress = Callable[[int, int], None]
 
@@ -56,18 +57,24 @@ class CopyResult:
 
 
 def copy_store(
-    source: sa.Engine, target: sa.Engine, *, new_identity: bool = False, progress: Progress | None = None
+    source: sa.Engine,
+    target: sa.Engine,
+    *,
+    new_identity: bool = False,
+    replace: bool = False,
+    progress: Progress | None = None,
 ) -> CopyResult:
     """Copy everything with unchanged keys, in one transaction of the target.
 
     Afterwards every table is read again from both stores and compared by row count and content. If they differ, the
-    target stays empty.
+    target stays as it was.
 
     Args:
         source: a store of this program's version; concurrent writes are allowed, the copy is a snapshot.
         target: an empty or missing store.
         new_identity: give the copy a new identity and clear its record of publications, for use beside the original.
             Otherwise it is the same store in another place, and keeps its MLflow runs.
+        replace: remove everything that the target holds first, in the same transaction.
         progress: called with the number of finished rows, and of all rows; each counts twice, since it is read back.
 
     Raises:
@@ -79,8 +86,11 @@ def copy_store(
     ensure_current(source)
     ensure_current(target)
     tables = [table for table in metadata.sorted_tables if not (new_identity and table.name == "publication")]
-    with _reading(source) as origin, _writing(target) as copy:
-        _check_empty(copy, target)
+    with reading(source) as origin, writing(target) as copy:
+        if replace:
+            _clear(copy)
+        else:
+            check_empty(copy, target, "Copy into a new store.")
         n_rows = sum(origin.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in tables)
         counter = _RowCounter(2 * n_rows, progress)
         copy.execute(sa.delete(metadata.tables["database"]))
@@ -90,7 +100,7 @@ def copy_store(
             rows = read_rows(origin, table)
             if new_identity and table.name == "database":
                 rows = _replace_identity(rows)
-            with _naming_table(table, target):
+            with naming_table(table, target):
                 fill_table(copy, table, counter.count(rows, written[table.name]))
             if has_key_counter(table):
                 set_last_key(copy, table, read_last_key(origin, table))
@@ -137,12 +147,24 @@ def _verify_table(copy: sa.Connection, table: sa.Table, written: Checksum, count
     return CopiedTable(name=table.name, n_rows=read_back.n_rows, checksum=read_back.value)
 
 
-def _check_empty(copy: sa.Connection, target: sa.Engine) -> None:
+def _clear(copy: sa.Connection) -> None:
+    """Remove all rows; tables that refer to others first."""
+    if copy.dialect.name == "postgresql":
+        copy.exec_driver_sql(f"TRUNCATE {', '.join(metadata.tables)}, {SEARCH_INDEX} CASCADE")
+        return
+    for table in reversed(metadata.sorted_tables):
+        copy.execute(sa.delete(table))
+
+
+def check_empty(copy: sa.Connection, target: sa.Engine, advice: str) -> None:
+    """Check that a store has no rows.
+
+    Raises:
+        DatabaseError: it has; with the advice.
+    """
     for table in metadata.sorted_tables:
         if table.name != "database" and copy.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
-            raise DatabaseError(
-                f"{format_url(target.url)} is not empty: there are rows in {table.name}. Copy into a new store."
-            )
+            raise DatabaseError(f"{format_url(target.url)} is not empty: there are rows in {table.name}. {advice}")
 
 
 def _replace_identity(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
@@ -151,7 +173,7 @@ def _replace_identity(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row
 
 
 @contextmanager
-def _reading(engine: sa.Engine) -> Iterator[sa.Connection]:
+def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction that sees a snapshot of the store, whatever others write meanwhile."""
     options = (
         {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -164,7 +186,7 @@ def _reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open an exclusive transaction; its references are checked at its end."""
     try:
         with engine.execution_options(begin="IMMEDIATE").connect() as connection, connection.begin():
@@ -183,7 +205,7 @@ def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def _naming_table(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
+def naming_table(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
     """Name the table in an error of the driver."""
     kinds: tuple[type[Exception], ...] = (sqlite3.Error,)
     if engine.dialect.name == "postgresql":

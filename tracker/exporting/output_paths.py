@@ -40,7 +40,7 @@ def check_output_path(path: Path, *, force: bool, is_folder: bool = False) -> No
             kind, example = ("not a regular file", "FILE") if children is None else ("a folder", path / "FILE")
             raise OutputError(f"{path} is {kind}. Name a file: --output {example}")
         if exists and not force:
-            raise OutputError(f"{path} exists already. Choose another --output, or replace it with --force.")
+            raise OutputError(f"{path} exists already. Choose another name, or replace it with --force.")
     if not has_parent:
         raise OutputError(f"There is no folder {path.parent}. Create it: mkdir -p {shlex.quote(str(path.parent))}")
 
@@ -71,10 +71,23 @@ def open_atomically(path: Path, *, force: bool, is_private: bool = False) -> Ite
     Raises:
         OutputError: the file exists and may not be replaced, or it cannot be written.
     """
-    check_output_path(path, force=force)
-    mode = 0o600 if is_private else None
-    with _moved_at_end(path, is_folder=False, mode=mode) as unfinished, unfinished.open("wb") as file:
+    with unfinished_file(path, force=force, is_private=is_private) as unfinished, unfinished.open("wb") as file:
         yield file
+
+
+@contextmanager
+def unfinished_file(path: Path, *, force: bool, is_private: bool = False) -> Iterator[Path]:
+    """Yield the path of an empty temporary file that is moved to its place at the end.
+
+    Args:
+        path, force, is_private: as for `write_file`.
+
+    Raises:
+        OutputError: the file exists and may not be replaced, or it cannot be written.
+    """
+    check_output_path(path, force=force)
+    with _moved_at_end(path, is_folder=False, mode=0o600 if is_private else None) as unfinished:
+        yield unfinished
 
 
 @contextmanager

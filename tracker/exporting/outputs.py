@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from pathlib import Path
 
 Progress = Callable[[int, int], None]
 """Progress callback: called with the number of finished steps and of all steps."""
@@ -41,10 +41,11 @@ class BinaryFile:
     """A file that is written at once.
 
     Attributes:
-        write: writes to an empty file and returns its content's description; progress may be None.
+        write: writes to the path of an empty file, and returns its content's description; progress may be
+            None.
     """
 
-    write: Callable[[BinaryIO, Progress | None], FileSummary]
+    write: Callable[[Path, Progress | None], FileSummary]
 
 
 class FileTree(Mapping[str, Iterable[bytes]]):

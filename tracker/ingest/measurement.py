@@ -10,16 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.run_fields import RunFields
-
-if TYPE_CHECKING:
-    from tracker.ingest.archives.archive_file import StoreArchive
 
 Texts = Sequence[str | None]
 
@@ -165,6 +162,17 @@ class TaskScores:
 
 
 Measurement = Prompts | Scores | Answers | TaskScores
+
+
+@dataclass(frozen=True)
+class StoreFile:
+    """A SQLite file that holds a store instead of measurements.
+
+    Attributes:
+        path: the file.
+    """
+
+    path: Path
 
 
 Entity = Literal["model", "task", "prompt"]
@@ -343,7 +351,7 @@ class ParsedFile:
         warnings: messages for the user ("3 columns were not scores: ...").
         differences: reported scores that differ from those computed from the rows.
         damage: why only a part of the file could be read; '' if all of it was.
-        archive: the archive that the file holds instead of measurements.
+        store: the store that the file holds instead of measurements.
     """
 
     path: Path
@@ -357,11 +365,9 @@ class ParsedFile:
     warnings: Sequence[str] = ()
     differences: Sequence[ReportedDifference] = ()
     damage: str = ""
-    archive: StoreArchive | None = None
+    store: StoreFile | None = None
 
     def close(self) -> None:
         """Release the measurements and their temporary file."""
         if callable(close := getattr(self.measurements, "close", None)):
             close()
-        if self.archive is not None:
-            self.archive.close()

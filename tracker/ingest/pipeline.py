@@ -10,9 +10,9 @@ from typing import get_args
 
 import sqlalchemy as sa
 
+from tracker.copying.merging.store_merge import merge_store
 from tracker.database import current_version, ensure_current, transaction
 from tracker.errors import BadInputError, SelectionError
-from tracker.ingest.archives.store_archive import store_archive
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.near_copies import describe_near_copies
 from tracker.ingest.parsing.detection import parse_file
@@ -121,8 +121,9 @@ def ingest_file(
             _check_benchmark(parsed, options)
             ensure_current(engine)
         with suppress(_RollBackDryRunError), transaction(engine, exclusive=True) as session:
-            if parsed.archive is not None:
-                changes = store_archive(session, parsed, parsed.archive, options, on_conflict=on_conflict)
+            if parsed.store is not None:
+                changes = merge_store(session, path, benchmark=options.benchmark, on_conflict=on_conflict)
+                changes = replace(changes, warnings=(*parsed.warnings, *changes.warnings))
             else:
                 changes = store_file(
                     session, parsed, options, on_conflict=on_conflict, partial=partial, new_metric=new_metric,
@@ -144,7 +145,7 @@ def _check_benchmark(parsed: ParsedFile, options: ReadOptions) -> None:
     Raises:
         BadInputError: neither the options nor the file name it.
     """
-    if options.benchmark or parsed.archive is not None or not parsed.measurements:
+    if options.benchmark or parsed.store is not None or not parsed.measurements:
         return
     blocks = parsed.measurements
     if not any(block.benchmark if isinstance(block, Prompts) else block.run.benchmark for block in blocks):

@@ -87,7 +87,11 @@ def locked(path: Path) -> Iterator[bool]:
         return
     import fcntl
 
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        yield False
+        return
     try:
         with suppress(OSError):  # some network disks have no locks
             fcntl.flock(descriptor, fcntl.LOCK_SH)

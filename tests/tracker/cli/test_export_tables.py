@@ -140,7 +140,7 @@ class TestComesBack:
         assert by_finding[0] == by_finding[1]
 
     def test_a_store(self, filled: sa.Engine, another: sa.Engine, tmp_path: Path) -> None:
-        path = str(tmp_path / "all.suffrage.zip")
+        path = str(tmp_path / "all.db")
         message = run(filled, "export", "archive", "-o", path).stderr
         assert f"Wrote {path}: 1 benchmark, 3 prompts, 5 runs, 9 scores, 5 answers." in message
         run(another, "ingest", path, "--no-mlflow")

@@ -161,7 +161,7 @@ class TestMerge:
     def test_an_archive_with_a_quote_in_its_name_is_no_merge(
         self, engine: sa.Engine, sqlite_url: str, tmp_path: Path
     ) -> None:
-        archive, copy = tmp_path / "it's.suffrage", f"sqlite:///{tmp_path / 'copy.db'}"
+        archive, copy = tmp_path / "it's.db", f"sqlite:///{tmp_path / 'copy.db'}"
         exported = CliRunner().invoke(
             suffrage, ["export", "archive", "--output", str(archive), "--database", sqlite_url]
         )

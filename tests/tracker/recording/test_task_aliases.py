@@ -19,14 +19,12 @@ import sound.inspect_ai as inspect_logs  # of the tests of formats
 from tracker.cli import suffrage
 from tracker.database import connect, transaction, upgrade
 from tracker.errors import ConflictError, NotFoundError, SelectionError
-from tracker.exporting.formats.archive.archive_writer import write_archive
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.resolve.similar_tasks import describe_similar_tasks, task_words
 from tracker.queries.catalogue.tasks import list_tasks
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard import load_leaderboard
-from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.recording.task_aliases import add_task_aliases, remove_task_aliases
 
@@ -212,11 +210,10 @@ class TestNames:
 
     def test_archives_with_the_other_name_land_on_the_task(self, engine: sa.Engine, tmp_path: Path) -> None:
         def archive(name: str, *tasks: str) -> Path:
-            source, path = connect(f"sqlite:///{tmp_path / name}.db"), tmp_path / f"{name}.suffrage.zip"
+            path = tmp_path / f"{name}.db"
+            source = connect(f"sqlite:///{path}")
             upgrade(source)
             store_table(source, tmp_path / f"{name}.csv", *tasks, model=name)
-            with transaction(source, write=False) as session, path.open("wb") as file:
-                write_archive(session, file, [find_benchmark(session, "quiz")])
             return path
 
         alias(engine, "quiz_law", "law")

@@ -56,7 +56,7 @@ def command() -> None:
 
     Examples:
         suffrage export scores mmlu_pro --output scores.parquet
-        suffrage export archive --output store.suffrage.zip
+        suffrage export archive --output archive.db
     """
 
 
@@ -273,12 +273,12 @@ def _write_text(text: TextFile, destination: Destination) -> str:
 
 def _write_binary(binary: BinaryFile, destination: Destination) -> str:
     from tracker.cli.progress import progress
-    from tracker.exporting.output_paths import open_atomically
+    from tracker.exporting.output_paths import unfinished_file
 
     path = destination.output
     if path is None:
         raise click.UsageError("A binary file is not for the screen: add --output PATH.")
-    with open_atomically(path, force=destination.force) as file, progress(path.name) as advance:
+    with unfinished_file(path, force=destination.force) as file, progress(path.name) as advance:
         summary = binary.write(file, advance)
     _inform_all(summary.warnings)
     return f": {summary.text}" if summary.text else ""

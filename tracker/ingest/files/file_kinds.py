@@ -52,7 +52,11 @@ def find_kind(path: Path) -> FileKind | None:
         if head.startswith(signature):
             return FileKind(name=kind, advice="Ingest the table of scores behind it, saved as CSV.")
     if head.startswith(b"SQLite format 3"):
-        return FileKind(name="a SQLite database", advice=f"If it is a store, use it with --database {name}")
+        return FileKind(
+            name="a SQLite database, but not a store", advice="Export its results as CSV, and ingest those."
+        )
+    if head[30:].startswith(b"suffrage-archive"):
+        return FileKind(name="an archive of Suffrage 0.1", advice="Export it again with this version of Suffrage.")
     if head.startswith(b"version https://git-lfs"):
         return FileKind(name="a Git LFS pointer, not the file itself", advice="Download the file: git lfs pull")
     if head.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):

@@ -138,7 +138,7 @@ def parse_file(
         warnings=parsed.warnings,
         differences=parsed.differences,
         damage=parsed.damage,
-        archive=parsed.archive,
+        store=parsed.store,
     )
 
 

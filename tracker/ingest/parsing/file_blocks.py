@@ -9,9 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 from tracker.errors import BadInputError
-from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.files.file_contents import report_progress_to
-from tracker.ingest.measurement import ReadOptions, ReportedDifference
+from tracker.ingest.measurement import ReadOptions, ReportedDifference, StoreFile
 from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.parsing.duplicate_models import DuplicateModels
 from tracker.ingest.parsing.ingest_counter import IngestCounter
@@ -30,14 +29,14 @@ class ParsedBlocks:
         warnings: messages for the user.
         differences: reported scores that differ from those computed from the rows.
         damage: why only a part of the file could be read; '' if all of it was.
-        archive: the archive that the file holds instead of blocks.
+        store: the store that the file holds instead of blocks.
     """
 
     blocks: BlockBuffer
     warnings: Sequence[str]
     differences: Sequence[ReportedDifference] = ()
     damage: str = ""
-    archive: StoreArchive | None = None
+    store: StoreFile | None = None
 
 
 def parse_blocks(
@@ -55,9 +54,9 @@ def parse_blocks(
             for part in module.read(path, options):
                 if isinstance(part, str):
                     warnings.append(part)
-                elif isinstance(part, StoreArchive):
+                elif isinstance(part, StoreFile):
                     position.end()
-                    return ParsedBlocks(blocks=buffer, warnings=warnings, archive=part)
+                    return ParsedBlocks(blocks=buffer, warnings=warnings, store=part)
                 elif isinstance(part, (ReportedScore, ReportedCount)):
                     reported.add(part)
                 else:

@@ -10,9 +10,8 @@ from types import ModuleType
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.format_registry import load_formats
-from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores, TaskScores
+from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores, StoreFile, TaskScores
 from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.reported_score import ReportedCount, ReportedScore
 
@@ -110,7 +109,7 @@ def check_blocks(module: ModuleType, path: Path, options: ReadOptions) -> None:
         BadInputError: the file is.
     """
     for part in module.read(path, options):
-        kinds = (Prompts, Scores, Answers, TaskScores, ReportedScore, ReportedCount, StoreArchive, str)
+        kinds = (Prompts, Scores, Answers, TaskScores, ReportedScore, ReportedCount, StoreFile, str)
         assert isinstance(part, kinds), f"{path.name}: read yields {type(part).__name__}"
         if isinstance(part, TaskScores):
             assert len(part.tasks) == len(part.values), f"{path.name}: tasks and values differ in length"

@@ -43,7 +43,7 @@ class StoreChanges:
     """Changes made by storing a file.
 
     Attributes:
-        source_id: key of the file; None for archives, which get no source row.
+        source_id: key of the file; None for a merged store, which gets no source row.
         already_known: whether the same file was ingested before with the same options, so that nothing changed.
         benchmarks: names of the file's benchmarks.
         runs_new, runs_extended, runs_unchanged: runs of the file; extended ones gained or changed a value.

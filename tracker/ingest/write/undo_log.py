@@ -42,7 +42,7 @@ class UndoLog:
     """The rows that an import added, and the values that it replaced.
 
     Attributes:
-        source_id: key of the file; None for an archive.
+        source_id: key of the file; None for a store that was merged.
         benchmarks: keys of the benchmarks of the file.
         added: keys of added rows, by table; prompts are in ``prompts``.
         prompts: first and last key of the added prompts, ascending, without gaps in between.

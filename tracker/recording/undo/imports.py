@@ -25,12 +25,12 @@ class ImportRow:
 
     Attributes:
         id: key of its record; a larger one came later.
-        source: key of the file; None for an archive of a store.
+        source: key of the file; None for a store that was merged.
         file: its name when it was imported.
         format: name of its format.
         ingested: time of the import, UTC.
         n_prompts, n_runs, n_models: number of prompts, runs and models that it added.
-        source_in_archive: key of a file that an archive brought; None for other imports.
+        source_in_store: key of a file that a merged store brought; None for other imports.
     """
 
     id: int
@@ -41,7 +41,7 @@ class ImportRow:
     n_prompts: int
     n_runs: int
     n_models: int
-    source_in_archive: int | None = None
+    source_in_store: int | None = None
 
     @property
     def merged_models(self) -> tuple[str, str] | None:
@@ -72,7 +72,7 @@ class ImportRow:
             return shlex.join(["suffrage", "models", "unmerge", self.merged_models[1]])
         if self.task_alias is not None:
             return shlex.join(["suffrage", "tasks", "unalias", *self.task_alias])
-        source = self.source or self.source_in_archive
+        source = self.source or self.source_in_store
         return "suffrage undo" if source is None else f"suffrage undo --source {source}"
 
     def _arguments(self, command: tuple[str, ...]) -> list[str] | None:
@@ -96,12 +96,12 @@ def list_imports(session: Session) -> list[ImportRow]:
             id=row.id,
             source=row.source_id,
             file=row.path,
-            format=row.format or "suffrage-archive",
+            format=row.format or "suffrage-store",
             ingested=row.ingested,
             n_prompts=log.n_prompts,
             n_runs=len(log.added.get("run", ())),
             n_models=len(log.added.get("model", ())),
-            source_in_archive=min((key for (key,) in log.added.get("source", ())), default=None)
+            source_in_store=min((key for (key,) in log.added.get("source", ())), default=None)
             if row.source_id is None
             else None,
         )
@@ -115,7 +115,7 @@ def find_import(session: Session, source_id: int | None = None) -> ImportRow:
 
     Args:
         session: the store.
-        source_id: key of the file; also one that an archive brought.
+        source_id: key of the file; also one that a merged store brought.
 
     Raises:
         NotFoundError: the store has no such file.

@@ -203,8 +203,8 @@ class TestCarriedOff:
         self, file: sa.Engine, second_store: sa.Engine, tmp_path: Path, end: bool
     ) -> None:
         make_run(file, portion(1, 2), settings=HALF, end=end, few_shot=5)
-        run_command(file, "export", "archive", "--output", str(tmp_path / "all.suffrage.zip"))
-        run_command(second_store, "ingest", str(tmp_path / "all.suffrage.zip"), "--no-mlflow")
+        run_command(file, "export", "archive", "--output", str(tmp_path / "all.db"))
+        run_command(second_store, "ingest", str(tmp_path / "all.db"), "--no-mlflow")
         assert all_runs(second_store) == all_runs(file)
         assert rows(second_store, 1) == rows(file, 1)
         copied = make_run(second_store, settings=HALF)
@@ -214,13 +214,13 @@ class TestCarriedOff:
         self, file: sa.Engine, second_store: sa.Engine, tmp_path: Path
     ) -> None:
         make_run(file, portion(1, 2), settings=HALF)
-        run_command(file, "export", "archive", "--output", str(tmp_path / "half.suffrage.zip"))
-        run_command(second_store, "ingest", str(tmp_path / "half.suffrage.zip"), "--no-mlflow")
+        run_command(file, "export", "archive", "--output", str(tmp_path / "half.db"))
+        run_command(second_store, "ingest", str(tmp_path / "half.db"), "--no-mlflow")
         make_run(second_store, portion(*prompt_ids(second_store)), settings=HALF, end=True)
-        run_command(second_store, "export", "archive", "--output", str(tmp_path / "whole.suffrage.zip"))
-        run_command(file, "ingest", str(tmp_path / "half.suffrage.zip"), "--no-mlflow")
+        run_command(second_store, "export", "archive", "--output", str(tmp_path / "whole.db"))
+        run_command(file, "ingest", str(tmp_path / "half.db"), "--no-mlflow")
         assert all_runs(file)[0].status == "partial"
-        run_command(file, "ingest", str(tmp_path / "whole.suffrage.zip"), "--no-mlflow")
+        run_command(file, "ingest", str(tmp_path / "whole.db"), "--no-mlflow")
         assert all_runs(file) == all_runs(second_store)
         assert rows(file, 1) == rows(second_store, 1)
 
@@ -233,8 +233,8 @@ class TestCarriedOff:
         )
         make_run(second_store, portion(3), end=True)
         make_run(file, portion(3), end=True)
-        run_command(second_store, "export", "archive", "--output", str(tmp_path / "all.suffrage.zip"))
-        output = run_command(file, "ingest", str(tmp_path / "all.suffrage.zip"), "--no-mlflow").stderr
+        run_command(second_store, "export", "archive", "--output", str(tmp_path / "all.db"))
+        output = run_command(file, "ingest", str(tmp_path / "all.db"), "--no-mlflow").stderr
         result = [(row.label, row.settings["identity"], row.n_scores) for row in all_runs(file)]
         assert result == [("", IDENTITY, 2), ("#2", OTHER_IDENTITY, 1)]
         assert "org/m: the store has a different run ''; this one was stored as a new run, #2" in output

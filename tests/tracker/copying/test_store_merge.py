@@ -1,27 +1,28 @@
-"""Archives that are damaged, made by others, or merged into a store that has data."""
+"""Stores that are damaged, made by others, or merged into a store that has data."""
 
 from __future__ import annotations
 
-import io
-import zipfile
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import sqlalchemy as sa
-from archive_files import AWKWARD, RUN, Rows, packed, prompt
+from filled_stores import AWKWARD, RUN, Rows, packed, prompt
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from store_rows import undo
 
+from tracker.copying.partial_copy import MEASUREMENTS
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError, ConflictError, SuffrageError
-from tracker.ingest.archives.layout import ROW_ORDER, archive_schema
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.queries.sql import tables
+from tracker.schema import metadata
 
 MODEL = {"organization": None, "family": None, "parameters": None, "released": None, "open_weights": None}
 
@@ -52,7 +53,7 @@ def file_store(sqlite_url: str) -> Iterator[sa.Engine]:
 @pytest.fixture
 def took(file_store: sa.Engine, tmp_path: Path) -> Callable[..., Any]:
     """Takes rows in as an archive; what that changed."""
-    path = tmp_path / "a.suffrage.zip"
+    path = tmp_path / "a.db"
 
     def ingested(rows: Rows, *, options: ReadOptions | None = None, **more: Any) -> Any:
         path.write_bytes(packed(rows))
@@ -197,117 +198,153 @@ class TestMerging:
         assert ingest_file(file_store, table).changes.already_known
 
 
+OLD = Path(__file__).parents[2] / "old_databases"
+
+
+def changed(*statements: str) -> Callable[[sqlite3.Connection], None]:
+    """Change a file with statements that no program of this project runs."""
+
+    def change(raw: sqlite3.Connection) -> None:
+        for statement in statements:
+            raw.execute(statement)
+
+    return change
+
+
+def rewritten(pattern: str, text: str) -> Callable[[sqlite3.Connection], None]:
+    """Change the definition of tables."""
+    return changed(
+        "PRAGMA writable_schema=ON", f"UPDATE sqlite_master SET sql = replace(sql, '{pattern}', '{text}')",
+        "PRAGMA writable_schema=OFF",
+    )  # fmt: skip
+
+
 class TestDamage:
-    @pytest.mark.parametrize("share", [0.05, 0.3, 0.5, 0.7, 0.95, 0.999])
-    def test_any_byte_of_a_table_that_changed_is_noticed(
-        self, file_store: sa.Engine, tmp_path: Path, share: float
-    ) -> None:
-        whole = bytearray(packed(AWKWARD))
-        with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-            last = archive.getinfo("manifest.json").header_offset
-        whole[int(share * last)] ^= 1
-        path = tmp_path / "a.zip"
-        path.write_bytes(whole)
-        try:
-            ingest_file(file_store, path, format="suffrage-archive")
-        except BadInputError:
-            assert column(file_store, tables.benchmark.c.id) == []
-        else:  # a byte that only the zip's own header says
-            (tmp_path / "b.zip").write_bytes(packed(AWKWARD))
-            assert ingest_file(file_store, tmp_path / "b.zip").changes.summary() == "nothing new"
-
-    def test_a_file_that_breaks_off_or_was_packed_anew_is_refused(self, file_store: sa.Engine, tmp_path: Path) -> None:
-        path = tmp_path / "a.zip"
-        path.write_bytes(packed(AWKWARD)[:-100])
-        with pytest.raises(BadInputError, match="is not a complete archive"):
-            ingest_file(file_store, path)
-        whole = zipfile.ZipFile(io.BytesIO(packed(AWKWARD)))
-        with whole, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as again:
-            for name in whole.namelist():
-                again.writestr(name, whole.read(name))
-        with pytest.raises(BadInputError, match="another program has repacked it"):
-            ingest_file(file_store, path)
-
-    def test_an_archive_of_a_newer_program_is_an_error_that_names_it(
-        self, file_store: sa.Engine, tmp_path: Path
-    ) -> None:
-        path = tmp_path / "a.zip"
-        wider = pa.table({"name": ["b"], "revision": [""], "colour": ["red"]})
-        for data, problem in (
-            (packed({}, manifest={"version": 2}), "is an archive of version 2; this version of Suffrage reads 1"),
-            (packed({}, change={"benchmark": wider}), "the unknown columns 'colour'"),
-        ):
+    def test_a_page_that_changed_or_is_missing_is_noticed(self, file_store: sa.Engine, tmp_path: Path) -> None:
+        whole, path = packed(AWKWARD), tmp_path / "a.db"
+        for place in range(0, len(whole), 4096):
+            data = bytearray(whole)
+            data[place + 5 : place + 400] = b"\xff" * 395
             path.write_bytes(data)
-            with pytest.raises(BadInputError, match=problem) as caught:
-                ingest_file(file_store, path)
-            assert "newer version" in str(caught.value)
+            try:
+                ingest_file(file_store, path, format="suffrage-store")
+            except BadInputError:
+                assert column(file_store, tables.benchmark.c.id) == []
+            else:  # a page that holds nothing of a measurement
+                undo(file_store)
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(BadInputError, match=r"damaged|cannot be read"):
+            ingest_file(file_store, path, format="suffrage-store")
 
-    def test_an_older_archive_without_a_column_that_may_be_null_is_ingested(
-        self, file_store: sa.Engine, tmp_path: Path
+    def test_a_changed_score_is_noticed(self, file_store: sa.Engine, tmp_path: Path) -> None:
+        path = tmp_path / "a.db"
+        path.write_bytes(packed(rows_of(1.0, 0.0), changed("UPDATE score SET value = 0.25 WHERE prompt_id = 1")))
+        with pytest.raises(BadInputError, match="the scores of run 1 do not match their checksum"):
+            ingest_file(file_store, path)
+
+    def test_other_files_are_errors_that_name_the_fix(self, file_store: sa.Engine, tmp_path: Path) -> None:
+        path = tmp_path / "a.db"
+        path.write_bytes(packed({}, changed("UPDATE suffrage_version SET version_num = '9999'")))
+        with pytest.raises(BadInputError, match=r"is at version 9999.*\n.*newer version"):
+            ingest_file(file_store, path)
+        path.unlink()
+        sqlite3.connect(path).execute("CREATE TABLE mine (x)")
+        with pytest.raises(BadInputError, match="is a SQLite database, but not a store"):
+            ingest_file(file_store, path)
+        path.write_bytes(b"PK\x03\x04" + bytes(26) + b"suffrage-archive1\n")
+        with pytest.raises(BadInputError, match=r"is an archive of Suffrage 0\.1\.\nExport it again"):
+            ingest_file(file_store, path)
+        with pytest.raises(BadInputError, match="is the store itself"):
+            ingest_file(file_store, Path(str(file_store.url.database)))
+
+    @pytest.mark.parametrize("dump", [min(OLD.glob("*.sql")), max(OLD.glob("*.sql"))], ids=lambda path: path.stem)
+    def test_a_store_of_an_earlier_version_is_merged_and_stays_as_it_is(
+        self, file_store: sa.Engine, tmp_path: Path, dump: Path
     ) -> None:
-        runs = pa.Table.from_pylist([{**rows_of(1.0)["run"][0], "n_scores": 1}], archive_schema("run"))
-        (tmp_path / "a.zip").write_bytes(
-            packed(rows_of(1.0), change={"run": runs.drop_columns(["reason", "superseded_by"])})
-        )
-        assert ingest_file(file_store, tmp_path / "a.zip").changes.n_scores == 1
+        path = tmp_path / "a.db"
+        with closing(sqlite3.connect(path)) as raw:
+            raw.executescript(dump.read_text())
+        before = path.read_bytes()
+        changes = ingest_file(file_store, path).changes
+        assert changes.runs_new
+        assert path.read_bytes() == before
+        assert ingest_file(file_store, path).changes.summary() == "nothing new"
 
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("rows", "problem"),
+        ("statements", "problem"),
         [
-            ({"benchmark": [{"name": "b", "revision": ""}] * 2}, "benchmark.parquet, row 2: '' is a duplicate"),
-            ({"benchmark": [{"name": "a\0", "revision": ""}]}, "name contains a zero byte"),
-            ({"task": [{"benchmark": 3, "name": ""}]}, "benchmark is not one of the 0 rows of benchmark"),
-            (rows_of(float("nan")), "score.parquet, row 1: value is not a finite number"),
-            (rows_of(2.0), "1 scores are outside the bounds of accuracy"),
-            (rows_of(1.0, prompt=[prompt(0, "x", details="{")]), "its details are not valid JSON"),
-            (rows_of(1.0, prompt=[prompt(0, "x", details="[1]")]), "its details are not a JSON dict"),
-            (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "status": "odd"}]), "unknown status 'odd'"),
-            (rows_of(1.0, run=[{**RUN, "benchmark": 0, "model": 0, "n_scores": 5}]), "its number of scores is not 5"),
-            (rows_of(1.0, prompt_alias=[{"prompt": 0, "namespace": "", "key": "q"}] * 0, answer=[
-                {"run": 0, "prompt": 0, "extraction": "", "trial": 0, "text": "", "probability": None, "status": "?"}
-            ]), "an answer has the unknown status"),
-            (rows_of(1.0, 1.0, prompt_alias=[{"prompt": n, "namespace": "", "key": "q"} for n in (0, 1)]),
-             "'q' matches the same prompt as another row"),
-            (rows_of(1.0, 1.0, prompt_alias=[{"prompt": n, "namespace": "", "key": str(n)} for n in (1, 0)]),
-             "is out of order"),
+            (["UPDATE benchmark SET name = 'a' || char(0)"], "benchmark: 1 rows: name is not a text, or has a zero"),
+            (["UPDATE benchmark SET name = x'00ff'"], "benchmark: 1 rows: name is not a text"),
+            (["UPDATE prompt SET task_id = 77"], "refers to a missing task"),
+            (["UPDATE run SET few_shot = 'five'"], "run: 1 rows: few_shot is not such a whole number"),
+            (["UPDATE run SET few_shot = 1e300"], "run: 1 rows: few_shot is not such a whole number"),
+            (["UPDATE score SET value = 9e999"], "score: 1 rows: value is not a finite number"),
+            (["UPDATE score SET trial = -1"], "score: 1 rows: trial is not such a whole number"),
+            (["UPDATE run SET status = 'odd'"], "run: 1 rows: breaks the rule status IN"),
+            (["UPDATE prompt SET details = '{'"], "prompt cannot be read"),
+            (["UPDATE prompt SET details = '[1]'"], "prompt 1: its details are not a JSON dict"),
+            (["UPDATE prompt SET choices = '[1]'"], "prompt 1: its choices are not a JSON list"),
+            (["UPDATE run SET ingested = 'now'"], "run cannot be read"),
+            (["UPDATE run SET n_scores = 5"], "the scores of run 1 do not match their checksum"),
+            (["UPDATE metric SET upper = 0.5"], "1 scores are outside the bounds of accuracy"),
+            (["DROP TABLE answer"], "has no table answer"),
+            (["DROP TABLE answer", "CREATE VIEW answer AS SELECT 1"], "has no table answer"),
+            (["DROP TABLE answer", "CREATE TABLE answer (run_id)"], "its table answer has no column"),
+            (["ALTER TABLE metric RENAME TO old", "CREATE TABLE metric AS SELECT * FROM old"], "lacks a key"),
         ],
     )  # fmt: skip
     def test_what_no_store_holds_is_refused_and_nothing_stored(
-        self, took: Callable[..., Any], file_store: sa.Engine, rows: Rows, problem: str
+        self, file_store: sa.Engine, tmp_path: Path, statements: list[str], problem: str
     ) -> None:
+        path = tmp_path / "a.db"
+        path.write_bytes(packed(rows_of(1.0), changed(*statements)))
         with pytest.raises(BadInputError) as caught:
-            took(rows)
+            ingest_file(file_store, path, format="suffrage-store")
         assert problem in str(caught.value)
         assert column(file_store, tables.benchmark.c.id) == []
 
+    def test_rules_that_the_file_does_not_have_are_checked_too(self, file_store: sa.Engine, tmp_path: Path) -> None:
+        path = tmp_path / "a.db"
+        for statement in ("UPDATE score SET value = 9e999", "UPDATE run SET status = '?'"):
+
+            def change(raw: sqlite3.Connection, statement: str = statement) -> None:
+                rewritten("CHECK (", "CHECK (1 OR ")(raw)
+                raw.commit()
+                raw.execute("PRAGMA schema_version=99")
+                raw.execute(statement)
+
+            path.write_bytes(packed(rows_of(1.0), change))
+            with pytest.raises(BadInputError, match=r"is not a finite number|breaks the rule status IN"):
+                ingest_file(file_store, path)
+
+    def test_names_of_one_prompt_for_two_are_refused(self, took: Callable[..., Any]) -> None:
+        took(rows_of(1.0, 1.0))
+        with pytest.raises(BadInputError, match=r"matches the same prompt as another row|match 2 prompts"):
+            took(rows_of(1.0, 1.0, prompt=[prompt(0, "new 0"), prompt(0, "new 1")], prompt_alias=[
+                {"prompt": 0, "namespace": "", "key": "q0"}, {"prompt": 0, "namespace": "", "key": "q1"},
+            ]))  # fmt: skip
+
     @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
-    def test_rows_that_were_changed_and_sealed_again_are_stored_or_rejected_with_a_message(
+    def test_values_that_were_changed_in_the_file_are_stored_or_rejected_with_a_message(
         self, file_store: sa.Engine, tmp_path: Path, data: st.DataObject
     ) -> None:
-        rows = {table: [dict(row) for row in table_rows] for table, table_rows in AWKWARD.items()}
-        table = data.draw(st.sampled_from([name for name in ROW_ORDER if rows.get(name)]))
-        row = data.draw(st.sampled_from(rows[table]))
-        name = data.draw(st.sampled_from(list(row)))
-        kind = archive_schema(table).field(name).type
-        strange: dict[str, list[Any]] = {
-            "string": ["", "x", "\0", "NaN", "[]", "{}", '"x"', "1" * 400, "q1", "#2"], "int32": [-1, 0, 1, 2**31 - 1],
-            "int64": [-1, 0, 2**63 - 1], "double": [float("inf"), -1e308, 0.5], "bool": [True, False],
-            "binary": [b"", b"1234", bytes(8)], "timestamp[us, tz=UTC]": [-(2**62), 0], "date32[day]": [-(2**30), 0],
-        }  # fmt: skip
-        row[name] = data.draw(st.sampled_from([*strange[str(kind)], None]))
-        if data.draw(st.booleans()):
-            rows[table] = data.draw(st.permutations(rows[table]))
-        if data.draw(st.booleans()):
-            rows[table].append(dict(data.draw(st.sampled_from(rows[table]))))
-        path = tmp_path / "a.zip"
-        loose = pa.schema([field.with_nullable(True) for field in archive_schema(table)])
-        whole = {table: [dict(row) for row in rows[table]]}
-        for place, run in enumerate(whole[table]) if table == "run" else ():
-            run.setdefault("n_scores", sum(score["run"] == place for score in rows["score"]))
-        path.write_bytes(packed(rows, change={table: pa.Table.from_pylist(whole[table], loose)}))
+        name = data.draw(st.sampled_from([name for name in MEASUREMENTS if AWKWARD[name]]))
+        field = data.draw(st.sampled_from(list(metadata.tables[name].c.keys())))
+        strange = ["", "x", "\0", "NaN", "[]", "{}", '"x"', "1" * 400, "q1", "#2", -1, 0, 1, 2**31, 2**63 - 1, 0.5]
+        strange += [float("inf"), -1e308, b"", b"1234", bytes(8), None, "2024-02-31", "2024-02-03 00:00:00.000000"]
+        value = data.draw(st.sampled_from(strange))
+        path = tmp_path / "a.db"
+
+        def change(raw: sqlite3.Connection) -> None:
+            with suppress(sqlite3.IntegrityError):
+                raw.execute(
+                    f"UPDATE {name} SET {field} = ? WHERE {field} IS (SELECT max({field}) FROM {name})", [value]
+                )
+
+        path.write_bytes(packed(AWKWARD, change))
         before = column(file_store, tables.score.c.value)
         try:
             ingest_file(file_store, path, on_conflict=data.draw(st.sampled_from(["rerun", "skip", "update"])))

@@ -1,4 +1,4 @@
-"""What the tests of exports share with those of formats: archives made by hand."""
+"""What the tests of copies share with those of formats: stores filled by hand."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Archives of stores: one with everything in it, one of scores, one of nothing but names."""
+"""SQLite stores: one with everything in it, one of scores, one of nothing but names."""
 
 from __future__ import annotations
 
-from archive_files import AWKWARD, RUN, packed, prompt
+from filled_stores import AWKWARD, RUN, packed, prompt
 
 from tracker.ingest.measurement import ReadOptions
 
@@ -25,8 +25,8 @@ PLAIN = {
 }
 VISIBLE = AWKWARD | {"run": [{**run, "status": run["status"].replace("hidden", "complete")} for run in AWKWARD["run"]]}
 FILES = {
-    "awkward.suffrage.zip": packed(VISIBLE),
-    "plain.suffrage.zip": packed(PLAIN),
-    "names/only.zip": packed({"benchmark": [{"name": "b", "revision": "2"}]}),
+    "awkward.db": packed(VISIBLE),
+    "plain.db": packed(PLAIN),
+    "names/only.sqlite": packed({"benchmark": [{"name": "b", "revision": "2"}]}),
 }
 OPTIONS = [ReadOptions(), ReadOptions(benchmark="b")]

@@ -1,0 +1,1 @@
+"""Merge a SQLite store into another store: names to keys, all or nothing, with a record to undo it."""

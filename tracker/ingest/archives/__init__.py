@@ -1,1 +1,0 @@
-"""Import of archives: a store's catalogue and measurements in one file."""
