@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 HEAVY = {"numpy", "pandas", "pyarrow", "sqlalchemy", "sqlmodel", "alembic", "mlflow", "numba", "matplotlib", "rich"}
 NAMES = sorted(path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py"))
 FIXED = {
-    "db": ("check", "copy", "current", "upgrade"),
+    "db": ("backup", "check", "copy", "current", "downgrade", "restore", "upgrade", "verify"),
     "export": ("archive", "filter", "findings", "prompts", "runs", "scores", "weights"),
     "formats": ("check", "list"),
     "metrics": ("default", "delete", "list", "rename"),

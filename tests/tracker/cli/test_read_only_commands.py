@@ -11,14 +11,23 @@ import pytest
 
 from tracker.cli import main, suffrage
 
-CREATE = {"demo", "db copy", "db upgrade", "ingest", "prompts import", "simulate constant", "simulate random"}
+CREATE = {
+    "demo",
+    "db copy",
+    "db restore",
+    "db upgrade",
+    "ingest",
+    "prompts import",
+    "simulate constant",
+    "simulate random",
+}
 """Commands that create a store where there is none."""
 REPORT = {"db current": 0, "doctor": 2}
 """Commands that report that there is no store, and their exit codes."""
 WITHOUT_STORE = {
-    "analyses", "completion", "config", "formats", "formats check", "formats list", "gate", "init", "ui",
+    "analyses", "completion", "config", "db verify", "formats", "formats check", "formats list", "gate", "init", "ui",
 }  # fmt: skip
-"""Commands that use no store."""
+"""Commands that use no store, or take stores as arguments."""
 
 
 def list_commands(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:

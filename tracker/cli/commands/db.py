@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from tracker.cli.help_text import Group
@@ -12,7 +14,7 @@ from tracker.cli.progress import show_activity
 
 @click.group(cls=Group)
 def command() -> None:
-    """Upgrade, check or copy the store.
+    """Upgrade, check, copy, back up and restore the store.
 
     Examples:
         suffrage db current
@@ -122,3 +124,134 @@ def check(database: str | None) -> None:
     if wrong:
         sys.exit(1)
     inform("Sound: no faults in tables, search index, references and checksums.")
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@database_option
+def backup(file: Path, force: bool, database: str | None) -> None:
+    """Back up the store to a SQLite file.
+
+    The backup is a snapshot with everything in the store, while others may write. It is written to a temporary file,
+    verified, and moved to FILE. A backup is a store by itself: use it with --database, or restore it.
+
+    Examples:
+        suffrage db backup backup.db
+        suffrage db backup backup.db --force --database postgresql://user@host/suffrage
+    """
+    from tracker.cli.progress import progress
+    from tracker.copying.backup import back_up
+    from tracker.database import connect
+    from tracker.exporting.output_paths import unfinished_file
+
+    engine = connect(database, create=False)
+    with unfinished_file(file, force=force, is_private=True) as unfinished, progress("backing up") as advance:
+        back_up(engine, unfinished, advance)
+        size = unfinished.stat().st_size
+    inform(f"Backed up and verified: {file}, {size:,} bytes.")
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--replace", is_flag=True, help="Replace everything in a store that is not empty.")
+@click.option("--yes", is_flag=True, help="Replace without confirmation; required without a terminal.")
+@database_option
+def restore(file: Path, replace: bool, yes: bool, database: str | None) -> None:
+    """Restore a backup into the store.
+
+    The backup is verified first. A store that does not exist is created; one with data is replaced only with --replace.
+    Everything is one transaction, compared row by row with the backup: if anything fails, the store is as before.
+    A backup of an earlier version is upgraded on the way.
+
+    Examples:
+        suffrage db restore backup.db --database restored.db
+        suffrage db restore backup.db --replace --yes
+    """
+    from tracker.cli.progress import progress
+    from tracker.copying.backup import restore
+    from tracker.database import create_unchecked_engine, format_url
+
+    engine = create_unchecked_engine(database)
+    if replace:
+        _confirm(f"Replace everything in {format_url(engine.url)} by {file}?", yes)
+    with progress("restoring") as advance:
+        restored = restore(file, engine, replace=replace, progress=advance)
+    inform(f"Restored and compared {restored.n_rows:,} rows in {restored.seconds:.1f} s.")
+
+
+@command.command()
+@click.argument("version", metavar="VERSION")
+@click.option("--yes", is_flag=True, help="Downgrade without confirmation; required without a terminal.")
+@database_option
+@format_option
+def downgrade(version: str, yes: bool, database: str | None, output_format: str) -> None:
+    """Take the store to an earlier VERSION of its tables.
+
+    Lists first what the earlier version cannot hold, with the number of rows and values that are lost. The downgrade is
+    one transaction. Back up the store first: an upgrade afterwards does not bring the values back.
+
+    Examples:
+        suffrage db downgrade 0012
+        suffrage db downgrade 0012 --yes --database sqlite:///results.db
+    """
+    from tracker.copying.downgrade import list_losses
+    from tracker.database import connect, downgrade, known_versions
+    from tracker.errors import NotFoundError
+
+    engine = connect(database, create=False)
+    if version not in known_versions()[:-1]:
+        raise NotFoundError("version", version, known_versions()[:-1])
+    with show_activity("looking what would be lost"):
+        losses = list_losses(engine, version)
+    print_rows(losses, output_format, if_empty=f"Version {version} can hold everything in this store.")
+    _confirm(f"Downgrade to {version}?", yes)
+    with show_activity("downgrading"):
+        downgrade(engine, version)
+    inform(f"Downgraded to {version}. `suffrage db upgrade` brings the store to this program's version again.")
+
+
+@command.command()
+@click.argument("store", metavar="STORE")
+@click.argument("compared", metavar="OTHER")
+@format_option
+def verify(store: str, compared: str, output_format: str) -> None:
+    """Compare the content of two stores, such as a store and its backup.
+
+    STORE and OTHER are files or URLs of SQLite or PostgreSQL databases. Every row of both is read, in one snapshot
+    each, and compared by the checksums of runs, findings and single rows. Lists what differs, and exits with 1 if
+    anything does. The identity of a store, its publications and unfinished evaluations are not compared.
+
+    Examples:
+        suffrage db verify suffrage.db backup.db
+        suffrage db verify suffrage.db postgresql://user@host/suffrage
+    """
+    import sys
+
+    from tracker.cli.progress import progress
+    from tracker.copying.comparison import compare_stores
+    from tracker.database import create_unchecked_engine
+
+    first, second = create_unchecked_engine(store), create_unchecked_engine(compared)
+    with progress("comparing") as advance:
+        differences = compare_stores(first, second, advance)
+    if differences:
+        print_rows(differences, output_format)
+        inform(f"Different: {len(differences):,} parts of the stores.")
+        sys.exit(1)
+    inform("Equal: every row of both stores.")
+
+
+def _confirm(question: str, yes: bool) -> None:
+    """Ask whether to go on.
+
+    Raises:
+        click.UsageError: nobody can be asked.
+    """
+    import sys
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("Nothing was changed, since there is no terminal to confirm on. Add --yes.")
+    click.confirm(question, abort=True, err=True)

@@ -1,0 +1,107 @@
+"""Back up a store to a SQLite file, consistent while others write, and restore it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from tracker.copying.store_copy import CopyResult, check_empty, copy_store
+from tracker.copying.store_files import AGAIN, UNREADABLE, open_store_file
+from tracker.database import create_unchecked_engine, current_version, ensure_current, explain, find_stray_rows
+from tracker.errors import BadInputError, DatabaseError, first_line
+from tracker.ingest.write.checksums import verify_checksums
+
+Progress = Callable[[int, int], None]
+PAGES_PER_STEP = 4_000
+
+
+def back_up(store: sa.Engine, path: Path, progress: Progress | None = None) -> None:
+    """Write a snapshot of a store to a new SQLite file, and verify it.
+
+    A SQLite store is copied page by page, a PostgreSQL store row by row from one snapshot. Others may write meanwhile.
+
+    Args:
+        store: a store of this program's version.
+        path: an empty or missing file.
+        progress: called with the number of finished pages or rows, and of all of them.
+
+    Raises:
+        DatabaseError: the store cannot be used, or the disk is full.
+        BadInputError: the backup is not sound.
+    """
+    ensure_current(store, create=False)
+    if store.dialect.name == "sqlite":
+        _copy_pages(store, path, progress)
+    else:
+        target = create_unchecked_engine(f"sqlite:///{path}")
+        try:
+            copy_store(store, target, progress=progress)
+            with target.connect() as connection:
+                connection.exec_driver_sql("ROLLBACK")
+                connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
+        finally:
+            target.dispose()
+    check_backup(path)
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def check_backup(path: Path) -> None:
+    """Check that a file is a sound store: its pages, references and checksums.
+
+    Raises:
+        BadInputError: it is not.
+    """
+    with open_store_file(path) as engine:
+        try:
+            with Session(engine) as session:
+                faults = find_stray_rows(session)
+                faults += [f"the scores of run {run} do not match their checksum" for run in verify_checksums(session)]
+        except UNREADABLE as error:
+            faults = [first_line(error)]
+        if faults:
+            raise BadInputError(path, f"is damaged: {faults[0]}.", advice=AGAIN)
+
+
+def restore(path: Path, store: sa.Engine, *, replace: bool = False, progress: Progress | None = None) -> CopyResult:
+    """Restore a backup in one transaction; until it commits, everybody sees the store as it was.
+
+    Args:
+        path: a backup, of this or an earlier version; it is checked first.
+        store: an empty or missing store, or one that is replaced.
+        replace: replace everything that the store holds.
+        progress: called with the number of finished rows, and of all rows.
+
+    Raises:
+        BadInputError: the backup is not sound.
+        DatabaseError: the store is not empty and is not replaced, or cannot be written.
+    """
+    check_backup(path)
+    if not replace and current_version(store) is not None:
+        with store.connect() as connection:
+            check_empty(connection, store, "Replace it with --replace, or restore into a new store.")
+    with open_store_file(path) as backup:
+        return copy_store(backup, store, replace=replace, progress=progress)
+
+
+def _copy_pages(store: sa.Engine, path: Path, progress: Progress | None) -> None:
+    """Copy the pages of a SQLite store within one read transaction, so that no writer starts the copy again."""
+
+    def report(_: int, remaining: int, total: int) -> None:
+        if progress is not None:
+            progress(total - remaining, total)
+
+    try:
+        with store.connect() as connection, closing(sqlite3.connect(path)) as copy:
+            source: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
+            connection.execute(sa.text("SELECT count(*) FROM sqlite_master"))  # the first read fixes the snapshot
+            source.backup(copy, pages=PAGES_PER_STEP, progress=report)
+            copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:
+        raise DatabaseError(explain(sa.exc.OperationalError("backup", None, error), store)) from error
