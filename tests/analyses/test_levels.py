@@ -143,7 +143,7 @@ def test_the_family_wise_level_of_single_tasks(binary, capsys):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("shape", [(100, 6), (200, 12), (500, 12)])
+@pytest.mark.parametrize("shape", [(100, 3), (500, 3), (100, 4), (500, 4), (100, 6), (200, 12), (500, 12)])
 def test_the_family_wise_level_of_near_copies(shape, capsys):
     """Independent models and prompts that differ; a near-copy also needs an excess of a third, which is rare.
 

@@ -1,9 +1,9 @@
 """Agreement of models on errors, beyond what their accuracies and the difficulties of prompts explain.
 
 Under the null hypothesis models are independent, given the number right of each prompt and of each model. The number of
-disagreements of two models then has a mean and a variance that follow from `fitted_margins`. From `MIN_CONDITIONED`
-models on, the variance allows for the fixed sums of both columns. With fewer models the approximation fails, and the
-variance with free column sums is near the truth.
+disagreements of two models then has a mean and a variance that follow from `fitted_margins`; the variance allows for
+the fixed sums of both columns. With fewer than `MIN_CONDITIONED` models that approximation fails, and `conditional_moments`
+enumerates the patterns of scores.
 
 Source: Kim et al. 2025, "Correlated errors in large language models"; Goel et al. 2025, arXiv 2502.04313, for agreement
 corrected for accuracy. The null is that of the fixed margins in Ailem et al. 2024, section 3.2.
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.multiple_testing import holm_values
+from tracker.statistics.related.conditional_moments import compute_disagreement_moments
 from tracker.statistics.related.fitted_margins import FittedMargins, fit_margins
 
 Floats = NDArray[np.float64]
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 MIN_MODELS = 3
 """With two models, row sums leave no freedom: every disagreement is explained."""
 MIN_CONDITIONED = 8
-"""Least number of models whose column sums enter the variance of disagreements."""
+"""Least number of models whose moments come from the fitted margins; those of fewer models are enumerated."""
 NEAR_COPY_EXCESS = 1 / 3
 """Share of the expected disagreements that near-copies avoid, at least."""
 LEVEL = 0.05
@@ -67,8 +68,13 @@ class ErrorAgreement:
 
     @property
     def z(self) -> Floats:
-        """Disagreements that do not occur, in standard deviations under the null; NaN without spread."""
-        return divide_pairs(self.expected_disagreements - self.disagreements, np.sqrt(self.variance))
+        """Disagreements that do not occur, in standard deviations under the null; NaN without spread.
+
+        With three models, fixed sums leave every second number of disagreements only: half of that step is subtracted.
+        """
+        continuity = 1.0 if len(self.disagreements) == MIN_MODELS else 0.0
+        fewer = self.expected_disagreements - self.disagreements - continuity
+        return divide_pairs(fewer, np.sqrt(self.variance))
 
     @property
     def holm(self) -> Floats:
@@ -102,9 +108,13 @@ def compare_errors(Q: Floats) -> ErrorAgreement:
         Q: ``(n, k)`` scores, 1 = right and 0 = wrong, NaN = missing.
     """
     fit = fit_margins(Q)
-    expected, variance = _expect_disagreements(fit)
     is_measured = ~np.isnan(Q)
     measured, right = is_measured.astype(np.float64), np.where(is_measured, Q, 0.0)
+    if Q.shape[1] < MIN_CONDITIONED:
+        sums = right.sum(axis=0)
+        expected, variance = compute_disagreement_moments(fit.measured, fit.row_sums, fit.counts, sums)
+    else:
+        expected, variance = _expect_disagreements(fit)
     n, both_right, alone = measured.T @ measured, right.T @ right, right.T @ measured
     disagreements = alone + alone.T - 2 * both_right
     rate = (fit.counts[:, None] * fit.probability).T @ fit.measured
@@ -146,10 +156,7 @@ def _expect_disagreements(fit: FittedMargins) -> tuple[Floats, Floats]:
         + 4 * both(crossed, c)
         - 8 * products(crossed, crossed)
     )
-    variance = np.maximum(mean - square, 0.0)
-    if len(variance) >= MIN_CONDITIONED:
-        variance = _condition_on_columns(fit, variance)
-    return np.maximum(mean, 0.0), variance
+    return np.maximum(mean, 0.0), _condition_on_columns(fit, np.maximum(mean - square, 0.0))
 
 
 def _condition_on_columns(fit: FittedMargins, variance: Floats) -> Floats:

@@ -29,6 +29,7 @@ class FittedMargins:
 
     Attributes:
         counts: ``(m,)`` prompts of each row.
+        row_sums: ``(m,)`` number of models right.
         measured: ``(m, k)`` float64, 1 where measured, else 0.
         probability: ``(m, k)`` that the score is 1; 0 where not measured.
         coupling: ``(m, k)``; within a row, the covariance of the scores of models a and b is minus the product of
@@ -36,6 +37,7 @@ class FittedMargins:
     """
 
     counts: Floats
+    row_sums: Floats
     measured: Floats
     probability: Floats
     coupling: Floats
@@ -59,6 +61,7 @@ def fit_margins(Q: Floats) -> FittedMargins:
     probability = _fit(measured, row_sums, counts.astype(np.float64), right.sum(axis=0))
     return FittedMargins(
         counts=counts.astype(np.float64),
+        row_sums=row_sums,
         measured=measured,
         probability=probability,
         coupling=_couple(probability * (1 - probability) * measured),
