@@ -2,8 +2,8 @@
 
 Under the null hypothesis models are independent, given the number right of each prompt and of each model. The number of
 disagreements of two models then has a mean and a variance that follow from `fitted_margins`; the variance allows for
-the fixed sums of both columns. With fewer than `MIN_CONDITIONED` models that approximation fails, and `conditional_moments`
-enumerates the patterns of scores.
+the fixed sums of both columns. With fewer than `MIN_CONDITIONED` models that approximation fails, and
+`conditional_moments` enumerates the patterns of scores.
 
 Source: Kim et al. 2025, "Correlated errors in large language models"; Goel et al. 2025, arXiv 2502.04313, for agreement
 corrected for accuracy. The null is that of the fixed margins in Ailem et al. 2024, section 3.2.
