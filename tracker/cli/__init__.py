@@ -21,6 +21,8 @@ from typing import IO, Any
 import click
 
 from tracker.cli.help_text import Group
+from tracker.cli.process import OF_COMMAND
+from tracker.cli.process.pyarrow_import import import_pyarrow_without_pandas
 from tracker.cli.values.command_line_secrets import print_traceback, read_arguments, redact_urls
 from tracker.errors import SuffrageError
 from tracker.private_files.temporary import remove_temporary_folders
@@ -155,6 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Exit codes: 0; 1 for an error; 2 for a wrong command line; 130 after Ctrl-C; 141 if the reader of stdout is gone.
     """
     gc.set_threshold(GC_THRESHOLD)
+    import_pyarrow_without_pandas()
     atexit.register(gc.freeze)  # else Python frees every object of every library one by one, only to exit
     remove_temporary_folders()
     sys.exit(_run(read_arguments() if arguments is None else list(arguments)))
@@ -163,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     """Run a command; print its error, or the traceback of a fault of the program."""
     try:
-        result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False)
+        result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False, obj=OF_COMMAND)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return error.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, mlflow_options, parse_pairs
 from tracker.cli.output import inform, warn
+from tracker.cli.process import OF_COMMAND
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.ingest.measurement import ReadOptions
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
+    from tracker.recording.mlflow.publishing_process import PublishingProcess
 
 
 MAX_NAMES = 5
@@ -214,7 +217,10 @@ def command(
         columns=columns if model_column is None else {**columns, "model": model_column},
         **read,
     )
-    with open_store(database, dry_run=dry_run) as engine:
+    publishing = _start_publishing(None if no_mlflow or dry_run else tracking_uri)
+    with publishing or nullcontext(), open_store(database, dry_run=dry_run) as engine:
+        if publishing:
+            publishing.open_with(engine)
         run_ids, failed = ingest_files(
             engine,
             paths,
@@ -227,7 +233,7 @@ def command(
             strict=strict,
         )
         if run_ids and not no_mlflow and not dry_run:
-            _publish(engine, run_ids, tracking_uri)
+            _publish(engine, run_ids, tracking_uri, publishing)
         if not failed:
             _print_next_step(engine, run_ids, dry_run=dry_run)
     if failed:
@@ -248,12 +254,25 @@ def _print_next_step(engine: Engine, run_ids: Sequence[int], *, dry_run: bool) -
     inform(f"Next: {shlex.join(command_line)}")
 
 
-def _publish(engine: Engine, run_ids: Sequence[int], tracking_uri: str) -> None:
+def _start_publishing(tracking_uri: str | None) -> PublishingProcess | None:
+    """Return a process that loads MLflow now; None without MLflow, or if this process has loaded it."""
+    if tracking_uri is None or "mlflow" in sys.modules or click.get_current_context().find_root().obj != OF_COMMAND:
+        return None
+    from tracker.recording.mlflow.publishing_process import PublishingProcess
+
+    return PublishingProcess(tracking_uri)
+
+
+def _publish(engine: Engine, run_ids: Sequence[int], tracking_uri: str, publishing: PublishingProcess | None) -> None:
     from tracker.errors import PublishingError
-    from tracker.recording.mlflow.publishing import publish_runs
 
     try:
-        publish_runs(engine, run_ids, tracking_uri)
+        if publishing is not None:
+            publishing.publish_runs(engine, run_ids)
+        else:
+            from tracker.recording.mlflow.publishing import publish_runs
+
+            publish_runs(engine, run_ids, tracking_uri)
     except PublishingError as error:
         warn(str(error))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,15 @@ from tracker.recording.mlflow.publish_lock import lock_mlflow_file
 from tracker.recording.mlflow.tracking_store import MlflowStore, hide_passwords
 
 MAX_REASON_LENGTH = 300
+
+
+def load_mlflow(store: MlflowStore) -> None:
+    """Import what the client of a store needs, without opening the store."""
+    with quiet_environment(), suppress(ImportError):
+        import mlflow
+
+        if not store.is_server:
+            import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
 @contextmanager

@@ -4,7 +4,8 @@ Everything is published from the store alone, each item once. MLflow runs carry 
 run is created, MLflow is searched for it. Nothing is therefore published twice, even if a program ends between
 publishing and recording it in the table `publication`.
 
-Only two modules of this package import MLflow: the client and the publisher.
+Only two modules of this package import MLflow: the client and the publisher. `publishing_process` runs them in
+a separate process.
 """
 
 from __future__ import annotations
