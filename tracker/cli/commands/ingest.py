@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,12 @@ from tracker.cli.output import inform, warn
 from tracker.cli.process import OF_COMMAND
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
-from tracker.ingest.measurement import ReadOptions
 from tracker.name_lists import join_names
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from tracker.ingest.measurement import ReadOptions
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
     from tracker.recording.mlflow.publishing_process import PublishingProcess
@@ -203,22 +203,26 @@ def command(
         suffrage ingest results.csv --benchmark mmlu_pro --metric accuracy --dry-run
         suffrage ingest lm_eval_output/ --on-conflict skip
     """
-    from tracker.cli.open_store import open_store
     from tracker.ingest.files.missing_files import explain_missing
 
     for path in paths:
         if not path.exists():
             raise explain_missing(path)
-    options = ReadOptions(
-        higher_is_better=None if lower_is_better is None else not lower_is_better,
-        lower=bounds[0] if bounds and isfinite(bounds[0]) else None,
-        upper=bounds[1] if bounds and isfinite(bounds[1]) else None,
-        splits=splits,
-        columns=columns if model_column is None else {**columns, "model": model_column},
-        **read,
-    )
-    publishing = _start_publishing(None if no_mlflow or dry_run else tracking_uri)
-    with publishing or nullcontext(), open_store(database, dry_run=dry_run) as engine:
+    with ExitStack() as stack:
+        # It loads MLflow while this process loads what it needs itself.
+        publishing = _start_publishing(stack, None if no_mlflow or dry_run else tracking_uri)
+        from tracker.cli.open_store import open_store
+        from tracker.ingest.measurement import ReadOptions
+
+        options = ReadOptions(
+            higher_is_better=None if lower_is_better is None else not lower_is_better,
+            lower=bounds[0] if bounds and isfinite(bounds[0]) else None,
+            upper=bounds[1] if bounds and isfinite(bounds[1]) else None,
+            splits=splits,
+            columns=columns if model_column is None else {**columns, "model": model_column},
+            **read,
+        )
+        engine = stack.enter_context(open_store(database, dry_run=dry_run))
         if publishing:
             publishing.open_with(engine)
         run_ids, failed = ingest_files(
@@ -254,13 +258,13 @@ def _print_next_step(engine: Engine, run_ids: Sequence[int], *, dry_run: bool) -
     inform(f"Next: {shlex.join(command_line)}")
 
 
-def _start_publishing(tracking_uri: str | None) -> PublishingProcess | None:
-    """Return a process that loads MLflow now; None without MLflow, or if this process has loaded it."""
+def _start_publishing(stack: ExitStack, tracking_uri: str | None) -> PublishingProcess | None:
+    """Return a process that loads MLflow now, ended with the stack; None without MLflow, or if it is loaded here."""
     if tracking_uri is None or "mlflow" in sys.modules or click.get_current_context().find_root().obj != OF_COMMAND:
         return None
     from tracker.recording.mlflow.publishing_process import PublishingProcess
 
-    return PublishingProcess(tracking_uri)
+    return stack.enter_context(PublishingProcess(tracking_uri))
 
 
 def _publish(engine: Engine, run_ids: Sequence[int], tracking_uri: str, publishing: PublishingProcess | None) -> None:
