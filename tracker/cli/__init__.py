@@ -43,7 +43,18 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Rank and compare": ("verdict", "leaderboard", "compare", "gate", "plan", "history", "looks"),
     "Analyze": ("analyze", "analyses", "findings", "show", "simulate", "tradeoff"),
     "Share": ("report", "serve", "export", "publish", "ui"),
-    "Manage the store": ("benchmarks", "tasks", "models", "metrics", "runs", "undo", "sql", "doctor", "db"),
+    "Manage the store": (
+        "benchmarks",
+        "tasks",
+        "models",
+        "metrics",
+        "runs",
+        "responses",
+        "undo",
+        "sql",
+        "doctor",
+        "db",
+    ),
 }
 """Commands of each section of the overview."""
 

@@ -26,6 +26,7 @@ FIXED = {
     "metrics": ("default", "delete", "list", "rename"),
     "models": ("import", "list", "merge", "related", "unmerge"),
     "prompts": ("check", "import", "list"),
+    "responses": ("erase",),
     "runs": ("delete", "hide", "list", "show", "supersede", "unhide"),
     "tasks": ("alias", "list", "unalias"),
 }

@@ -17,6 +17,7 @@ from tracker.copying.merging.merged_prompts import MergedPrompts
 from tracker.ingest.write.bulk_rows import fetch_raw_rows, load_scores
 from tracker.ingest.write.score_columns import ScoreColumn, compare_scores, find_out_of_bounds, pack, unpack
 from tracker.schema import Answer, Metric, TaskScore
+from tracker.schema.erased_texts import is_same_response
 
 AnswerKey = tuple[int, str, int]
 """Prompt, extraction and trial."""
@@ -147,14 +148,16 @@ def compare_run(session: Session, run_id: int, values: RunValues) -> RunDifferen
         known = stored_answers.get(key)
         if known is None:
             new.answers[key] = answer
-        elif (known[0], known[2]) != (answer[0], answer[2]) or (
-            None not in (known[1], answer[1]) and known[1] != answer[1]
+        elif (
+            not is_same_response(known[0], answer[0])
+            or known[2] != answer[2]
+            or (None not in (known[1], answer[1]) and known[1] != answer[1])
         ):
             changed.answers[key] = answer
         else:
             difference.n_unchanged += 1
             if known[1] is None and answer[1] is not None:
-                difference.lacking.answers[key] = answer
+                difference.lacking.answers[key] = (known[0], *answer[1:])
     task_scores = load_task_values(session, run_id) if values.task_scores else {}
     for pair, value in values.task_scores.items():
         if pair not in task_scores:

@@ -20,6 +20,7 @@ from tracker.ingest.resolve.prompt_texts import list_accepted_answers, make_stor
 from tracker.ingest.write.bulk_rows import fetch_chunks
 from tracker.ingest.write.score_columns import pack
 from tracker.schema import Answer
+from tracker.schema.erased_texts import is_mark
 
 ROWS_PER_CHUNK = 10_000
 
@@ -76,12 +77,14 @@ class AnswerColumn:
     Attributes:
         keys: ``(n,)`` int64, prompt and trial packed; strictly increasing.
         digests, probabilities, empty: ``(n,)`` as in `AnswerChunk`.
+        erased: ``(n,)`` whether the text was erased, of stored answers; None for those of a file.
     """
 
     keys: NDArray[np.int64]
     digests: NDArray[np.int64]
     probabilities: NDArray[np.float64]
     empty: NDArray[np.bool_]
+    erased: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -140,13 +143,15 @@ def load_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
             keys = pack(np.array(prompts, dtype=np.int64), np.array(trials, dtype=np.int64))
             probabilities = np.array([np.nan if chance is None else chance for chance in chances], dtype=np.float64)
             empty = np.array([status == "empty" for status in statuses], dtype=bool)
-            parts[extraction].append(AnswerColumn(keys, _digests(texts, statuses), probabilities, empty))
+            erased = np.array([is_mark(text) for text in texts], dtype=bool)
+            parts[extraction].append(AnswerColumn(keys, _digests(texts, statuses), probabilities, empty, erased))
     return {
         extraction: AnswerColumn(
             np.concatenate([part.keys for part in columns]),
             np.concatenate([part.digests for part in columns]),
             np.concatenate([part.probabilities for part in columns]),
             np.concatenate([part.empty for part in columns]),
+            np.concatenate([part.erased for part in columns if part.erased is not None]),
         )
         for extraction, columns in parts.items()
     }
@@ -168,7 +173,7 @@ class AnswerComparison:
 
 
 def compare_answers(column: AnswerColumn, stored: AnswerColumn | None) -> AnswerComparison:
-    """Compare a column with the stored one."""
+    """Compare a column with the stored one; an erased text is equal to any, so that no file brings it back."""
     n = len(column)
     if stored is None or not len(stored):
         none = np.zeros(n, dtype=bool)
@@ -176,9 +181,11 @@ def compare_answers(column: AnswerColumn, stored: AnswerColumn | None) -> Answer
     at = np.minimum(np.searchsorted(stored.keys, column.keys), len(stored) - 1)
     known = stored.keys[at] == column.keys
     chance, stored_chance = column.probabilities, stored.probabilities[at]
-    agree = (stored.digests[at] == column.digests) & (
-        np.isnan(chance) | np.isnan(stored_chance) | (chance == stored_chance)
-    )
+    same = stored.digests[at] == column.digests
+    if stored.erased is not None:
+        same |= stored.erased[at]
+        stored_chance = np.where(stored.erased[at], chance, stored_chance)  # nothing of it is overwritten
+    agree = same & (np.isnan(chance) | np.isnan(stored_chance) | (chance == stored_chance))
     return AnswerComparison(
         new=~known, different=known & ~agree, lacking=known & agree & np.isnan(stored_chance) & ~np.isnan(chance)
     )

@@ -1,0 +1,1 @@
+"""Erase texts of responses from a store and from its files."""
