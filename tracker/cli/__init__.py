@@ -23,6 +23,7 @@ import click
 from tracker.cli.help_text import Group
 from tracker.cli.process import OF_COMMAND
 from tracker.cli.process.pyarrow_import import import_pyarrow_without_pandas
+from tracker.cli.terminal_text import echo, echo_message
 from tracker.cli.values.command_line_secrets import print_traceback, read_arguments, redact_urls
 from tracker.errors import SuffrageError
 from tracker.private_files.temporary import remove_temporary_folders
@@ -74,7 +75,7 @@ class Interrupted(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the line."""
-        click.echo(self.message, err=True)
+        echo(self.message, err=True)
 
 
 class ClosedPipe(click.ClickException):
@@ -133,7 +134,7 @@ class Discovered(Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        click.echo(f"suffrage {__version__}")
+        echo(f"suffrage {__version__}")
         ctx.exit()
 
 
@@ -179,7 +180,7 @@ def _run(arguments: list[str]) -> int:
     try:
         result = suffrage.main(args=arguments, prog_name="suffrage", standalone_mode=False, obj=OF_COMMAND)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        echo(error.format_message(), err=True)
         return error.exit_code
     except click.UsageError as error:
         from tracker.cli.usage_errors import describe_usage_error
@@ -209,7 +210,7 @@ def _stop(error: click.ClickException) -> int:
 
 
 def _fail(message: str, code: int = 1) -> int:
-    click.echo(f"Error: {redact_urls(message)}", err=True)
+    echo_message(redact_urls(message), "Error: ")
     return code
 
 

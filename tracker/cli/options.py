@@ -50,6 +50,23 @@ document_format_option = click.option(
     help="Output format on stdout: a table for reading, JSON or CSV for programs, LaTeX or Markdown for documents.",
 )
 
+
+def _apply_limits(ctx: click.Context, option: click.Parameter, text: str | None) -> None:
+    if text is not None and not ctx.resilient_parsing:
+        from tracker.settings.input_limits import parse_limits, use_limits
+
+        ctx.with_resource(use_limits(parse_limits(text, "--limits")))
+
+
+limits_option = click.option(
+    "--limits",
+    cls=SettingOption,
+    metavar="NAME=NUMBER,…",
+    expose_value=False,
+    callback=_apply_limits,
+    help="Limits on the files that are read, such as value=200MB,columns=200000: docs/reference/limits.md.",
+)
+
 tracking_uri_option = click.option(
     "--tracking-uri",
     cls=SettingOption,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.terminal_text import echo, echo_message, make_cell, make_printable
 from tracker.queries.findings.grouped_metrics import NamedNumber, group_metrics
 from tracker.queries.findings.summary import Summary
 
@@ -28,13 +29,13 @@ MAX_TEXT_WIDTH = 100
 
 def inform(text: str) -> None:
     """Print progress or a hint on stderr."""
-    click.echo(text, err=True)
+    echo_message(text)
 
 
 def warn(text: str) -> None:
     """Print a warning on stderr: yellow on a terminal, unless NO_COLOR is set."""
     label = "Warning:" if os.environ.get("NO_COLOR") else click.style("Warning:", fg="yellow", bold=True)
-    click.echo(f"{label} {text}", err=True)
+    echo_message(text, f"{label} ")
 
 
 def join_lines(text: str | None, longest: int = 100) -> str | None:
@@ -65,11 +66,12 @@ def print_rows(
     records = [_record(row, columns) for row in rows]
     names = list(columns or (records[0] if records else ()))
     if output_format == "json":
-        click.echo(json.dumps([{n: _plain(r[n]) for n in names} for r in records], indent=2, ensure_ascii=False))
+        echo(json.dumps([{n: _plain(r[n]) for n in names} for r in records], indent=2, ensure_ascii=False))
     elif output_format == "csv":
         from tracker.exporting.table_files import write_csv
 
-        write_csv(sys.stdout, [names, *([_text(r[n], full=True) for n in names] for r in records)])
+        clean = make_printable if sys.stdout.isatty() else str  # programs get every character
+        write_csv(sys.stdout, [names, *([clean(_text(r[n], full=True)) for n in names] for r in records)])
     elif not records:
         inform(if_empty)
     else:
@@ -79,7 +81,7 @@ def print_rows(
         printed, omitted = format_text_table(
             names, cells, numeric=numeric, width=terminal_width(), drop_order=drop_order
         )
-        click.echo(printed)
+        echo(printed)
         if omitted:
             inform(f"Columns omitted to fit the terminal: {', '.join(omitted)}. Add --format csv to see all.")
 
@@ -96,13 +98,13 @@ def print_document(rows: Sequence[Mapping[str, Any]], output_format: DocumentFor
 
     names = list(rows[0])
     cells, numeric = _format_cells(rows, names)
-    click.echo(format_document_table(names, cells, output_format, caption=caption, numeric=numeric))
+    echo(format_document_table(names, cells, output_format, caption=caption, numeric=numeric))
 
 
 def _format_cells(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[list[list[str]], set[str]]:
     """Return the cells of each record as texts, and the names of the columns of numbers."""
     numeric = {n for n in names if all(isinstance(r[n], (int, float, Decimal)) or r[n] is None for r in records)}
-    return [[_text(r[n]) for n in names] for r in records], numeric
+    return [[make_cell(_text(r[n])) for n in names] for r in records], numeric
 
 
 def terminal_width() -> int | None:
@@ -113,7 +115,7 @@ def terminal_width() -> int | None:
 def print_record(record: Mapping[str, Any], output_format: str) -> None:
     """Print one thing: as JSON, or as a table of names and values."""
     if output_format == "json":
-        click.echo(json.dumps({k: _plain(v) for k, v in record.items()}, indent=2, ensure_ascii=False))
+        echo(json.dumps({k: _plain(v) for k, v in record.items()}, indent=2, ensure_ascii=False))
     else:
         print_rows([{"name": k, "value": _text(v, full=True)} for k, v in record.items()], output_format)
 
@@ -127,7 +129,7 @@ def print_summary(summary: Summary) -> None:
     paragraphs += [("  ", summary.looks)] if summary.looks else []
     for prefix, text in paragraphs:
         indent = "    " if prefix else ""
-        click.echo(textwrap.fill(text, width, initial_indent=prefix, subsequent_indent=indent, break_long_words=False))
+        echo(textwrap.fill(text, width, initial_indent=prefix, subsequent_indent=indent, break_long_words=False))
 
 
 def print_numbers(numbers: Sequence[NamedNumber]) -> None:
@@ -138,7 +140,7 @@ def print_numbers(numbers: Sequence[NamedNumber]) -> None:
         rows = [{"number": n.name, "value": _whole(n.value), "reason": n.reason or ""} for n in groups.plain]
         print_rows(rows, "table", columns=("number", "value", "reason")[: 3 if reasons else 2])
     if groups.plain and groups.statistics:
-        click.echo()
+        echo()
     if groups.statistics:
         rows = [
             {

@@ -20,7 +20,7 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import TaskProgressColumn
 
     with _bar(TaskProgressColumn()) as bar:
-        task = bar.add_task(label, total=None)
+        task = bar.add_task(_clean(label), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
@@ -35,7 +35,7 @@ def show_prompt_progress(label: str) -> Iterator[Callable[[int, int, int], None]
     from rich.progress import MofNCompleteColumn, TextColumn
 
     with _bar(MofNCompleteColumn(), TextColumn("{task.fields[rate]}")) as bar:
-        task = bar.add_task(label, total=None, rate="")
+        task = bar.add_task(_clean(label), total=None, rate="")
         start = time.monotonic()
 
         def update(done: int, total: int, n_tokens: int) -> None:
@@ -66,7 +66,7 @@ def show_activity(label: str) -> Iterator[None]:
         from rich.progress import TimeElapsedColumn
 
         with _bar(TimeElapsedColumn()) as bar:
-            bar.add_task(label, total=None)
+            bar.add_task(_clean(label), total=None)
             done.wait()
 
     thread = Thread(target=draw, daemon=True)
@@ -76,6 +76,15 @@ def show_activity(label: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def _clean(label: str) -> str:
+    """Return a label without power over the terminal, nor over rich's markup."""
+    from rich.markup import escape
+
+    from tracker.cli.terminal_text import make_cell
+
+    return escape(make_cell(label))
 
 
 def _bar(*columns: Any) -> Any:

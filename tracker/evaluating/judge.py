@@ -15,6 +15,7 @@ from tracker.evaluating.option_values import JUDGE_TEMPLATES
 from tracker.evaluating.prompt_templates.prompt_content import sha256_digest
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
+from tracker.settings.text_files import read_text_file
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -85,7 +86,12 @@ def load_rubric(name_or_path: str) -> Rubric:
         built_in = files("tracker.evaluating").joinpath("judge_templates", f"{name_or_path}.jinja")
         source = built_in.read_text(encoding="utf-8")
     elif path.is_file():
-        source = path.read_text(encoding="utf-8-sig")
+        try:
+            source = read_text_file(path, "utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise BadInputError(path, f"the file is not UTF-8 text (byte {error.start + 1})") from None
+        except OSError as error:
+            raise BadInputError(path, f"cannot be read: {error.strerror}") from None
     else:
         raise BadInputError(path, "no such file", advice=f"Built in: {', '.join(JUDGE_TEMPLATES)}.")
     scales = _SCALE.findall(source) or ["correct"]

@@ -140,6 +140,14 @@ SETTINGS: Mapping[str, Setting] = {
             check=lambda number: number >= 1 or number == -1,
             requirement="a whole number of at least 1, or -1",
         ),
+        Setting(
+            name="limits",
+            kind=str,
+            default="those of docs/reference/limits.md",
+            help="Limits on files that are read, such as value=200MB,columns=200000.",
+            variables=("SUFFRAGE_LIMITS",),
+            example="value=200MB",
+        ),
     )
 }
 """The settings by name, in the order of the file."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tracker.errors import SettingsError
 from tracker.settings.known_settings import SETTINGS, Setting, Value
+from tracker.settings.text_files import read_text_file
 from tracker.suggestions import find_similar, format_guess
 
 FILE_NAME = "suffrage.toml"
@@ -64,8 +65,8 @@ def read_settings_file(path: Path) -> SettingsFile:
     import tomllib
 
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = tomllib.loads(read_text_file(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}. `suffrage init` writes a valid file.") from error
     return SettingsFile(
         path=path, values={name: check_value(_find_setting(name, path), value, path) for name, value in content.items()}

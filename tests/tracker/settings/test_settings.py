@@ -95,7 +95,7 @@ class TestOrder:
 
     def test_every_setting_is_an_option_of_some_command(self) -> None:
         command = suffrage.get_command(None, "analyze").get_command(None, "rank-intervals")  # type: ignore
-        options = {parameter.name for parameter in command.params}
+        options = {parameter.name for parameter in (*command.params, *suffrage.get_command(None, "ingest").params)}
         assert {setting.parameter for setting in SETTINGS.values()} <= options
 
 

@@ -23,6 +23,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, join_lines, print_document, print_record, print_rows, print_summary, warn
 from tracker.cli.progress import show_activity
+from tracker.cli.terminal_text import echo
 from tracker.cli.values.setting_option import SettingOption
 from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
@@ -193,7 +194,7 @@ def _compare_everywhere(
         return
     if output_format == "table":
         print_summary(summary)
-        click.echo(f"\nDifference by benchmark, A minus B (A is {models[0]}):")
+        echo(f"\nDifference by benchmark, A minus B (A is {models[0]}):")
     titles = {
         "benchmark": "benchmark", "metric": "metric", "n": "n", "mean_a": "mean A", "mean_b": "mean B",
         "difference": "difference", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
@@ -276,7 +277,7 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
         print_summary(report.summary)
         _print_tasks(names[0], report.tables["tasks"].to_pylist())
         _print_flips(names, flips, report)
-        click.echo()
+        echo()
         inform("All metrics and tasks: --format json. To keep them, add --record.")
     for warning in report.warnings:
         warn(warning)
@@ -307,7 +308,7 @@ def _print_tasks(name_a: str, rows: list[dict[str, Any]]) -> None:
         return
     largest = sorted(rows, key=lambda row: -abs(row["difference"]))[:MAX_TASKS]
     count = f"the {MAX_TASKS} of {len(rows)} with the largest differences" if len(rows) > MAX_TASKS else "largest first"
-    click.echo(f"\nDifference by task, A minus B (A is {name_a}), {count}:")
+    echo(f"\nDifference by task, A minus B (A is {name_a}), {count}:")
     ordered = sorted(largest, key=lambda row: -row["difference"])
     print_rows(
         [{title: row[name] for name, title in TASK_TITLES.items() if name != "pvalue"} for row in ordered],
@@ -324,7 +325,7 @@ def _print_flips(names: tuple[str, str], rows: list[dict[str, Any]], report: Rep
         f"{sum(row['better'] == name for row in rows)} of {better[name]:,} that {name} ({letter}) does better on"
         for letter, name in zip("AB", names, strict=True)
     ]
-    click.echo(f"\nPrompts, drawn at random: {'; '.join(parts)}.")
+    echo(f"\nPrompts, drawn at random: {'; '.join(parts)}.")
     print_rows(
         [
             {"prompt": row["prompt"], "task": row["task"], "A": row["score_a"], "B": row["score_b"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.help_text import Command
+from tracker.cli.terminal_text import echo
 
 PROGRAM = "suffrage"
 VARIABLE = "_SUFFRAGE_COMPLETE"
@@ -30,4 +31,4 @@ def command(shell: str) -> None:
 
     completion = get_completion_class(shell)
     assert completion is not None
-    click.echo(completion(suffrage, {}, PROGRAM, VARIABLE).source())
+    echo(completion(suffrage, {}, PROGRAM, VARIABLE).source())

@@ -10,6 +10,7 @@ from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
 from tracker.cli.progress import show_activity
+from tracker.cli.terminal_text import echo
 
 
 @click.group(cls=Group)
@@ -58,9 +59,9 @@ def current(database: str | None) -> None:
     from tracker.database import create_unchecked_engine, current_version, format_url, known_versions
 
     engine = create_unchecked_engine(database)
-    click.echo(f"store   {format_url(engine.url)}")
-    click.echo(f"version {current_version(engine) or 'none: the store is empty'}")
-    click.echo(f"program {known_versions()[-1]}")
+    echo(f"store   {format_url(engine.url)}")
+    echo(f"version {current_version(engine) or 'none: the store is empty'}")
+    echo(f"program {known_versions()[-1]}")
 
 
 @command.command()
@@ -120,7 +121,7 @@ def check(database: str | None) -> None:
     with show_activity("checking"):
         wrong = [f"{about}: {sentence}" for about, sentence in find_faults(engine)]
     for line in wrong:
-        click.echo(line)
+        echo(line)
     if wrong:
         sys.exit(1)
     inform("Sound: no faults in tables, search index, references and checksums.")

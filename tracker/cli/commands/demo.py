@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.help_text import Command
+from tracker.cli.terminal_text import echo
 from tracker.errors import BadInputError, ConflictError, PluginError, PublishingError
 
 if TYPE_CHECKING:
@@ -170,13 +171,13 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
     with transaction(engine, write=False) as session:
         board = load_leaderboard(session, select_scores(), with_rank_intervals=False)
     longest = max(len(row.model) for row in board.rows)
-    click.echo()
+    echo()
     click.echo(click.style(f"  rank  {'model':<{longest}}     n    mean  stderr  by task  planted ability", dim=True))
     for row in board.rows:
         rank, plain, by_task = (
             math.nan if number is None else number for number in (row.rank, row.stderr, row.stderr_clustered)
         )
-        click.echo(
+        echo(
             f"  {rank:>4g}  {row.model:<{longest}}  {row.n:>4,}  {row.mean:.4f}  {plain:.4f}   {by_task:.4f}"
             f"            {ability[row.model]:+.2f}"
         )
@@ -196,7 +197,7 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
         left, right = textwrap.wrap(line.planted, width), textwrap.wrap(line.measured, WIDTH - width - 5)
         for i in range(max(len(left), len(right))):
             beside = right[i] if i < len(right) else ""
-            click.echo(f"  {left[i] if i < len(left) else '':<{width}}   {beside}".rstrip())
+            echo(f"  {left[i] if i < len(left) else '':<{width}}   {beside}".rstrip())
 
 
 def _analyses() -> tuple[list[str], list[str]]:
@@ -231,7 +232,7 @@ def _record(engine: Engine, findings: Sequence[DemoFinding]) -> None:
     from tracker.simulation.demo_analyses import EXPECTED_FINDINGS
 
     for position, finding in enumerate(findings):
-        click.echo()
+        echo()
         _prompt(_command("analyze", finding.analysis, parameters=finding.parameters))
         if position == 0 and finding.analysis in EXPECTED_FINDINGS:
             _print_text(f"Expected: {EXPECTED_FINDINGS[finding.analysis]}")
@@ -250,7 +251,7 @@ def _publish(engine: Engine, tracking_uri: str) -> None:
     except PublishingError as error:
         _print_text(f"Not in MLflow: {error}")
     else:
-        click.echo()
+        echo()
         _print_text(f"Published to MLflow: {published.n_new} new runs and findings.")
 
 
@@ -269,25 +270,25 @@ def _print_next(engine: Engine, tracking_uri: str | None) -> None:
     url = format_url(engine.url)
     _head("Next")
     _print_text("Use the stores of the demo in this shell:")
-    click.echo()
-    click.echo(f"  export SUFFRAGE_DATABASE_URL={shlex.quote(url)}")
+    echo()
+    echo(f"  export SUFFRAGE_DATABASE_URL={shlex.quote(url)}")
     if tracking_uri:
-        click.echo(f"  export MLFLOW_TRACKING_URI={shlex.quote(tracking_uri)}")
-        click.echo("  suffrage ui          # all runs and findings in the browser")
-    click.echo("  suffrage findings    # all recorded findings")
-    click.echo("  suffrage show 1      # all evidence, caveats, tables and figures of a finding")
-    click.echo(f'  suffrage sql "{QUERY}"')
-    click.echo()
+        echo(f"  export MLFLOW_TRACKING_URI={shlex.quote(tracking_uri)}")
+        echo("  suffrage ui          # all runs and findings in the browser")
+    echo("  suffrage findings    # all recorded findings")
+    echo("  suffrage show 1      # all evidence, caveats, tables and figures of a finding")
+    echo(f'  suffrage sql "{QUERY}"')
+    echo()
     _print_text("With your own results, in another shell: suffrage ingest PATH --benchmark NAME")
 
 
 def _head(text: str) -> None:
-    click.echo()
+    echo()
     click.echo(click.style(f"── {text} ".ljust(WIDTH, "─"), bold=True))
 
 
 def _print_text(text: str) -> None:
-    click.echo(textwrap.fill(text, WIDTH, break_on_hyphens=False))
+    echo(textwrap.fill(text, WIDTH, break_on_hyphens=False))
 
 
 def _prompt(command_line: str) -> None:

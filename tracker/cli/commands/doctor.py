@@ -10,6 +10,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import inform, print_rows
 from tracker.cli.progress import show_activity
+from tracker.cli.terminal_text import echo
 
 
 @click.command(cls=Command)
@@ -38,9 +39,9 @@ def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_for
             break
         checks.append(check)
         if output_format == "table":
-            click.echo(f"{check.verdict:<8} {check.name:<11} {check.result}")
+            echo(f"{check.verdict:<8} {check.name:<11} {check.result}")
             if check.advice:
-                click.echo(f"{'':<20} {check.advice}")
+                echo(f"{'':<20} {check.advice}")
     if output_format != "table":
         print_rows(checks, output_format)
     verdicts = [check.verdict for check in checks]

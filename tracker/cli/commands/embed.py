@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import database_option
+from tracker.cli.options import database_option, limits_option
 from tracker.cli.output import inform, warn
 from tracker.cli.progress import progress
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--device", metavar="NAME", help="Device to compute on, such as cpu or cuda.", show_default="the fastest available"
 )
+@limits_option
 @database_option
 def command(
     benchmark: str,

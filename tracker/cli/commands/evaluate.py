@@ -17,6 +17,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, split_values
 from tracker.cli.output import inform, warn
 from tracker.cli.progress import show_prompt_progress
+from tracker.cli.terminal_text import echo
 from tracker.evaluating.option_values import ERRORED_VALUES
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _print_warning(text: str) -> None:
 
 
 def _print_result(result: EvaluationOutcome) -> None:
-    click.echo(result.summary())
+    echo(result.summary())
     for warning in result.warnings:
         _print_warning(warning)
     if not result.is_complete:
@@ -146,7 +147,7 @@ def _print_estimates(engine: Any, plan: Any) -> None:
     from tracker.evaluating.estimate import estimate
 
     for condition_estimate in estimate(engine, plan, report=_print_warning):
-        click.echo(condition_estimate.summary())
+        echo(condition_estimate.summary())
 
 
 def _print_first_prompts(engine: Any, plan: Any) -> None:
@@ -155,15 +156,15 @@ def _print_first_prompts(engine: Any, plan: Any) -> None:
     prepared = prepare(engine, plan)
     for condition, rendered in prepared.rendered.items():
         prompt = rendered.prompts[0]
-        click.echo(f"--- {condition.replace('_', '-')}, {prepared.method}, template {prepared.template.name}")
+        echo(f"--- {condition.replace('_', '-')}, {prepared.method}, template {prepared.template.name}")
         for turn in prompt.messages() if plan.is_chat else ():
-            click.echo(f"--- {turn['role']}\n{turn['content']}")
+            echo(f"--- {turn['role']}\n{turn['content']}")
         if not plan.is_chat:
-            click.echo(prompt.text())
+            echo(prompt.text())
         for place, option in enumerate(prompt.options):
             text = option if plan.is_chat else prompt.join + option
             if prompt.contexts:
-                click.echo(f"--- text {place + 1}: {prompt.contexts[place]!r}")
-            click.echo(f"--- option {place + 1}{' (gold)' if place == prompt.correct_option else ''}: {text!r}")
+                echo(f"--- text {place + 1}: {prompt.contexts[place]!r}")
+            echo(f"--- option {place + 1}{' (gold)' if place == prompt.correct_option else ''}: {text!r}")
         if not prompt.options:
-            click.echo(f"--- gold: {' | '.join(prompt.references)}")
+            echo(f"--- gold: {' | '.join(prompt.references)}")

@@ -13,6 +13,7 @@ import click
 from tracker.cli.help_text import Command, Group
 from tracker.cli.options import database_option, missing_options, selection_options
 from tracker.cli.output import inform, warn
+from tracker.cli.terminal_text import echo_data
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -265,7 +266,7 @@ def _write_text(text: TextFile, destination: Destination) -> str:
 
     _inform_all(text.warnings)
     if destination.output is None:
-        click.echo(text.content, nl=False)
+        echo_data(text.content)
     else:
         write_file(destination.output, text.content, force=destination.force)
     return ""

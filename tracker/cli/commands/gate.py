@@ -12,6 +12,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.output import inform, print_record
 from tracker.cli.progress import show_activity
+from tracker.cli.terminal_text import echo
 
 if TYPE_CHECKING:
     from tracker.api.gate import GateResult
@@ -90,7 +91,7 @@ def command(
     if output_format == "json":
         print_record(_as_record(result), output_format)
     else:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     if summary is not None:
         _append(summary, text)
     if result.regressions:

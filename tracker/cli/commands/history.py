@@ -19,6 +19,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, join_lines, print_rows, print_summary, warn
 from tracker.cli.progress import show_activity
+from tracker.cli.terminal_text import echo
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -85,9 +86,9 @@ def _print(parts: Sequence[BenchmarkHistory], changed: int) -> None:
     omitted |= {"model"} if one_model and not one_benchmark else set()
     for part in parts:
         if part.report is not None:
-            click.echo(f"{part.label}:")
+            echo(f"{part.label}:")
             print_summary(part.report.summary)
-            click.echo()
+            echo()
     print_rows(
         [
             {title: _format_cell(name, row.get(name)) for name, title in COLUMNS.items() if name not in omitted}
@@ -113,7 +114,7 @@ def _print_changed(report: Report, most: int) -> None:
     last = rows[-1]["run"]
     of_last = [row for row in rows if row["run"] == last]
     printed = [of_last[place * len(of_last) // most] for place in range(most)] if most < len(of_last) else of_last
-    click.echo(
+    echo(
         f"\n{len(of_last):,} prompts changed from run {printed[0]['since']} to run {last} of {printed[0]['model']}"
         f"{f'; {len(printed)} of them' if len(of_last) > len(printed) else ''}:\n"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import database_option, mlflow_options, parse_pairs
+from tracker.cli.options import database_option, limits_option, mlflow_options, parse_pairs
 from tracker.cli.output import inform, warn
 from tracker.cli.process import OF_COMMAND
 from tracker.cli.progress import progress
@@ -171,6 +171,7 @@ def _bounds(
     "unverified.",
 )
 @click.option("--dry-run", is_flag=True, help="Report what would be stored, and store nothing.")
+@limits_option
 @database_option
 @mlflow_options
 def command(

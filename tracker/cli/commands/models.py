@@ -12,7 +12,14 @@ import click
 from tracker.cli.changed_runs import describe_findings, update_mlflow
 from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
-from tracker.cli.options import database_option, format_option, missing_options, mlflow_options, selection_options
+from tracker.cli.options import (
+    database_option,
+    format_option,
+    limits_option,
+    missing_options,
+    mlflow_options,
+    selection_options,
+)
 from tracker.cli.output import inform, print_rows, warn
 from tracker.cli.progress import show_activity
 from tracker.name_lists import join_names
@@ -65,6 +72,7 @@ def command() -> None:
 @command.command("import")
 @click.argument("facts", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path, readable=False))
 @click.option("--overwrite", is_flag=True, help="Overwrite stored facts that the file contradicts.")
+@limits_option
 @database_option
 @format_option
 def import_facts(facts: Path, overwrite: bool, database: str | None, output_format: str) -> None:

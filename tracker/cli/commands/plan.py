@@ -8,6 +8,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, missing_options, selection_options
 from tracker.cli.output import inform, print_record, print_rows, print_summary
 from tracker.cli.progress import show_activity
+from tracker.cli.terminal_text import echo
 from tracker.queries.selection import Selection
 
 
@@ -63,6 +64,6 @@ def command(
     else:
         print_summary(plan.summarize())
         if len(rows) > 1:
-            click.echo("\nBy trials of each prompt:")
+            echo("\nBy trials of each prompt:")
             print_rows(rows, "table", drop_order=("detectable_90",))
             inform("The empty number of trials is that of the stored runs.")

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from tracker.cli.help_text import Group
-from tracker.cli.options import database_option, format_option, parse_pairs
+from tracker.cli.options import database_option, format_option, limits_option, parse_pairs
 from tracker.cli.output import inform, join_lines, print_rows, warn
 from tracker.cli.progress import progress
 
@@ -183,6 +183,7 @@ def check_prompts(benchmark: str, database: str | None, output_format: str) -> N
     help="Reference answers that contradict stored ones. error: stop; skip: keep the stored; update: overwrite them.",
 )
 @click.option("--dry-run", is_flag=True, help="Report what would be stored, and store nothing.")
+@limits_option
 @database_option
 def import_prompts(
     benchmark: str | None,

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, tracking_uri_option
 from tracker.cli.output import inform, warn
+from tracker.cli.terminal_text import echo
 from tracker.errors import first_line
 
 TOKEN_VARIABLE = "SUFFRAGE_TOKEN"
@@ -104,7 +105,7 @@ def command(
     hosts = () if behind_proxy or host in ("0.0.0.0", "::") else {*LOOPBACK, host.lower()}  # noqa: S104
     application = create_application(engine, Access(hosts=hosts, token=token), links, uses_processes=True)
     display_host = f"[{host}]" if ":" in host else host
-    click.echo(f"http://{display_host}:{port}/")
+    echo(f"http://{display_host}:{port}/")
     inform(f"{'Readers add ?token=TOKEN to their first address. ' if token else ''}Stop with Ctrl-C.")
     uvicorn.run(application, host=host, port=port, log_level="warning", proxy_headers=behind_proxy, **SERVER_OPTIONS)
 

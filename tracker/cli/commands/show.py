@@ -9,6 +9,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows, print_summary
+from tracker.cli.terminal_text import echo
 from tracker.errors import NotFoundError, OutputError
 
 SUFFIX = ".parquet"
@@ -73,26 +74,26 @@ def command(
         print_rows(record.numbers, output_format)
     else:
         about = f" on {record.benchmark}" if record.benchmark else ""
-        click.echo(f"{record.name}{about}, {record.recorded:%Y-%m-%d %H:%M} UTC, finding {record.id}")
-        click.echo()
+        echo(f"{record.name}{about}, {record.recorded:%Y-%m-%d %H:%M} UTC, finding {record.id}")
+        echo()
         if record.status == "failed":
-            click.echo(f"Failed: {record.error}")
+            echo(f"Failed: {record.error}")
         else:
             print_summary(record.summary)
-        click.echo()
+        echo()
         if record.stale:
             inform(f"Stale: {record.stale}. {rerun_advice(record)}\n")
         print_numbers(record.numbers)
-        click.echo()
+        echo()
         for warning in record.warnings:
-            click.echo(f"Warning: {warning}")
+            echo(f"Warning: {warning}")
         for name, value in (("data", record.selection), ("options", record.parameters)):
             options = {part: value for part, value in (value or {}).items() if value not in (None, "", [])}
-            click.echo(f"{name:<9}{format_value(options)}")
-        click.echo(f"{'leader':<9}{record.leader or 'none'}\n{'runs':<9}{format_value(record.run_ids) or 'none'}")
+            echo(f"{name:<9}{format_value(options)}")
+        echo(f"{'leader':<9}{record.leader or 'none'}\n{'runs':<9}{format_value(record.run_ids) or 'none'}")
         tables = [file.name.removesuffix(".parquet") for file in record.artifacts if file.name.endswith(".parquet")]
-        click.echo(f"{'tables':<9}{format_value(tables) or 'none'}")
-        click.echo(f"{'files':<9}{format_value([file.name for file in record.artifacts]) or 'none'}")
+        echo(f"{'tables':<9}{format_value(tables) or 'none'}")
+        echo(f"{'files':<9}{format_value([file.name for file in record.artifacts]) or 'none'}")
         inform(
             f"\nPrint all {len(record.numbers)} numbers with --format csv, a table with --table NAME; write the files "
             "with --save FOLDER."

@@ -9,6 +9,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import tracking_uri_option
 from tracker.cli.output import inform, warn
+from tracker.cli.terminal_text import echo
 
 HOST = "127.0.0.1"
 MAX_CHARTS = 5
@@ -62,9 +63,9 @@ def command(tracking_uri: str, port: int) -> None:
 def _print_addresses(interface: str, charts: Mapping[str, str]) -> None:
     """Print the address of each benchmark's chart, the last updated one first; without any, that of the interface."""
     for benchmark, path in list(charts.items())[:MAX_CHARTS]:
-        click.echo(f"{benchmark}: {interface}/{path}")
+        echo(f"{benchmark}: {interface}/{path}")
     if not charts:
-        click.echo(interface)
+        echo(interface)
     elif len(charts) > MAX_CHARTS:
         inform(
             f"And {len(charts) - MAX_CHARTS} more benchmarks: {interface}/#/experiments?workflowType=machine_learning"

@@ -19,6 +19,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import MAX_TEXT_WIDTH, inform, print_record, print_rows, warn
 from tracker.cli.progress import show_activity
+from tracker.cli.terminal_text import echo
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -71,21 +72,21 @@ def print_verdict(verdict: Verdict) -> None:
         _print_text(f"{verdict.looks} (`suffrage looks {verdict.benchmark}`)")
     inform(f"{verdict.benchmark}: {verdict.metric} over {board.n_units:,} {board.unit}s{tasks}; {better} is better.")
     if verdict.checks:
-        click.echo("\nCan another choice change the first place?")
+        echo("\nCan another choice change the first place?")
         width = max(len(ANSWERS[check.line.leader_changes]) for check in verdict.checks)
         for check in verdict.checks:
             line = check.line
             answer = f"{ANSWERS[line.leader_changes]:<{width}}"
             _print_text(f"{line.topic}: {line.text}", f"  {answer}  ", " " * (width + 4))
-            click.echo(f"{' ' * (width + 4)}$ {check.command}")
-    click.echo("\nNot known from the stored data:")
+            echo(f"{' ' * (width + 4)}$ {check.command}")
+    echo("\nNot known from the stored data:")
     for sentence in verdict.open_questions:
         _print_text(sentence, "  - ", "    ")
 
 
 def _print_text(text: str, first: str = "", further: str = "") -> None:
     width = min(MAX_TEXT_WIDTH, shutil.get_terminal_size((MAX_TEXT_WIDTH, 24)).columns)
-    click.echo(textwrap.fill(text, width, initial_indent=first, subsequent_indent=further, break_long_words=False))
+    echo(textwrap.fill(text, width, initial_indent=first, subsequent_indent=further, break_long_words=False))
 
 
 def _as_record(verdict: Verdict) -> dict[str, object]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.options import database_option, mlflow_options
+from tracker.cli.options import database_option, limits_option, mlflow_options
 from tracker.cli.output import inform, print_summary, warn
 
 
@@ -25,6 +25,7 @@ def _name(ctx: click.Context, option: click.Parameter, name: str | None) -> str 
 @click.option(
     "--name", metavar="NAME", callback=_name, show_default="the name of the file", help="Name of the weights."
 )
+@limits_option
 @database_option
 @mlflow_options
 def command(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tracker.errors import BadInputError, NotFoundError, SelectionError
 from tracker.evaluating.option_values import LABELS
 from tracker.evaluating.prompt_templates.fields import TemplateFields, option_labels
+from tracker.settings.text_files import read_text_file
 
 if TYPE_CHECKING:
     from tracker.evaluating.prompt_templates.template_file import TemplateBlock
@@ -206,7 +207,7 @@ def _parse(name: str, source: str, place: str) -> Template:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig") if path.is_file() else _raise_no_such_file(path)
+        return read_text_file(path, "utf-8-sig") if path.is_file() else _raise_no_such_file(path)
     except UnicodeDecodeError as error:
         raise BadInputError(path, f"the file is not UTF-8 text (byte {error.start + 1})") from None
     except OSError as error:

@@ -11,8 +11,10 @@ from typing import Any
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.datasets.files import SourceFile, get_suffix
 from tracker.ingest.datasets.row import SPLITS, DatasetRow
-from tracker.ingest.files.file_contents import UTF16, detect_delimiter, open_file
+from tracker.ingest.files.file_contents import UTF16, check_expansion, detect_delimiter, open_file
 from tracker.ingest.files.json_files import iterate_json_lines, read_json
+from tracker.ingest.files.parquet_files import open_parquet
+from tracker.settings.input_limits import current_limits, explain_limit
 
 Numbered = Iterator[tuple[int, Mapping[str, Any]]]
 ROWS_AT_ONCE = 1_000
@@ -76,7 +78,11 @@ def _csv(path: Path, columns: Sequence[str]) -> Numbered:
     with open_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
         number = 0
         try:
-            mark = detect_delimiter(text.readline()) if not columns else ","
+            longest = current_limits().value
+            header = text.readline(longest)
+            mark = detect_delimiter(header) if not columns else ","
+            if header.count(mark) >= current_limits().columns:
+                raise BadInputError(path, explain_limit("columns", f"has {header.count(mark) + 1:,} columns"))
             text.seek(0)
             records = csv.reader(text, delimiter=mark)
             names: list[str] | None = None
@@ -106,11 +112,12 @@ def _csv(path: Path, columns: Sequence[str]) -> Numbered:
 
 def _parquet(path: Path) -> Numbered:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             yield from _batches(file.iter_batches(batch_size=ROWS_AT_ONCE))
+    except BadInputError:
+        raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise BadInputError(path, f"is not a readable Parquet file ({first_line(error)}).") from error
 
@@ -126,9 +133,20 @@ def _arrow(path: Path) -> Numbered:
             else:
                 memory.seek(0)
                 batches = iter(pa.ipc.open_stream(memory))
-            yield from _batches(batches)
+            yield from _batches(_limit_batches(path, batches))
+    except BadInputError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadInputError(path, f"is not a readable Arrow file ({first_line(error)}).") from error
+
+
+def _limit_batches(path: Path, batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches, up to the size that a file of this size may expand to."""
+    size, packed = 0, path.stat().st_size
+    for batch in batches:
+        size += batch.nbytes
+        check_expansion(path, size, packed)
+        yield batch
 
 
 def _batches(batches: Iterator[Any]) -> Numbered:

@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.missing_files import explain_unreadable
+from tracker.settings.input_limits import current_limits, explain_limit
 
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -33,19 +34,11 @@ def read_bytes(path: Path) -> bytes:
     """Return a file's bytes after decompression.
 
     Raises:
-        BadInputError: the file is empty or unreadable, or its gzip data are damaged or truncated.
+        BadInputError: the file is empty, unreadable or beyond the limits, or its gzip data are damaged or truncated.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise explain_unreadable(path, error) from error
-    if data.startswith(GZIP):
-        try:
-            data = gzip.decompress(data)
-        except EOFError as error:
-            raise BadInputError(path, "the gzip data are truncated; copy or download the file again.") from error
-        except (OSError, zlib.error) as error:
-            raise BadInputError(path, f"the gzip data are damaged ({error}); download the file again.") from error
+    with open_file(path) as file:
+        parts = list(iter(lambda: file.read(READ_BYTES), b""))
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
     if not data.strip():
         raise BadInputError(path, "is empty.")
     return data
@@ -56,18 +49,24 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file as a decompressed byte stream; reading reports to the listener of `report_progress_to`.
 
     Raises:
-        BadInputError: the file is unreadable, or its gzip data are damaged or truncated.
+        BadInputError: the file is unreadable or beyond the limits, or its gzip data are damaged or truncated.
     """
     try:
         with path.open("rb") as raw:
             counted = _CountedReader(raw, _LISTENER.get())
             zipped = raw.read(2) == GZIP
             raw.seek(0)
+            size = raw.seek(0, io.SEEK_END)
+            raw.seek(0)
             if zipped:
                 with gzip.open(counted) as file:
-                    yield cast(IO[bytes], file)
+                    yield io.BufferedReader(_UnpackedReader(path, cast(IO[bytes], file), size), READ_BYTES)
+            elif size > current_limits().bytes:
+                raise BadInputError(path, explain_limit("bytes", f"has {size:,} bytes"))
             else:
                 yield io.BufferedReader(counted, READ_BYTES)
+    except BadInputError:
+        raise
     except EOFError as error:
         raise BadInputError(path, "the gzip data are truncated; copy or download the file again.") from error
     except zlib.error as error:
@@ -76,6 +75,26 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
         raise BadInputError(path, f"the gzip data are damaged ({error}); download the file again.") from error
     except OSError as error:
         raise explain_unreadable(path, error) from error
+
+
+def check_expansion(path: Path, unpacked: int, packed: int, where: str = "") -> None:
+    """Reject a packed file that expands beyond the limits.
+
+    Args:
+        path: the file.
+        unpacked: bytes so far.
+        packed: size of the file.
+        where: part of the file.
+
+    Raises:
+        BadInputError: the file or part expands too far.
+    """
+    limits = current_limits()
+    if unpacked > limits.bytes:
+        raise BadInputError(path, explain_limit("bytes", f"{where}expands to more than {limits.bytes:,} bytes"))
+    if unpacked > limits.allow(packed):
+        text = f"{where}expands from {packed:,} to more than {limits.allow(packed):,} bytes, {limits.expansion} times"
+        raise BadInputError(path, explain_limit("expansion", text))
 
 
 @contextmanager
@@ -111,6 +130,22 @@ def find_damage(path: Path) -> str | None:
     if first.startswith(UTF16):
         return "is UTF-16 text; save it as UTF-8."
     return "the Parquet data are truncated." if first == PARQUET and last != PARQUET else None
+
+
+def check_columns(path: Path) -> None:
+    """Reject a CSV file with too many columns, before anything parses them.
+
+    Raises:
+        BadInputError: its header has too many columns, or the file is unreadable.
+    """
+    if not is_named_like_a_table(path):
+        return
+    longest = current_limits().columns
+    with open_file(path) as file:
+        header = file.readline(HEAD_BYTES)
+    n = 1 + max(header.count(mark.encode()) for mark in DELIMITERS)
+    if n > longest and not header.startswith(PARQUET):
+        raise BadInputError(path, explain_limit("columns", f"has at least {n:,} columns"))
 
 
 def check_text(path: Path, data: bytes) -> None:
@@ -179,6 +214,31 @@ class _CountedReader(io.RawIOBase):
         if self._listener is not None and n:
             self._listener(n)
         return int(n)
+
+
+class _UnpackedReader(io.RawIOBase):
+    """Unpacked bytes of a file, which end with an error if they are too many."""
+
+    def __init__(self, path: Path, file: IO[bytes], packed: int) -> None:
+        self._path, self._file, self._packed, self._place = path, file, packed, 0
+        self._allowed = current_limits().allow(packed)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._place = self._file.seek(offset, whence)
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        n = int(self._file.readinto(buffer))  # type: ignore[attr-defined]
+        self._place += n
+        if self._place > self._allowed:
+            check_expansion(self._path, self._place, self._packed)
+        return n
 
 
 def _line_at(data: bytes, position: int) -> int:

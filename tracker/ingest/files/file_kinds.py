@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import shlex
-import tarfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +22,7 @@ SIGNATURES = (
     (b"GIF8", "a GIF picture"),
 )
 HEAD_BYTES = 512
-MAX_JSON_BYTES = 64 << 20
+MAX_JSON_BYTES = 16 << 20
 """Size of the largest JSON file that is parsed to find an error in it."""
 
 
@@ -65,18 +68,20 @@ def find_kind(path: Path) -> FileKind | None:
         return FileKind(name="a spreadsheet (Excel or ODS)", advice="Save the sheet of scores as CSV, and ingest that.")
     if zipfile.is_zipfile(path):
         return FileKind(name="a ZIP archive", advice=f"Unpack it, then ingest the folder: unzip {name} -d results")
-    if not is_named_like_a_table(path) and tarfile.is_tarfile(path):
+    if not is_named_like_a_table(path) and _is_tar(path):
         return FileKind(name="a tar archive", advice=f"Unpack it, then ingest its files: tar -xf {name}")
     return None
 
 
 def find_json_error(path: Path) -> str | None:
-    """Return where a file that is named like JSON is not valid JSON; None if it is valid, or larger than 64 MiB."""
+    """Return where a file that is named like JSON is not valid JSON; None if it is valid, or larger than 16 MiB."""
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in (".json", ".jsonl") or path.stat().st_size > MAX_JSON_BYTES:
         return None
     with open_file(path) as file:
-        data = file.readline() if suffix == ".jsonl" else file.read()
+        data = file.readline(MAX_JSON_BYTES + 1) if suffix == ".jsonl" else file.read(MAX_JSON_BYTES + 1)
+    if len(data) > MAX_JSON_BYTES:
+        return None
     try:
         json.loads(data)
     except json.JSONDecodeError as error:
@@ -84,3 +89,17 @@ def find_json_error(path: Path) -> str | None:
     except (UnicodeDecodeError, RecursionError) as error:
         return f"is not valid JSON: {error}."
     return None
+
+
+def _is_tar(path: Path) -> bool:
+    """Return whether a file is a tar archive, packed or not; `tarfile` would unpack a first header of any size."""
+    head = b""
+    for opener in (open, gzip.open, bz2.open, lzma.open):
+        try:
+            with opener(path, "rb") as file:
+                head = file.read(HEAD_BYTES)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError):
+            continue
+        if head[257:262] == b"ustar":
+            return True
+    return False

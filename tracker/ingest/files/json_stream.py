@@ -14,6 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
+from tracker.settings.input_limits import current_limits, explain_limit
 
 QUOTE, OPENER, CLOSER, COMMA = 1, 2, 3, 4
 CLASSES = bytearray(256)
@@ -48,16 +49,23 @@ def stream_parts(
         ``(None, element)`` for elements and ``(name, value)`` for members, both as JSON.
 
     Raises:
-        BadInputError: the JSON is truncated or its brackets do not match; raised after the valid parts.
+        BadInputError: the JSON is truncated or beyond the limits, or its brackets do not match; raised after the valid
+            parts.
     """
     place = f"{where}: " if where else ""
     try:
         yield from _parts(chunks, list(of), frozenset(only), None if beside is None else frozenset((*of, *beside)))
     except _BrokenError as error:
         raise BadInputError(path, f"{place}the JSON is invalid or truncated ({error}).") from None
+    except _ExcessError as error:
+        raise BadInputError(path, f"{place}{error}") from None
 
 
 class _BrokenError(Exception):
+    pass
+
+
+class _ExcessError(Exception):
     pass
 
 
@@ -69,9 +77,15 @@ def _parts(
     done = dropping = False
     pieces: list[bytes] = []  # of the current member or element
     mark: int | None = None  # start of a member that may be dropped
+    held, longest = 0, current_limits().value
     for text, token, depth in _shallow(chunks, the_list + bool(only)):
         if text and not dropping:
             pieces.append(text)
+            held += len(text)
+            if held > longest:
+                held = sum(map(len, pieces))
+            if held > longest:
+                raise _ExcessError(explain_limit("value", f"an element or member has more than {longest:,} bytes"))
             if mark is not None:
                 start = b"".join(pieces[mark:])
                 name = _name(start)
@@ -85,7 +99,7 @@ def _parts(
         opens = token in b"{["
         if not opens and depth == level:
             yield from _part(b"".join(pieces).strip(SPACE), is_element=level == the_list)
-            pieces, dropping = [], False
+            pieces, dropping, held = [], False, 0
             if token != b",":
                 level -= 1
                 done = level == 0
@@ -109,6 +123,17 @@ def _parts(
         raise _BrokenError("it ends before its last bracket is closed")
     if b"".join(pieces).strip(SPACE):
         raise _BrokenError("extra data after its end")
+
+
+def measure_depth(data: bytes) -> int:
+    """Return the number of nested brackets outside texts."""
+    plain = data.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in data else data
+    classes: NDArray[np.uint8] = np.frombuffer(plain.translate(TABLE), dtype=np.uint8)
+    kinds = classes[classes != 0]
+    quotes = kinds == QUOTE
+    outside = kinds[~quotes & (np.cumsum(quotes) % 2 == 0)]
+    depths = np.cumsum((outside == OPENER).astype(np.int64) - (outside == CLOSER))
+    return int(depths.max(initial=0))
 
 
 def _leads(text: bytes, token: bytes, names: list[str], level: int) -> bool:
@@ -162,6 +187,7 @@ def _shallow(chunks: Iterable[bytes], deepest: int) -> Iterator[tuple[bytes, byt
         the remaining bytes with None.
     """
     depth, in_string, kept = 0, 0, b""
+    deepest_allowed = current_limits().nesting
     for number, chunk in enumerate(chunks):
         data = kept + (chunk.removeprefix(b"\xef\xbb\xbf") if number == 0 else chunk)
         # A backslash at the end may escape the start of the next chunk.
@@ -179,6 +205,8 @@ def _shallow(chunks: Iterable[bytes], deepest: int) -> Iterator[tuple[bytes, byt
         at, kinds = at[outside], kinds[outside]
         after = depth + np.cumsum((kinds == OPENER).astype(np.int64) - (kinds == CLOSER))
         depth = int(after[-1]) if len(after) else depth
+        if len(after) and after.max() > deepest_allowed:
+            raise _ExcessError(explain_limit("nesting", f"the JSON has more than {deepest_allowed} levels of nesting"))
         levels = after + (kinds == CLOSER)
         chosen = levels <= deepest
         start = 0

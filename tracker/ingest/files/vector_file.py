@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError, first_line
-from tracker.ingest.files.file_contents import PARQUET, read_bytes
+from tracker.ingest.files.file_contents import PARQUET, check_expansion, read_bytes
 from tracker.ingest.files.tabular.cells import read_names
 from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
+from tracker.settings.input_limits import current_limits, explain_limit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,10 +111,17 @@ def _vectors(table: FileTable, name: str, problems: TableProblems) -> NDArray[np
 def _read_npz(path: Path) -> FileTable:
     import pyarrow as pa
 
+    data = read_bytes(path)
     try:
-        with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as arrays:
+        _check_members(path, data)
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             columns = {PLURALS.get(normalize_heading(name), name): arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
+    except BadInputError:
+        raise
+    except (
+        OSError, ValueError, EOFError, KeyError, NotImplementedError, MemoryError, RuntimeError, OverflowError,
+        TypeError, SyntaxError, struct.error, tokenize.TokenError, zlib.error, zipfile.BadZipFile,
+    ) as error:  # fmt: skip
         raise BadInputError(path, f"is not a readable npz file of plain arrays ({first_line(error)}).") from error
     try:
         table = pa.table({name: _column(array) for name, array in columns.items()})
@@ -122,6 +134,28 @@ def _read_npz(path: Path) -> FileTable:
     if table.num_rows == 0:
         raise BadInputError(path, "holds no rows.")
     return FileTable(path, table, None)
+
+
+def _check_members(path: Path, data: bytes) -> None:
+    """Reject an archive whose arrays expand beyond the limits.
+
+    Raises:
+        BadInputError: it has too many arrays, or one claims to be larger than its bytes.
+    """
+    limits = current_limits()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        if len(members) > limits.members:
+            raise BadInputError(path, explain_limit("members", f"has {len(members):,} arrays"))
+        check_expansion(path, sum(member.file_size for member in members), len(data))
+        for member in members:
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                first = version == (1, 0)
+                read_header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+                shape, _, kind = read_header(file)
+                if math.prod(shape) * kind.itemsize > member.file_size:
+                    raise BadInputError(path, f"the array {member.filename!r} is truncated.")
 
 
 def _column(array: NDArray[Any]) -> pa.Array:

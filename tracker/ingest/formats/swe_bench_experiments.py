@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, describe_policy
@@ -21,6 +20,7 @@ from tracker.ingest.files.file_contents import check_text, read_bytes
 from tracker.ingest.files.json_files import iterate_json_lines, read_json
 from tracker.ingest.files.json_values import first_bytes, mapping, text
 from tracker.ingest.files.mismatch import Mismatch, first_missing
+from tracker.ingest.files.yaml_text import parse_yaml
 from tracker.ingest.formats.swe_bench import BENCHMARK, NAMESPACE, repository
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, RunDescription, TaskScores
 
@@ -210,7 +210,4 @@ def _metadata(path: Path) -> dict[str, Any]:
         return {}
     data = read_bytes(file)
     check_text(file, data)
-    try:
-        return mapping(yaml.safe_load(data))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadInputError(file, f"is not valid YAML: {' '.join(str(error).split())[:200]}.") from error
+    return mapping(parse_yaml(file, data))

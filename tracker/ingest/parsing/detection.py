@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tracker.errors import BadInputError, SuffrageError
-from tracker.ingest.files.file_contents import find_damage
+from tracker.ingest.files.file_contents import check_columns, find_damage
 from tracker.ingest.files.missing_files import explain_missing, explain_unreadable
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
@@ -107,7 +107,10 @@ def parse_file(
         raise explain_missing(path)
     if path.is_dir():
         raise BadInputError(path, "is a folder, not a file.")
+    if not path.is_file():
+        raise BadInputError(path, "is not a regular file.", advice="Write its content to a file, and ingest that.")
     known = select_formats(format)
+    check_columns(path)
     try:
         if path.stat().st_size == 0:
             raise BadInputError(path, "is empty.", advice="Write or download it again.")

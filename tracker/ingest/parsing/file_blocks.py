@@ -14,8 +14,10 @@ from tracker.ingest.measurement import ReadOptions, ReportedDifference, StoreFil
 from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.parsing.duplicate_models import DuplicateModels
 from tracker.ingest.parsing.ingest_counter import IngestCounter
+from tracker.ingest.parsing.name_checks import check_lengths
 from tracker.ingest.parsing.reported_scores import ReportedScores
 from tracker.ingest.reported_score import ReportedCount, ReportedScore
+from tracker.settings.input_limits import current_limits
 
 CHUNK = 1 << 20
 
@@ -49,6 +51,7 @@ def parse_blocks(
     """
     buffer, counter, duplicates, warnings, damage = BlockBuffer(), IngestCounter(), DuplicateModels(), list[str](), ""
     reported = ReportedScores(is_expected=getattr(module, "REPORTS_SCORES", True))
+    limits = current_limits()
     try:
         with report_progress_to(position.add_parsed):
             for part in module.read(path, options):
@@ -60,6 +63,7 @@ def parse_blocks(
                 elif isinstance(part, (ReportedScore, ReportedCount)):
                     reported.add(part)
                 else:
+                    check_lengths(path, part, limits)
                     counter.add(part)
                     duplicates.add(part)
                     reported.add(part)
@@ -79,6 +83,10 @@ def parse_blocks(
             advice = f"{error.advice}\n{advice}" if error.advice else advice
             raise BadInputError(error.path, error.problems, count=error.count, advice=advice) from error
         damage = str(error)
+    except (RecursionError, MemoryError) as error:
+        buffer.close()
+        reason = "is nested too deeply" if isinstance(error, RecursionError) else "needs more memory than there is"
+        raise BadInputError(path, f"{reason}; nothing was stored.") from error
     except BaseException:
         buffer.close()
         raise

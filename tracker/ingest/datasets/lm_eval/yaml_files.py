@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.file_contents import read_bytes
+from tracker.ingest.files.yaml_text import parse_yaml
 
 FUNCTION = "!function"
 
@@ -40,10 +42,7 @@ def load_task_file(path: Path, included_by: Sequence[Path] = ()) -> dict[str, An
     resolved = path.expanduser().resolve()
     if resolved in included_by:
         raise BadInputError(path, "includes itself.")
-    try:
-        content = resolved.read_bytes()
-    except OSError as error:
-        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+    content = read_bytes(resolved)
     settings = parse_task_file(content, resolved)
     includes = settings.pop("include", None) or []
     merged: dict[str, Any] = {}
@@ -60,13 +59,7 @@ def parse_task_file(content: bytes, path: Path) -> dict[str, Any]:
     Raises:
         BadInputError: it is not a YAML mapping.
     """
-    try:
-        settings = yaml.load(content, Loader=_make_loader(path.parent))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark is not None else ""
-        reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise BadInputError(path, f"{line}is not valid YAML ({reason}).") from None
+    settings = parse_yaml(path, content, _make_loader(path.parent))
     if not isinstance(settings, dict):
         raise BadInputError(path, "is not a task of lm-evaluation-harness: it holds no YAML mapping.")
     return settings

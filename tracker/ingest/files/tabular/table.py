@@ -24,6 +24,8 @@ from tracker.ingest.files.file_contents import (
     read_bytes,
     read_first_records,
 )
+from tracker.ingest.files.parquet_files import open_parquet
+from tracker.settings.input_limits import current_limits, explain_limit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +136,27 @@ def read_table(path: Path) -> FileTable:
         raise BadInputError(path, f"{where}duplicate column {', '.join(twice[:10])}; rename or delete one.")
     if len(table) == 0:
         raise BadInputError(path, "has a header but no rows.")
+    _check_cells(table)
     return table
+
+
+def _check_cells(table: FileTable) -> None:
+    """Reject a cell that is longer than the limit.
+
+    Raises:
+        BadInputError: with its place.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    longest = current_limits().value
+    for name, column in zip(table.names, table.arrow.columns, strict=True):
+        if column.nbytes > longest and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy()
+            if lengths.max(initial=0) > longest:
+                place = table.place(int(lengths.argmax()), name[:40])
+                text = f"{place}: the cell has {lengths.max():,} bytes"
+                raise BadInputError(table.path, explain_limit("value", text))
 
 
 def _holds_names(column: pa.ChunkedArray) -> bool:
@@ -148,17 +170,19 @@ def _holds_names(column: pa.ChunkedArray) -> bool:
 
 def _read_parquet(path: Path, data: bytes) -> FileTable:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        arrow = pq.ParquetFile(pa.BufferReader(data)).read()
+        with open_parquet(path, data) as file:
+            arrow = file.read()
         arrow.validate(full=True)
         columns = [
             column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
             for column in arrow.columns
         ]
         table = FileTable(path, pa.table(columns, names=[str(name) for name in arrow.column_names]), None)
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+    except BadInputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         text = f"is not a readable Parquet file, or is truncated ({first_line(error)})."
         raise BadInputError(path, text) from error
     return table
@@ -189,6 +213,10 @@ def _read_csv(path: Path, data: bytes) -> FileTable:
             ),
         )
 
+    limits = current_limits()
+    n_columns = data.partition(b"\n")[0].count(mark.encode()) + 1
+    if n_columns > limits.columns:
+        raise BadInputError(path, explain_limit("columns", f"has {n_columns:,} columns"))
     records = read_first_records(data[:HEAD_BYTES], len(data) <= HEAD_BYTES)
     if isinstance(records, str):
         raise BadInputError(path, f"{records}.")

@@ -19,9 +19,9 @@ from tracker.ingest.files.file_contents import (
     UTF16,
     count_head_rows,
     detect_delimiter,
-    read_bytes,
     read_first_records,
 )
+from tracker.ingest.files.parquet_files import open_parquet
 
 MAX_TITLES = 10
 """Lines in which the names of the columns are looked for."""
@@ -126,13 +126,9 @@ def _count_titles(data: bytes, records: Sequence[Sequence[str]]) -> int | None:
 
 def _parquet_head(path: Path) -> TableHead | str:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == GZIP
-        source = pa.BufferReader(read_bytes(path)) if zipped else pa.OSFile(str(path))
-        with pq.ParquetFile(source) as parquet:
+        with open_parquet(path) as parquet:
             names = tuple(str(name) for name in parquet.schema_arrow.names)
             n_rows = count_head_rows(len(names))
             batch = next(parquet.iter_batches(batch_size=n_rows), None)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.file_contents import open_file
+from tracker.ingest.files.file_contents import check_expansion, open_file
+from tracker.settings.input_limits import current_limits, explain_limit
 
 LOCAL, ENTRY, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 LONG_END, LONG_LOCATOR = b"PK\x06\x06", b"PK\x06\x07"
@@ -20,7 +21,6 @@ TOO_LARGE = 0xFFFFFFFF
 STORED, DEFLATED, ZSTD = 0, 8, 93
 ENCRYPTED, SIZES_FOLLOW = 0x1, 0x8
 CHUNK = 1 << 18
-MAX_PART_BYTES = 1 << 28
 AGAIN = "Copy the file again from its source."
 
 
@@ -75,6 +75,8 @@ class InspectArchive:
                 except (_DamagedError, struct.error, OverflowError) as error:
                     reason = str(error)
                 members = {member.name: member for member in _whole_members(file) if is_wanted(member.name)}
+        except _ExcessError as error:
+            raise BadInputError(path, str(error)) from None
         except OSError as error:
             raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
         if not members:
@@ -87,11 +89,11 @@ class InspectArchive:
         Raises:
             BadInputError: the member is damaged or too large for memory.
         """
-        content = bytearray()
+        content, longest = bytearray(), current_limits().value
         for chunk in self.stream(name):
             content += chunk
-            if len(content) > MAX_PART_BYTES:
-                raise BadInputError(self.path, f"{name}: is larger than {MAX_PART_BYTES >> 20} MB.")
+            if len(content) > longest:
+                raise BadInputError(self.path, explain_limit("value", f"{name}: has more than {longest:,} bytes"))
         return bytes(content)
 
     def stream(self, name: str) -> Iterator[bytes]:
@@ -101,10 +103,13 @@ class InspectArchive:
             BadInputError: the member is damaged; raised after the valid part.
         """
         member = self.members[name]
-        crc = 0
+        crc = size = 0
+        packed = self.path.stat().st_size
         try:
             with open_file(self.path) as file:
                 for chunk in _content(file, member):
+                    size += len(chunk)
+                    check_expansion(self.path, size, packed, f"{name}: ")
                     crc = zlib.crc32(chunk, crc)
                     yield chunk
         except _DamagedError as error:
@@ -114,6 +119,10 @@ class InspectArchive:
 
 
 class _DamagedError(Exception):
+    pass
+
+
+class _ExcessError(Exception):
     pass
 
 
@@ -201,6 +210,8 @@ def _table(file: IO[bytes]) -> Iterator[Member]:
             raise _DamagedError("its end is damaged")
         n, length, offset = struct.unpack_from("<QQQ", record, 32)
         end = place
+    if n > current_limits().members:
+        raise _ExcessError(explain_limit("members", f"has {n:,} members"))
     if length > end:
         raise _DamagedError("its central directory is damaged")
     shift = end - length - offset  # if other data precede the archive, offsets start at the archive

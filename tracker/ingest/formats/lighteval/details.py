@@ -12,8 +12,8 @@ from typing import Any
 
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, PromptContent, describe_policy
-from tracker.ingest.files.file_contents import GZIP, read_bytes
 from tracker.ingest.files.json_values import mapping, number, score
+from tracker.ingest.files.parquet_files import open_parquet
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.lighteval.documents import Document, parse_document
 from tracker.ingest.formats.lighteval.results import LightevalResults, TaskName
@@ -209,13 +209,9 @@ def _content(doc: Document) -> PromptContent:
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows with the needed columns, a few hundred at a time."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == GZIP
-        source = pa.BufferReader(read_bytes(path)) if zipped else pa.OSFile(str(path))
-        with pq.ParquetFile(source) as parquet:
+        with open_parquet(path) as parquet:
             names = parquet.schema_arrow.names
             if generation(names) is None:
                 raise BadInputError(

@@ -10,8 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import check_text, open_file, read_bytes, read_first_records
 from tracker.ingest.files.file_summary import first_keys
@@ -19,6 +17,7 @@ from tracker.ingest.files.json_files import iterate_json_lines, parse_json, pars
 from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import mapping, parsed_number
 from tracker.ingest.files.mismatch import first_missing_key
+from tracker.ingest.files.yaml_text import parse_yaml
 from tracker.ingest.formats.promptfoo.rows import FIELDS, TECHNICAL
 
 HEAD = ("evalId", "config", "metadata", "version", "timestamp", "stats", "prompts")
@@ -103,10 +102,7 @@ def _read_json(path: Path, head: dict[str, Any]) -> Iterator[Any]:
 def _read_yaml(path: Path, head: dict[str, Any]) -> Iterator[Any]:
     data = read_bytes(path)
     check_text(path, data)
-    try:
-        content = mapping(yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadInputError(path, f"is not valid YAML: {' '.join(str(error).split())[:200]}.") from error
+    content = mapping(parse_yaml(path, data))
     summary = mapping(content.get("results"))
     for name in HEAD:
         if name in content or name in summary:
