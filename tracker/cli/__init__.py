@@ -23,8 +23,8 @@ import click
 from tracker.cli.help_text import Group
 from tracker.cli.process import OF_COMMAND
 from tracker.cli.process.pyarrow_import import import_pyarrow_without_pandas
-from tracker.cli.terminal_text import echo, echo_message
 from tracker.cli.values.command_line_secrets import print_traceback, read_arguments, redact_urls
+from tracker.cli.values.terminal_text import echo, echo_message
 from tracker.errors import SuffrageError
 from tracker.private_files.temporary import remove_temporary_folders
 from tracker.version import __version__

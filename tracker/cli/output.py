@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.cli.terminal_text import echo, echo_message, make_cell, make_printable
+from tracker.cli.values.terminal_text import echo, echo_message, make_cell, make_printable
 from tracker.queries.findings.grouped_metrics import NamedNumber, group_metrics
 from tracker.queries.findings.summary import Summary
 

@@ -82,7 +82,7 @@ def _clean(label: str) -> str:
     """Return a label without power over the terminal, nor over rich's markup."""
     from rich.markup import escape
 
-    from tracker.cli.terminal_text import make_cell
+    from tracker.cli.values.terminal_text import make_cell
 
     return escape(make_cell(label))
 

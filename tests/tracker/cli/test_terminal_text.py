@@ -17,7 +17,7 @@ from hostile_store import NAMES, fill_hostile_everywhere
 
 import tracker.cli
 from tracker.cli import main
-from tracker.cli.terminal_text import MAX_MESSAGE_LENGTH, UNSAFE, cut_message, make_cell, make_printable
+from tracker.cli.values.terminal_text import MAX_MESSAGE_LENGTH, UNSAFE, cut_message, make_cell, make_printable
 from tracker.database import connect
 
 HOSTILE_MODEL = next(name for name in NAMES if "\x1b" in name)

@@ -23,8 +23,8 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, join_lines, print_document, print_record, print_rows, print_summary, warn
 from tracker.cli.progress import show_activity
-from tracker.cli.terminal_text import echo
 from tracker.cli.values.setting_option import SettingOption
+from tracker.cli.values.terminal_text import echo
 from tracker.exporting.document_tables import DOCUMENT_FORMATS, DocumentFormat
 from tracker.queries.selection import Selection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 
 PROGRAM = "suffrage"
 VARIABLE = "_SUFFRAGE_COMPLETE"

@@ -10,7 +10,7 @@ from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
 from tracker.cli.progress import show_activity
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 
 
 @click.group(cls=Group)

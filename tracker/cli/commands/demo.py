@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.help_text import Command
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 from tracker.errors import BadInputError, ConflictError, PluginError, PublishingError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, split_values
 from tracker.cli.output import inform, warn
 from tracker.cli.progress import show_prompt_progress
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 from tracker.evaluating.option_values import ERRORED_VALUES
 
 if TYPE_CHECKING:

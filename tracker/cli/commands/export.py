@@ -13,7 +13,7 @@ import click
 from tracker.cli.help_text import Command, Group
 from tracker.cli.options import database_option, missing_options, selection_options
 from tracker.cli.output import inform, warn
-from tracker.cli.terminal_text import echo_data
+from tracker.cli.values.terminal_text import echo_data
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

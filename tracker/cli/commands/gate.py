@@ -12,7 +12,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.output import inform, print_record
 from tracker.cli.progress import show_activity
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 
 if TYPE_CHECKING:
     from tracker.api.gate import GateResult

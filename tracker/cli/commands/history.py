@@ -19,7 +19,7 @@ from tracker.cli.options import (
 )
 from tracker.cli.output import inform, join_lines, print_rows, print_summary, warn
 from tracker.cli.progress import show_activity
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:

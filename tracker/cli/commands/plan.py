@@ -8,7 +8,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.options import cluster_option, database_option, format_option, missing_options, selection_options
 from tracker.cli.output import inform, print_record, print_rows, print_summary
 from tracker.cli.progress import show_activity
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 from tracker.queries.selection import Selection
 
 

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, tracking_uri_option
 from tracker.cli.output import inform, warn
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 from tracker.errors import first_line
 
 TOKEN_VARIABLE = "SUFFRAGE_TOKEN"

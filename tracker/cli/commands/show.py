@@ -9,7 +9,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows, print_summary
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 from tracker.errors import NotFoundError, OutputError
 
 SUFFIX = ".parquet"

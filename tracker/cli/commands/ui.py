@@ -9,7 +9,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import tracking_uri_option
 from tracker.cli.output import inform, warn
-from tracker.cli.terminal_text import echo
+from tracker.cli.values.terminal_text import echo
 
 HOST = "127.0.0.1"
 MAX_CHARTS = 5

@@ -13,7 +13,7 @@ from tracker.ingest.datasets.files import SourceFile, get_suffix
 from tracker.ingest.datasets.row import SPLITS, DatasetRow
 from tracker.ingest.files.file_contents import UTF16, check_expansion, detect_delimiter, open_file
 from tracker.ingest.files.json_files import iterate_json_lines, read_json
-from tracker.ingest.files.parquet_files import open_parquet
+from tracker.ingest.files.tabular.parquet_files import open_parquet
 from tracker.settings.input_limits import current_limits, explain_limit
 
 Numbered = Iterator[tuple[int, Mapping[str, Any]]]

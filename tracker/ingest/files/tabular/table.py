@@ -24,7 +24,7 @@ from tracker.ingest.files.file_contents import (
     read_bytes,
     read_first_records,
 )
-from tracker.ingest.files.parquet_files import open_parquet
+from tracker.ingest.files.tabular.parquet_files import open_parquet
 from tracker.settings.input_limits import current_limits, explain_limit
 
 if TYPE_CHECKING:

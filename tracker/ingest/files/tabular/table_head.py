@@ -21,7 +21,7 @@ from tracker.ingest.files.file_contents import (
     detect_delimiter,
     read_first_records,
 )
-from tracker.ingest.files.parquet_files import open_parquet
+from tracker.ingest.files.tabular.parquet_files import open_parquet
 
 MAX_TITLES = 10
 """Lines in which the names of the columns are looked for."""

@@ -13,8 +13,8 @@ from typing import Any
 from tracker.errors import BadInputError, first_line
 from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, PromptContent, describe_policy
 from tracker.ingest.files.json_values import mapping, number, score
-from tracker.ingest.files.parquet_files import open_parquet
 from tracker.ingest.files.tabular.cells import shorten
+from tracker.ingest.files.tabular.parquet_files import open_parquet
 from tracker.ingest.formats.lighteval.documents import Document, parse_document
 from tracker.ingest.formats.lighteval.results import LightevalResults, TaskName
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
