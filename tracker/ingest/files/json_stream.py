@@ -77,14 +77,14 @@ def _parts(
     done = dropping = False
     pieces: list[bytes] = []  # of the current member or element
     mark: int | None = None  # start of a member that may be dropped
-    held, longest = 0, current_limits().value
+    n_bytes, longest = 0, current_limits().value
     for text, token, depth in _shallow(chunks, the_list + bool(only)):
         if text and not dropping:
             pieces.append(text)
-            held += len(text)
-            if held > longest:
-                held = sum(map(len, pieces))
-            if held > longest:
+            n_bytes += len(text)
+            if n_bytes > longest:
+                n_bytes = sum(map(len, pieces))
+            if n_bytes > longest:
                 raise _ExcessError(explain_limit("value", f"an element or member has more than {longest:,} bytes"))
             if mark is not None:
                 start = b"".join(pieces[mark:])
@@ -99,7 +99,7 @@ def _parts(
         opens = token in b"{["
         if not opens and depth == level:
             yield from _part(b"".join(pieces).strip(SPACE), is_element=level == the_list)
-            pieces, dropping, held = [], False, 0
+            pieces, dropping, n_bytes = [], False, 0
             if token != b",":
                 level -= 1
                 done = level == 0
