@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.null_tables import Null
 from analyses.numerics.similarity.score_table import ScoreTable
-from analyses.numerics.similarity.similarities import BY_NAME, CHOICES, DEFAULT_CHOICES
+from analyses.numerics.similarity.similarities import BY_NAME, CHOICES
 from analyses.presentation.one_per_family import repeat_per_family
 from analyses.presentation.permutation_test_table import list_statistics
 from analyses.presentation.permutation_warnings import explain_untested, list_weight_warnings
@@ -93,7 +93,7 @@ def analyze(
     similarities: Annotated[
         tuple[str, ...],
         f"Similarity measures, separated by commas: {', '.join(CHOICES)}. Continuous scores allow cosine only.",
-    ] = DEFAULT_CHOICES,
+    ] = ("hamming", "cosine", "jaccard"),
     seed: Annotated[int, "Seed of all random draws."] = 0,
 ) -> Report:
     """Test whether prompts agree more than chance allows.

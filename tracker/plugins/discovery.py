@@ -35,6 +35,8 @@ class PluginModule:
         path: path of its source; None if not found.
         description: first line of its docstring.
         options: keyword arguments of its decorator that are literals.
+        defaults: default of each keyword-only parameter of its function; None unless all are literals, or constants of
+            the module that are.
         distribution: name and version of its package; '' if unknown.
         problem: why it cannot be used; '' if no problem is known yet.
     """
@@ -44,6 +46,7 @@ class PluginModule:
     path: Path | None
     description: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    defaults: Mapping[str, Any] | None = field(default=None, hash=False)
     distribution: str = ""
     problem: str = ""
 
@@ -168,15 +171,16 @@ def _read_plugin(module: str, path: Path, mark: str) -> PluginModule | None:
     parsed = _parse_source(source, mark)
     if parsed is None:
         return None
-    return replace(plugin, description=parsed.description, options=parsed.options, problem=parsed.problem)
+    return replace(plugin, **vars(parsed))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ParsedSource:
-    """Return the first line of the docstring, literal arguments of the decorator, and why the module cannot be used."""
+    """The fields of `PluginModule` that its source shows."""
 
     description: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] | None = None
     problem: str = ""
 
 
@@ -193,30 +197,59 @@ def _parse_source(source: bytes, mark: str) -> _ParsedSource | None:
     except (SyntaxError, ValueError) as error:
         line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return _ParsedSource(problem=f"its source is not Python{line}")
-    decorator = _find_decorator(tree, mark)
-    if decorator is None:
+    marked = _find_marked(tree, mark)
+    if marked is None:
         return None
+    function, decorator = marked
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
     options = {}
     for keyword in keywords:
         if keyword.arg is not None:
             with suppress(ValueError):  # not a literal
                 options[keyword.arg] = ast.literal_eval(keyword.value)
-    return _ParsedSource(description=(ast.get_docstring(tree) or "").split("\n", 1)[0], options=options)
+    description = (ast.get_docstring(tree) or "").split("\n", 1)[0]
+    return _ParsedSource(description=description, options=options, defaults=_read_defaults(tree, function))
 
 
-def _find_decorator(tree: ast.Module, mark: str) -> ast.expr | None:
+def _read_defaults(tree: ast.Module, function: ast.FunctionDef) -> dict[str, Any] | None:
+    """Return the defaults of the keyword-only parameters; None if one has none, or one that is not a literal.
+
+    A constant of the module stands for its literal.
+    """
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    defaults = {}
+    for parameter, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        if default is None:
+            return None
+        try:
+            named = constants.get(default.id, default) if isinstance(default, ast.Name) else default
+            defaults[parameter.arg] = ast.literal_eval(named)
+        except ValueError:
+            return None
+    return defaults
+
+
+def _find_marked(tree: ast.Module, mark: str) -> tuple[ast.FunctionDef, ast.expr] | None:
+    """Return the function with the decorator, and the decorator."""
     names = {mark}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
             names |= {alias.asname for alias in node.names if alias.name == mark and alias.asname}
     for node in tree.body:
-        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        for decorator in node.decorator_list:
             function = decorator.func if isinstance(decorator, ast.Call) else decorator
             if (isinstance(function, ast.Name) and function.id in names) or (
                 isinstance(function, ast.Attribute) and function.attr == mark
             ):
-                return decorator
+                return node, decorator
     return None
 
 

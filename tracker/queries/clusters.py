@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
+from tracker.queries.kept_reads import read_once
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.scores import compute_digest
 from tracker.queries.selection import TASK_EFFECTS, AnalysisInput, Selection, SelectionOption, TaskEffects
@@ -52,6 +53,22 @@ class Clusters(AnalysisInput):
         names_by_task = select_tasks(session, benchmark, selection)
         effects = choose_task_effects(selection, list(names_by_task.values()))
         field = selection.cluster or (TASK if effects == "random" else NONE)
+        key = "clusters", benchmark.id, tuple(names_by_task.items()), field, effects
+        return read_once(session, key, lambda: cls._read(session, benchmark.label, names_by_task, field, effects))
+
+    @classmethod
+    def _read(
+        cls, session: Session, label: str, names_by_task: dict[int, str], field: str, effects: TaskEffects
+    ) -> Clusters:
+        """Return the clusters of the prompts of some tasks.
+
+        Args:
+            session: the store.
+            label: of the benchmark.
+            names_by_task: name of each task by its key.
+            field: field that defines the clusters.
+            effects: the task effects.
+        """
         prompt = tables.prompt.c
         column: Any = {SPLIT: prompt.split, TASK: sa.null(), NONE: sa.null()}.get(field, prompt.details)
         rows = session.execute(
@@ -68,7 +85,7 @@ class Clusters(AnalysisInput):
             names = [_as_text((row.value or {}).get(field)) for row in rows]
             if not any(names):
                 known = {name for row in rows for name in (row.value or {})}
-                raise NotFoundError(f"field of {benchmark.label}'s prompts", field, [TASK, SPLIT, NONE, *sorted(known)])
+                raise NotFoundError(f"field of {label}'s prompts", field, [TASK, SPLIT, NONE, *sorted(known)])
         return cls(
             field=field,
             prompt_ids=np.array([row.id for row in rows], dtype=np.int64),

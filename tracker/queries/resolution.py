@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError, NotFoundError
 from tracker.name_lists import join_names
+from tracker.queries.kept_reads import read_once
 from tracker.queries.notices import add_notice, set_default_metric
 from tracker.queries.selected_runs.conditions import has_scores, run_conditions
 from tracker.queries.selected_runs.empty_selection import explain_no_scores
@@ -83,9 +84,8 @@ def find_benchmark(session: Session, name: str) -> BenchmarkKey:
         NotFoundError: the benchmark does not exist.
         AmbiguousError: the benchmark has several revisions, and none is the default.
     """
-    stored = session.execute(
-        sa.select(*(tables.benchmark.c[column] for column in ("id", "name", "revision", "default_metric_id")))
-    ).all()
+    columns = (tables.benchmark.c[column] for column in ("id", "name", "revision", "default_metric_id"))
+    stored = read_once(session, "benchmarks", lambda: session.execute(sa.select(*columns)).all())
     by_label = {benchmark_label(name, revision): (key, metric) for key, name, revision, metric in stored}
     if name in by_label:
         key, metric = by_label[name]
@@ -180,7 +180,9 @@ def list_metrics(session: Session, benchmark: BenchmarkKey, selection: Selection
         .group_by(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
         .order_by(sa.func.min(tables.run.c.id), tables.metric.c.id)
     )
-    return [MetricKey(*row) for row in session.execute(query)]
+    chosen = selection.runs, selection.condition, selection.variant, selection.as_of
+    rows = read_once(session, ("metrics", benchmark.id, unit, *chosen), lambda: session.execute(query).all())
+    return [MetricKey(*row) for row in rows]
 
 
 def _report_default(
@@ -200,12 +202,12 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
     Raises:
         NotFoundError: the benchmark has no task of that name.
     """
-    stored = session.execute(
-        sa.select(tables.task.c.id, tables.task.c.name).where(tables.task.c.benchmark_id == benchmark.id)
-    ).all()
+    task, alias = tables.task.c, tables.task_alias.c
+    named = sa.select(task.id, task.name).where(task.benchmark_id == benchmark.id)
+    also_named = sa.select(alias.name, alias.task_id).where(alias.benchmark_id == benchmark.id)
+    stored = read_once(session, ("tasks", benchmark.id), lambda: session.execute(named).all())
     names = {row.name for row in stored}
-    alias = tables.task_alias.c
-    rows = session.execute(sa.select(alias.name, alias.task_id).where(alias.benchmark_id == benchmark.id))
+    rows = read_once(session, ("task_aliases", benchmark.id), lambda: session.execute(also_named).all())
     aliases = {row.name: row.task_id for row in rows if row.name in selection.tasks}
     for name in selection.tasks:
         if name not in names and name not in aliases:

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from tracker.queries.kept_reads import MAX_CELLS, CompactScores, KeptReads, find_kept, make_compact, read_once
 from tracker.queries.selection import ALL_SPLITS, restricts_split
 from tracker.queries.splits.names import UNKNOWN, check_split
+from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import arrow_reader, number_columns, read_arrow
 
 if TYPE_CHECKING:
@@ -32,9 +35,22 @@ def read_prompts(
     Raises:
         NotFoundError: a split does not exist.
     """
-    sql = f"SELECT id, task_id FROM prompt WHERE task_id IN ({join_keys(list(tasks))})"
     if restricts_split(split):
         check_split(session, tasks, split)
+    key = "prompts_of_tasks", tuple(tasks.items()), tuple(split)
+    ids, names = read_once(session, key, lambda: _read_ordered(session, tasks, split))
+    if only is None:
+        return ids, names
+    stays = only.align(ids)[0]
+    return ids[stays], names[stays]
+
+
+def _read_ordered(
+    session: Session, tasks: dict[int, str], split: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """Return the prompts of some tasks and splits as `read_prompts` does."""
+    sql = f"SELECT id, task_id FROM prompt WHERE task_id IN ({join_keys(list(tasks))})"
+    if restricts_split(split):
         in_split = f"split IN ({', '.join('?' * len(split))})"
         sql += f" AND ({in_split} OR split IS NULL)" if UNKNOWN in split else f" AND {in_split}"
     table = read_arrow(session, sql, () if ALL_SPLITS in split else tuple(split))
@@ -42,9 +58,10 @@ def read_prompts(
     by_key = np.array(sorted(tasks), dtype=np.int64)
     names = np.array([tasks[key] for key in by_key.tolist()], dtype=np.str_)[np.searchsorted(by_key, task_ids)]
     order = np.lexsort((ids, names))
-    if only is not None:
-        order = order[only.align(ids[order])[0]]
-    return ids[order], names[order]
+    ids, names = ids[order], names[order]
+    for shared in (ids, names):
+        shared.setflags(write=False)
+    return ids, names
 
 
 def read_scores(
@@ -68,6 +85,47 @@ def read_averages(
     Returns:
         ``(n_prompts, n_runs)`` float64, and the most trials of one prompt, at least 1.
     """
+    kept = find_kept(session)
+    compact = None if kept is None or not run_ids else _read_compact(session, kept, metric_id, run_ids[0])
+    if (
+        compact is not None
+        and np.isin(run_ids, compact.run_ids).all()
+        and np.isin(prompt_ids, compact.prompt_ids).all()
+    ):
+        return compact.take(run_ids, prompt_ids)
+    Q, counts = _read_stored(session, metric_id, run_ids, prompt_ids)
+    return Q, 1 if counts is None else int(counts.max())
+
+
+def _read_compact(session: Session, kept: KeptReads, metric_id: int, run_id: int) -> CompactScores | None:
+    """Return the scores of all runs of a run's benchmark, read once; None if they are too many to keep.
+
+    Args:
+        session: the store.
+        kept: keeps them.
+        metric_id: key of the metric.
+        run_id: key of one of the runs.
+    """
+    run, task = tables.run.c, tables.task.c
+    benchmark = session.scalar(sa.select(run.benchmark_id).where(run.id == run_id))
+
+    def read() -> tuple[CompactScores | None]:
+        run_ids = list(session.scalars(sa.select(run.id).where(run.benchmark_id == benchmark).order_by(run.id)))
+        names = session.execute(sa.select(task.id, task.name).where(task.benchmark_id == benchmark))
+        prompt_ids = np.sort(read_prompts(session, {row.id: row.name for row in names})[0])
+        if len(run_ids) * len(prompt_ids) > MAX_CELLS:
+            return (None,)
+        Q, counts = _read_stored(session, metric_id, run_ids, prompt_ids)
+        keys = np.array(run_ids, dtype=np.int64)
+        return (CompactScores(run_ids=keys, prompt_ids=prompt_ids, values=make_compact(Q), counts=counts),)
+
+    return kept.get(("compact_scores", metric_id, benchmark), read)[0]
+
+
+def _read_stored(
+    session: Session, metric_id: int, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+    """Return scores as `read_averages` does, and the trials of each; None if no prompt has several."""
     grid = Grid(run_ids, prompt_ids)
     sql = (
         f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({join_keys(run_ids)})"
@@ -78,20 +136,22 @@ def read_averages(
         positions, is_row = grid.cells(runs, prompts)
         return positions, values if is_row.all() else values[is_row]
 
-    size, n_scores = len(prompt_ids) * len(run_ids), 0
-    Q, n_trials = np.full(size, np.nan), 1
+    shape, size, n_scores = (len(prompt_ids), len(run_ids)), len(prompt_ids) * len(run_ids), 0
+    Q = np.full(size, np.nan)
     if size == 0:
-        return Q.reshape(len(prompt_ids), len(run_ids)), n_trials
+        return Q.reshape(shape), None
     with arrow_reader(session, sql) as reader:
         for batch in reader:
             cell, values = cells(batch)
             Q[cell] = values
             n_scores += len(values)
-    if n_scores > size - np.count_nonzero(np.isnan(Q)):  # several trials: average them, in a fixed order
-        cell, values = cells(read_arrow(session, f"{sql} ORDER BY run_id, prompt_id, trial"))
-        sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
-        Q, n_trials = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0), int(counts.max())
-    return Q.reshape(len(prompt_ids), len(run_ids)), n_trials
+    if n_scores <= size - np.count_nonzero(np.isnan(Q)):
+        return Q.reshape(shape), None
+    # several trials: average them, in a fixed order
+    cell, values = cells(read_arrow(session, f"{sql} ORDER BY run_id, prompt_id, trial"))
+    sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
+    Q = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
+    return Q.reshape(shape), counts.reshape(shape).astype(np.int64)
 
 
 class Grid:

@@ -11,6 +11,7 @@ from tracker.queries.findings.finding_records import FindingRecord
 from tracker.queries.findings.latest_findings import SIMULATED
 from tracker.queries.selection import WHOLE
 from tracker.recording.declaration import load_declaration
+from tracker.recording.registry import find_analysis
 
 
 def rerun_command(record: FindingRecord) -> str | None:
@@ -29,19 +30,32 @@ def rerun_command(record: FindingRecord) -> str | None:
 def parameter_arguments(analysis: str, parameters: Mapping[str, Any]) -> list[str]:
     """Return the options of an analysis whose values differ from the defaults; none if it is not installed."""
     try:
-        declared = load_declaration(analysis).parameters
+        defaults = _find_defaults(analysis)
     except (NotFoundError, PluginError):
         return []
     arguments: list[str] = []
-    for parameter in declared:
-        value, flag = parameters.get(parameter.name), f"--{parameter.name.replace('_', '-')}"
-        if parameter.name not in parameters or _plain(value) == _plain(parameter.default):
+    for name, default in defaults.items():
+        value, flag = parameters.get(name), f"--{name.replace('_', '-')}"
+        if name not in parameters or _plain(value) == _plain(default):
             continue
         if isinstance(value, bool):
             arguments.append(flag if value else f"--no-{flag[2:]}")
         elif value is not None:
             arguments += [flag, ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)]
     return arguments
+
+
+def _find_defaults(analysis: str) -> Mapping[str, Any]:
+    """Return the default of each parameter of an analysis, which is imported only if its source does not show them.
+
+    Raises:
+        NotFoundError: no analysis has this name.
+        PluginError: it cannot be imported, or its signature is invalid.
+    """
+    plugin = find_analysis(analysis)
+    if plugin.defaults is not None:
+        return plugin.defaults
+    return {parameter.name: parameter.default for parameter in load_declaration(analysis).parameters}
 
 
 def _plain(value: Any) -> Any:

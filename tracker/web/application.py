@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from tracker.errors import DatabaseError, NotFoundError, SelectionError, SuffrageError
+from tracker.queries.kept_reads import keep_reads
 from tracker.recording.mlflow.links import MlflowLinks
 from tracker.web.access import Access, AccessControl
 from tracker.web.background import BackgroundTasks
@@ -195,7 +196,8 @@ def _handler(
 def _show_one_state(show: Callable[[Query], Page | Response], query: Query, cache: StoreCache) -> Page | Response:
     """Return a page whose parts were read from one state of the store."""
     with cache.open_snapshot() as snapshot:
-        return show(replace(query, snapshot=snapshot, cache=cache.at(snapshot.version)))
+        kept = cache.at(snapshot.version)
+        return show(replace(query, engine=keep_reads(cache.engine, kept), snapshot=snapshot, cache=kept))
 
 
 def _check_parameters(request: Request, options: Sequence[str]) -> dict[str, str]:

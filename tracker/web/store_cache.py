@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from tracker.database import VERSION_TABLE, create_reading_engine, ensure_current, explain, transaction
 from tracker.errors import DatabaseError
+from tracker.queries.kept_reads import keep_reads
 from tracker.web.memory import measure_size
 
 T = TypeVar("T")
@@ -81,7 +82,8 @@ class StoreCache:
         engine = self.engine if is_sqlite else self.engine.execution_options(isolation_level="REPEATABLE READ")
         for is_last in (*(False,) * MAX_ATTEMPTS, True):
             version = object() if is_last else self.refresh()  # values of an unknown state are not kept
-            with self._snapshots, transaction(engine, write=False) as session:
+            kept = keep_reads(engine, self.at(version))
+            with self._snapshots, transaction(kept, write=False) as session:
                 session.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))  # the first read fixes the state
                 if is_last or self.refresh() == version:
                     yield Snapshot(session=session, version=version, thread=threading.get_ident())

@@ -155,3 +155,12 @@ class TestSourceHash:
         (folder / "figures.py").rename(folder / "tables.py")
         assert hash_sources(plugin) == versions[2]
         assert versions[2].startswith("an_analysis, an_analysis ")
+
+
+def test_defaults_read_from_sources_are_those_of_the_declarations() -> None:
+    known = {name: plugin.defaults for name, plugin in discover_analyses().items() if plugin.defaults is not None}
+    assert {"prompt-correlation", "rank-intervals", "sensitivity-sweep", "weight-robustness"} <= set(known)
+    assert "smart-filtering" not in known  # its options are in groups
+    for name, defaults in known.items():
+        declared = {parameter.name: parameter.default for parameter in load_declaration(name).parameters}
+        assert list(declared.items()) == list(defaults.items())

@@ -116,3 +116,5 @@ def test_the_size_of_a_value_counts_each_array_once() -> None:
     scores = np.zeros(10_000)
     assert 160_000 <= measure_size(Pair(scores, {"same": scores, "copy": scores.copy()})) < 161_000
     assert measure_size(["x" * 1000, ("y" * 1000, {"z" * 1000: {"v" * 1000}})]) > 4000
+    rows = [{"text": f"{number:04d}" * 50} for number in range(10_000)]
+    assert measure_size(rows) == pytest.approx(100 * measure_size(rows[:100]), rel=0.05)

@@ -7,6 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from tracker.queries.selected_runs.conditions import has_scores
+from tracker.queries.selection import Unit
 from tracker.queries.sql import tables
 
 
@@ -45,3 +47,11 @@ def load_task_scores(session: Session, run_id: int) -> list[dict[str, Any]]:
         for row in session.execute(query)
     }
     return [rows[key] for key in sorted(rows)]
+
+
+def load_metrics_of_run(session: Session, run_id: int, unit: Unit) -> list[str]:
+    """Return the names of the metrics under which a run has scores of prompts or of whole tasks."""
+    metric, run = tables.metric.c, tables.run.c
+    joined = sa.join(tables.metric, tables.run, sa.true())
+    query = sa.select(metric.name).select_from(joined).where(run.id == run_id, has_scores(unit)).order_by(metric.id)
+    return list(session.scalars(query))

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
+from tracker.queries.kept_reads import read_once
 from tracker.queries.selection import ALL_SPLITS, restricts_split
 from tracker.queries.sql import tables
 
@@ -26,8 +27,12 @@ def split_condition(split: Sequence[str]) -> sa.ColumnElement[bool]:
 def list_splits(session: Session, task_ids: Collection[int]) -> list[str]:
     """Return the names of the splits of some tasks' prompts, sorted, with `UNKNOWN` for prompts without a split."""
     prompt = tables.prompt.c
-    stored = session.scalars(sa.select(prompt.split).where(prompt.task_id.in_(task_ids)).distinct())
-    return sorted({UNKNOWN if name is None else name for name in stored})
+
+    def read() -> list[str]:
+        stored = session.scalars(sa.select(prompt.split).where(prompt.task_id.in_(task_ids)).distinct())
+        return sorted({UNKNOWN if name is None else name for name in stored})
+
+    return list(read_once(session, ("splits", tuple(task_ids)), read))
 
 
 def check_split(session: Session, task_ids: Collection[int], split: Sequence[str]) -> None:

@@ -8,12 +8,15 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from sqlalchemy.orm import Session
 
 from tracker.queries.browsing.keys import find_benchmark_label, load_benchmark_keys, load_model_keys
 from tracker.queries.browsing.run_responses import RunPrompts, describe_run_responses, load_run_prompts
-from tracker.queries.browsing.run_scores import load_task_scores
+from tracker.queries.browsing.run_scores import load_metrics_of_run, load_task_scores
 from tracker.queries.catalogue.listing import find_run, list_runs
 from tracker.queries.catalogue.unverified_runs import parse_differences
+from tracker.queries.resolution import UNITS, find_benchmark, find_metric, list_metrics
+from tracker.queries.selection import Selection, Unit
 from tracker.report.number_format import format_count, format_score
 from tracker.web.page import Page
 from tracker.web.query import Query
@@ -93,12 +96,35 @@ def _load_run(query: Query) -> dict[str, Any]:
             record = run_record(run, load_model_keys(session))
             record["benchmark_id"] = load_benchmark_keys(session).get(run.benchmark)
             tasks = load_task_scores(session, query.key)
+            record["metrics"] = {unit: _find_ranked_metric(session, query.key, run.benchmark, unit) for unit in UNITS}
         record["settings"] = dict(run.settings or {})
         record["differences"] = [asdict(value) for value in parse_differences(run.unverified)]
         settings = [{"name": name, "value": value} for name, value in _flatten(run.settings or {})]
         return {"run": record, "headline": _describe_run(record), "settings": settings, "tasks": tasks}
 
     return query.cache.get(("run", query.key), compute)
+
+
+def _find_ranked_metric(session: Session, key: int, label: str, unit: Unit) -> dict[str, Any]:
+    """Return the metric under which a run can be compared with others of its benchmark.
+
+    Args:
+        session: the store.
+        key: of the run.
+        label: of the benchmark.
+        unit: of the scores.
+
+    Returns:
+        ``is_ranked`` is whether there is one; ``name`` is None if it is the one that pages have by default.
+    """
+    benchmark, selection = find_benchmark(session, label), Selection(benchmark=label)
+    ranked = {metric.name for metric in list_metrics(session, benchmark, selection, unit)}
+    names = [name for name in load_metrics_of_run(session, key, unit) if name in ranked]
+    if not names:
+        return {"is_ranked": False, "name": None}
+    default, default_unit = find_metric(session, benchmark, selection, UNITS)
+    is_default = default.name in names and default_unit == unit
+    return {"is_ranked": True, "name": None if is_default else names[0]}
 
 
 def _trail(run: Mapping[str, Any]) -> list[tuple[str, str]]:

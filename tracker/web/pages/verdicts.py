@@ -30,10 +30,19 @@ def show_verdict(query: Query) -> Page:
         "options": dict(query.parameters),
         **outcome.as_record(),
         **(_EMPTY if outcome.value is None else _verdict_record(outcome.value)),
+        "headline": _describe_lead(query, selection),
         "recorded": _load_recorded(query, selection),
     }
     trail = [("Benchmarks", "/"), (label, f"/benchmark/{query.key}")]
     return Page(title=f"Verdict on {label}", template="verdict.html", data=data, table="checks", trail=trail)
+
+
+def _describe_lead(query: Query, selection: Selection) -> str:
+    """Return who is first, which is known before the verdict; '' if nothing can be ranked."""
+    try:
+        return load_board(query, selection)[0].describe_lead()
+    except SuffrageError:
+        return ""
 
 
 def _load_recorded(query: Query, selection: Selection) -> dict[str, Any] | None:
@@ -51,12 +60,11 @@ def _load_recorded(query: Query, selection: Selection) -> dict[str, Any] | None:
     return query.cache.get(("recorded_verdict", selection), compute)[0]
 
 
-_EMPTY: dict[str, Any] = {"headline": "", "looks": "", "checks": [], "open_questions": []}
+_EMPTY: dict[str, Any] = {"looks": "", "checks": [], "open_questions": []}
 
 
 def _verdict_record(verdict: Verdict) -> dict[str, Any]:
     return {
-        "headline": verdict.headline,
         "looks": verdict.looks,
         "checks": [
             {
