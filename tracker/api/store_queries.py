@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Unpack
@@ -182,15 +183,19 @@ class StoreQueries:
             return load_leaderboard(session, make_selection(benchmark, options))
 
     @named_options(DesignOptions, SELECTION_DEFAULTS)
-    def verdict(self, benchmark: str, **options: Unpack[DesignOptions]) -> Verdict:
-        """Return who is first, what could change that, and what the stored data cannot show; nothing is recorded.
+    def verdict(
+        self, benchmark: str, *, record: bool = False, publish_to: str | None = None, **options: Unpack[DesignOptions]
+    ) -> Verdict:
+        """Return who is first, what could change that, and what the stored data cannot show.
 
         Args:
             benchmark: its name, or name@revision.
+            record: whether to record the verdict as a finding, which `suffrage serve` shows while it is current.
+            publish_to: MLflow's tracking URI, for a recorded verdict.
             options: the selection.
 
         Raises:
-            NotFoundError, SelectionError: as for `leaderboard`.
+            NotFoundError, SelectionError: as for `leaderboard`, or ``publish_to`` is set without ``record``.
 
         Examples:
             >>> import tracker
@@ -199,8 +204,16 @@ class StoreQueries:
             ('model a',)
         """
         from tracker.recording.verdict.benchmark_verdict import load_verdict
+        from tracker.recording.verdict.recorded_verdict import record_verdict
 
-        return load_verdict(self.engine, make_selection(benchmark, options))
+        if publish_to is not None and not record:
+            raise SelectionError("publish_to needs record=True: only recorded findings are published.")
+        selection = make_selection(benchmark, options)
+        if not record:
+            return load_verdict(self.engine, selection)
+        verdict, recorded = record_verdict(self.engine, selection, publish_to=publish_to)
+        problems = [recorded.publishing_problem] if recorded.publishing_problem else []
+        return replace(verdict, warnings=(*verdict.warnings, *problems))
 
     @named_options(DesignOptions, SELECTION_DEFAULTS)
     def plan(

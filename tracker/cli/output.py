@@ -22,6 +22,7 @@ from tracker.queries.findings.summary import Summary
 
 if TYPE_CHECKING:
     from tracker.exporting.document_tables import DocumentFormat
+    from tracker.recording.pipeline import RecordedFinding
 
 MAX_TEXT_WIDTH = 100
 """Columns that text is wrapped at, on terminals that are wider."""
@@ -213,3 +214,10 @@ def _text(value: Any, *, full: bool = False) -> str:
             return json.dumps(value, ensure_ascii=False)
         return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
     return value if isinstance(value, str) else str(value)
+
+
+def print_recorded(recorded: RecordedFinding) -> None:
+    """Print which finding was recorded, and why it was not published."""
+    inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
+    if recorded.publishing_problem:
+        warn(recorded.publishing_problem)

@@ -228,8 +228,8 @@ def _read_defaults(tree: ast.Module, function: ast.FunctionDef) -> dict[str, Any
         if default is None:
             return None
         try:
-            named = constants.get(default.id, default) if isinstance(default, ast.Name) else default
-            defaults[parameter.arg] = ast.literal_eval(named)
+            literal = constants.get(default.id, default) if isinstance(default, ast.Name) else default
+            defaults[parameter.arg] = ast.literal_eval(literal)
         except ValueError:
             return None
     return defaults

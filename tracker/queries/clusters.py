@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.kept_reads import read_once
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.scores import compute_digest
 from tracker.queries.selection import TASK_EFFECTS, AnalysisInput, Selection, SelectionOption, TaskEffects
 from tracker.queries.sql import tables
+from tracker.queries.sql.kept_reads import read_once
 from tracker.statistics.grouping import Grouping, group_rows
 
 TASK, SPLIT, NONE = "task", "split", "none"

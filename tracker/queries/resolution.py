@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 
 from tracker.errors import AmbiguousError, NotFoundError
 from tracker.name_lists import join_names
-from tracker.queries.kept_reads import read_once
 from tracker.queries.notices import add_notice, set_default_metric
 from tracker.queries.selected_runs.conditions import has_scores, run_conditions
 from tracker.queries.selected_runs.empty_selection import explain_no_scores
 from tracker.queries.selection import Selection, Unit
 from tracker.queries.sql import tables
+from tracker.queries.sql.kept_reads import read_once
 
 UNITS: tuple[Unit, ...] = ("prompt", "task")
 
@@ -203,11 +203,11 @@ def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
         NotFoundError: the benchmark has no task of that name.
     """
     task, alias = tables.task.c, tables.task_alias.c
-    named = sa.select(task.id, task.name).where(task.benchmark_id == benchmark.id)
-    also_named = sa.select(alias.name, alias.task_id).where(alias.benchmark_id == benchmark.id)
-    stored = read_once(session, ("tasks", benchmark.id), lambda: session.execute(named).all())
+    task_query = sa.select(task.id, task.name).where(task.benchmark_id == benchmark.id)
+    alias_query = sa.select(alias.name, alias.task_id).where(alias.benchmark_id == benchmark.id)
+    stored = read_once(session, ("tasks", benchmark.id), lambda: session.execute(task_query).all())
     names = {row.name for row in stored}
-    rows = read_once(session, ("task_aliases", benchmark.id), lambda: session.execute(also_named).all())
+    rows = read_once(session, ("task_aliases", benchmark.id), lambda: session.execute(alias_query).all())
     aliases = {row.name: row.task_id for row in rows if row.name in selection.tasks}
     for name in selection.tasks:
         if name not in names and name not in aliases:

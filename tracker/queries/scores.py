@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from tracker.queries.kept_reads import MAX_CELLS, CompactScores, KeptReads, find_kept, make_compact, read_once
 from tracker.queries.selection import ALL_SPLITS, restricts_split
 from tracker.queries.splits.names import UNKNOWN, check_split
 from tracker.queries.sql import tables
 from tracker.queries.sql.arrow import arrow_reader, number_columns, read_arrow
+from tracker.queries.sql.kept_reads import MAX_CELLS, CompactScores, KeptReads, find_kept, make_compact, read_once
 
 if TYPE_CHECKING:
     from tracker.queries.filtering.prompt_filter import PromptFilter

@@ -13,6 +13,9 @@ from tracker.queries.selection import WHOLE
 from tracker.recording.declaration import load_declaration
 from tracker.recording.registry import find_analysis
 
+VERDICT = "verdict"
+"""Name of the finding that `suffrage verdict --record` records."""
+
 
 def rerun_command(record: FindingRecord) -> str | None:
     """Return the command that repeats an analysis with the same selection and parameters.
@@ -23,7 +26,12 @@ def rerun_command(record: FindingRecord) -> str | None:
     if record.parameters.get(SIMULATED):
         return None
     benchmark = filter(None, [record.benchmark])
-    options = [*parameter_arguments(record.name, record.parameters), *selection_arguments(record.selection or {})]
+    if record.name == VERDICT:  # its parameters are the choices as the user made them: each analysis has its defaults
+        choices = {name: value for name, value in record.parameters.items() if value is not None}
+        data = {name: value for name, value in (record.selection or {}).items() if name not in record.parameters}
+        return shlex.join(["suffrage", VERDICT, *benchmark, *selection_arguments({**data, **choices}), "--record"])
+    chosen = selection_arguments(record.selection or {})
+    options = [*parameter_arguments(record.name, record.parameters), *chosen]
     return shlex.join(["suffrage", "analyze", record.name, *benchmark, *options])
 
 

@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from tracker.errors import DatabaseError, NotFoundError, SelectionError, SuffrageError
-from tracker.queries.kept_reads import keep_reads
+from tracker.queries.sql.kept_reads import keep_reads
 from tracker.recording.mlflow.links import MlflowLinks
 from tracker.web.access import Access, AccessControl
 from tracker.web.background import BackgroundTasks

@@ -72,6 +72,19 @@ class Query:
         with self.session() as session:
             return self.mlflow.find_address(session, kind, keys)
 
+    def find_mlflow_chart(self, label: str, keys: Sequence[int]) -> str:
+        """Return the address in MLflow of the chart of a benchmark's models, else of a run; '' for none.
+
+        Args:
+            label: of the benchmark.
+            keys: of its runs.
+        """
+        links = self.mlflow
+        if links is None:
+            return ""
+        key = ("mlflow_chart", label, tuple(keys))
+        return self.cache.get(key, lambda: links.find_chart(self.find_mlflow_run("run", *keys)))
+
     def text(self, name: str, default: str = "") -> str:
         """Return a parameter as it is."""
         return self.parameters.get(name, default)

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from tracker.database import VERSION_TABLE, create_reading_engine, ensure_current, explain, transaction
 from tracker.errors import DatabaseError
-from tracker.queries.kept_reads import keep_reads
+from tracker.queries.sql.kept_reads import keep_reads
 from tracker.web.memory import measure_size
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.recording.mlflow.links import MlflowLinks, make_links
+from tracker.recording.mlflow.publishing import list_charts
 from tracker.schema import Publication
 from tracker.web.access import Access
 from tracker.web.application import create_application
@@ -47,17 +48,36 @@ def test_published_runs_and_benchmarks_link_to_mlflow(published: sa.Engine) -> N
     assert "MLflow" not in read(published, "/run/1", elsewhere)
 
 
+def test_a_benchmark_links_to_the_chart_of_its_models(filled_file: sa.Engine, tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    url = filled_file.url.render_as_string(hide_password=False)
+    links = make_links(uri)
+    assert links is not None
+    assert "MLflow" not in read(filled_file, "/benchmark/1", links)
+    assert not (tmp_path / "mlflow.db").exists()
+    result = CliRunner().invoke(suffrage, ["publish", "--database", url, "--tracking-uri", uri])
+    assert result.exit_code == 0, result.output
+    [chart] = list_charts(uri).values()
+    assert f'"mlflow": "http://127.0.0.1:5000/{chart}"' in read(filled_file, "/benchmark/1.json", links)
+    (tmp_path / "mlflow.db").rename(tmp_path / "elsewhere.db")
+    assert '"mlflow": "http://127.0.0.1:5000/#/runs/' in read(filled_file, "/benchmark/1.json", links)
+    assert not (tmp_path / "mlflow.db").exists()
+
+
 class TestAddress:
     def test_a_server_is_its_own_interface_without_its_user(self) -> None:
         links = make_links("https://me:secret@mlflow.example:5000/team/")
         assert links == MlflowLinks(
             interface="https://mlflow.example:5000/team", tracking_uri="https://me:***@mlflow.example:5000/team"
         )
+        assert "secret" not in repr(make_links("postgresql://me:secret@mlflow.example/mlflow"))
 
     def test_the_interface_of_a_file_is_that_of_suffrage_ui(self, tmp_path: Path) -> None:
         uri = f"sqlite:///{tmp_path}/mlflow.db"
-        assert make_links(uri) == MlflowLinks(interface="http://127.0.0.1:5000", tracking_uri=uri)
-        assert make_links(uri, "http://here:1/") == MlflowLinks(interface="http://here:1", tracking_uri=uri)
+        assert make_links(uri) == MlflowLinks(interface="http://127.0.0.1:5000", tracking_uri=uri, database=uri)
+        assert make_links(uri, "http://here:1/") == MlflowLinks(
+            interface="http://here:1", tracking_uri=uri, database=uri
+        )
 
     @pytest.mark.parametrize(("uri", "interface"), [("sqlite:///mlflow.db", ""), ("nonsense", None)])
     def test_no_address_or_no_store_means_no_links(self, uri: str, interface: str | None) -> None:

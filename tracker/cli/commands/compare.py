@@ -21,7 +21,16 @@ from tracker.cli.options import (
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import inform, join_lines, print_document, print_record, print_rows, print_summary, warn
+from tracker.cli.output import (
+    inform,
+    join_lines,
+    print_document,
+    print_record,
+    print_recorded,
+    print_rows,
+    print_summary,
+    warn,
+)
 from tracker.cli.progress import show_activity
 from tracker.cli.values.setting_option import SettingOption
 from tracker.cli.values.terminal_text import echo
@@ -33,7 +42,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from tracker.recording.finding import Report
-    from tracker.recording.pipeline import RecordedFinding
 
 QUESTION = "comparison"
 MAX_TASKS = 6
@@ -155,13 +163,7 @@ def command(
     if picture is not None:
         picture.save(report, "differences")
     if record:
-        _print_recorded(recorded)
-
-
-def _print_recorded(recorded: RecordedFinding) -> None:
-    inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
-    if recorded.publishing_problem:
-        warn(recorded.publishing_problem)
+        print_recorded(recorded)
 
 
 def _compare_everywhere(

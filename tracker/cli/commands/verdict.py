@@ -15,9 +15,10 @@ from tracker.cli.options import (
     database_option,
     format_option,
     missing_options,
+    mlflow_options,
     selection_options,
 )
-from tracker.cli.output import MAX_TEXT_WIDTH, inform, print_record, print_rows, warn
+from tracker.cli.output import MAX_TEXT_WIDTH, inform, print_record, print_recorded, print_rows, warn
 from tracker.cli.progress import show_activity
 from tracker.cli.values.terminal_text import echo
 from tracker.queries.selection import Selection
@@ -33,25 +34,37 @@ ANSWERS = {True: "yes", False: "no", None: "not known"}
 @missing_options(BOUNDS)
 @cluster_option
 @selection_options
+@click.option("--record", is_flag=True, help="Record the verdict as a finding and publish it to MLflow.")
 @database_option
+@mlflow_options
 @format_option
-def command(selection: Selection, database: str | None, output_format: str) -> None:
+def command(
+    selection: Selection, record: bool, database: str | None, tracking_uri: str, no_mlflow: bool, output_format: str
+) -> None:
     """Show on one screen who is first, and what could change that.
 
     Shows the first place with its margin and confidence. Then one line for each choice that could change it: missing
     scores, tasks, weights, voting rules. Each line has the command that shows more. The end names what the stored data
-    cannot show. Nothing is recorded.
+    cannot show. Nothing is recorded without --record. The pages of `suffrage serve` show a recorded verdict at once, as
+    long as it is current.
 
     Examples:
         suffrage verdict mmlu_pro
+        suffrage verdict mmlu_pro --record --no-mlflow
         suffrage verdict mmlu_pro --format json
     """
     from tracker.database import connect
     from tracker.recording.verdict.benchmark_verdict import load_verdict
+    from tracker.recording.verdict.recorded_verdict import record_verdict
 
     engine = connect(database, create=False)
+    recorded = None
     with show_activity(f"verdict on {selection.benchmark}"):
-        verdict = load_verdict(engine, selection, workers=-1)
+        if record:
+            publish_to = None if no_mlflow else tracking_uri
+            verdict, recorded = record_verdict(engine, selection, workers=-1, publish_to=publish_to)
+        else:
+            verdict = load_verdict(engine, selection, workers=-1)
     if output_format == "table":
         print_verdict(verdict)
     elif output_format == "json":
@@ -60,6 +73,8 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
         print_rows(verdict.list_records(), output_format)
     for warning in (*verdict.notices, *verdict.warnings):
         warn(warning)
+    if recorded is not None:
+        print_recorded(recorded)
 
 
 def print_verdict(verdict: Verdict) -> None:

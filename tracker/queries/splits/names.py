@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tracker.errors import NotFoundError
-from tracker.queries.kept_reads import read_once
 from tracker.queries.selection import ALL_SPLITS, restricts_split
 from tracker.queries.sql import tables
+from tracker.queries.sql.kept_reads import read_once
 
 UNKNOWN = "unknown"
 """Name that selects the prompts without a split."""

@@ -26,7 +26,7 @@ from tracker.recording.rerun_command import selection_arguments
 from tracker.recording.verdict.alternative_rankings import compare_alternatives
 from tracker.recording.verdict.open_questions import list_open_questions
 from tracker.recording.verdict.recorded_lines import find_recorded_line
-from tracker.recording.verdict.recorded_tests import adjust_first_place
+from tracker.recording.verdict.recorded_tests import FirstPlaceTest, adjust_first_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,10 +150,7 @@ def load_verdict(
             for line, changes in compare_alternatives(session, resolved, board)
         ]
         first_place = adjust_first_place(session, board)
-        if first_place.line is not None:
-            alternatives.append(
-                VerdictCheck(line=first_place.line, command=shlex.join(["suffrage", "looks", board.benchmark]))
-            )
+        alternatives += list_test_checks(first_place, board.benchmark)
         open_questions = tuple(list_open_questions(session, resolved))
         leaders = board.leaders if _is_plain(selection) else find_leaders(session, resolved)
     ranked = [row for row in board.rows if row.rank is not None]
@@ -164,8 +161,6 @@ def load_verdict(
             lines += _run_in_verdict(engine, plugin, selection, board, leaders=leaders, workers=workers)
         except SuffrageError as error:
             problems.append(f"{plugin.name} has no line: {error}")
-    checks = [*alternatives, *lines]
-    order = {True: 0, None: 1, False: 2}
     return Verdict(
         benchmark=board.benchmark,
         metric=board.metric,
@@ -174,12 +169,25 @@ def load_verdict(
         leaders=board.leaders,
         margin=abs(ranked[0].mean - ranked[1].mean) if len(ranked) > 1 else None,
         contenders=board.contenders,
-        checks=tuple(sorted(checks, key=lambda check: order[check.line.leader_changes])),
+        checks=sort_checks([*alternatives, *lines]),
         open_questions=open_questions,
         notices=tuple(notices),
         warnings=(*board.warnings, *problems),
         board=board,
     )
+
+
+def list_test_checks(first_place: FirstPlaceTest, benchmark: str) -> list[VerdictCheck]:
+    """Return the line about recorded tests, if they leave the first place open."""
+    if first_place.line is None:
+        return []
+    return [VerdictCheck(line=first_place.line, command=shlex.join(["suffrage", "looks", benchmark]))]
+
+
+def sort_checks(checks: Sequence[VerdictCheck]) -> tuple[VerdictCheck, ...]:
+    """Return choices in the order of the verdict: those that change the first place, unknown ones, the others."""
+    order = {True: 0, None: 1, False: 2}
+    return tuple(sorted(checks, key=lambda check: order[check.line.leader_changes]))
 
 
 def _analyses_in_verdict() -> Iterator[PluginModule]:

@@ -51,17 +51,26 @@ def find_recorded_verdict(session: Session, selection: Selection, board: Leaderb
         selection: of the leaderboard.
         board: the leaderboard.
     """
-    resolved = replace(selection, metric=board.metric)
+    rows = (row for row in list_findings(session, benchmark=selection.benchmark) if row.name == ANALYSIS)
+    return next((row for row in rows if is_of_leaderboard(session, row, selection, board)), None)
+
+
+def is_of_leaderboard(session: Session, row: FindingRow, selection: Selection, board: Leaderboard) -> bool:
+    """Return whether a finding is complete, current, and has the runs and choices of a leaderboard.
+
+    Args:
+        session: the store.
+        row: the finding.
+        selection: of the leaderboard.
+        board: the leaderboard.
+    """
     chosen = {
         "missing": board.missing, "min_coverage": selection.min_coverage, "task_effects": board.task_effects,
         "cluster": board.cluster,
     }  # fmt: skip
-    run_ids = {row.run_id for row in board.rows}
-    for row in list_findings(session, benchmark=selection.benchmark):
-        is_same = row.name == ANALYSIS and _is_current(row, resolved) and _has_choices(row, selection, chosen)
-        if is_same and set(get_finding(session, row.id).run_ids) == run_ids:
-            return row
-    return None
+    if not (_is_current(row, replace(selection, metric=board.metric)) and _has_choices(row, selection, chosen)):
+        return False
+    return set(get_finding(session, row.id).run_ids) == {entry.run_id for entry in board.rows}
 
 
 def _has_choices(row: FindingRow, selection: Selection, chosen: Mapping[str, object]) -> bool:

@@ -16,6 +16,8 @@ from tracker.statistics.resampling import ALPHA
 
 ANALYSIS, TEST = "rank-intervals", "first place"
 """The analysis that records the test of the leaderboard."""
+TOPIC = "recorded tests"
+"""Topic of the line of the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,4 +67,4 @@ def adjust_first_place(session: Session, board: Leaderboard) -> FirstPlaceTest:
     if pvalue > ALPHA or holm <= ALPHA:
         return FirstPlaceTest(looks=sentence)
     text = f"With Holm over {len(looks)} tests another model may be first: p = {holm:.2g}, alone {pvalue:.2g}."
-    return FirstPlaceTest(looks=sentence, line=VerdictLine(topic="recorded tests", text=text, leader_changes=True))
+    return FirstPlaceTest(looks=sentence, line=VerdictLine(topic=TOPIC, text=text, leader_changes=True))

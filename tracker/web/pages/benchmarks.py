@@ -17,6 +17,7 @@ from tracker.queries.selection import Selection
 from tracker.report.leaderboard_rows import compute_axis_limits, describe_intervals
 from tracker.web.page import Page
 from tracker.web.pages.selections import describe_choices, load_board, make_selection
+from tracker.web.pages.verdicts import describe_recorded_verdict
 from tracker.web.query import Query
 from tracker.web.records import finding_record
 
@@ -41,8 +42,9 @@ def show_benchmark(query: Query) -> Page:
     page_rows, paging = query.take_page(rows)
     data = {
         "benchmark": {"id": query.key, "label": label, "metric": board.metric, "metrics": metrics},
-        "mlflow": query.find_mlflow_run("run", *(row.run_id for row in board.rows)),
+        "mlflow": query.find_mlflow_chart(label, [row.run_id for row in board.rows]),
         "problem": "",
+        "verdict": describe_recorded_verdict(query, selection),
         "headline": board.describe_lead(),
         "higher_is_better": board.higher_is_better,
         "unit": board.unit,

@@ -16,13 +16,13 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from tracker.database import transaction
-from tracker.queries import kept_reads, scores
+from tracker.queries import scores
 from tracker.queries.clusters import Clusters
-from tracker.queries.kept_reads import NO_SCORE, CompactScores, keep_reads, make_compact
 from tracker.queries.performance import load_performance_matrix
 from tracker.queries.ranking.leaderboard import load_leaderboard
 from tracker.queries.selection import Selection
 from tracker.queries.sql import tables
+from tracker.queries.sql.kept_reads import MAX_CELLS, NO_SCORE, CompactScores, keep_reads, make_compact
 
 NAN = float("nan")
 Q = np.array([[1.0, 0.0, 1.0], [0.0, NAN, 1.0], [1.0, 1.0, NAN], [1.0, 0.0, 0.0]])
@@ -108,15 +108,15 @@ class TestLaws:
     def test_every_score_is_exact(self, Q: NDArray[np.float64]) -> None:
         Q = np.where(np.isnan(Q), np.nan, Q)
         compact = self.make(Q)
-        taken, n_trials = compact.take(list(range(Q.shape[1])), np.arange(len(Q)))
-        assert taken.tobytes() == Q.tobytes()
+        scores_of_part, n_trials = compact.take(list(range(Q.shape[1])), np.arange(len(Q)))
+        assert scores_of_part.tobytes() == Q.tobytes()
         assert n_trials == 1
 
     @given(hnp.arrays(np.int64, (4, 3), elements=st.integers(-300, 300)), st.permutations(range(4)))
-    def test_rows_and_columns_are_taken_in_any_order(self, whole: NDArray[np.int64], rows: list[int]) -> None:
+    def test_rows_and_columns_may_have_any_order(self, whole: NDArray[np.int64], rows: list[int]) -> None:
         Q = whole.astype(np.float64)
-        taken, _ = self.make(Q).take([2, 0], np.array(rows))
-        assert np.array_equal(taken, Q[np.ix_(rows, [2, 0])])
+        scores_of_part, _ = self.make(Q).take([2, 0], np.array(rows))
+        assert np.array_equal(scores_of_part, Q[np.ix_(rows, [2, 0])])
 
     def make(self, Q: NDArray[np.float64]) -> CompactScores:
         rows, columns = (np.arange(size) for size in Q.shape)
@@ -127,4 +127,4 @@ class TestLaws:
         assert make_compact(np.array([[float(NO_SCORE)]])).dtype == np.float32
         assert make_compact(np.array([[0.5, NAN, -0.0]])).dtype == np.float32
         assert make_compact(np.array([[0.1]])).dtype == np.float64
-        assert kept_reads.MAX_CELLS >= 12_032 * 29
+        assert MAX_CELLS >= 12_032 * 29
