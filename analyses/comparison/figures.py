@@ -12,6 +12,7 @@ from tracker.figures.canvas import (
     FAINT,
     INK,
     OBSERVED,
+    add_explanation,
     create_figure,
     label_font_size,
     shorten,
@@ -61,15 +62,14 @@ def draw_differences(finding: ModelComparison, metric: str) -> Figure:
     axes.set_ylim(n + 0.9, -0.7)
     axes.set_axisbelow(True)
     axes.grid(axis="x", color=FAINT, alpha=0.2, linewidth=0.5)
-    a, b = shorten(finding.models, 40)
+    a, b = shorten(finding.models, 30)
     scale = f" over 2^{exponent}" if exponent else ""
-    axes.set_xlabel(f"difference of {metric or 'the scores'}{scale}: ← {b} better   |   {a} better →", fontsize=9)
+    axes.set_xlabel(f"difference of {metric or 'the scores'}{scale}\n← {b} better   |   {a} better →", fontsize=9)
     of = f" (first {n} of {len(finding.tasks)})" if n < len(finding.tasks) else ""
     axes.set_ylabel(f"tasks{of} (prompts)", fontsize=9)
-    axes.set_title(
+    add_explanation(
+        axes,
         f"lines: {comparison.level:.0%} intervals, each for itself; filled: more than chance after Holm's correction",
-        fontsize=8,
-        color=INK,
     )
     style_axes(axes)
     axes.tick_params(axis="y", labelsize=label_font_size(n + 1), length=0)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.drift.method import Drift
-from tracker.figures.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
+from tracker.figures.canvas import FAINT, INK, SERIES, add_explanation, create_figure, shorten, style_axes
 from tracker.queries.ranking.history import RunHistory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_LINES = len(SERIES)
+LABEL_ROOM = 0.045
+"""Least distance of two numbers of runs, as a share of the range of the means."""
 
 
 def draw_history(runs: RunHistory, finding: Drift) -> Figure:
@@ -31,6 +33,8 @@ def draw_history(runs: RunHistory, finding: Drift) -> Figure:
     dated = all(runs.runs[column].is_dated for _, columns in lines for column in columns)
     figure = create_figure(7.5, 4.2, "Mean of each run over time; bold steps are more than chance")
     axes = figure.subplots()
+    room = LABEL_ROOM * float(np.nanmax(means) - np.nanmin(means))
+    labelled: list[tuple[int, float]] = []
     drifted = {(step.before, step.after) for step in finding.drifted}
     for color, (model, columns) in zip(SERIES, lines, strict=False):
         x: Any = [runs.runs[column].when for column in columns] if dated else list(range(1, len(columns) + 1))
@@ -45,6 +49,9 @@ def draw_history(runs: RunHistory, finding: Drift) -> Figure:
             )
         axes.plot(x, means[columns], "o", color=color, markersize=5, label=shorten([model])[0])
         for place, column in enumerate(columns):
+            if any(place == used and abs(means[column] - mean) < room for used, mean in labelled):
+                continue  # the number would cover another one
+            labelled.append((place, float(means[column])))
             axes.annotate(
                 f"{runs.runs[column].id}",
                 (x[place], means[column]),
@@ -68,9 +75,7 @@ def draw_history(runs: RunHistory, finding: Drift) -> Figure:
         axes.set_xlabel("runs in the order of import", fontsize=9)
         axes.set_xticks(range(1, max(len(columns) for _, columns in lines) + 1))
     of = f" (the {len(lines)} of {len(series)} models with most runs)" if len(lines) < len(series) else ""
-    axes.set_title(
-        f"numbers: runs; bold: more than chance on shared prompts after Holm's correction{of}", fontsize=8, color=INK
-    )
+    add_explanation(axes, f"numbers: runs; bold: more than chance on shared prompts after Holm's correction{of}")
     axes.legend(frameon=False, fontsize=8, ncols=2)
     style_axes(axes)
     return figure

@@ -17,7 +17,7 @@ from tracker.figures.canvas import (
     SEQUENTIAL,
     add_legend_below,
     create_figure,
-    label_font_size,
+    label_cells,
     shorten,
     style_axes,
 )
@@ -136,20 +136,18 @@ def draw_means(
     """
     n_clusters, n_models = values.shape
     order = np.argsort(-values.mean(axis=1), kind="stable")
-    names = shorten(models)
+    width, height = min(5.6, max(2.6, 0.2 * n_models)), max(1.2, 0.15 * n_clusters)
     figure = create_figure(
-        min(14.0, max(5.0, 2.4 + 0.2 * n_models)),
-        1.2 + max(1.2, 0.15 * n_clusters) + 0.055 * max(map(len, names)),
+        width + 2.4,
+        height + 1.2 + 0.055 * max(map(len, shorten(models))),
         "Mean score of each model on the prompts of each cluster",
     )
     axes = figure.subplots()
     low, high = (0.0, 1.0) if is_binary else (float(values.min()), float(values.max()))
     drawn = axes.imshow(values[order], cmap=SEQUENTIAL, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
-    axes.set_xticks(np.arange(n_models), names, rotation=90)
-    axes.set_yticks(np.arange(n_clusters), [f"{number}  ({sizes[number]:,})" for number in order])
-    axes.tick_params(length=0, colors=INK)
-    axes.tick_params(axis="x", labelsize=label_font_size(min(n_models, 40)))
-    axes.tick_params(axis="y", labelsize=label_font_size(min(n_clusters, 40)))
+    axes.tick_params(colors=INK)
+    label_cells(axes.xaxis, models, width)
+    label_cells(axes.yaxis, [f"{number}  ({sizes[number]:,})" for number in order], height)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("models, the best on the left", fontsize=9)
     axes.set_ylabel("cluster (prompts)", fontsize=9)

@@ -14,6 +14,7 @@ from tracker.figures.canvas import (
     OBSERVED,
     add_legend_below,
     create_figure,
+    label_cells,
     label_font_size,
     shorten,
     style_axes,
@@ -88,7 +89,7 @@ def draw_separable_pairs(intervals: RankIntervals, models: Sequence[str]) -> Fig
     n, k = len(order), len(models)
     better = intervals.better[np.ix_(order, order)]
     cells = np.ma.masked_array(better.astype(int) - better.T.astype(int), mask=np.eye(n, dtype=bool))
-    side = max(2.4, (0.26 if n <= 18 else 0.17 if n <= 40 else 0.11) * n)
+    side = min(4.8, max(2.4, 0.26 * n))
     figure = create_figure(side + 3.2, side + 3.0, "Pairs of models that differ significantly")
     axes = figure.subplots()
     axes.imshow(cells, cmap=ListedColormap([WORSE, OPEN, BETTER]), vmin=-1, vmax=1, interpolation="nearest")
@@ -99,11 +100,9 @@ def draw_separable_pairs(intervals: RankIntervals, models: Sequence[str]) -> Fig
             axes.add_patch(
                 Rectangle((corner, corner), len(group), len(group), fill=False, edgecolor=INK, linewidth=1.1)
             )
-    names = shorten([models[column] for column in order])
     style_axes(axes)
-    axes.set_yticks(range(n), names, fontsize=label_font_size(n))
-    axes.set_xticks(range(n), names, fontsize=label_font_size(n), rotation=90)
-    axes.tick_params(length=0)
+    for axis in (axes.yaxis, axes.xaxis):
+        label_cells(axis, [models[column] for column in order], side)
     axes.set_ylabel("this model" + (f" (first {n} of {k:,})" if n < k else "") + " …", fontsize=9)
     axes.set_xlabel("… against this one", fontsize=9)
     legend = ((BETTER, "significantly better"), (OPEN, "no significant difference"), (WORSE, "significantly worse"))

@@ -23,6 +23,7 @@ from tracker.figures.canvas import (
     SEQUENTIAL,
     SERIES,
     create_figure,
+    label_cells,
     label_font_size,
     shorten,
     style_axes,
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMED_MODELS = 40
-"""Up to this many models, each row of a heatmap has a label."""
+MAX_SIDE, MEANS_HEIGHT = 4.6, 1.5
+"""Inches: a side of the heat map at most, and the height of the means."""
+NAMED_MODELS = 120
+"""Up to this many models, rows of the heat map have labels."""
 WRITTEN_CELLS = 12
 """Up to this many models, each cell shows its number."""
 MAX_MODELS, MAX_TASKS = 120, 100
@@ -77,49 +80,48 @@ def draw_agreement(
     measure: Literal["share", "kappa"] = "share",
     order: NDArray[np.int64] | None = None,
 ) -> Figure:
-    """Draw the agreement of every two models on all prompts and on the kept ones, with that on random subsets.
+    """Draw the agreement of every two models: on all prompts above the diagonal, on the kept ones below it.
 
     Args:
         names: of the models.
-        before, after: their agreement, in the same order.
-        random: means over the pairs in random subsets as large as the kept one.
+        before, after: their agreement on all and on the kept prompts, in the same order.
+        random: means over the pairs in random subsets as large as the kept one, drawn below; None for none.
         answer_word: models agree in, such as "answers".
         measure: what is shown.
         order: places of the models, best first, from the first row down; as they are by default.
     """
     k = len(names)
     rows = np.arange(k) if order is None else order
-    tables = [_off_diagonal(getattr(measured, measure)[np.ix_(rows, rows)]) for measured in (before, after)]
-    labels = shorten([names[row] for row in rows.tolist()], 26) if k <= NAMED_MODELS else []
-    low, high = _range(np.concatenate([table.compressed() for table in tables]), measure)
-    side = min(6.5, max(2.3, (0.4 if k <= WRITTEN_CELLS else 0.11) * k))
-    beside = 1.9 if labels else 0.5
-    height = side + beside + 0.5
+    share_before, share_after = (getattr(measured, measure)[np.ix_(rows, rows)] for measured in (before, after))
+    table = _off_diagonal(np.triu(share_before) + np.tril(share_after, -1))
+    low, high = _range(table.compressed(), measure)
+    side = min(MAX_SIDE, max(2.3, 0.4 * k))
+    height = side + (2.2 if k <= NAMED_MODELS else 0.9)
     title = {"share": "Prompts on which two models agree", "kappa": "Agreement of two models beyond chance"}[measure]
-    figure = create_figure(
-        2 * side + beside + 1.6,
-        height + (1.5 if random is not None else 0.0),
-        f"{title}, before and after the filter",
-    )
-    parts: Any = figure.subfigures(2, 1, height_ratios=[height, 1.5]) if random is not None else None
+    below = 0.0 if random is None else MEANS_HEIGHT
+    figure = create_figure(side + 3.4, height + below, f"{title}, before and after the filter")
+    parts: Any = None if random is None else figure.subfigures(2, 1, height_ratios=[height, below])
     top = figure if parts is None else parts[0]
-    panels = top.subplots(1, 2, sharey=True)
+    axes = top.subplots()
+    image = axes.imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high, interpolation="nearest")
     means = [getattr(measured, f"mean_{measure}") for measured in (before, after)]
-    for axes, table, mean, title in zip(panels, tables, means, ("all prompts", "kept prompts"), strict=True):
-        image = axes.imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high, interpolation="nearest")
-        axes.set_title(f"{title}: mean {_written(mean, measure)}", fontsize=9, color=INK)
-        style_axes(axes)
-        axes.spines[["left", "bottom"]].set_visible(False)
-        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=label_font_size(k))
-        axes.tick_params(length=0)
-        axes.set_xlabel("models" if labels else f"{k:,} models", fontsize=9)
-        if k <= WRITTEN_CELLS:
-            _write_cells(axes, table, (low + high) / 2, measure)
-    panels[0].set_yticks(range(len(labels)), labels, fontsize=label_font_size(k))
-    panels[0].set_ylabel("models" if order is None else "models, best first", fontsize=9)
-    bar = top.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02)
-    written = {"share": "prompts on which two models agree", "kappa": "Cohen's kappa of two models"}[measure]
-    bar.set_label(f"{written} ({answer_word})", fontsize=8)
+    written = [_written(mean, measure) for mean in means]
+    axes.set_title(
+        f"above the diagonal: all prompts, mean {written[0]}\nbelow: kept prompts, mean {written[1]}",
+        fontsize=9,
+        color=INK,
+    )
+    style_axes(axes)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    for axis in (axes.yaxis, axes.xaxis):
+        label_cells(axis, [names[row] for row in rows.tolist()] if k <= NAMED_MODELS else [], side, 26)
+    axes.set_xlabel("models" if k <= NAMED_MODELS else f"{k:,} models", fontsize=9)
+    axes.set_ylabel("models" if order is None else "models, best first", fontsize=9)
+    if k <= WRITTEN_CELLS:
+        _write_cells(axes, table, (low + high) / 2, measure)
+    bar = top.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+    label = {"share": "prompts on which two models agree", "kappa": "Cohen's kappa of two models"}[measure]
+    bar.set_label(f"{label} ({answer_word})", fontsize=8)
     bar.ax.tick_params(labelsize=7, color=FAINT)
     bar.outline.set_visible(False)
     if measure == "share":
@@ -215,7 +217,7 @@ def draw_accuracy(
     for row, place in enumerate(order.tolist()):
         text, color = _ranks(change.rank_before[place], change.rank_after[place])
         axes.annotate(
-            text, (1.02, row), xycoords=("axes fraction", "data"), fontsize=max(size, 4.5), color=color, va="center",
+            text, (1.02, row), xycoords=("axes fraction", "data"), fontsize=size, color=color, va="center",
             annotation_clip=False,
         )  # fmt: skip
     axes.annotate(
@@ -265,7 +267,7 @@ def draw_shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags],
         share = (removed[name] / n)[order]
         axes.barh(rows, share, left=start, height=0.78, color=color, label=name.replace("_", " "))
         start += share
-    size = max(label_font_size(k), 5.0)
+    size = label_font_size(k)
     axes.set_yticks(rows, [name or "no task" for name in shorten([names[place] for place in order.tolist()], 44)])
     for row, place in enumerate(order.tolist()):
         axes.annotate(

@@ -21,7 +21,9 @@ from tracker.figures.canvas import (
     INK,
     OBSERVED,
     SERIES,
+    SMALLEST_TEXT,
     create_figure,
+    label_cells,
     label_font_size,
     shorten,
     style_axes,
@@ -42,7 +44,7 @@ MIN_COMMON_PREFIX = 8
 """Letters with which all names begin are left out from so many on."""
 LABEL_DISTANCE = 0.16
 """Inches between two names, at least."""
-MAX_WRITTEN_CELLS = 20
+MAX_WRITTEN_CELLS = 14
 """Up to this many tasks, each cell shows its number."""
 MAX_LABELLED_TASKS = 80
 """Up to this many tasks are named."""
@@ -227,7 +229,7 @@ def draw_task_distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
     mean = np.where(known, D, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     order = np.argsort(np.where(known.any(axis=1), mean, np.inf), kind="stable")
     cells = np.ma.masked_array(D[np.ix_(order, order)], mask=~known[np.ix_(order, order)] | np.eye(n, dtype=np.bool_))
-    side = float(np.clip((0.32 if n <= MAX_WRITTEN_CELLS else 0.13) * n, 2.2, 9.0))
+    side = float(np.clip(0.32 * n, 2.2, 4.6))
     figure = create_figure(side + 3.4, side + 2.4, "How far each two tasks disagree in their rankings")
     axes = figure.subplots()
     image = axes.imshow(cells, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
@@ -235,15 +237,15 @@ def draw_task_distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
     axes.tick_params(length=0)
     names = _strip_common_parts([tasks[i] for i in order.tolist()])
     if n <= MAX_LABELLED_TASKS:
-        axes.set_yticks(np.arange(n), names, fontsize=label_font_size(n))
-        axes.set_xticks(np.arange(n), names, fontsize=label_font_size(n), rotation=90)
+        label_cells(axes.yaxis, names, side)
+        label_cells(axes.xaxis, names, side)
     else:
         axes.set_ylabel("tasks, those that agree most with the others first", fontsize=9)
     axes.set_xlabel("task, in the same order", fontsize=9)
     if n <= MAX_WRITTEN_CELLS:
         for i, j in zip(*np.nonzero(~np.ma.getmaskarray(cells)), strict=True):
             ink: Any = "white" if abs(cells[i, j] - 0.5) > 0.3 else INK
-            axes.text(j, i, f"{cells[i, j]:.0%}", ha="center", va="center", fontsize=6, color=ink)
+            axes.text(j, i, f"{cells[i, j]:.0%}", ha="center", va="center", fontsize=SMALLEST_TEXT, color=ink)
     bar = figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02)
     bar.set_label("share of pairs of models in opposite order; 0.5: unrelated", fontsize=8)
     bar.ax.tick_params(labelsize=7)

@@ -16,6 +16,7 @@ from tracker.figures.canvas import (
     OBSERVED,
     PAGE_WIDTH,
     SERIES,
+    add_explanation,
     add_legend_below,
     create_figure,
     label_font_size,
@@ -120,10 +121,8 @@ def draw_greedy_order(finding: TaskSubsets) -> Figure:
         "tasks, as they are added" + f" (first {n_shown:,} of {len(greedy.order):,})" * (n_shown < len(greedy.order)),
         fontsize=9,
     )
-    axes.set_title(
-        f"shaded: the first {size}, with which at most {within:.0%} of the pairs are changed (dotted)",
-        fontsize=8,
-        color=INK,
+    add_explanation(
+        axes, f"shaded: the first {size}, with which at most {within:.0%} of the pairs are changed (dotted)"
     )
     add_legend_below(figure, axes, 8)
     return figure

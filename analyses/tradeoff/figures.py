@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.tradeoff_panel import TradeoffPanel, format_correlation
-from tracker.figures.canvas import FAINT, INK, OBSERVED, SERIES, create_figure, shorten, style_axes
+from tracker.figures.canvas import FAINT, INK, OBSERVED, PAGE_WIDTH, SERIES, create_figure, shorten, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,10 +22,12 @@ DIVERSITY = {
     "diversity.tie_corrected": "diversity: reversed Kendall's W, corrected for ties",
     "diversity.complete_tasks": "diversity: reversed Kendall's W of complete tasks",
 }
+NAME_COLUMN, LEGEND_LINE, MAX_MARKS = 2.6, 0.17, 5
+"""Inches of a column and of a line of the legend; lines and marks that it explains at most."""
 RADII, N_ANGLES = (7.5, 12.0, 17.0, 23.0, 30.0), 16
 """Where a number may stand: points of distance from its mark, in so many directions."""
-FONT, MAX_LEGEND_LINES = 7.5, 42
-"""Size of names and numbers in points, and how many lines of it fit beside the panels."""
+FONT = 7.5
+"""Size of names and numbers, in points."""
 N_LINE_POINTS = 120
 """Points of a line, near enough to each other that a number on the line covers some."""
 LETTER_SIZE, MARK_SIZE = (3.6, 7.0), 5.0
@@ -41,7 +43,10 @@ def draw_tradeoff(panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], d
         diversity: name of the number on the horizontal axis.
     """
     n_systems = len(panels) // 2
-    figure = create_figure(4.9 * n_systems + 2.9, 8.4, "Diversity of tasks against sensitivity of the ranking")
+    width = 5.6 if n_systems == 1 else PAGE_WIDTH
+    n_columns = int(width / NAME_COLUMN)
+    n_lines = -(-(len(numbers) + MAX_MARKS) // n_columns)
+    figure = create_figure(width, 7.6 + LEGEND_LINE * n_lines, "Diversity of tasks against sensitivity of the ranking")
     grid = figure.subplots(2, n_systems, squeeze=False, sharex=True)
     for place, panel in enumerate(panels):
         axes = grid[place % 2, place // 2]
@@ -49,7 +54,7 @@ def draw_tradeoff(panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], d
         if place % 2:
             axes.set_xlabel(DIVERSITY[diversity], fontsize=9)
         axes.set_ylabel(f"{panel.system}: {SENSITIVITY[panel.change]}", fontsize=9)
-    _draw_legend(figure, grid[0, -1], panels, numbers)
+    _draw_legend(figure, panels, numbers, n_columns)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for place, panel in enumerate(panels):
@@ -102,8 +107,8 @@ def _draw_panel(axes: Axes, panel: TradeoffPanel) -> None:
     style_axes(axes)
 
 
-def _draw_legend(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], numbers: Mapping[str, int]) -> None:
-    """The legend: what lines and marks mean, and whose point each number is."""
+def _draw_legend(figure: Figure, panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], n_columns: int) -> None:
+    """The legend below the panels: what lines and marks mean, and whose point each number is."""
     from matplotlib.lines import Line2D
 
     def mark(shape: str, colour: str, filled: bool) -> Line2D:
@@ -116,8 +121,8 @@ def _draw_legend(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], nu
     if simulated:
         handles.append((mark("s", SIMULATED, True), "simulated"))
     if not all(panel.is_exact.all() for panel in panels):
-        handles.append((mark("o", BENCHMARK, False), "interval: lower end,\nbar to the upper end"))
-    handles.append((Line2D([], [], color=FITTED), "least squares\nthrough the origin"))
+        handles.append((mark("o", BENCHMARK, False), "lower end of an interval"))
+    handles.append((Line2D([], [], color=FITTED), "least squares through the origin"))
     if any(panel.baseline_line(panel.sensitivity) for panel in panels):
         handles.append((Line2D([], [], color=INK, linestyle=(0, (4, 3))), "Constant to Random"))
     nothing = Line2D([], [], linestyle="")
@@ -126,13 +131,12 @@ def _draw_legend(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], nu
         for number, name in zip(numbers.values(), shorten(list(numbers), 32), strict=True)
     ]
     marks, texts = zip(*handles, *numbered, strict=True)
-    size = FONT * min(1.0, MAX_LEGEND_LINES / len(texts))
     legend = figure.legend(
-        marks, texts, loc="outside right upper", frameon=False, fontsize=size, labelspacing=0.65, handlelength=1.6
+        marks, texts, loc="outside lower center", ncols=n_columns, frameon=False, fontsize=FONT, handlelength=1.6
     )
     for text, name in zip(legend.get_texts()[len(handles) :], numbers, strict=True):
         text.set_color(SIMULATED if name in simulated else BENCHMARK)
-        text.set_x(-2.2 * size)
+        text.set_x(-2.2 * FONT)
 
 
 def _number_points(axes: Axes, panel: TradeoffPanel, numbers: Mapping[str, int]) -> None:

@@ -17,8 +17,9 @@ from tracker.figures.canvas import (
     FAINT,
     INK,
     SEQUENTIAL,
+    SMALLEST_TEXT,
+    add_explanation,
     create_figure,
-    label_font_size,
     shorten,
     style_axes,
 )
@@ -31,7 +32,7 @@ MAX_ROWS = 100
 """Models that one picture of ranks shows."""
 MAX_DUEL_MODELS = 25
 """Models that the picture of duels shows."""
-MAX_WRITTEN_CELLS = 16
+MAX_WRITTEN_CELLS = 12
 """Up to this many models, each duel shows its number."""
 
 
@@ -66,7 +67,7 @@ def draw_ranks(models: Sequence[str], ranks: Mapping[VotingRule, NDArray[np.floa
     image = axes.imshow(
         table[:n_rows], cmap=f"{SEQUENTIAL}_r", vmin=1, vmax=max(n_models, 2), aspect="auto", interpolation="nearest"
     )
-    size = 7.0 if n_rows <= 40 else 5.0
+    size = 7.0 if n_rows <= 40 else SMALLEST_TEXT
     for i in range(n_rows):
         for j in range(len(ranks)):
             is_dark = table[i, j] > 0.55 * n_models
@@ -81,7 +82,7 @@ def draw_ranks(models: Sequence[str], ranks: Mapping[VotingRule, NDArray[np.floa
                 color="white" if is_dark else INK,
                 fontweight="bold" if is_first else "normal",
             )
-    _label_rows(axes, shorten(models[:n_rows]), label_font_size(n_rows) if n_rows > 40 else 7.5)
+    _label_rows(axes, shorten(models[:n_rows]), SMALLEST_TEXT if n_rows > 40 else 7.5)
     axes.set_xticks(range(len(ranks)), list(ranks), rotation=40, ha="left", rotation_mode="anchor", fontsize=8)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
@@ -123,7 +124,7 @@ def draw_agreement(rules: Sequence[VotingRule], agreements: Sequence[RuleAgreeme
     axes.tick_params(length=0)
     axes.set_xlabel("rule", fontsize=9)
     axes.set_ylabel("rule", fontsize=9)
-    axes.set_title("a pair that only one of the two rules ties counts half", fontsize=8, color=INK)
+    add_explanation(axes, "a pair that only one of the two rules ties counts half")
     _draw_colour_bar(figure, image, axes, "pairs of models in the same order", as_share=True)
     return figure
 
@@ -141,7 +142,8 @@ def draw_duels(duels: PairwiseDuels, models: Sequence[str], rank: NDArray[np.flo
     cell = 0.34 if n_shown <= MAX_WRITTEN_CELLS else 0.18
     margins, shared = duels.margins[np.ix_(order, order)], duels.shared[np.ix_(order, order)]
     shares = np.divide(margins, shared, out=np.zeros(margins.shape), where=shared > 0)
-    figure = create_figure(3.6 + cell * max(n_shown, 8), 2.9 + cell * max(n_shown, 8), "Which model wins on more tasks")
+    side = min(4.4, cell * max(n_shown, 8))
+    figure = create_figure(3.6 + side, 2.9 + side, "Which model wins on more tasks")
     axes = figure.subplots()
     hidden = np.eye(n_shown, dtype=bool) | (shared == 0)
     image = axes.imshow(
@@ -151,7 +153,7 @@ def draw_duels(duels: PairwiseDuels, models: Sequence[str], rank: NDArray[np.flo
         is_strong = abs(shares[i, j]) > 0.6
         won, lost = duels.wins[order[i], order[j]], duels.wins[order[j], order[i]]
         text = f"{won}:{lost}" if n_shown <= MAX_WRITTEN_CELLS else ("" if margins[i, j] else "=")
-        axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if is_strong else INK)
+        axes.text(j, i, text, ha="center", va="center", fontsize=SMALLEST_TEXT, color="white" if is_strong else INK)
     names = shorten([models[model] for model in order])
     _label_rows(axes, names, 7.5)
     axes.set_xticks(range(n_shown), names, rotation=90, fontsize=7.5)
@@ -159,7 +161,7 @@ def draw_duels(duels: PairwiseDuels, models: Sequence[str], rank: NDArray[np.flo
     n_smith = int((duels.tiers[order] == 0).sum())
     if n_smith == len(duels.smith_set) and n_smith > 1 and (duels.tiers[order[:n_smith]] == 0).all():
         axes.plot([-0.5, n_smith - 0.5, n_smith - 0.5], [n_smith - 0.5, n_smith - 0.5, -0.5], color=INK, linewidth=1.6)
-        axes.set_title(f"framed: the {n_smith} models caught in cycles or draws at the top", fontsize=8, color=INK)
+        add_explanation(axes, f"framed: the {n_smith} models caught in cycles or draws at the top")
     truncated = f" (first {n_shown} of {len(models):,})" if n_shown < len(models) else ""
     axes.set_ylabel(f"this model{truncated} …", fontsize=9)
     axes.set_xlabel("… against this one; by duels won", fontsize=9)

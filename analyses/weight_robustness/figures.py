@@ -15,7 +15,9 @@ from tracker.figures.canvas import (
     INK,
     OBSERVED,
     SEQUENTIAL,
+    add_explanation,
     create_figure,
+    label_cells,
     label_font_size,
     shorten,
     style_axes,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WRITTEN_CELLS = 20
+WRITTEN_CELLS = 16
 """Up to this many models, each cell shows its number."""
 RARE = 0.001
 """Places rarer than this are left white."""
@@ -41,11 +43,15 @@ def draw_beats(models: Sequence[str], under: RandomWeights) -> Figure:
         under: results under random weights.
     """
     k = len(models)
-    figure = create_figure(*_square(k), "How often each model is ahead of each other one, in random weightings")
+    figure = create_figure(
+        _side(k) + 3.4, _side(k) + 2.4, "How often each model is ahead of each other one, in random weightings"
+    )
     axes = figure.subplots()
     masked = np.ma.masked_array(under.beats, mask=np.eye(k, dtype=bool))
     image = axes.imshow(masked, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
-    _label_models(axes, models, both=True)
+    style_axes(axes)
+    for axis in (axes.yaxis, axes.xaxis):
+        label_cells(axis, models, _side(k))
     axes.set_xlabel("… than this model", fontsize=9)
     axes.set_ylabel("this model has the better\nweighted mean …", fontsize=9)
     if k <= WRITTEN_CELLS:
@@ -67,17 +73,17 @@ def draw_places(models: Sequence[str], under: RandomWeights) -> Figure:
     from matplotlib.colors import PowerNorm
 
     k = len(models)
-    width, height = _square(k)
-    figure = create_figure(width + 0.9, height - 1.3, "Places of each model in random weightings of the prompts")
+    figure = create_figure(_side(k) + 3.4, _side(k) + 1.1, "Places of each model in random weightings of the prompts")
     axes = figure.subplots()
     masked = np.ma.masked_less(under.places, RARE)
     image = axes.imshow(masked, cmap=f"{SEQUENTIAL}_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest")
     axes.scatter(under.expected_rank - 1, np.arange(k), s=10 if k > WRITTEN_CELLS else 18, color=OBSERVED, zorder=3)
-    _label_models(axes, models, both=False)
+    style_axes(axes)
+    label_cells(axes.yaxis, models, _side(k))
     step = -(-k // 12)
     axes.set_xticks(np.arange(0, k, step), [str(place + 1) for place in range(0, k, step)])
     axes.set_xlabel(f"place, in {under.n_draws:,} random weightings", fontsize=9)
-    axes.set_title(f"dot: expected place; white: in less than {RARE:.1%} of the weightings", fontsize=8, color=INK)
+    add_explanation(axes, f"dot: expected place; white: in less than {RARE:.1%} of the weightings")
     _bar(figure, image, axes, "share of random weightings")
     return figure
 
@@ -110,36 +116,23 @@ def draw_weighted_performance(
     axes.hlines(rows, under.range_low, under.range_high, color=FAINT, linewidth=0.7, zorder=2)
     axes.hlines(rows, under.low, under.high, color=INK, linewidth=1.4 if thin else 2.2, zorder=3)
     axes.scatter(under.mean, rows, s=7 if thin else 16, color=OBSERVED, zorder=4)
-    _label_models(axes, models, both=False)
+    axes.set_yticks(rows, shorten(models))
     axes.set_ylim(k - 0.4, -1.0)
     axes.set_axisbelow(True)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     better = "higher" if higher_is_better else "lower"
     axes.set_xlabel(f"weighted mean of {metric or 'the scores'} ({better} is better)", fontsize=9)
-    axes.set_title(
-        f"dot: mean; thick: 95 % interval; thin: quantiles 1/(B + 1) to B/(B + 1), B = {under.n_draws:,}",
-        fontsize=8,
-        color=INK,
+    add_explanation(
+        axes, f"dot: mean; thick: 95 % interval; thin: quantiles 1/(B + 1) to B/(B + 1), B = {under.n_draws:,}"
     )
     style_axes(axes)
     axes.tick_params(axis="y", labelsize=label_font_size(k), length=0)
     return figure
 
 
-def _square(k: int) -> tuple[float, float]:
-    """Width and height in inches of a figure with a square of ``k`` by ``k`` cells and names beside it."""
-    side = max(2.2, (0.42 if k <= WRITTEN_CELLS else 0.13) * k)
-    return side + 3.4, side + 2.4
-
-
-def _label_models(axes: Axes, models: Sequence[str], *, both: bool) -> None:
-    k = len(models)
-    names = shorten(models)
-    style_axes(axes)
-    axes.set_yticks(np.arange(k), names, fontsize=label_font_size(k))
-    if both:
-        axes.set_xticks(np.arange(k), names, fontsize=label_font_size(k), rotation=90)
-    axes.tick_params(length=0)
+def _side(k: int) -> float:
+    """Inches of a side of a square of ``k`` by ``k`` cells."""
+    return min(4.6, max(2.2, 0.42 * k))
 
 
 def _percent(under: RandomWeights, i: int, j: int) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import command_pages
 import module_pages
+import notebook_pages
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -33,7 +34,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     paths = {address: ROOT / source for source, address in TOP_LEVEL.items()} | ASSETS
     for address, path in paths.items():
         files.append(File.generated(config, address, abs_src_path=str(path)))
-    for address, text in (command_pages.write_pages() | module_pages.write_pages()).items():
+    pages = command_pages.write_pages() | module_pages.write_pages() | notebook_pages.write_pages()
+    for address, text in pages.items():
         files.append(File.generated(config, address, content=text))
     return files
 
@@ -44,4 +46,5 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = next((path for path, target in TOP_LEVEL.items() if target == address), f"docs/{address}")
     if page.file.generated_by is not None and source.startswith("docs/") and address != "contents.md":
         return markdown
-    return rewrite_links(re.sub(r"^<!-- .*? -->\n", "", markdown, flags=re.M), source, TOP_LEVEL, address)
+    targets = TOP_LEVEL | notebook_pages.NOTEBOOKS
+    return rewrite_links(re.sub(r"^<!-- .*? -->\n", "", markdown, flags=re.M), source, targets, address)

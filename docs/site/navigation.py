@@ -9,6 +9,7 @@ from typing import Any
 import click
 import command_pages
 import module_pages
+from notebook_pages import NOTEBOOKS
 
 ROOT = Path(__file__).parents[2]
 TOP_LEVEL = {
@@ -22,7 +23,7 @@ TOP_LEVEL = {
 }
 """Addresses in the site of files that have another path in the repository."""
 SECTIONS = ("Tutorials", "How-to guides", "Reference", "Explanation")
-LINK = re.compile(r"\]\(([\w/.-]+\.md)\)")
+LINK = re.compile(r"\]\(([\w/.-]+\.(?:md|ipynb))\)")
 
 
 def make_navigation() -> list[Any]:
@@ -39,7 +40,7 @@ def list_pages(title: str) -> list[Any]:
     """Return the pages that a section of docs/index.md links to, in its order."""
     text = (ROOT / "docs/index.md").read_text()
     section = text.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    return list(dict.fromkeys(LINK.findall(section)))
+    return list(dict.fromkeys(NOTEBOOKS.get(f"docs/{page}", page) for page in LINK.findall(section)))
 
 
 def nest_reference(pages: list[str]) -> list[Any]:

@@ -14,10 +14,12 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 from analysis_options import CHEAP, SCORES_ONLY
+from matplotlib.text import Text
 from source_tree import glossary_rows
 
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
+from tracker.figures.canvas import PAGE_WIDTH, SMALLEST_TEXT
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.parsing.detection import parse_file
@@ -204,6 +206,16 @@ def check(report: Report) -> None:
     assert report.summary.evidence
 
 
+def check_figures(report: Report) -> None:
+    """Check that figures fit on a page and that their texts are legible there."""
+    for name, draw in report.figures.items():
+        figure = draw()
+        assert figure.get_figwidth() <= PAGE_WIDTH, name
+        assert figure.get_suptitle(), name
+        texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]  # type: ignore
+        assert min(text.get_fontsize() for text in texts) >= SMALLEST_TEXT, name  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_summary_of_the_demo_follows_the_rules(simulated: sa.Engine, name: str) -> None:
     report = compute(simulated, name, select_scores(), CHEAP)
@@ -219,6 +231,7 @@ def test_every_summary_of_the_demo_follows_the_rules(simulated: sa.Engine, name:
 def test_every_summary_of_mmlu_pro_follows_the_rules(mmlu_pro: sa.Engine, name: str) -> None:
     report = compute(mmlu_pro, name, Selection(benchmark="mmlu_pro"), MANY_PROMPTS)
     check(report)
+    check_figures(report)
     if name in LED_BY_GEMINI:
         assert report.leaders == ("gemini-1.5-pro-002",)
         assert "leaderboard" not in report.summary.headline
@@ -237,7 +250,9 @@ def test_the_leaderboard_of_mmlu_pro_has_the_leader_of_the_analyses(mmlu_pro: sa
 @pytest.mark.parametrize("benchmark", ["cardinal_vtab", "ordinal_helm_accuracy"])
 @pytest.mark.parametrize("name", OF_TASKS)
 def test_every_summary_of_a_leaderboard_follows_the_rules(leaderboards: sa.Engine, name: str, benchmark: str) -> None:
-    check(compute(leaderboards, name, Selection(benchmark=benchmark), NO_EXACT_SEARCH))
+    report = compute(leaderboards, name, Selection(benchmark=benchmark), NO_EXACT_SEARCH)
+    check(report)
+    check_figures(report)
 
 
 @pytest.mark.parametrize("name", [name for name in ANALYSES if name not in OF_TASKS])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -27,6 +28,7 @@ sys.path.append(str(ROOT / "docs/site"))
 
 import command_pages  # noqa: E402
 import module_pages  # noqa: E402
+import notebook_pages  # noqa: E402
 from navigation import TOP_LEVEL, make_navigation  # noqa: E402
 from repository_links import rewrite_links  # noqa: E402
 
@@ -79,6 +81,22 @@ def command_texts() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def module_texts() -> dict[str, str]:
     return module_pages.write_pages()
+
+
+class TestNotebooks:
+    def test_a_page_has_all_texts_code_and_outputs(self) -> None:
+        pages = notebook_pages.write_pages()
+        assert len(pages) == 3
+        for source, address in notebook_pages.NOTEBOOKS.items():
+            page = pages[address]
+            for cell in json.loads((ROOT / source).read_text())["cells"]:
+                text = "".join(cell["source"])
+                assert text.split("\n", 1)[-1] in page
+                for output in cell.get("outputs", ()):
+                    assert "".join(output.get("text", output.get("data", {}).get("text/html", ""))).strip()[:60] in page
+            assert page.count("```") % 2 == 0
+            assert f"]({Path(source).name})" in page
+            assert address in set(addresses(make_navigation()))
 
 
 class TestPages:

@@ -99,7 +99,7 @@ class TestLaws:
         assert {number.name: number.reason for number in stored.numbers if number.reason} == dict(printed.undefined)
         assert stored.parameters["n_resamples"] == 20
         assert stored.seed == 3
-        assert quiz.table(printed.id, "models").equals(printed.tables["models"])
+        assert quiz.table(printed.id, "models").to_arrow().equals(printed.tables["models"])
         assert quiz.figure(printed.id, printed.figures[0]).startswith(b"\x89PNG")
         assert printed.figure(printed.figures[0]).axes
         assert str(printed) == f"rank-intervals, finding {printed.id}: {printed.summary.headline}"

@@ -21,15 +21,16 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import tracker
-from tracker.api.options import COMMAND_DEFAULT
+from tracker.api.options import ANALYSIS_DEFAULTS, COMMAND_DEFAULT
 from tracker.api.store import Store
 from tracker.cli import suffrage
 from tracker.errors import MissingExtraError, NotFoundError, SelectionError
 from tracker.notebook.html import MAX_COLUMNS, MAX_ROWS, render_result
 from tracker.notebook.result import NotebookResult, make_table
-from tracker.notebook.rows import Rows
+from tracker.notebook.tables import TableResult
 
 N = 40
+ROW = '{"q": "Is %s?", "o": ["yes", "no"], "a": "B"}'
 MODELS = ("best", "second", "<third> & 'last'")
 
 
@@ -38,6 +39,13 @@ def scores(seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     columns = {model: (rng.random(N) < 0.8 - 0.2 * place).astype(int) for place, model in enumerate(MODELS)}
     return pd.DataFrame({"prompt_id": [f"q{row}" for row in range(N)], "category": ["a", "b"] * (N // 2), **columns})
+
+
+def write_prompts(store: Store) -> Path:
+    """Write two questions beside the store."""
+    path = Path(str(store.engine.url.database)).with_name("questions.jsonl")
+    path.write_text("\n".join(ROW % word for word in ("it", "he")))
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +59,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield opened
 
 
+NO_RESULT = {
+    "close": "closes the store",
+    "figure": "a file",
+    "report": "writes a file",
+    "session": "for the functions of `tracker.queries`",
+    "evaluate": "needs a model: tests/tracker/evaluating/test_evaluation.py",
+}
+"""Public methods of a store that return no result, or whose result is tested elsewhere."""
 RESULTS: dict[str, Callable[[Store], NotebookResult]] = {
     "leaderboard": lambda store: store.leaderboard("quiz"),
     "verdict": lambda store: store.verdict("quiz"),
@@ -64,8 +80,15 @@ RESULTS: dict[str, Callable[[Store], NotebookResult]] = {
     "analysis": lambda store: store.analyze("rank-intervals", "quiz", n_resamples=20),
     "scores": lambda store: store.performance_matrix("quiz"),
     "task means": lambda store: store.task_matrix("quiz"),
-}
-LISTS: dict[str, Callable[[Store], Rows[Any]]] = {
+    "sql": lambda store: store.sql("select id, name from model"),
+    "table": lambda store: store.table(1, "models"),
+    "prompts": lambda store: store.prompts_from(
+        "published",
+        write_prompts(store),
+        fields={"text": "q", "choices": "o", "answer": "a"},
+        answer_is="letter",
+        on_conflict="skip",
+    ),
     "benchmarks": lambda store: store.benchmarks(),
     "models": lambda store: store.models(),
     "runs": lambda store: store.runs(),
@@ -96,10 +119,37 @@ class Markup(HTMLParser):
         self.texts += [data.strip()] if data.strip() else []
 
 
-@pytest.mark.parametrize("name", [*RESULTS, *LISTS])
+@pytest.fixture
+def called(store: Store, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of the methods of the store that a test calls."""
+    names: set[str] = set()
+    plain = Store.__getattribute__
+
+    def collect(self: Store, name: str) -> Any:
+        names.add(name)
+        return plain(self, name)
+
+    monkeypatch.setattr(Store, "__getattribute__", collect)
+    return names
+
+
+def test_every_public_method_with_a_result_is_tested(store: Store, called: set[str]) -> None:
+    for make in RESULTS.values():
+        make(store)
+    public = {name for name, _ in inspect.getmembers(Store, inspect.isfunction) if not name.startswith("_")}
+    assert public - called == set(NO_RESULT) - called
+    hints = {name: inspect.signature(getattr(Store, name)).return_annotation for name in NO_RESULT}
+    assert hints == {
+        "close": "None", "figure": "bytes", "report": "Path", "session": "Iterator[Session]",
+        "evaluate": "Rows[EvaluationOutcome]",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESULTS)
 class TestEveryResult:
     def test_is_a_data_frame_html_with_the_verdict_first_and_a_figure(self, store: Store, name: str) -> None:
-        result = (RESULTS | LISTS)[name](store)
+        result = RESULTS[name](store)
+        assert isinstance(result, NotebookResult)
         table, frame = result.to_arrow(), result.to_pandas()
         assert list(frame.columns) == table.column_names
         assert len(frame) == table.num_rows > 0
@@ -108,10 +158,9 @@ class TestEveryResult:
         assert markup.texts[0] == result.describe()
         assert len(result.describe()) > 5
         assert not re.search(r"#[0-9a-f]{3}|rgb|black|white|<script|onerror", html)
-        if name in RESULTS:
-            figure = result.plot()
-            assert isinstance(figure, Figure)
-            assert figure.axes or figure.images
+        figure = result.plot()
+        assert isinstance(figure, Figure)
+        assert figure.axes or figure.images
 
 
 class TestDataFrames:
@@ -184,6 +233,39 @@ class TestHtml:
 
 
 class TestFigures:
+    def test_a_list_has_a_bar_for_each_label(self, store: Store) -> None:
+        (axes,) = store.runs(model="best").plot().axes
+        assert len(axes.patches) == 2
+        assert {bar.get_width() for bar in axes.patches} == {N}  # type: ignore[attr-defined]
+        (axes,) = store.findings(analysis="rank-intervals").plot().axes
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["rank-intervals"]
+        assert [bar.get_width() for bar in axes.patches] == [len(store.findings(analysis="rank-intervals"))]  # type: ignore[attr-defined]
+
+    def test_an_empty_list_can_be_drawn(self, tmp_path: Path) -> None:
+        with tracker.open(f"sqlite:///{tmp_path}/x.db") as empty:
+            for rows in (empty.benchmarks(), empty.models(), empty.runs(), empty.findings()):
+                assert len(rows.plot().axes[0].patches) == 0
+                assert rows.to_pandas().empty
+                assert rows._repr_html_()
+
+    def test_a_statement_draws_its_first_numbers_by_its_first_texts(self, store: Store) -> None:
+        result = store.sql("select id, name, 10 * id as size from model order by id")
+        (axes,) = result.plot().axes
+        assert [label.get_text() for label in axes.get_yticklabels()] == [*MODELS]
+        assert [bar.get_width() for bar in axes.patches] == [10, 20, 30]  # type: ignore[attr-defined]
+        assert axes.get_xlabel() == "size"
+        assert [bar.get_width() for bar in result.plot("id").axes[0].patches] == [1, 2, 3]  # type: ignore[attr-defined]
+        with pytest.raises(SelectionError, match="Choose from: id, size"):
+            result.plot("name")
+        with pytest.raises(SelectionError, match="no column with numbers"):
+            store.sql("select name from model").plot()
+
+    def test_a_statement_is_a_table_for_other_libraries(self, store: Store) -> None:
+        result = store.sql("select name from model order by id")
+        assert isinstance(result, TableResult)
+        assert pa.table(result).equals(result.to_arrow())
+        assert (len(result), result["name"].to_pylist()) == (3, [*MODELS])
+
     def test_a_finding_draws_the_figures_that_it_names(self, store: Store) -> None:
         finding = store.finding(1)
         assert finding.figures == ("ranks", "separable")
@@ -325,6 +407,12 @@ class TestOptions:
             kinds = {parameter.kind for parameter in inspect.signature(method).parameters.values()}
             hides = inspect.Parameter.VAR_KEYWORD in kinds
             assert name.startswith("_") or hides == (name == "analyze"), name
+        *options, last = inspect.signature(Store.analyze).parameters
+        assert (last, {*ANALYSIS_DEFAULTS} - {*options}) == ("parameters", set())
+
+    def test_an_analysis_has_the_defaults_of_a_selection(self) -> None:
+        parameters = inspect.signature(Store.analyze).parameters
+        assert {name: parameters[name].default for name in ANALYSIS_DEFAULTS} == dict(ANALYSIS_DEFAULTS)
 
     def test_every_option_of_any_analysis_is_named(self) -> None:
         parameters = set(inspect.signature(Store.analyze).parameters)

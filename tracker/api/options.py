@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypedDict, TypeVar, cast
 
 from tracker.errors import SelectionError
-from tracker.queries.selection import Policy, Selection, TaskEffects
+from tracker.queries.selection import MIN_COVERAGE, Policy, Selection, TaskEffects
 from tracker.suggestions import find_similar, format_guess
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ class MissingOptions(DataOptions, total=False):
     """Options that choose scores and treat missing ones."""
 
     missing: Policy | None
-    min_coverage: float
+    min_coverage: float | None
 
 
 class DesignOptions(MissingOptions, total=False):
@@ -51,13 +51,6 @@ class WeightedOptions(DesignOptions, total=False):
     """Options of a ranking: also weights of the prompts."""
 
     weights: str | int | None
-
-
-class AnalysisOptions(WeightedOptions, total=False):
-    """Options that choose the data of an analysis, as far as it uses them."""
-
-    encoder: str | None
-    against: str | None
 
 
 class IngestOptions(TypedDict, total=False):
@@ -165,9 +158,7 @@ class _CommandDefault:
 COMMAND_DEFAULT = _CommandDefault()
 
 
-def named_options(
-    kind: type, defaults: Mapping[str, Any] | None = None, *, has_parameters: bool = False
-) -> Callable[[F], F]:
+def named_options(kind: type, defaults: Mapping[str, Any] | None = None) -> Callable[[F], F]:
     """Give a method with ``**options: Unpack[kind]`` a signature that names each option.
 
     A call with an unknown option raises an error with the nearest name.
@@ -175,12 +166,11 @@ def named_options(
     Args:
         kind: the `TypedDict` of the options.
         defaults: defaults for the signature; `COMMAND_DEFAULT` for the rest.
-        has_parameters: whether further keywords are parameters of an analysis, which checks them.
     """
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        *parameters, keywords = signature.parameters.values()
+        *parameters, _ = signature.parameters.values()
         positional = {parameter.name for parameter in parameters}
         parameters += [
             inspect.Parameter(
@@ -193,11 +183,10 @@ def named_options(
             if name not in positional
         ]
         known = {parameter.name for parameter in parameters} - {"self"}
-        parameters += [keywords] if has_parameters else []
 
         @functools.wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
-            if not has_parameters and (unknown := sorted(set(options) - known)):
+            if unknown := sorted(set(options) - known):
                 guess = format_guess(find_similar(unknown[0], known))
                 raise SelectionError(
                     f"{function.__name__} has no option {unknown[0]!r}. "
@@ -215,8 +204,10 @@ SELECTION_DEFAULTS: Mapping[str, Any] = {
     field.name: None if field.default == () else field.default
     for field in fields(Selection)
     if field.name != "benchmark"
-}
+} | {"min_coverage": MIN_COVERAGE}
 """Default of each option of a selection; None selects all."""
+ANALYSIS_DEFAULTS: Mapping[str, Any] = {**SELECTION_DEFAULTS, "min_coverage": None}
+"""The same for analyses, each of which has a default of the least coverage."""
 COMPARISON_DEFAULTS: Mapping[str, Any] = {
     name: 0.0 if name == "min_coverage" else default
     for name, default in SELECTION_DEFAULTS.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 import sqlalchemy as sa
 
 from tracker.api.options import (
+    ANALYSIS_DEFAULTS,
     COMPARISON_DEFAULTS,
     SELECTION_DEFAULTS,
-    AnalysisOptions,
     DataFrame,
     DesignOptions,
     EvaluationOptions,
     IngestOptions,
+    Names,
     PromptImportOptions,
     WeightedOptions,
     named_options,
@@ -27,7 +29,7 @@ from tracker.api.result import AnalysisResult, make_result
 from tracker.api.store_queries import StoreQueries, make_selection
 from tracker.database import connect
 from tracker.errors import SelectionError
-from tracker.notebook.rows import Rows
+from tracker.notebook.rows import BarChart, Rows
 
 if TYPE_CHECKING:
     from tracker.evaluating.evaluation import Progress
@@ -35,8 +37,20 @@ if TYPE_CHECKING:
     from tracker.ingest.datasets.ingest_prompts import PromptIngestResult
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
+    from tracker.queries.selection import Policy, TaskEffects
 
 __all__ = ["AnalysisResult", "Store", "open_store"]
+
+_FILES: BarChart[IngestResult] = BarChart(
+    label=lambda result: result.path.name,
+    length=lambda result: result.changes.n_scores + result.changes.n_task_scores,
+    quantity="new scores",
+)
+_EVALUATIONS: BarChart[EvaluationOutcome] = BarChart(
+    label=lambda outcome: ", ".join([outcome.model, outcome.condition, *list(outcome.means)[:1]]),
+    length=lambda outcome: next(iter(outcome.means.values()), 0.0),
+    quantity="mean",
+)
 
 
 def open_store(url: str | None = None) -> Store:
@@ -144,10 +158,11 @@ class Store(StoreQueries):
         if is_data_frame(paths):
             with written_frame(paths, name) as path:
                 result = ingest_file(self.engine, path, read_options, format=format, **handling)
-            return Rows([replace(result, path=Path(name))], "file")
+            return Rows([replace(result, path=Path(name))], "file", _FILES)
         path_list: Any = [paths] if isinstance(paths, str | os.PathLike) else list(cast(Iterable[Any], paths))
         files = find_files([Path(item) for item in path_list], read_options, format=format)
-        return Rows([ingest_file(self.engine, path, read_options, format=format, **handling) for path in files], "file")
+        results = [ingest_file(self.engine, path, read_options, format=format, **handling) for path in files]
+        return Rows(results, "file", _FILES)
 
     @named_options(PromptImportOptions)
     def prompts_from(
@@ -209,7 +224,7 @@ class Store(StoreQueries):
         *,
         progress: Progress | None = None,
         **options: Unpack[EvaluationOptions],
-    ) -> tuple[EvaluationOutcome, ...]:
+    ) -> Rows[EvaluationOutcome]:
         """Evaluate a model on a benchmark's prompts, and store its scores as they arrive; a second call resumes.
 
         Args:
@@ -229,9 +244,9 @@ class Store(StoreQueries):
         from tracker.evaluating.evaluation import evaluate
         from tracker.evaluating.plan import Plan
 
-        return evaluate(self.engine, Plan.from_options(benchmark, os.fspath(model), **options), progress=progress)
+        plan = Plan.from_options(benchmark, os.fspath(model), **options)
+        return Rows([*evaluate(self.engine, plan, progress=progress)], "run", _EVALUATIONS)
 
-    @named_options(AnalysisOptions, SELECTION_DEFAULTS, has_parameters=True)
     def analyze(
         self,
         analysis: str,
@@ -239,7 +254,23 @@ class Store(StoreQueries):
         *,
         workers: int = 1,
         publish_to: str | None = None,
-        **options: Any,
+        metric: str | None = None,
+        condition: str = "full",
+        variant: str = "",
+        models: Names = None,
+        tasks: Names = None,
+        split: Names = None,
+        runs: int | Iterable[int] | None = None,
+        as_of: datetime | None = None,
+        filter: int | None = None,
+        missing: Policy | None = None,
+        min_coverage: float | None = None,
+        task_effects: TaskEffects | None = None,
+        cluster: str | None = None,
+        weights: str | int | None = None,
+        encoder: str | None = None,
+        against: str | None = None,
+        **parameters: Any,
     ) -> AnalysisResult:
         """Run an analysis of a benchmark; the result is recorded, and published only to ``publish_to``.
 
@@ -248,7 +279,10 @@ class Store(StoreQueries):
             benchmark: its name; None for analyses of findings of several benchmarks.
             workers: number of parallel workers; -1 means one per core. The result does not depend on it.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
-            options: the selection, and parameters of the analysis, such as ``seed``.
+            metric, condition, variant, models, tasks, split, runs, as_of, filter: the selection.
+            missing, min_coverage: treatment of missing scores.
+            task_effects, cluster, weights, encoder, against: for analyses that use them.
+            parameters: parameters of the analysis, such as ``seed``.
 
         Raises:
             SuffrageError: the analysis, data or a parameter does not exist, or the data do not suit the analysis.
@@ -260,21 +294,18 @@ class Store(StoreQueries):
             >>> result.metrics["n_models"], result.undefined["n_clusters"]
             (2.0, 'prompts are not in clusters')
         """
+        selected = {name: value for name, value in locals().items() if name in ANALYSIS_DEFAULTS}
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis
 
-        declaration = load_declaration(analysis)
-        own_parameters = {parameter.name for parameter in declaration.parameters}
-        choices = {
-            key: value for key, value in options.items() if key in SELECTION_DEFAULTS and key not in own_parameters
-        }
+        choices = {name: value for name, value in selected.items() if value != ANALYSIS_DEFAULTS[name]}
         if benchmark is None and choices:
             raise SelectionError(f"{next(iter(choices))} selects data of a benchmark. Name the benchmark.")
         recorded = run_analysis(
             self.engine,
-            declaration,
+            load_declaration(analysis),
             None if benchmark is None else make_selection(benchmark, choices),
-            {key: _as_tuple(value) for key, value in options.items() if key not in choices},
+            {name: _as_tuple(value) for name, value in parameters.items()},
             workers=workers,
             publish_to=publish_to,
         )

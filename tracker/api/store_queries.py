@@ -21,13 +21,13 @@ from tracker.api.options import (
 )
 from tracker.database import transaction
 from tracker.errors import SelectionError
-from tracker.notebook.rows import Rows
+from tracker.notebook.rows import BarChart, Rows
+from tracker.notebook.tables import TableResult
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from sqlalchemy.orm import Session
 
     from tracker.api.finding_result import FindingResult
@@ -59,14 +59,22 @@ class StoreQueries:
         from tracker.queries.catalogue.listing import list_benchmarks
 
         with self.session() as session:
-            return Rows(list_benchmarks(session), "benchmark")
+            bars: BarChart[BenchmarkRow] = BarChart(
+                label=lambda row: f"{row.name}@{row.revision}" if row.revision else row.name,
+                length=lambda row: row.n_prompts,
+                quantity="prompts",
+            )
+            return Rows(list_benchmarks(session), "benchmark", bars)
 
     def models(self) -> Rows[ModelRow]:
         """List all models, by name."""
         from tracker.queries.catalogue.listing import list_models
 
         with self.session() as session:
-            return Rows(list_models(session), "model")
+            bars: BarChart[ModelRow] = BarChart(
+                label=lambda row: row.name, length=lambda row: row.n_runs, quantity="complete runs"
+            )
+            return Rows(list_models(session), "model", bars)
 
     def runs(self, *, benchmark: str | None = None, model: str | None = None) -> Rows[RunRow]:
         """List all runs, or those of a benchmark or model, latest first.
@@ -77,7 +85,12 @@ class StoreQueries:
         from tracker.queries.catalogue.listing import list_runs
 
         with self.session() as session:
-            return Rows(list_runs(session, benchmark=benchmark, model=model), "run")
+            bars: BarChart[RunRow] = BarChart(
+                label=lambda row: f"{row.id}: {row.model} on {row.benchmark}",
+                length=lambda row: row.n_scores,
+                quantity="scores of prompts",
+            )
+            return Rows(list_runs(session, benchmark=benchmark, model=model), "run", bars)
 
     def findings(self, *, benchmark: str | None = None, analysis: str | None = None) -> Rows[FindingRow]:
         """List the findings, latest first.
@@ -88,7 +101,8 @@ class StoreQueries:
         from tracker.queries.findings.finding_records import list_findings
 
         with self.session() as session:
-            return Rows(list_findings(session, benchmark=benchmark, analysis=analysis), "finding")
+            bars: BarChart[FindingRow] = BarChart(label=lambda row: row.name, length=lambda row: 1, quantity="findings")
+            return Rows(list_findings(session, benchmark=benchmark, analysis=analysis), "finding", bars)
 
     def finding(self, key: int) -> FindingResult:
         """Return one finding with all its metrics, tables and figures.
@@ -104,7 +118,7 @@ class StoreQueries:
             record = add_recorded_looks(session, [get_finding(session, key)])[0]
         return FindingResult.of(record, partial(self.figure, key))
 
-    def table(self, key: int, name: str) -> pa.Table:
+    def table(self, key: int, name: str) -> TableResult:
         """Return a table of a recorded finding, such as ``statistics``.
 
         Raises:
@@ -114,7 +128,8 @@ class StoreQueries:
         from tracker.recording.artifacts import decode_table
 
         with self.session() as session:
-            return decode_table(load_artifact(session, key, f"{name.removesuffix('.parquet')}.parquet"))
+            stem = name.removesuffix(".parquet")
+            return TableResult(decode_table(load_artifact(session, key, f"{stem}.parquet")), stem)
 
     def figure(self, key: int, name: str) -> bytes:
         """Return a figure of a recorded finding, as PNG.
@@ -306,7 +321,7 @@ class StoreQueries:
         with self.session() as session:
             return load_recorded_looks(session, benchmark)
 
-    def sql(self, statement: str, *, limit_seconds: float = 30.0, max_bytes: int = 500_000_000) -> pa.Table:
+    def sql(self, statement: str, *, limit_seconds: float = 30.0, max_bytes: int = 500_000_000) -> TableResult:
         """Return the rows of one read-only statement; ``.to_pandas()`` gives a data frame.
 
         Args:
@@ -332,9 +347,10 @@ class StoreQueries:
             rows = list(result.rows)
         columns = list(zip(*rows, strict=True)) or [()] * len(result.columns)
         try:
-            return pa.table({name: pa.array(values) for name, values in zip(result.columns, columns, strict=True)})
+            arrays = {name: pa.array(values) for name, values in zip(result.columns, columns, strict=True)}
         except pa.ArrowException as error:
             raise SqlError(f"A column holds values of several types ({error}). CAST it to one type.") from error
+        return TableResult(pa.table(arrays), "Result of the statement")
 
 
 def make_selection(benchmark: str, options: Mapping[str, Any]) -> Selection:

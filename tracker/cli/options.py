@@ -305,7 +305,7 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         against=options.pop("against", None),
         cluster=options.pop("cluster", None),
         missing=options.pop("missing", None),
-        min_coverage=options.pop("min_coverage", MIN_COVERAGE),
+        min_coverage=options.pop("min_coverage", None),
         task_effects=options.pop("task_effects", None),
     )
 

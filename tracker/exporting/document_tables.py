@@ -10,10 +10,10 @@ DocumentFormat = Literal["latex", "markdown"]
 DOCUMENT_FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
 
 _MARKDOWN_MARKS = re.compile(r"([\\`*_\[\]<>|~$])")
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LATEX_SIGNS = str.maketrans({
     "–": "--", "−": "$-$", "×": r"$\times$", "…": r"\ldots{}", "±": r"$\pm$", "≤": r"$\le$", "≥": r"$\ge$",
-    **{chr(sign): f"$^{{{chr(plain)}}}$" for plain, sign in _SUPERSCRIPTS.items()},
+    **{chr(sign): f"$^{{{chr(plain)}}}$" for plain, sign in SUPERSCRIPTS.items()},
 })  # fmt: skip
 _NUMBER = re.compile(r"(-?)(\d[\d.,]*)(?:e([+-]\d+))?")
 
@@ -98,7 +98,7 @@ def _format_number(cell: str) -> str:
     if (match := _NUMBER.fullmatch(cell)) is None:
         return _join_lines(cell)
     sign, digits, power = match.groups()
-    exponent = "" if power is None else f"×10{str(int(power)).translate(_SUPERSCRIPTS)}"
+    exponent = "" if power is None else f"×10{str(int(power)).translate(SUPERSCRIPTS)}"
     return f"{'−' * len(sign)}{digits}{exponent}"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 OBSERVED, DRAWN, INK, FAINT = "#D55E00", "#56B4E9", "#222222", "#888888"
@@ -23,27 +25,36 @@ DPI = 150
 TITLE_LETTERS, TITLE_LINE = 11.5, 0.22
 """Letters of a title in an inch, and inches of a line of it."""
 
+EXPLANATION_LETTERS = 66
+"""Letters of a line of an explanation above axes."""
+
 LAYOUT: Literal["constrained"] | None = "constrained"
 """Layout engine of matplotlib: this one keeps labels from overlapping."""
 
 DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
 """Colour maps: diverging around a middle, and from low to high."""
 
-
 PAGE_WIDTH = 8.0
-"""Inches: in wider figures, labels of 8 points are too small to read where a page shows the figure at its width."""
+"""Largest width of a figure, in inches."""
+
+SMALLEST_TEXT = 6.5
+"""Points: the smallest text of a figure, 5.3 points on a page that shows a figure of `PAGE_WIDTH` in 6.5 inches."""
+
+LABEL_PITCH = 0.11
+"""Inches from one label of `SMALLEST_TEXT` to the next."""
 
 
 def create_figure(width: float, height: float, title: str) -> Figure:
     """Return an empty figure, laid out without overlaps.
 
     Args:
-        width: in inches; at most `PAGE_WIDTH` where the content allows it.
+        width: in inches; a larger one than `PAGE_WIDTH` becomes `PAGE_WIDTH`.
         height: in inches, without the title.
         title: what the figure shows; also in the metadata of its file. '' for none.
     """
     from matplotlib.figure import Figure
 
+    width = min(width, PAGE_WIDTH)
     lines = textwrap.wrap(title, max(24, int(TITLE_LETTERS * width)))
     figure = Figure(figsize=(width, height + TITLE_LINE * len(lines)), dpi=DPI, layout=LAYOUT)
     if lines:
@@ -56,6 +67,11 @@ def style_axes(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, labelsize=8, color=FAINT)
+
+
+def add_explanation(axes: Axes, text: str) -> None:
+    """Add an explanation above the axes, in lines that fit beside long labels."""
+    axes.set_title("\n".join(textwrap.wrap(text, EXPLANATION_LETTERS)), fontsize=8, color=INK)
 
 
 def add_legend_below(figure: Figure, axes: Axes, fontsize: float = 9) -> None:
@@ -71,6 +87,22 @@ def shorten(names: Sequence[str], longest: int = 34) -> list[str]:
 
 
 def label_font_size(n: int) -> float:
-    """Return the font size, in points, at which ``n`` names fit one under the other."""
-    sizes: Any = ((20, 8.0), (40, 6.5), (70, 5.0))
-    return float(next((size for most, size in sizes if n <= most), 4.0))
+    """Return the font size of ``n`` names, one under the other, in points."""
+    return 8.0 if n <= 20 else SMALLEST_TEXT
+
+
+def label_cells(axis: Axis, names: Sequence[str], inches: float, longest: int = 34) -> None:
+    """Label the rows or columns of a heat map: all of them, or every second or third if they are denser than text.
+
+    Args:
+        axis: the axis of the rows or columns.
+        names: their names.
+        inches: length of the axis.
+        longest: letters of a name.
+    """
+    step = max(1, math.ceil(LABEL_PITCH * len(names) / inches))
+    axis.set_ticks(range(0, len(names), step), shorten(names[::step], longest))
+    has_room = inches / max(len(names), 1) >= 0.15
+    axis.set_tick_params(labelsize=8.0 if has_room else SMALLEST_TEXT, length=0 if step == 1 else 3)
+    if axis is axis.axes.xaxis:
+        axis.set_tick_params(rotation=90)

@@ -17,6 +17,7 @@ from tracker.figures.canvas import (
     SEQUENTIAL,
     SERIES,
     create_figure,
+    label_cells,
     label_font_size,
     shorten,
     style_axes,
@@ -67,6 +68,35 @@ def draw_intervals(
     return figure
 
 
+def draw_bars(labels: Sequence[str], lengths: Sequence[float], *, xlabel: str, title: str = "") -> Figure:
+    """Draw a row for each label: a bar from 0, and its length as a number.
+
+    Args:
+        labels: texts beside the rows, the first one on top.
+        lengths: ``(n,)`` lengths of the bars; NaN for none.
+        xlabel: quantity and unit.
+        title: the verdict.
+    """
+    n = min(len(labels), MAX_ROWS)
+    figure = create_figure(7.5, 1.2 + (0.17 if n > 40 else 0.24) * max(n, 2), title)
+    axes = figure.subplots()
+    rows, values = np.arange(n), np.asarray(lengths[:n], dtype=np.float64)
+    axes.barh(rows, np.nan_to_num(values), color=DRAWN)
+    for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+        text = "–" if np.isnan(value) else f"{value:,.6g}"
+        axes.annotate(
+            text, (max(np.nan_to_num(value), 0), row), xytext=(3, 0), textcoords="offset points", va="center",
+            fontsize=label_font_size(n), color=INK,
+        )  # fmt: skip
+    axes.set_yticks(rows, shorten(labels[:n]))
+    axes.set_ylim(max(n, 1) - 0.4, -0.6)
+    axes.margins(x=0.12)
+    axes.set_xlabel(xlabel + (f" (first {n} of {len(labels):,})" if n < len(labels) else ""), fontsize=9)
+    style_axes(axes)
+    axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
+    return figure
+
+
 def draw_lines(
     x: Sequence[str],
     lines: Mapping[str, Sequence[float]],
@@ -105,7 +135,7 @@ def draw_lines(
 def draw_matrix(
     matrix: NDArray[np.float64], rows: Sequence[str], columns: Sequence[str], *, unit: str, title: str = ""
 ) -> Figure:
-    """Draw a matrix as a heat map; long sides have no labels.
+    """Draw a matrix as a heat map; dense sides have labels at every second or third row, sides over `MAX_ROWS` none.
 
     Args:
         matrix: ``(n_rows, n_columns)`` values; NaN is left blank.
@@ -113,15 +143,15 @@ def draw_matrix(
         unit: what the colours mean.
         title: size and contents.
     """
-    figure = create_figure(min(12.0, 3.5 + 0.22 * len(columns)), min(9.0, 2.5 + 0.22 * len(rows)), title)
+    width, height = min(4.5, max(1.5, 0.22 * len(columns))), min(6.5, max(1.0, 0.22 * len(rows)))
+    figure = create_figure(width + 3.5, height + 2.5, title)
     axes = figure.subplots()
     image = axes.imshow(matrix, cmap=SEQUENTIAL, aspect="auto", interpolation="nearest")
-    for axis, names in ((axes.yaxis, rows), (axes.xaxis, columns)):
+    for axis, names, inches in ((axes.yaxis, rows, height), (axes.xaxis, columns, width)):
         if len(names) <= MAX_ROWS:
-            axis.set_ticks(range(len(names)), shorten(names), fontsize=label_font_size(len(names)))
+            label_cells(axis, names, inches)
         else:
             axis.set_ticks([])
-    axes.tick_params(axis="x", rotation=90)
     figure.colorbar(image, ax=axes, label=unit)
     return figure
 

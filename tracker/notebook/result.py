@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +12,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class NotebookResult:
+class NotebookResult(ABC):
     """A result with a verdict, a table and a figure."""
 
+    @abstractmethod
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def plot(self) -> Figure:
         """Draw the result with matplotlib."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe(self) -> str:
         """Return the verdict in one sentence."""
-        raise NotImplementedError
 
     def list_details(self) -> Sequence[str]:
         """Return evidence, caveats and warnings, one sentence or more each."""

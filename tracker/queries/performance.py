@@ -245,7 +245,7 @@ class StoredScores(PerformanceMatrix):
         if selection.missing != "impute":
             return cls(**vars(load_performance_matrix(session, selection)))
         stored = load_performance_matrix(session, replace(selection, missing=None))
-        rule = MissingPolicy(name="impute", min_coverage=selection.min_coverage, metric=stored.metric)
+        rule = MissingPolicy(name="impute", min_coverage=selection.least_coverage, metric=stored.metric)
         every = np.ones(stored.n_models, dtype=np.bool_)
         chosen = select_participants(stored.Q, rule, models=stored.models, is_ranked=every)
         if not chosen.columns.any():
@@ -285,7 +285,7 @@ def load_performance_matrix(session: Session, selection: Selection | str, **choi
         is_ranked = np.array([run.id in selected for run in runs], dtype=np.bool_)
     matrix = _load_once(session, benchmark, metric, runs, chosen)
     if matrix is not None:
-        return matrix.treat_missing(chosen.missing, chosen.min_coverage, is_ranked=is_ranked)
+        return matrix.treat_missing(chosen.missing, chosen.least_coverage, is_ranked=is_ranked)
     only = load_selected_filter(session, benchmark, chosen)
     raise SelectionError(
         f"No prompt of {benchmark.label} has a score under {metric.name} in the selected runs and tasks. Choose "

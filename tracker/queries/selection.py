@@ -65,7 +65,8 @@ class Selection:
         missing: policy for missing scores; see `tracker.queries.ranking.missing`. None is the default of the command or
             analysis, see `choose_policy`; matrices loaded with it have the scores as stored.
         min_coverage: share of the prompts, in [0, 1], that a model must have scores for; others take no part. A task of
-            which a model has a smaller share counts as missing. Not used without a policy.
+            which a model has a smaller share counts as missing. Not used without a policy. None is the default of the
+            command or analysis; see `least_coverage`.
         task_effects: ``random``: tasks are a sample of others like them, and clusters of prompts; ``fixed``: these
             tasks are meant, as strata; ``none``: tasks are ignored. None is ``fixed`` for two named tasks or more, else
             ``none``; ``random`` if ``cluster`` is ``task``.
@@ -86,14 +87,18 @@ class Selection:
     against: str | None = None
     cluster: str | None = None
     missing: Policy | None = None
-    min_coverage: float = MIN_COVERAGE
+    min_coverage: float | None = None
     task_effects: TaskEffects | None = None
+
+    @property
+    def least_coverage(self) -> float:
+        """The least share of prompts; `MIN_COVERAGE` if none is selected."""
+        return MIN_COVERAGE if self.min_coverage is None else self.min_coverage
 
     def as_json(self) -> dict[str, Any]:
         """The fields that differ from the defaults, in JSON types; with a policy also the least coverage."""
-        choices = {name: value for name, value in asdict(self).items() if value not in (None, ())}
-        if self.missing is None:
-            del choices["min_coverage"]
+        values = asdict(self) | {"min_coverage": None if self.missing is None else self.least_coverage}
+        choices = {name: value for name, value in values.items() if value not in (None, ())}
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in choices.items()}
 
 

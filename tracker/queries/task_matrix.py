@@ -214,7 +214,7 @@ def _average(scores: ScoresByTask, selection: Selection, metric: MetricKey, is_t
         return scores.average()
     policy = MissingPolicy(
         name=selection.missing,
-        min_coverage=selection.min_coverage,
+        min_coverage=selection.least_coverage,
         worst=metric.worst,
         best=metric.best,
         metric=metric.name,

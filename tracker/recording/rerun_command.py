@@ -9,7 +9,7 @@ from typing import Any
 from tracker.errors import NotFoundError, PluginError
 from tracker.queries.findings.finding_records import FindingRecord
 from tracker.queries.findings.latest_findings import SIMULATED
-from tracker.queries.selection import WHOLE
+from tracker.queries.selection import MIN_COVERAGE, WHOLE
 from tracker.recording.declaration import load_declaration
 from tracker.recording.registry import find_analysis
 
@@ -30,8 +30,8 @@ def rerun_command(record: FindingRecord) -> str | None:
         choices = {name: value for name, value in record.parameters.items() if value is not None}
         data = {name: value for name, value in (record.selection or {}).items() if name not in record.parameters}
         return shlex.join(["suffrage", VERDICT, *benchmark, *selection_arguments({**data, **choices}), "--record"])
-    chosen = selection_arguments(record.selection or {})
-    options = [*parameter_arguments(record.name, record.parameters), *chosen]
+    selected = selection_arguments(record.selection or {}, min_coverage=_default_coverage(record.name))
+    options = [*parameter_arguments(record.name, record.parameters), *selected]
     return shlex.join(["suffrage", "analyze", record.name, *benchmark, *options])
 
 
@@ -70,11 +70,25 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def selection_arguments(selection: Mapping[str, Any]) -> list[str]:
-    """Return the options of a command that make a selection, as `Selection.as_json` returns it."""
+def _default_coverage(analysis: str) -> float:
+    """Return the default of ``--min-coverage``, from the source of the analysis, which is not imported."""
+    try:
+        return float(find_analysis(analysis).options.get("min_coverage", MIN_COVERAGE))
+    except (NotFoundError, PluginError):
+        return MIN_COVERAGE
+
+
+def selection_arguments(selection: Mapping[str, Any], *, min_coverage: float = MIN_COVERAGE) -> list[str]:
+    """Return the options of a command that make a selection, as `Selection.as_json` returns it.
+
+    Args:
+        selection: the recorded fields.
+        min_coverage: default of the command.
+    """
     arguments: list[str] = []
+    defaults = {**WHOLE, "min_coverage": min_coverage}
     for name, value in selection.items():
-        if name != "benchmark" and value != WHOLE.get(name):
+        if name != "benchmark" and value != defaults.get(name):
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             text = text[:19] if name == "as_of" else text  # the option takes no time zone: it is UTC
             arguments += [f"--{name.replace('_', '-')}", text]

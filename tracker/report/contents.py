@@ -19,7 +19,6 @@ from tracker.queries.sql import tables
 from tracker.queries.task_matrix import TaskMatrix, load_task_matrix
 from tracker.recording.multiplicity.looks import add_recorded_looks
 from tracker.recording.verdict.benchmark_verdict import Verdict
-from tracker.report.images import read_png_title
 from tracker.report.prompt_examples import Examples, select_examples
 
 
@@ -52,7 +51,6 @@ class Contents:
         scores: scores by prompt; None if only whole tasks are scored.
         findings: of the benchmark, the latest first; metrics and texts, without files.
         pictures: figures of findings, by key of the finding and name.
-        titles: their titles, for those that have one.
         questions: question that each analysis answers, by name of the analysis.
         runs: ranked runs, by name of the model.
         examples: example prompts; None if they are hidden, or have no texts.
@@ -68,7 +66,6 @@ class Contents:
     scores: PerformanceMatrix | None
     findings: tuple[FindingRecord, ...]
     pictures: Mapping[tuple[int, str], bytes]
-    titles: Mapping[tuple[int, str], str]
     questions: Mapping[str, str]
     runs: tuple[RunRow, ...]
     examples: Examples | None
@@ -113,7 +110,6 @@ def gather_contents(
     ranked = sorted(
         (run for run in list_runs(session, benchmark=selection.benchmark) if run.id in ranked_ids), key=_by_model
     )
-    pictures = _pictures(session, benchmark.id)
     moments = [*(run.ingested for run in ranked), *(finding.recorded for finding in findings)]
     return Contents(
         selection=selection,
@@ -123,8 +119,7 @@ def gather_contents(
         tasks=by_task if by_task.n_tasks > 1 else None,
         scores=scores,
         findings=findings,
-        pictures=pictures,
-        titles={key: title for key, png in pictures.items() if (title := read_png_title(png))},
+        pictures=_pictures(session, benchmark.id),
         questions=questions or {},
         runs=tuple(ranked),
         examples=select_examples(session, scores) if scores is not None and with_prompts else None,

@@ -13,7 +13,7 @@ from tracker.queries.findings.relevance import sort_by_relevance
 from tracker.queries.findings.summary import Summary
 from tracker.queries.selection import WHOLE
 from tracker.report.contents import Contents
-from tracker.report.images import make_data_url, read_png_size, shrink_picture
+from tracker.report.images import make_data_url, read_png_size, read_png_title, shrink_picture
 from tracker.report.metric_tables import NumberTable, build_number_tables
 from tracker.report.number_format import format_minute, format_value, split_paragraphs
 
@@ -129,15 +129,20 @@ def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes], contents
         n_shown=n_main,
         more=len(record.numbers) if len(record.numbers) > n_main else 0,
         pictures=tuple(
-            FindingPicture(
-                address=make_data_url(png),
-                size=read_png_size(png),
-                title=contents.titles.get((key, name)) or name.removesuffix(".png").replace("_", " "),
-                shows_title=(key, name) in contents.titles,
-            )
+            _picture(name, png, read_png_title(contents.pictures[key, name]))
             for (key, name), png in pictures.items()
             if key == record.id
         ),
+    )
+
+
+def _picture(name: str, png: bytes, title: str) -> FindingPicture:
+    """Return a figure; without a title in its file, its name is the title."""
+    return FindingPicture(
+        address=make_data_url(png),
+        size=read_png_size(png),
+        title=title or name.removesuffix(".png").replace("_", " "),
+        shows_title=bool(title),
     )
 
 

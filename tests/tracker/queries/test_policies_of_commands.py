@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 from filled_stores import add_scores
 
 from analyses.trials import analyze as analyze_trials
+from tracker.cli import suffrage
 from tracker.database import connect, transaction
-from tracker.errors import SelectionError
+from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.comparing.study_plan import list_pairs
 from tracker.queries.comparing.trial_scores import TrialScores
@@ -181,3 +183,30 @@ class TestTrials:
         with transaction(store, write=False) as session:
             board = load_leaderboard(session, chosen("t", "impute"), n_resamples=0)
         assert row["mean"] == pytest.approx(next(item.mean for item in board.rows if item.model == "a"))
+
+
+PAIR = {"model_a": "a", "model_b": "c", "n_resamples": 20}
+
+
+class TestLeastCoverage:
+    """`a` has scores for 85 % of the prompts. A comparison uses any share, other commands at least 95 %."""
+
+    def test_a_comparison_has_a_default_and_a_selection_replaces_it(self, store: sa.Engine) -> None:
+        assert compute_report(store, "comparison", Selection(benchmark="b"), PAIR).summary.headline
+        for share in (0.95, 1.0):
+            with pytest.raises(NotFoundError, match=r"No model 'a' with scores on b\. Known: c"):
+                compute_report(store, "comparison", Selection(benchmark="b", min_coverage=share), PAIR)
+
+    @pytest.mark.parametrize("share", [0.0, 0.95])
+    def test_a_setting_has_the_effect_of_the_option(
+        self, store: sa.Engine, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        words = ["compare", "b", "a", "c", "--resamples", "20", "--database", store.url.render_as_string()]
+        monkeypatch.chdir(tmp_path)
+        option = CliRunner().invoke(suffrage, [*words, "--min-coverage", str(share)])
+        Path("suffrage.toml").write_text(f"min-coverage = {share}\n")
+        setting = CliRunner().invoke(suffrage, words)
+        assert (setting.stdout, str(setting.exception)) == (option.stdout, str(option.exception))
+        assert (setting.exception is None) == (share == 0.0)
+        monkeypatch.setenv("SUFFRAGE_MIN_COVERAGE", "0")
+        assert CliRunner().invoke(suffrage, words).exception is None

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
 from contextlib import chdir
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tracker.cli import suffrage
+from tracker.cli.values.setting_option import SettingOption
 from tracker.errors import SettingsError
 from tracker.queries.selection import MIN_COVERAGE, POLICIES, TASK_EFFECTS
 from tracker.settings.known_settings import SETTINGS
@@ -42,6 +46,38 @@ def configured(*arguments: str) -> dict[str, dict[str, Any]]:
     """What `suffrage config` prints, by setting."""
     result = CliRunner().invoke(suffrage, ["config", *arguments, "--format", "json"], catch_exceptions=False)
     return {row["setting"]: row for row in json.loads(result.stdout)}
+
+
+def list_commands(group: click.Group, words: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield every command with its words."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        full_name = f"{words} {name}".strip()
+        if isinstance(command, click.Group):
+            yield from list_commands(command, full_name)
+        else:
+            yield full_name, command
+
+
+def list_values(option: click.Option) -> list[Any]:
+    """Return two values of an option, one of them its default if it has one."""
+    setting = next(setting for setting in SETTINGS.values() if setting.parameter == option.name)
+    if isinstance(option.type, click.Choice):
+        return [*option.type.choices][:2]
+    values = {bool: [False, True], int: [0, 1, 7], float: [0.0, 0.95, 0.5]}.get(setting.kind, ["a", "b"])
+    default = option.default if isinstance(option.default, setting.kind) else values[0]
+    return [default, next(value for value in values if value != default and setting.check(value))]
+
+
+def read_value(option: click.Option, *arguments: str) -> Any:
+    """Return the value of an option after arguments."""
+    context = click.Command("x", params=[option]).make_context("x", [*arguments])
+    return context.params[option.name]  # type: ignore[index]
+
+
+def as_read(option: click.Option, value: Any) -> Any:
+    return (value,) if option.multiple else value
 
 
 class TestOrder:
@@ -97,6 +133,46 @@ class TestOrder:
         command = suffrage.get_command(None, "analyze").get_command(None, "rank-intervals")  # type: ignore
         options = {parameter.name for parameter in (*command.params, *suffrage.get_command(None, "ingest").params)}
         assert {setting.parameter for setting in SETTINGS.values()} <= options
+
+    def test_a_setting_applies_to_every_option_of_its_name_but_those_of_sources_and_new_runs(self) -> None:
+        settings = {setting.parameter for setting in SETTINGS.values()} - {"database"}
+        exempt = {
+            f"{words} {option.opts[0]}"
+            for words, command in list_commands(suffrage)
+            if words not in ("config", "init")
+            for option in command.params
+            if option.name in settings and isinstance(option, click.Option) and not isinstance(option, SettingOption)
+        }
+        assert exempt == {
+            "ingest --metric", "export prompts --split", "demo --seed", "prompts import --seed", "evaluate --seed",
+            "evaluate --split",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("words", "option"),
+        [
+            pytest.param(words, option, id=f"{words} {option.opts[0]}")
+            for words, command in list_commands(suffrage)
+            for option in command.params
+            if isinstance(option, SettingOption)
+        ],
+    )
+    def test_an_option_has_its_value_then_that_of_the_variable_then_that_of_the_file(
+        self, words: str, option: SettingOption, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        setting = next(setting for setting in SETTINGS.values() if setting.parameter == option.name)
+        default, values = read_value(option), list_values(option)
+        assert len(values) >= 2
+        for typed, of_variable, of_file in product(values, repeat=3):
+            Path("suffrage.toml").write_text(f"{setting.name} = {format_toml(of_file)}\n")
+            assert read_value(option) == as_read(option, of_file), words
+            monkeypatch.setenv(setting.variables[0], str(of_variable))
+            assert read_value(option) == as_read(option, of_variable), words
+            flag = ["--no-mlflow" if typed else "--mlflow"] if setting.kind is bool else [option.opts[0], str(typed)]
+            assert read_value(option, *flag) == as_read(option, typed), words
+            monkeypatch.delenv(setting.variables[0])
+        Path("suffrage.toml").unlink()
+        assert read_value(option) == default
 
 
 class TestStore:

@@ -7,6 +7,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import print_rows
+from tracker.cli.progress import show_activity
 
 
 @click.command(cls=Command)
@@ -24,10 +25,11 @@ def command(database: str | None, output_format: str) -> None:
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import list_benchmarks
 
-    with transaction(connect(database, create=False), write=False) as session:
-        print_rows(
-            list_benchmarks(session),
-            output_format,
-            drop_order=("n_with_text", "n_tasks"),
-            if_empty="No benchmarks yet. Import results: `suffrage ingest RESULTS --benchmark NAME`",
-        )
+    with show_activity("benchmarks"), transaction(connect(database, create=False), write=False) as session:
+        rows = list_benchmarks(session)
+    print_rows(
+        rows,
+        output_format,
+        drop_order=("n_with_text", "n_tasks"),
+        if_empty="No benchmarks yet. Import results: `suffrage ingest RESULTS --benchmark NAME`",
+    )

@@ -6,13 +6,15 @@ import math
 import shlex
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracker.cli.help_text import Command
+from tracker.cli.progress import show_activity
+from tracker.cli.values.setting_option import SettingOption
 from tracker.cli.values.terminal_text import echo
 from tracker.errors import BadInputError, ConflictError, PluginError, PublishingError
 
@@ -38,7 +40,8 @@ QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--database", metavar="URL", help="URL of the store; default: suffrage.db in the folder.")
-@click.option("--no-mlflow", is_flag=True, help="Record findings in the store only.")
+@click.option("--no-mlflow/--mlflow", cls=SettingOption, default=False, show_default=False,
+              help="Record findings in the store only.")  # fmt: skip
 def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> None:
     """Run every analysis on a simulated benchmark whose truth is known.
 
@@ -60,7 +63,8 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
 
     _print_text("All data are simulated: models, organizations and prompts are invented, and the truth is known.")
     pool = start_processes()
-    simulation = simulate(seed=seed)
+    with show_activity("simulating"):
+        simulation = simulate(seed=seed)
     _describe(simulation)
     _write(simulation, folder, known=known)
     engine = connect(url)
@@ -70,7 +74,7 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     _print_leaderboard(engine, simulation)
     _compare(engine, simulation)
     _head("Analyses: the finding to expect, the headline and its first evidence")
-    for results in findings:
+    while (results := _next_findings(findings)) is not None:
         _record(engine, results)
     if tracking_uri:
         _publish(engine, tracking_uri)
@@ -157,7 +161,9 @@ def _print_verdict(engine: Engine) -> None:
 
     _head("Verdict: who is first, and what could change that")
     _prompt(_command("verdict"))
-    print_verdict(load_verdict(engine, select_scores()))
+    with show_activity("verdict"):
+        verdict = load_verdict(engine, select_scores())
+    print_verdict(verdict)
 
 
 def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
@@ -168,7 +174,7 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
     _head("Leaderboard and planted abilities")
     _prompt(_command("leaderboard"))
     ability = dict(zip(simulation.models, simulation.truth.ability.tolist(), strict=True))
-    with transaction(engine, write=False) as session:
+    with show_activity("leaderboard"), transaction(engine, write=False) as session:
         board = load_leaderboard(session, select_scores(), with_rank_intervals=False)
     longest = max(len(row.model) for row in board.rows)
     echo()
@@ -190,7 +196,7 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
     from tracker.simulation.truth_comparison import compare_with_truth
 
     _head("Planted effects in the scores")
-    with transaction(engine, write=False) as session:
+    with show_activity("comparing with the planted effects"), transaction(engine, write=False) as session:
         lines = compare_with_truth(session, simulation)
     width = 30
     for line in lines:
@@ -225,6 +231,12 @@ def _place(name: str, independent: list[str], dependent: list[str]) -> None:
         (dependent if "filter" in declaration.claimed_options else independent).append(name)
 
 
+def _next_findings(waiting: Iterator[Sequence[DemoFinding]]) -> Sequence[DemoFinding] | None:
+    """Wait for the findings of the next analysis; None at the end."""
+    with show_activity("analyzing"):
+        return next(waiting, None)
+
+
 def _record(engine: Engine, findings: Sequence[DemoFinding]) -> None:
     from tracker.cli.output import print_summary
     from tracker.queries.findings.summary import Summary
@@ -239,7 +251,8 @@ def _record(engine: Engine, findings: Sequence[DemoFinding]) -> None:
         if isinstance(finding.result, str):
             _print_text(f"Not run: {finding.result}")
             continue
-        summary = record_computed(engine, finding.result).report.summary
+        with show_activity(f"recording {finding.analysis}"):
+            summary = record_computed(engine, finding.result).report.summary
         print_summary(Summary(summary.headline, summary.evidence[: 1 if position == 0 else 0]))
 
 
@@ -247,7 +260,8 @@ def _publish(engine: Engine, tracking_uri: str) -> None:
     from tracker.recording.mlflow.publishing import publish_missing
 
     try:
-        published = publish_missing(engine, tracking_uri)
+        with show_activity("publishing to MLflow"):
+            published = publish_missing(engine, tracking_uri)
     except PublishingError as error:
         _print_text(f"Not in MLflow: {error}")
     else:

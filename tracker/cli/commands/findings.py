@@ -12,6 +12,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, print_rows
+from tracker.cli.progress import show_activity
 from tracker.queries.selection import WHOLE
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     from tracker.database import connect, transaction
     from tracker.queries.findings.finding_records import list_findings
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity("findings"), transaction(connect(database, create=False), write=False) as session:
         rows = list_findings(session, benchmark=benchmark, analysis=name)
     if output_format != "table":
         print_rows(rows, output_format)

@@ -12,7 +12,9 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.output import inform, print_record
 from tracker.cli.progress import show_activity
+from tracker.cli.values.setting_option import SettingOption
 from tracker.cli.values.terminal_text import echo
+from tracker.queries.selection import MIN_COVERAGE
 
 if TYPE_CHECKING:
     from tracker.api.gate import GateResult
@@ -30,12 +32,14 @@ REGRESSION_CODE = 3
 @click.option("--model", "models", metavar="NAME", multiple=True, show_default="all",
               help="Name of a model to check. Repeatable.")  # fmt: skip
 @click.option("--benchmark", metavar="NAME", show_default="as in the file", help="Name of the benchmark.")
-@click.option("--metric", metavar="NAME", show_default="that of the benchmark", help="Name of the metric.")
+@click.option("--metric", cls=SettingOption, metavar="NAME", show_default="that of the benchmark",
+              help="Name of the metric.")  # fmt: skip
 @click.option("--margin", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="SIZE",
               help="Largest loss that does not matter, in the unit of the scores.")  # fmt: skip
 @click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True,
               metavar="SHARE", help="Probability of failing without a true loss, over all comparisons.")  # fmt: skip
-@click.option("--min-coverage", type=click.FloatRange(0, 1), default=0.95, show_default=True, metavar="SHARE",
+@click.option("--min-coverage", cls=SettingOption, type=click.FloatRange(0, 1), default=MIN_COVERAGE,
+              show_default=True, metavar="SHARE",
               help="Share of the prompts that both must have scores for, from 0 to 1. Less is an error.")  # fmt: skip
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="File to append the Markdown summary to.")  # fmt: skip

@@ -7,6 +7,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
+from tracker.cli.progress import show_activity
 
 
 @click.command(cls=Command)
@@ -30,7 +31,7 @@ def command(benchmark: str, database: str | None, output_format: str) -> None:
     from tracker.database import connect, transaction
     from tracker.recording.multiplicity.recorded_looks import load_recorded_looks
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity("looks"), transaction(connect(database, create=False), write=False) as session:
         recorded = load_recorded_looks(session, benchmark)
     if recorded.looks and output_format == "table":
         inform(" ".join((recorded.describe(), *recorded.list_details())))

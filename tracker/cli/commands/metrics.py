@@ -12,6 +12,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import inform, print_rows
+from tracker.cli.progress import show_activity
 from tracker.name_lists import join_names
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def list_metrics(database: str | None, output_format: str) -> None:
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.metrics import list_benchmark_metrics
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity("metrics"), transaction(connect(database, create=False), write=False) as session:
         rows = list_benchmark_metrics(session)
     print_rows(
         rows, output_format, if_empty="No metrics yet. Import results: `suffrage ingest RESULTS --benchmark NAME`"
@@ -73,7 +74,7 @@ def default(benchmark: str, metric: str, database: str | None) -> None:
     from tracker.queries.resolution import find_benchmark
     from tracker.recording.metric_changes import set_default_metric
 
-    with transaction(connect(database, create=False), exclusive=True) as session:
+    with show_activity("metrics"), transaction(connect(database, create=False), exclusive=True) as session:
         key = find_benchmark(session, benchmark)
         set_default_metric(session, key, metric)
     inform(f"The default metric of {key.label} is {metric}.")
@@ -94,7 +95,7 @@ def rename(old: str, new: str, database: str | None) -> None:
     from tracker.database import connect, transaction
     from tracker.recording.metric_changes import rename_metric
 
-    with transaction(connect(database, create=False), exclusive=True) as session:
+    with show_activity("metrics"), transaction(connect(database, create=False), exclusive=True) as session:
         rename_metric(session, old, new)
     inform(f"The metric {old} is named {new} now.")
 
@@ -128,7 +129,7 @@ def delete(benchmark: str, metric: str, yes: bool, database: str | None, trackin
                 "Nothing was deleted, since there is no terminal to confirm on. Add --yes to delete."
             )
         click.confirm("Delete permanently?", abort=True, err=True)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("metrics"), transaction(engine, exclusive=True) as session:
         deletion = delete_metric(session, find_benchmark(session, benchmark), metric)
     inform(f"The scores of {benchmark} under {metric} are deleted.")
     if not no_mlflow:

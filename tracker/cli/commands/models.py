@@ -112,7 +112,7 @@ def merge(model: str, merged: str, database: str | None, tracking_uri: str, no_m
     from tracker.recording.model_merges import merge_models
 
     engine = connect(database, create=False)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("models"), transaction(engine, exclusive=True) as session:
         result = merge_models(session, model, merged)
     n = len(result.run_ids)
     inform(f"{result.alias} is merged into {result.name}: {n:,} run{'s' * (n != 1)} moved.")
@@ -143,7 +143,7 @@ def unmerge(merged: str, database: str | None, tracking_uri: str, no_mlflow: boo
     from tracker.recording.model_merges import unmerge_models
 
     engine = connect(database, create=False)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("models"), transaction(engine, exclusive=True) as session:
         result = unmerge_models(session, merged)
     n = len(result.run_ids)
     inform(f"{merged} is a separate model again, with {n:,} run{'s' * (n != 1)}.")
@@ -206,7 +206,7 @@ def _print_models(engine: Engine, output_format: str) -> None:
     from tracker.database import transaction
     from tracker.queries.catalogue import listing
 
-    with transaction(engine, write=False) as session:
+    with show_activity("models"), transaction(engine, write=False) as session:
         rows = listing.list_models(session)
     columns = (*COLUMNS, "n_unverified") if any(row.n_unverified for row in rows) else COLUMNS
     print_rows(
@@ -223,7 +223,7 @@ def _store_facts(engine: Engine, path: Path, *, overwrite: bool) -> None:
     from tracker.ingest.write.model_facts import read_model_facts, store_model_facts
 
     file = read_model_facts(path)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("models"), transaction(engine, exclusive=True) as session:
         stored = store_model_facts(session, file, overwrite=overwrite)
     counts = (
         (len(stored.filled), "filled in"),

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, format_option, limits_option, parse_pairs
 from tracker.cli.output import inform, join_lines, print_rows, warn
-from tracker.cli.progress import progress
+from tracker.cli.progress import progress, show_activity
 
 if TYPE_CHECKING:
     from tracker.ingest.datasets.ingest_prompts import OnConflict, PromptIngestResult
@@ -53,7 +53,7 @@ def list_prompts(benchmark: str, database: str | None, output_format: str) -> No
     from tracker.queries.prompts import load_prompts
     from tracker.queries.selection import Selection
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity("prompts"), transaction(connect(database, create=False), write=False) as session:
         stored = load_prompts(session, Selection(benchmark=benchmark))
     texts = [join_lines(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
     rows = zip(stored.names, stored.tasks, stored.splits, texts, strict=True)
@@ -83,7 +83,7 @@ def check_prompts(benchmark: str, database: str | None, output_format: str) -> N
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.prompt_problems import PromptProblem, list_prompt_problems
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity("prompts"), transaction(connect(database, create=False), write=False) as session:
         problems = list_prompt_problems(session, benchmark)
     if output_format == "table":
         inform(f"{benchmark}: {len(problems):,} problem{'s' * (len(problems) != 1)} of prompts.")

@@ -13,6 +13,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import format_value, inform, join_lines, print_record, print_rows
+from tracker.cli.progress import show_activity
 from tracker.run_fields import RUN_FIELDS
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
     from tracker.database import connect, transaction
     from tracker.queries.catalogue import listing
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity("runs"), transaction(connect(database, create=False), write=False) as session:
         rows = listing.list_runs(session, benchmark=benchmark, model=model)
     rows_to_print = [row for row in rows if every or row.status not in listing.EXCLUDED_STATUSES]
     columns = COLUMNS
@@ -117,7 +118,7 @@ def show(key: int, database: str | None, output_format: str) -> None:
     from tracker.queries.catalogue.listing import find_run
     from tracker.recording.run_status import preview_deletion
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity(f"run {key}"), transaction(connect(database, create=False), write=False) as session:
         run = find_run(session, key)
         preview = preview_deletion(session, [key])
     counts = {
@@ -146,7 +147,7 @@ def hide(keys: tuple[int, ...], reason: str | None, database: str | None, tracki
     from tracker.recording import run_status
 
     engine = connect(database, create=False)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("hiding runs"), transaction(engine, exclusive=True) as session:
         change = run_status.hide(session, keys, reason)
     _report_change(engine, change, "hidden", None if no_mlflow else tracking_uri)
 
@@ -165,7 +166,7 @@ def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_ml
     from tracker.recording import run_status
 
     engine = connect(database, create=False)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("restoring runs"), transaction(engine, exclusive=True) as session:
         change = run_status.restore(session, keys)
     _report_change(engine, change, "in use again", None if no_mlflow else tracking_uri)
 
@@ -186,7 +187,7 @@ def supersede(old: int, by: int, reason: str | None, database: str | None, track
     from tracker.recording import run_status
 
     engine = connect(database, create=False)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("replacing a run"), transaction(engine, exclusive=True) as session:
         change = run_status.supersede(session, old, by, reason)
     _report_change(engine, change, f"superseded by run {by}", None if no_mlflow else tracking_uri)
 
@@ -209,15 +210,16 @@ def delete(
     from tracker.recording import run_status
 
     engine = connect(database, create=False)
-    with transaction(engine, write=False) as session:
-        _print_deletion(run_status.preview_deletion(session, keys))
+    with show_activity("counting what is deleted"), transaction(engine, write=False) as session:
+        preview = run_status.preview_deletion(session, keys)
+    _print_deletion(preview)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(
                 "Nothing was deleted, since there is no terminal to confirm on. Add --yes to delete."
             )
         click.confirm("Delete permanently?", abort=True, err=True)
-    with transaction(engine, exclusive=True) as session:
+    with show_activity("deleting runs"), transaction(engine, exclusive=True) as session:
         change = run_status.delete(session, keys, reason)
     _report_change(engine, change, "deleted", None if no_mlflow else tracking_uri)
 

@@ -9,6 +9,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows, print_summary
+from tracker.cli.progress import show_activity
 from tracker.cli.values.terminal_text import echo
 from tracker.errors import NotFoundError, OutputError
 
@@ -50,14 +51,15 @@ def command(
 
     engine = connect(database, create=False)
     if is_run:
-        with transaction(engine, write=False) as session:
-            print_record(find_run(session, key).as_record(), output_format)
+        with show_activity(f"run {key}"), transaction(engine, write=False) as session:
+            run = find_run(session, key)
+        print_record(run.as_record(), output_format)
         return
     if table is not None:
         from tracker.recording.artifacts import decode_table
 
         name = table.removesuffix(SUFFIX)
-        with transaction(engine, write=False) as session:
+        with show_activity(f"finding {key}"), transaction(engine, write=False) as session:
             files = [file.name for file in get_finding(session, key).artifacts]
             names = [file.removesuffix(SUFFIX) for file in files if file.endswith(SUFFIX)]
             if name not in names:
@@ -65,7 +67,7 @@ def command(
             rows = decode_table(load_artifact(session, key, f"{name}{SUFFIX}"))
         print_rows(rows.to_pylist(), output_format, columns=rows.column_names)
         return
-    with transaction(engine, write=False) as session:
+    with show_activity(f"finding {key}"), transaction(engine, write=False) as session:
         [record] = add_recorded_looks(session, [get_finding(session, key)])
         contents = {file.name: load_artifact(session, key, file.name) for file in record.artifacts} if save else {}
     if output_format == "json":

@@ -13,6 +13,7 @@ from tracker.cli.help_text import Group
 from tracker.cli.options import database_option, missing_options, mlflow_options, split_option, split_values
 from tracker.cli.parameter_options import parameter_option
 from tracker.cli.progress import progress
+from tracker.cli.values.setting_option import SettingOption
 from tracker.queries.selection import WITHOUT_BOUNDS, Policy
 
 if TYPE_CHECKING:
@@ -53,7 +54,12 @@ def _analysis_options(**defaults: Any) -> Callable[[Any], Any]:
             help="Number of simulated benchmarks to average.",
         ),
         click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all random draws."
+            "--seed",
+            cls=SettingOption,
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of all random draws.",
         ),
     )
 
@@ -169,6 +175,7 @@ def _simulate_systems(
 @click.option("--tasks", "n_tasks", type=click.IntRange(min=2), default=20, show_default=True, help="Number of tasks.")
 @click.option(
     "--metric",
+    cls=SettingOption,
     metavar="NAME",
     help="Name of the metric. By default that of the benchmark, as `suffrage metrics` shows it.",
 )

@@ -10,6 +10,7 @@ from tracker.cli.help_text import Command
 from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import inform, print_rows
+from tracker.cli.progress import show_activity
 from tracker.name_lists import join_names
 
 MAX_NAMES = 5
@@ -31,7 +32,7 @@ def list_tasks(benchmark: str | None, database: str | None, output_format: str) 
     from tracker.database import connect, transaction
     from tracker.queries.catalogue import tasks
 
-    with transaction(connect(database, create=False), write=False) as session:
+    with show_activity("tasks"), transaction(connect(database, create=False), write=False) as session:
         rows = tasks.list_tasks(session, benchmark)
     print_rows(rows, output_format, if_empty="No tasks yet. Import results: `suffrage ingest RESULTS --benchmark NAME`")
 
@@ -67,7 +68,7 @@ def alias(benchmark: str, name: str, task: str, database: str | None) -> None:
     from tracker.database import connect, transaction
     from tracker.recording.task_aliases import add_task_aliases
 
-    with transaction(connect(database, create=False), exclusive=True) as session:
+    with show_activity("tasks"), transaction(connect(database, create=False), exclusive=True) as session:
         names = add_task_aliases(session, benchmark, name, task)
     if not names:
         inform("Every task has this name already.")
@@ -92,6 +93,6 @@ def unalias(benchmark: str, name: str, database: str | None) -> None:
     from tracker.database import connect, transaction
     from tracker.recording.task_aliases import remove_task_aliases
 
-    with transaction(connect(database, create=False), exclusive=True) as session:
+    with show_activity("tasks"), transaction(connect(database, create=False), exclusive=True) as session:
         n = remove_task_aliases(session, benchmark, name)
     inform(f"{n:,} name{'s' * (n != 1)} removed.")

@@ -11,6 +11,7 @@ import click
 from tracker.cli.help_text import Command
 from tracker.cli.options import database_option, limits_option, mlflow_options
 from tracker.cli.output import inform, print_summary, warn
+from tracker.cli.progress import show_activity
 
 
 def _name(ctx: click.Context, option: click.Parameter, name: str | None) -> str | None:
@@ -49,7 +50,7 @@ def command(
 
     engine = connect(database, create=False)
     name = name or re.sub(r"[^\w.-]+", "-", path.name.removesuffix(".gz")).rpartition(".")[0] or "custom"
-    with transaction(engine, write=False) as session:
+    with show_activity("weights"), transaction(engine, write=False) as session:
         benchmark_key = find_benchmark(session, benchmark)
         weights = read_weights(session, path, benchmark_key.id, benchmark_key.label)
         provenance, report = make_custom_weights(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -27,7 +27,12 @@ from tracker.ingest.resolve.prompt_texts import make_storable
 from tracker.ingest.write.store_changes import StoreChanges
 from tracker.ingest.write.writer import store_file
 from tracker.name_lists import join_names
+from tracker.notebook.result import NotebookResult, make_table
 from tracker.schema import Benchmark, Prompt, PromptAlias, Task, TaskAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
 
 FORMAT = "published-prompts"
 OnConflict = Literal["error", "skip", "update"]
@@ -35,7 +40,7 @@ MAX_NAMES = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptIngestResult:
+class PromptIngestResult(NotebookResult):
     """Result of importing a published data set.
 
     Attributes:
@@ -60,6 +65,25 @@ class PromptIngestResult:
     def n_prompts(self) -> int:
         """Number of prompts, without skipped rows."""
         return sum(self.counts.values())
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each split and task, with its number of prompts."""
+        return make_table([{"split": split, "task": task, "prompts": n} for (split, task), n in self.counts.items()])
+
+    def plot(self) -> Figure:
+        """Draw the number of prompts of each split and task."""
+        from tracker.figures.charts import draw_bars
+
+        labels = [": ".join(filter(None, names)) or "no split" for names in self.counts]
+        return draw_bars(labels, [*self.counts.values()], xlabel="prompts", title=self.describe())
+
+    def describe(self) -> str:
+        """Return the content and the changes in one line."""
+        return self.summary()
+
+    def list_details(self) -> Sequence[str]:
+        """Return the warnings."""
+        return self.warnings
 
     def summary(self) -> str:
         """Return the content and the changes in one line."""

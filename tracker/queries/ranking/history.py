@@ -125,7 +125,7 @@ class RunHistory(AnalysisInput):
         )
         if selection.missing is None:
             return history
-        history = history.with_coverage(selection.min_coverage)
+        history = history.with_coverage(selection.least_coverage)
         return history.with_imputed() if selection.missing == "impute" else history
 
     def with_coverage(self, min_coverage: float) -> RunHistory:

@@ -78,7 +78,7 @@ def load_leaderboard(
     models = {run.id: run.column for run in select_runs(session, benchmark, metric, None, selection)}
     options = RankingOptions(
         missing=selection.missing or "bounds",
-        min_coverage=selection.min_coverage,
+        min_coverage=selection.least_coverage,
         run_ids=frozenset(models) if selection.models else None,
         clusters=Clusters.load(session, selection) if unit == "prompt" else None,
         worst=metric.worst,

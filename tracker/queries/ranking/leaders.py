@@ -39,10 +39,10 @@ def find_leaders(session: Session, selection: Selection) -> tuple[str, ...]:
         if unit == "prompt":
             scores = load_performance_matrix(session, every)
             is_ranked = np.isin(scores.run_ids, selected)
-            return scores.treat_missing(plain.missing, plain.min_coverage, is_ranked=is_ranked).leaders
+            return scores.treat_missing(plain.missing, plain.least_coverage, is_ranked=is_ranked).leaders
         options = RankingOptions(
             missing=plain.missing or "bounds",
-            min_coverage=plain.min_coverage,
+            min_coverage=plain.least_coverage,
             run_ids=frozenset(selected),
             worst=metric.worst,
             best=metric.best,

@@ -75,7 +75,8 @@ def check_policy(selection: Selection, supported: Sequence[Policy], subject: str
         raise SelectionError(
             f"{subject} does not support --missing {selection.missing}. Choose one of: {', '.join(supported)}."
         )
-    if not 0 <= selection.min_coverage <= 1:
+    share = selection.least_coverage
+    if not 0 <= share <= 1:
         raise SelectionError(
-            f"min_coverage is {selection.min_coverage:g}; it must be from 0 to 1, such as 0.95 for 95 % of the prompts."
+            f"min_coverage is {share:g}; it must be from 0 to 1, such as 0.95 for 95 % of the prompts."
         )

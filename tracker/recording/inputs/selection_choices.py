@@ -10,7 +10,7 @@ from tracker.errors import SelectionError
 from tracker.queries.clusters import choose_task_effects
 from tracker.queries.ranking.policy_choice import choose_policy
 from tracker.queries.resolution import find_benchmark, select_tasks
-from tracker.queries.selection import MIN_COVERAGE, Selection
+from tracker.queries.selection import Selection
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration
 
 
@@ -22,7 +22,7 @@ def choose_default_policy(session: Session, declaration: Declaration, selection:
         if selection.missing is not None:
             raise SelectionError(f"{declaration.name} does not use missing. Leave --missing out.")
         return selection
-    if selection.min_coverage == MIN_COVERAGE:
+    if selection.min_coverage is None:
         selection = replace(selection, min_coverage=declaration.min_coverage)
     return choose_policy(
         session,

@@ -65,7 +65,7 @@ def is_of_leaderboard(session: Session, row: FindingRow, selection: Selection, b
         board: the leaderboard.
     """
     chosen = {
-        "missing": board.missing, "min_coverage": selection.min_coverage, "task_effects": board.task_effects,
+        "missing": board.missing, "min_coverage": selection.least_coverage, "task_effects": board.task_effects,
         "cluster": board.cluster,
     }  # fmt: skip
     if not (_is_current(row, replace(selection, metric=board.metric)) and _has_choices(row, selection, chosen)):

@@ -31,13 +31,13 @@
   });
 
   const intervals = chart => {
-    const n = chart.labels.length, width = chart.labels.map(label => `<b>${plain(label)}</b>`);
+    const n = chart.labels.length, names = chart.labels.map(label => `<b>${plain(label)}</b>`);
     const part = dim => {
       const rows = chart.labels.map((_, i) => i).filter(i => chart.dim[i] === dim);
       const middle = i => chart.value[i] === null ? (chart.low[i] + chart.high[i]) / 2 : chart.value[i];
       return {
         type: "scatter", mode: "markers", hoverinfo: "text", y: rows, x: rows.map(middle),
-        hovertext: rows.map(i => `${width[i]}<br>${plain(chart.hover[i])}`),
+        hovertext: rows.map(i => `${names[i]}<br>${plain(chart.hover[i])}`),
         marker: { size: 8, color: dim ? DIM : ACCENT, opacity: rows.map(i => chart.value[i] === null ? 0 : 1) },
         error_x: {
           type: "data", symmetric: false, thickness: 2, width: chart.whole ? 4 : 0, color: dim ? DIM : ACCENT,
@@ -55,8 +55,8 @@
 
   const heatmap = chart => {
     const n = chart.rows.length, tall = chart.tilted ? 150 : 60;
-    const hovertext = chart.hover.map((row, i) => row.map((said, j) =>
-      `<b>${plain(chart.rows[i])}</b>${chart.ticks ? "" : `<br>${plain(chart.columns[j])}`}<br>${plain(said)}`));
+    const hovertext = chart.hover.map((row, i) => row.map((text, j) =>
+      `<b>${plain(chart.rows[i])}</b>${chart.ticks ? "" : `<br>${plain(chart.columns[j])}`}<br>${plain(text)}`));
     return [[{
       type: "heatmap", z: chart.values, x: chart.columns.map((_, j) => j), y: chart.rows.map((_, i) => i),
       hovertext, hoverinfo: "text", colorscale: SCALE, hoverongaps: true,
@@ -114,7 +114,6 @@
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
-      for (const link of button.querySelectorAll("a")) link.replaceWith(...link.childNodes); // a link within a button is none
       head.append(button);
       button.addEventListener("click", () => {
         const down = head.getAttribute("aria-sort") === "ascending";

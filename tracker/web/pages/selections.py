@@ -92,12 +92,12 @@ def describe_choices(board: Leaderboard, selection: Selection, options: Mapping[
     """
     n_incomplete = sum(row.coverage < 1 for row in board.rows)
     missing = POLICY_MEANINGS[board.missing] if n_incomplete else "there are none"
-    coverage = f"models with fewer than {format_share(selection.min_coverage)} of the {board.unit}s are listed apart"
+    coverage = f"models with fewer than {format_share(selection.least_coverage)} of the {board.unit}s are listed apart"
     values = {
         "metric": ("metric", board.metric, ""),
         "missing": ("missing scores", board.missing, missing),
         "task_effects": ("intervals are about", EFFECT_MEANINGS[board.task_effects], board.task_effects),
-        "min_coverage": ("least coverage", format_share(selection.min_coverage), coverage),
+        "min_coverage": ("least coverage", format_share(selection.least_coverage), coverage),
         "split": ("split", options.get("split", ""), ""),
         "model": ("model", options.get("model", ""), "names that contain it"),
         "family": ("family", options.get("family", ""), ""),

@@ -56,7 +56,7 @@ def select_complete_prompts(
         complete = keys[n_metrics == len(run.metric_ids)].astype(np.int64)
         Q[np.isin(prompt_ids, complete), column] = 0.0
     measured = np.asarray(~np.isnan(Q).all(axis=1))
-    policy = MissingPolicy(name=selection.missing or "common", min_coverage=selection.min_coverage)
+    policy = MissingPolicy(name=selection.missing or "common", min_coverage=selection.least_coverage)
     names = [f"{run.model} (run {run.id})" for run in chosen.runs]
     every = np.ones(len(names), dtype=np.bool_)
     participants = select_participants(Q[measured], policy, models=names, is_ranked=every)
