@@ -20,6 +20,8 @@ IMPLEMENTATIONS = ("sdpa", "eager", "flex_attention")
 """Implementations of attention whose masks are replaced."""
 ALIGNMENT = 16
 """Rows of a mask begin at multiples of this number of elements, as fast attention kernels require."""
+CPU_QUERIES = 128
+"""Tokens of a row whose attention is computed together on a CPU; fewer skip more keys after them."""
 WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
 """Names in model configurations of the attention window of sliding-window layers."""
 
@@ -135,23 +137,49 @@ def find_rope_limit(config: Any) -> int | None:
 _LAYOUT: ContextVar[RowLayout | None] = ContextVar("layout", default=None)
 _LOCK = threading.Lock()
 _n_active = 0
-_originals: dict[str, Callable[..., Any]] = {}
+_originals: list[tuple[Any, str, Callable[..., Any]]] = []
 
 
 def _replace_builders(change: int) -> None:
-    """Replace transformers' builders of masks when the first row begins, and restore them after the last."""
+    """Replace transformers' builders of masks, and its usual attention, when the first row begins; restore them after
+    the last.
+    """
     global _n_active
-    from transformers import masking_utils
+    from transformers import masking_utils, modeling_utils
 
-    builders = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+    builders, attention = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS, modeling_utils.ALL_ATTENTION_FUNCTIONS
     with _LOCK:
         if _n_active == 0:
-            _originals.update((name, builders[name]) for name in IMPLEMENTATIONS if name in builders)
-            builders.update({name: partial(_build_mask, original) for name, original in _originals.items()})
+            _originals.extend((builders, name, builders[name]) for name in IMPLEMENTATIONS if name in builders)
+            for _, name, original in _originals:
+                builders[name] = partial(_build_mask, original)
+            _originals.append((attention, "sdpa", attention["sdpa"]))
+            attention["sdpa"] = partial(_attend, attention["sdpa"])
         _n_active += change
         if _n_active == 0:
-            builders.update(_originals)
+            for registry, name, original in _originals:
+                registry[name] = original
             _originals.clear()
+
+
+def _attend(
+    original: Callable[..., Any], module: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any, **arguments: Any
+) -> Any:
+    """Compute attention in a row on a CPU by blocks of queries; each block only reads keys up to its end."""
+    layout = _LAYOUT.get()
+    sizes = None if layout is None else (layout.n_tokens, len(layout.positions))
+    is_plain = getattr(mask, "ndim", 0) == 4 and mask.shape[2:] == sizes and arguments.get("position_bias") is None
+    if layout is None or query.device.type != "cpu" or (query.shape[2], key.shape[2]) != sizes or not is_plain:
+        return original(module, query, key, value, mask, *rest, **arguments)
+    import torch
+
+    parts = []
+    for first in range(0, layout.n_tokens, CPU_QUERIES):
+        last = min(first + CPU_QUERIES, layout.n_tokens)
+        end = layout.n_prefix + last
+        block = (query[:, :, first:last], key[:, :, :end], value[:, :, :end], mask[:, :, first:last, :end])
+        parts.append(original(module, *block, *rest, **arguments)[0])
+    return torch.cat(parts, dim=1), None
 
 
 def _build_mask(original: Callable[..., Any], *, mask_function: MaskFunction, **arguments: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,15 @@ from tracker.evaluating.local import row_scorer  # noqa: E402
 from tracker.evaluating.local.loading import LanguageModel, load_language_model  # noqa: E402
 from tracker.evaluating.local.memory import process_in_halves  # noqa: E402
 from tracker.evaluating.local.option_scorer import OptionScorer  # noqa: E402
-from tracker.evaluating.local.packing import PackedRow, find_shared_prefix, group_by_prefix, pack_row  # noqa: E402
+from tracker.evaluating.local.packing import (  # noqa: E402
+    PREFIX_COST,
+    WORTH_SHARING,
+    PackedRow,
+    find_prefix_groups,
+    find_shared_prefix,
+    group_by_prefix,
+    pack_row,
+)
 from tracker.evaluating.local.tokens import Context, EncodedPrompt, encode_prompts  # noqa: E402
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt  # noqa: E402
 
@@ -338,3 +347,40 @@ class TestPacks:
             assert all(every[at].context.ids[: len(group.prefix)] == group.prefix for p in group.packs for at in p)
             assert size is None or all(len(pack) == size for pack in group.packs[:-1])
             assert all(group.packs)
+
+    def test_prompts_with_other_examples_share_the_tokens_with_which_they_begin(self) -> None:
+        first, second = tuple(range(100, 200)), tuple(range(200, 300))
+        every = [as_encoded(n, start + (n,) * 30, [(1,)], f"{n}") for n, start in enumerate([first, second] * 3)]
+        groups = group_by_prefix(every, batch_size=None, budget=60)
+        assert {group.prefix: sorted(at for pack in group.packs for at in pack) for group in groups} == {
+            first: [0, 2, 4],
+            second: [1, 3, 5],
+        }
+        assert [group.prefix for group in group_by_prefix(every, batch_size=None, budget=500)] == [()]
+
+    @settings(max_examples=200)
+    @given(st.lists(st.integers(0, 120), max_size=6), st.integers(0, 3))
+    def test_of_nested_groups_those_are_chosen_that_save_most_tokens(self, common: list[int], least: int) -> None:
+        def is_allowed(first: int, last: int, _: int) -> bool:
+            return last - first >= least
+
+        def saved(groups: Any) -> int:
+            return sum((last - first - 1) * min(common[first : last - 1]) - PREFIX_COST for first, last in groups)
+
+        n = len(common) + 1
+        possible = [
+            (first, last)
+            for first in range(n)
+            for last in range(first + 2, n + 1)
+            if (prefix := min(common[first : last - 1])) >= WORTH_SHARING
+            and is_allowed(first, last, prefix)
+            and all(common[at] < prefix for at in (first - 1, last - 1) if 0 <= at < n - 1)  # holds all such texts
+        ]
+        best = [0] * (n + 1)  # by the end of the last group
+        for end in range(1, n + 1):
+            ending = [best[first] + saved([(first, last)]) for first, last in possible if last == end]
+            best[end] = max([best[end - 1], *ending])
+        groups = find_prefix_groups(common, is_allowed)
+        assert set(groups) <= set(possible)
+        assert all(last <= first for (_, last), (first, _) in pairwise(sorted(groups)))
+        assert saved(groups) == best[n]

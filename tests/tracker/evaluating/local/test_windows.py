@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_families import SEPARATE, UNLIMITED, WINDOW, WINDOWED, build_family
+from numpy.typing import NDArray
 from option_prompts import make_prompts, plain
 from test_options import ENCODED, as_encoded, attention_table
 
@@ -21,6 +22,8 @@ from tracker.evaluating.local.loading import LanguageModel  # noqa: E402
 from tracker.evaluating.local.option_scorer import OptionScorer  # noqa: E402
 from tracker.evaluating.local.packing import find_shared_prefix, pack_row  # noqa: E402
 from tracker.evaluating.local.row_masks import RowLayout, find_rope_limit, find_window, use_layout  # noqa: E402
+from tracker.evaluating.local.row_scorer import RowScorer  # noqa: E402
+from tracker.evaluating.local.tokens import encode_prompts  # noqa: E402
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt  # noqa: E402
 
 ORDINARY = ("cohere2", "gemma2", "gemma3_text", "gpt_oss", "llama4_text", "mistral", "phi3")
@@ -234,14 +237,51 @@ class TestMasks:
             near(None, None, keys[n_prefix:, None], keys).numpy(), attention_table(row, n_prefix, window)
         )
 
-    def test_builders_of_masks_are_restored_after_the_last_row(self) -> None:
+    @pytest.mark.parametrize("family", ["mistral", "gemma3_text"])
+    def test_blocks_of_queries_read_no_key_behind_them(
+        self, family_of: Callable[..., LanguageModel], monkeypatch: pytest.MonkeyPatch, family: str
+    ) -> None:
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as ATTENTION
+
+        model = family_of(family)
+        encoded = encode_prompts(model, PROMPTS, chat=False)
+        prefix = encoded[0].context.ids[:20]
+        members = [
+            replace(prompt, context=replace(prompt.context, ids=prefix + prompt.context.ids)) for prompt in encoded
+        ]
+        usual = ATTENTION["sdpa"]
+        n_keys: list[int] = []
+
+        def attend(module: Any, query: Any, key: Any, *rest: Any, **arguments: Any) -> Any:
+            n_keys.append(key.shape[2])
+            return usual(module, query, key, *rest, **arguments)
+
+        def compute(size: int) -> NDArray[np.float64]:
+            monkeypatch.setattr(row_masks, "CPU_QUERIES", size)
+            n_keys.clear()
+            rows = RowScorer(model, prefix, "builders")
+            return np.concatenate([logprobs for _, logprobs in rows.submit(members).collect()])
+
+        monkeypatch.setitem(ATTENTION, "sdpa", attend)
+        together = compute(10_000)
+        n_all = max(n_keys)
+        assert n_all > 500
+        np.testing.assert_allclose(compute(50), together, atol=1e-5)
+        n_layers = model.model.config.num_hidden_layers
+        assert sorted(n_keys) == sorted(n_layers * [20, *range(70, n_all, 50), n_all])
+
+    def test_replaced_functions_are_restored_after_the_last_row(self) -> None:
         from transformers import masking_utils
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
         builders = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+        usual = ALL_ATTENTION_FUNCTIONS["sdpa"]
         before = {name: builders[name] for name in row_masks.IMPLEMENTATIONS}
         layout = RowLayout(owner=None, branch=None, positions=(), n_prefix=0)
         with use_layout(layout):
             with use_layout(layout):
                 assert builders["sdpa"] is not before["sdpa"]
             assert builders["sdpa"] is not before["sdpa"]
+            assert ALL_ATTENTION_FUNCTIONS["sdpa"] is not usual
         assert {name: builders[name] for name in row_masks.IMPLEMENTATIONS} == before
+        assert ALL_ATTENTION_FUNCTIONS["sdpa"] is usual
